@@ -1,6 +1,7 @@
 //! The server as a library; the binary `trtserver` is a thin main around it. One line per part.
 
 pub mod cli; // what was typed: every flag in one catalogue
+pub mod clock; // CLOCK_MONOTONIC, the one clock
 pub mod config; // what it means: checked, defaulted settings
 pub mod device; // GPUs, found at run time
 pub mod error; // the one error that leaves a part: code and message
