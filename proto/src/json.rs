@@ -108,7 +108,10 @@ impl Style {
         };
         match (field.kind, value) {
             (Kind::Message(_), Some(Value::Message(node))) => self.object(out, node),
-            (Kind::Message(_), _) => out.push_str("{}"),
+            // The encoder leaves a map's value out when nothing in it is set.
+            (Kind::Message(message), _) => {
+                self.object(out, &Node { message, values: Vec::new() });
+            }
             (Kind::String, Some(Value::Bytes(text))) => quote(out, &String::from_utf8_lossy(text)),
             (Kind::Bytes, Some(Value::Bytes(bytes))) => {
                 quote(out, &base64::engine::general_purpose::STANDARD.encode(bytes));
