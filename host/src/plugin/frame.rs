@@ -5,12 +5,14 @@
 //! `execute` keep the whole frame; the instance takes a new one meanwhile.
 
 use super::text::{EMPTY, c_text, view};
+use crate::error::Error;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Reply, Signature};
 use crate::stats::Execution;
 use bytes::Bytes;
 use std::cell::UnsafeCell;
 use std::ffi::CString;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ThreadId;
@@ -44,6 +46,7 @@ pub struct Slot {
 pub struct Frame {
     batch: UnsafeCell<Batch>,
     slots: Vec<Slot>,
+    replies: Vec<Arc<Reply>>,
     calls: Vec<Call>,
     call_ptrs: Vec<*const Call>,
     tensors: Vec<Tensor>,
@@ -67,7 +70,7 @@ unsafe impl Send for Frame {}
 unsafe impl Sync for Frame {}
 
 impl Frame {
-    pub fn new() -> Box<Self> {
+    fn new() -> Box<Self> {
         Box::new(Self {
             batch: UnsafeCell::new(Batch {
                 size: std::mem::size_of::<Batch>() as u64,
@@ -82,6 +85,7 @@ impl Frame {
                 reserved: [0; 4],
             }),
             slots: Vec::new(),
+            replies: Vec::new(),
             calls: Vec::new(),
             call_ptrs: Vec::new(),
             tensors: Vec::new(),
@@ -99,7 +103,7 @@ impl Frame {
 
     /// Builds the views. `align`: what the backend wants of its inputs, 0 = natural alignment.
     pub fn fill(
-        self: &mut Box<Self>,
+        &mut self,
         id: u64,
         requests: &mut Vec<InferRequest>,
         signature: &Signature,
@@ -108,10 +112,11 @@ impl Frame {
         execution: &Arc<Execution>,
     ) {
         self.clear();
-        let frame: *const Frame = &**self;
+        let frame: *const Frame = self;
         let rows = execution.rows;
         self.execution = Some(Arc::clone(execution));
         *self.open.get_mut() = requests.len() + 1;
+        self.replies.extend(requests.iter().map(|r| Arc::clone(&r.reply)));
         self.slots.extend(requests.drain(..).map(|request| Slot {
             frame,
             released: AtomicBool::new(false),
@@ -244,6 +249,7 @@ impl Frame {
 
     fn clear(&mut self) {
         self.slots.clear();
+        self.replies.clear();
         self.calls.clear();
         self.call_ptrs.clear();
         self.tensors.clear();
@@ -283,27 +289,78 @@ impl Frame {
         }
     }
 
-    /// Replies of the requests that were not released yet.
-    pub fn open_replies(&self) -> impl Iterator<Item = (&Slot, Arc<Reply>)> {
-        self.slots.iter().filter(|s| !s.released.load(Ordering::Acquire)).filter_map(|s| {
-            // SAFETY: read by the thread that runs the batch; a concurrent release would empty the cell,
-            // so this is only used before `execute` is told and after it returned, see `Frame::settle`.
-            unsafe { &*s.request.get() }.as_ref().map(|r| (s, Arc::clone(&r.reply)))
-        })
+    /// After `execute` accepted the batch: ends what the plugin neither answered nor kept, and
+    /// releases its request. Gives the number of such omissions.
+    pub fn settle(&self, omission: &dyn Fn() -> Error) -> usize {
+        let mut omissions = 0;
+        for (slot, reply) in self.slots.iter().zip(&self.replies) {
+            if reply.is_retained() {
+                continue;
+            }
+            if !reply.is_ended() {
+                omissions += 1;
+                let _ = reply.end(Err(omission()));
+            }
+            // SAFETY: the caller holds the frame.
+            unsafe { slot.release() };
+        }
+        omissions
     }
 
-    /// Gives the instance's hold on the frame back. The frame comes back if nobody else holds it;
-    /// otherwise it frees itself with the last release.
-    pub fn let_go(self: Box<Self>) -> Option<Box<Self>> {
-        let frame = Box::into_raw(self);
-        // SAFETY: the frame lives until `open` reaches 0, which only one party sees.
-        if unsafe { (*frame).open.fetch_sub(1, Ordering::AcqRel) } == 1 {
-            // SAFETY: nobody else holds the frame any more.
-            let mut frame = unsafe { Box::from_raw(frame) };
-            frame.clear();
-            return Some(frame);
+    /// Ends every reply that is still open with `error` and releases every request.
+    pub fn fail(&self, error: &Error) {
+        for (slot, reply) in self.slots.iter().zip(&self.replies) {
+            if !reply.is_ended() {
+                let _ = reply.end(Err(error.clone()));
+            }
+            // SAFETY: the caller holds the frame.
+            unsafe { slot.release() };
         }
-        None
+    }
+}
+
+/// The instance's hold on a frame; a raw pointer, because plugins hold addresses into it at the same time.
+pub struct FrameHold(NonNull<Frame>);
+
+impl FrameHold {
+    pub fn new() -> Self {
+        Self(NonNull::from(Box::leak(Frame::new())))
+    }
+
+    /// Only between [`FrameHold::new`] or [`FrameHold::recycle`] and the call of the plugin.
+    pub fn frame_mut(&mut self) -> &mut Frame {
+        // SAFETY: no request is in the frame, so nobody else has its address.
+        unsafe { self.0.as_mut() }
+    }
+
+    pub fn frame(&self) -> &Frame {
+        // SAFETY: this hold keeps the frame alive.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Gives the hold back and gets an empty frame: the same one if nobody else holds it; otherwise
+    /// the old one frees itself with the last release.
+    pub fn recycle(&mut self) {
+        if self.frame().open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.frame_mut().clear();
+        } else {
+            *self = Self::new();
+        }
+    }
+}
+
+impl Drop for FrameHold {
+    fn drop(&mut self) {
+        if self.frame().open.load(Ordering::Acquire) == 0 {
+            // SAFETY: no request is in the frame and this was the only hold.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+impl Default for FrameHold {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
