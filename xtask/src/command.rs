@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Failures are sentences for the person at the terminal; nothing here is handled by code.
 pub type Result<T> = std::result::Result<T, String>;
@@ -32,22 +32,8 @@ pub fn run(command: &mut Command, hint: &str) -> Result<()> {
     if status.success() { Ok(()) } else { Err(failed(command, &status.to_string(), hint)) }
 }
 
-/// Runs to the end and returns what it printed.
-pub fn output(command: &mut Command, hint: &str) -> Result<String> {
-    let out = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| cannot_start(command, &e, hint))?;
-    if out.status.success() {
-        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
-    } else {
-        Err(failed(command, &out.status.to_string(), hint))
-    }
-}
-
 /// The command as one could type it.
-pub fn line(command: &Command) -> String {
+fn line(command: &Command) -> String {
     let word = |w: &OsStr| {
         let w = w.to_string_lossy();
         if w.is_empty() || w.contains(|c: char| c.is_whitespace() || "'\"$;()<>|&".contains(c)) {

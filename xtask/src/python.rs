@@ -3,18 +3,16 @@
 //! `v1` holds the client of 2020, which wants old packages and OpenSSL 1.1; `v2` holds today's.
 //! Each lies under `target/python/` with a stamp of what it was made from, so a second run does nothing.
 
-use crate::command::{Result, output, run, say};
+use crate::command::{Result, run, say};
 use crate::paths::Paths;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const NEED_PYTHON: &str =
-    "install Python 3 (Debian and Ubuntu: apt install python3 python3-venv), or name one with TRTSERVER_PYTHON=/path/to/python3";
+const NEED_PYTHON: &str = "install Python 3 (Debian and Ubuntu: apt install python3 python3-venv), or name one with TRTSERVER_PYTHON=/path/to/python3";
 const NEED_VENV: &str = "the venv module is needed (Debian and Ubuntu: apt install python3-venv)";
-const NEED_INDEX: &str =
-    "pip could not fetch the pinned packages: is a package index reachable, and is this Python one they are built for?";
+const NEED_INDEX: &str = "pip could not fetch the pinned packages: is a package index reachable, and is this Python one they are built for?";
 
 /// One environment of the tests.
 pub struct Environment {
@@ -25,6 +23,14 @@ pub struct Environment {
     oldest: u32,
     /// Prints nothing and succeeds when the environment is usable.
     proof: &'static str,
+    /// Its packages hold x86-64 code and have no other build.
+    x86_64_only: bool,
+}
+
+impl Environment {
+    pub fn supported_here(&self) -> bool {
+        !self.x86_64_only || cfg!(target_arch = "x86_64")
+    }
 }
 
 pub const V1: Environment = Environment {
@@ -32,6 +38,7 @@ pub const V1: Environment = Environment {
     oldest: 9,
     newest: 11,
     proof: "import trtis_client; trtis_client.InferContext",
+    x86_64_only: true,
 };
 
 pub const V2: Environment = Environment {
@@ -39,6 +46,7 @@ pub const V2: Environment = Environment {
     oldest: 11,
     newest: 13,
     proof: "import tritonclient.http.aio, tritonclient.grpc.aio, tritonclient.utils.shared_memory",
+    x86_64_only: false,
 };
 
 /// The Python that fetches things: any 3.8 or newer will do.
@@ -192,8 +200,7 @@ fn pick(oldest: u32, newest: u32) -> Result<PathBuf> {
 }
 
 fn minor_version(python: &Path) -> Option<u32> {
-    let script =
-        "import sys; print(sys.version_info[1] if sys.version_info[0] == 3 else '')";
+    let script = "import sys; print(sys.version_info[1] if sys.version_info[0] == 3 else '')";
     let mut command = Command::new(python);
     command.args(["-c", script]).stderr(std::process::Stdio::null());
     let out = command.output().ok()?;
