@@ -77,6 +77,8 @@ def write_pictures(network, images, digits):
         paper = 255 - numpy.rint(images[index] * 255).astype(numpy.uint8)
         Image.fromarray(paper.repeat(ENLARGE, axis=0).repeat(ENLARGE, axis=1)).save(
             HERE / "pictures" / f"{label}.png", optimize=True)
+        if label == "seven":  # for docs/requests.md: what the model takes, without a picture format
+            ((255 - paper) / 255).astype("<f4").tofile(HERE / "seven.f32")
 
 
 REPORT = """# The digits model
@@ -95,6 +97,7 @@ comes with scikit-learn (8 by 8 pixels). This page is written by the script.
 - `pictures/` holds one held-out picture of each digit, black ink on white paper, enlarged to 64 by 64: the first
   one of its kind that the network reads right with a score above 0.9. A client averages each block of 8 by 8
   pixels and takes (255 - grey) / 255.
+- `seven.f32` is `pictures/seven.png` as the model takes it: 64 little-endian floats.
 
 To make it again:
 
