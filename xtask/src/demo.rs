@@ -30,7 +30,7 @@ pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     runtimes::fetch(paths)?;
     let dist = build::build(paths, options.debug)?;
     let mut server = Server::start(paths, &dist, options)?;
-    let answers = show(paths, &dist, &server);
+    let answers = show(paths, &dist, &mut server);
     if let Err(problem) = answers {
         let log = server.last_words();
         return Err(format!(
@@ -49,18 +49,16 @@ pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
 }
 
 /// Asks for each picture over the four doors; the client fails on a wrong or missing answer.
-fn show(paths: &Paths, dist: &Path, server: &Server) -> Result<()> {
+fn show(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
+    let (http, grpc) = (server.http.clone(), server.grpc.clone());
     let client = || {
         let mut command = Command::new(dist.join("bin/trtserver-classify"));
         command.current_dir(&paths.root);
-        command.args(["--http", &server.http, "--grpc", &server.grpc]);
+        command.args(["--http", &http, "--grpc", &grpc]);
         command
     };
     say("demo: waiting until the models are loaded");
-    run(
-        client().args(["--wait", &READY_WITHIN_SECONDS.to_string()]),
-        "the server did not become ready",
-    )?;
+    server.wait_until_ready(client().args(["--wait", &READY_WITHIN_SECONDS.to_string()]))?;
     println!();
     for digit in PICTURES {
         let picture = format!("examples/digits/pictures/{digit}.png");
@@ -144,6 +142,23 @@ impl Server {
         Ok(())
     }
 
+    /// Lets the client wait for readiness, but not for a server that has ended.
+    fn wait_until_ready(&mut self, waiting: &mut Command) -> Result<()> {
+        let mut client = waiting.spawn().map_err(|e| format!("cannot start the client: {e}"))?;
+        let wrap = |e| format!("cannot wait for the client: {e}");
+        loop {
+            if let Some(status) = client.try_wait().map_err(wrap)? {
+                let problem = || "the server did not become ready".to_owned();
+                return if status.success() { Ok(()) } else { Err(problem()) };
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                client.kill().and_then(|()| client.wait()).map_err(wrap)?;
+                return Err(format!("the server ended while it was loading ({status})"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Asks the server to end and checks that it does so in good order.
     fn stop(&mut self) -> Result<()> {
         say("demo: stopping the server");
@@ -216,5 +231,23 @@ fn reachable(address: &str) -> String {
     match address.rsplit_once(':') {
         Some(("0.0.0.0" | "[::]" | "*", port)) => format!("127.0.0.1:{port}"),
         _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_goes_to_this_machine_when_the_server_listens_everywhere() {
+        assert_eq!(reachable("0.0.0.0:8000"), "127.0.0.1:8000");
+        assert_eq!(reachable("[::]:8000"), "127.0.0.1:8000");
+        assert_eq!(reachable("127.0.0.1:9"), "127.0.0.1:9");
+    }
+
+    #[test]
+    fn a_taken_port_is_not_asked_for() {
+        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        assert_eq!(free_or_any(taken.local_addr().unwrap().port()), 0);
     }
 }
