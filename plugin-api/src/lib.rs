@@ -1,1 +1,2 @@
-//! (placeholder)
+//! The interface between trtserver and its backends.
+pub mod abi;
