@@ -2,6 +2,15 @@
 //!
 //! One model configuration serves both: v1 messages refer to [`v2::ModelConfig`].
 
+pub mod json;
+mod real;
+pub mod schema;
+pub mod text;
+mod wire;
+
+/// The descriptors of all files, encoded as a `FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
 /// Generated code follows the generator's taste, not ours.
 macro_rules! generated {
     ($package:literal) => {
