@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// The pictures shown, named after what is on them.
@@ -30,13 +30,8 @@ pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     runtimes::fetch(paths)?;
     let dist = build::build(paths, options.debug)?;
     let mut server = Server::start(paths, &dist, options)?;
-    let answers = show(paths, &dist, &mut server);
-    if let Err(problem) = answers {
-        let log = server.last_words();
-        return Err(format!(
-            "{problem}\n  the server's log ({}) ends:\n{log}",
-            server.log.display()
-        ));
+    if let Err(problem) = show(paths, &dist, &mut server) {
+        return Err(format!("{problem}\n  {}", server.log_end()));
     }
     if options.once {
         server.stop()?;
@@ -127,9 +122,14 @@ impl Server {
         let limit = Instant::now() + Duration::from_secs(READY_WITHIN_SECONDS);
         while [&self.http, &self.grpc, &self.metrics].iter().any(|address| address.is_empty()) {
             let left = limit.saturating_duration_since(Instant::now());
-            let Ok(line) = lines.recv_timeout(left) else {
-                let log = self.last_words();
-                return Err(format!("the server did not open its ports; its log ends:\n{log}"));
+            let line = match lines.recv_timeout(left) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => return Err(self.ended("did not open its ports")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait().map(|status| status.to_string());
+                    let status = status.unwrap_or_else(|e| e.to_string());
+                    return Err(self.ended(&format!("ended before its ports were open ({status})")));
+                }
             };
             let mut words = line.split_whitespace().skip(1);
             match (words.next(), words.next()) {
@@ -172,24 +172,28 @@ impl Server {
             match ended {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => {
-                    return Err(format!(
-                        "the server ended badly ({status}):\n{}",
-                        self.last_words()
-                    ));
+                    return Err(self.ended(&format!("ended badly ({status})")));
                 }
                 None if Instant::now() >= limit => {
-                    return Err(format!("the server did not stop:\n{}", self.last_words()));
+                    return Err(self.ended("did not stop"));
                 }
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
         }
     }
 
-    fn last_words(&self) -> String {
+    fn ended(&self, how: &str) -> String {
+        format!("the server {how}\n  {}", self.log_end())
+    }
+
+    fn log_end(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(20)..].iter().map(|line| format!("    {line}\n")).collect()
+        let last = &lines[lines.len().saturating_sub(20)..];
+        let last: String = last.iter().map(|line| format!("\n    {line}")).collect();
+        let last = if last.is_empty() { " nothing".to_owned() } else { last };
+        format!("its log ({}) ends with:{last}", self.log.display())
     }
 }
 
