@@ -1,2 +1,1 @@
 //! (to come)
-pub mod labels;

@@ -1,3 +1,0 @@
-//! (placeholder)
-#[derive(Debug)]
-pub struct Labels;
