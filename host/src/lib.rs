@@ -14,4 +14,5 @@ pub mod repository; // models and versions, from directory to served
 pub mod request; // the protocol-neutral request and its answer
 pub mod scheduler; // which request runs next
 pub mod server; // builds the parts in order, drains them in reverse
+pub mod state; // where the server is in its life
 pub mod stats; // counters beside the request path

@@ -142,7 +142,8 @@ impl Execution {
     /// Durations of input, inference and output phases when the execution ends at `end_ns`.
     fn phases(&self, end_ns: u64) -> [u64; 3] {
         let within = |t: u64, from: u64| if t < from || t > end_ns { None } else { Some(t) };
-        let compute = within(self.compute_ns.load(Ordering::Relaxed), self.start_ns).unwrap_or(self.start_ns);
+        let compute =
+            within(self.compute_ns.load(Ordering::Relaxed), self.start_ns).unwrap_or(self.start_ns);
         let output = within(self.output_ns.load(Ordering::Relaxed), compute).unwrap_or(end_ns);
         [compute - self.start_ns, output - compute, end_ns.saturating_sub(output)]
     }
@@ -250,7 +251,8 @@ impl VersionStats {
         let request = end_ns.saturating_sub(received_ns);
         let credit = !execution.credited.swap(true, Ordering::Relaxed);
         let ratio = request as f64 / compute.max(1) as f64;
-        let bucket = LOAD_RATIO_BOUNDS.iter().position(|b| ratio <= *b).unwrap_or(LOAD_RATIO_BOUNDS.len());
+        let bucket =
+            LOAD_RATIO_BOUNDS.iter().position(|b| ratio <= *b).unwrap_or(LOAD_RATIO_BOUNDS.len());
 
         let mut counters = self.shard(execution.shard + 1);
         let r = counters.requests.entry(batch).or_default();

@@ -40,8 +40,9 @@ pub fn candidates(dir: &Path) -> Result<Vec<Candidate>> {
 }
 
 fn walk(dir: &Path, depth: usize, found: &mut Vec<Candidate>) -> Result<()> {
-    let entries = std::fs::read_dir(dir)
-        .map_err(|e| Error::internal(format!("unable to read backend directory '{}': {e}", dir.display())))?;
+    let entries = std::fs::read_dir(dir).map_err(|e| {
+        Error::internal(format!("unable to read backend directory '{}': {e}", dir.display()))
+    })?;
     for entry in entries.flatten() {
         let path = entry.path();
         if path.is_dir() {
@@ -79,8 +80,9 @@ fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(e) => return Err(Error::internal(format!("unable to read '{}': {e}", path.display()))),
     };
-    let manifest: Manifest = toml::from_str(&text)
-        .map_err(|e| Error::invalid(format!("'{}': {}", path.display(), e.to_string().trim_end())))?;
+    let manifest: Manifest = toml::from_str(&text).map_err(|e| {
+        Error::invalid(format!("'{}': {}", path.display(), e.to_string().trim_end()))
+    })?;
     let plain = |value: toml::Value| match value {
         toml::Value::String(s) => s,
         other => other.to_string(),
@@ -96,15 +98,20 @@ mod tests {
     fn direct_named_and_versioned() {
         let dir = tempfile::tempdir().unwrap();
         let so = std::env::consts::DLL_SUFFIX;
-        for file in
-            [format!("libtrtserver_a{so}"), format!("b/libtrtserver_b{so}"), format!("c/2/libtrtserver_c{so}"),
-             format!("c/other{so}"), format!("b/libtrtserver_wrong{so}"), "readme".into()]
-        {
+        for file in [
+            format!("libtrtserver_a{so}"),
+            format!("b/libtrtserver_b{so}"),
+            format!("c/2/libtrtserver_c{so}"),
+            format!("c/other{so}"),
+            format!("b/libtrtserver_wrong{so}"),
+            "readme".into(),
+        ] {
             let path = dir.path().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        std::fs::write(dir.path().join("b/plugin.toml"), "[settings]\nthreads = 2\nlib = \"x\"\n").unwrap();
+        std::fs::write(dir.path().join("b/plugin.toml"), "[settings]\nthreads = 2\nlib = \"x\"\n")
+            .unwrap();
         let found = candidates(dir.path()).unwrap();
         assert_eq!(found.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["b", "c", "a"]);
         assert_eq!(found[0].settings["threads"], "2");

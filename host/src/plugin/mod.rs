@@ -1,1 +1,3 @@
-//! (to come)
+//! backends (to come)
+pub mod find;
+pub mod text;

@@ -42,7 +42,9 @@ impl AlignedBuf {
         let mut at = 0;
         for part in parts {
             // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap them.
-            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), ptr.as_ptr().add(at), part.len()) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(part.as_ptr(), ptr.as_ptr().add(at), part.len())
+            };
             at += part.len();
         }
         Self { ptr, len }

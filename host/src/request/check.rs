@@ -74,14 +74,20 @@ pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result
 /// Position of a declared input.
 pub fn find_input(signature: &Signature, name: &str) -> Result<usize> {
     signature.input(name).ok_or_else(|| {
-        Error::invalid(format!("unexpected inference input '{name}' for model '{}'", signature.model))
+        Error::invalid(format!(
+            "unexpected inference input '{name}' for model '{}'",
+            signature.model
+        ))
     })
 }
 
 /// Position of a declared output.
 pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
     signature.output(name).ok_or_else(|| {
-        Error::invalid(format!("unexpected inference output '{name}' for model '{}'", signature.model))
+        Error::invalid(format!(
+            "unexpected inference output '{name}' for model '{}'",
+            signature.model
+        ))
     })
 }
 
@@ -255,8 +261,10 @@ mod tests {
             (
                 4,
                 vec![a(&[1, 2], 8)],
-                Err("[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'm'. Got \
-                     input(s) ['A'], but missing required input(s) ['S']. Please provide all required input(s)."),
+                Err(
+                    "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'm'. Got \
+                     input(s) ['A'], but missing required input(s) ['S']. Please provide all required input(s).",
+                ),
             ),
             (
                 4,
@@ -271,49 +279,67 @@ mod tests {
             (
                 4,
                 vec![a(&[1, 2], 8), s(&[2, 0], &[])],
-                Err("[request id: <id_unknown>] input 'S' batch size does not match other inputs for 'm'"),
+                Err(
+                    "[request id: <id_unknown>] input 'S' batch size does not match other inputs for 'm'",
+                ),
             ),
             (
                 4,
                 vec![a(&[], 8), s(&[1, 0], &[])],
-                Err("[request id: <id_unknown>] input 'A' has no shape but model requires batch dimension for 'm'"),
+                Err(
+                    "[request id: <id_unknown>] input 'A' has no shape but model requires batch dimension for 'm'",
+                ),
             ),
             (
                 0,
                 vec![input(0, DType::Int32, &[2], &[0; 8]), s(&[0], &[])],
-                Err("[request id: <id_unknown>] inference input 'A' data-type is 'INT32', but model 'm' expects 'FP32'"),
+                Err(
+                    "[request id: <id_unknown>] inference input 'A' data-type is 'INT32', but model 'm' expects 'FP32'",
+                ),
             ),
             (
                 0,
                 vec![a(&[3], 12), s(&[0], &[])],
-                Err("[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3]."),
+                Err(
+                    "[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3].",
+                ),
             ),
             (
                 0,
                 vec![a(&[2], 7), s(&[0], &[])],
-                Err("[request id: <id_unknown>] input byte size mismatch for input 'A' for model 'm'. Expected 8, got 7"),
+                Err(
+                    "[request id: <id_unknown>] input byte size mismatch for input 'A' for model 'm'. Expected 8, got 7",
+                ),
             ),
             (
                 0,
                 vec![a(&[-2], 8), s(&[0], &[])],
-                Err("[request id: <id_unknown>] All input dimensions should be specified for input 'A' for model 'm', got [-2]"),
+                Err(
+                    "[request id: <id_unknown>] All input dimensions should be specified for input 'A' for model 'm', got [-2]",
+                ),
             ),
             (
                 0,
                 vec![a(&[2], 8), s(&[2], &empty)],
-                Err("[request id: <id_unknown>] expected 2 string elements for inference input 'S' for model 'm', got 1"),
+                Err(
+                    "[request id: <id_unknown>] expected 2 string elements for inference input 'S' for model 'm', got 1",
+                ),
             ),
             (
                 0,
                 vec![a(&[2], 8), s(&[1], &[9, 0, 0, 0, 1])],
-                Err("[request id: <id_unknown>] incomplete string data for inference input 'S' for model 'm', \
-                     expecting string of length 9 but only 1 bytes available"),
+                Err(
+                    "[request id: <id_unknown>] incomplete string data for inference input 'S' for model 'm', \
+                     expecting string of length 9 but only 1 bytes available",
+                ),
             ),
             (
                 0,
                 vec![a(&[2], 8), s(&[i64::MAX], &[])],
-                Err("[request id: <id_unknown>] expected 9223372036854775807 string elements for inference \
-                     input 'S' for model 'm', got 0"),
+                Err(
+                    "[request id: <id_unknown>] expected 9223372036854775807 string elements for inference \
+                     input 'S' for model 'm', got 0",
+                ),
             ),
         ];
         for (max_batch_size, given, want) in cases {

@@ -48,7 +48,10 @@ fn rank(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<Class> {
     let order = |a: &Class, b: &Class| {
         let by_value = match (a.integer, b.integer) {
             (Some(x), Some(y)) => y.cmp(&x),
-            _ => b.value.partial_cmp(&a.value).unwrap_or_else(|| a.value.is_nan().cmp(&b.value.is_nan())),
+            _ => b
+                .value
+                .partial_cmp(&a.value)
+                .unwrap_or_else(|| a.value.is_nan().cmp(&b.value.is_nan())),
         };
         by_value.then(a.index.cmp(&b.index))
     };
@@ -94,9 +97,11 @@ mod tests {
 
     #[test]
     fn largest_first_lower_index_first_nan_last() {
-        let data: Vec<u8> = [1f32, f32::NAN, 3., 3., -1., 2.].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let data: Vec<u8> =
+            [1f32, f32::NAN, 3., 3., -1., 2.].iter().flat_map(|v| v.to_le_bytes()).collect();
         let top2 = top(&output(DType::Fp32, data.clone()), 2, 2).unwrap();
-        let indices: Vec<Vec<usize>> = top2.iter().map(|i| i.iter().map(|c| c.index).collect()).collect();
+        let indices: Vec<Vec<usize>> =
+            top2.iter().map(|i| i.iter().map(|c| c.index).collect()).collect();
         assert_eq!(indices, [vec![2, 0], vec![0, 2]]);
         let all = top(&output(DType::Fp32, data), 1, 99).unwrap();
         assert_eq!(all[0].iter().map(|c| c.index).collect::<Vec<_>>(), [2, 3, 5, 0, 4, 1]);

@@ -3,7 +3,6 @@
 use super::dtype::DType;
 use super::tensor::{Shape, ShapeText};
 use crate::error::{Error, Result};
-use crate::repository::labels::Labels;
 use std::sync::Arc;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 
@@ -20,7 +19,7 @@ pub struct TensorSpec {
     /// Shape tensors never carry a batch dimension.
     pub shape_tensor: bool,
     /// Class labels of an output.
-    pub labels: Option<Arc<Labels>>,
+    pub labels: Option<Arc<[String]>>,
 }
 
 /// All declared tensors of one model.
@@ -34,15 +33,19 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// From a checked configuration. `labels` gives the labels of an output by name.
+    /// From a checked configuration. `labels` gives the labels of an output by name, if it has any.
     pub fn new(
         config: &ModelConfig,
-        labels: impl Fn(&str) -> Option<Arc<Labels>>,
+        labels: impl Fn(&str) -> Option<Arc<[String]>>,
     ) -> Result<Self> {
         let spec = |name: &str, dtype: i32, dims: &[i64], reshape: &Option<ModelTensorReshape>| {
-            let dtype = DataType::try_from(dtype).ok().and_then(DType::from_proto).ok_or_else(|| {
-                Error::invalid(format!("model '{}', tensor '{name}': unknown data type {dtype}", config.name))
-            })?;
+            let dtype =
+                DataType::try_from(dtype).ok().and_then(DType::from_proto).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "model '{}', tensor '{name}': unknown data type {dtype}",
+                        config.name
+                    ))
+                })?;
             Ok(TensorSpec {
                 name: name.into(),
                 dtype,
@@ -147,7 +150,12 @@ mod tests {
             shape_tensor: false,
             labels: None,
         };
-        Signature { model: "m".into(), max_batch_size, inputs: vec![spec.clone()], outputs: vec![spec] }
+        Signature {
+            model: "m".into(),
+            max_batch_size,
+            inputs: vec![spec.clone()],
+            outputs: vec![spec],
+        }
     }
 
     #[test]

@@ -72,7 +72,11 @@ mod tests {
             (&two[..5], 1, Err(StringFault::Short { length: 2, available: 1 })),
             (&[], 0, Ok(())),
             (&[1, 2, 3], 0, Ok(())),
-            (&[255, 255, 255, 255, 0], 1, Err(StringFault::Short { length: 4294967295, available: 1 })),
+            (
+                &[255, 255, 255, 255, 0],
+                1,
+                Err(StringFault::Short { length: 4294967295, available: 1 }),
+            ),
         ];
         for (data, expected, want) in cases {
             assert_eq!(check(data, *expected), *want, "{data:?}");
