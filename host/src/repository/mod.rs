@@ -1,1 +1,4 @@
 //! (to come)
+pub mod config;
+pub mod labels;
+pub mod policy;
