@@ -5,6 +5,10 @@ use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
 use super::{ConfigError, Machine, refuse};
 
+/// Each instance is a thread and a copy of the model; a count beyond this is a slip of the finger,
+/// and would take the machine down before anybody could read why.
+const MAX_COUNT: i32 = 1024;
+
 pub(super) fn check(config: &ModelConfig, machine: &Machine) -> Result<(), ConfigError> {
     if config.instance_group.is_empty() {
         return refuse(format!("must specify one or more 'instance group's for {}", config.name));
@@ -44,6 +48,10 @@ fn one(
             }
         }
     }
+    if group.count > MAX_COUNT {
+        let count = group.count;
+        return refuse(format!("{subject} has count {count}, at most {MAX_COUNT} is allowed"));
+    }
     // Optimisation profiles are TensorRT's; elsewhere the setting would change nothing.
     let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
     if !group.profile.is_empty() && !tensorrt {
@@ -68,6 +76,8 @@ mod tests {
             (&[], "kind: KIND_CPU", ""),
             (&[0, 2], "gpus: 2", ""),
             (&[], "kind: KIND_MODEL", ""),
+            (&[], "count: 1024", ""),
+            (&[], "count: 1025", "has count 1025, at most 1024 is allowed"),
             (&[], "kind: KIND_GPU", "has kind KIND_GPU but no GPUs are available"),
             (&[], "kind: KIND_GPU gpus: 0", "has kind KIND_GPU but no GPUs are available"),
             (&[], "gpus: 0", "has kind KIND_CPU but specifies one or more GPUs"),
