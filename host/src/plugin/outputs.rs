@@ -179,7 +179,7 @@ impl Building {
     pub fn send(mut self: Box<Self>, last: bool, error: Option<Error>) -> Result<()> {
         let reply = Arc::clone(&self.reply);
         if let Some(execution) = reply.execution() {
-            super::frame::note_times_of_current(&execution);
+            super::frame::note_times(&execution);
         }
         let result = match error {
             Some(error) => Err(error),

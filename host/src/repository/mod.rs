@@ -10,6 +10,7 @@
 //! Only READY versions are served; requests that run keep what serves them alive.
 
 pub mod build; // one version: plugin model, instances, scheduler
+mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
