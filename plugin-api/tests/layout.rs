@@ -1,5 +1,7 @@
 //! The headers and the Rust types are one interface: sizes, offsets, types, constants, both compilers.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests too
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::mem::offset_of;
