@@ -1,1 +1,37 @@
-//! (placeholder)
+//! The messages of both protocol generations, and their text and JSON forms.
+//!
+//! One model configuration serves both: v1 messages refer to [`v2::ModelConfig`].
+
+pub mod json;
+mod real;
+pub mod schema;
+pub mod text;
+mod wire;
+
+/// The descriptors of all files, encoded as a `FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// Generated code follows the generator's taste, not ours.
+macro_rules! generated {
+    ($package:literal) => {
+        tonic::include_proto!($package);
+    };
+}
+
+/// `nvidia.inferenceserver`: the v1 messages and the service `GRPCService`.
+#[allow(clippy::all, clippy::unwrap_used, clippy::expect_used, rustdoc::all, missing_docs)]
+pub mod v1 {
+    generated!("nvidia.inferenceserver");
+}
+
+/// `inference`: the v2 messages, the model configuration and the service `GRPCInferenceService`.
+#[allow(clippy::all, clippy::unwrap_used, clippy::expect_used, rustdoc::all, missing_docs)]
+pub mod v2 {
+    generated!("inference");
+}
+
+/// `grpc.health.v1`: the standard health check.
+#[allow(clippy::all, clippy::unwrap_used, clippy::expect_used, rustdoc::all, missing_docs)]
+pub mod health {
+    generated!("grpc.health.v1");
+}

@@ -1,0 +1,92 @@
+//! From a PNG file to what the model `digits` takes: 8 by 8 pixels, 0.0 for paper, 1.0 for full ink.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+pub const SIDE: usize = 8;
+
+/// The picture's values, row by row, as the bytes of little-endian FP32.
+pub fn read(file: &Path) -> Result<Vec<u8>, String> {
+    let wrap = |problem: String| format!("{}: {problem}", file.display());
+    let (grey, width, height) = grey(file).map_err(wrap)?;
+    let values = ink(&grey, width, height).map_err(wrap)?;
+    Ok(values.iter().flat_map(|v| v.to_le_bytes()).collect())
+}
+
+/// One byte a pixel, whatever the file holds; what is transparent is paper.
+fn grey(file: &Path) -> Result<(Vec<u8>, usize, usize), String> {
+    let open = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
+    let mut decoder = png::Decoder::new(open);
+    decoder.set_transformations(png::Transformations::normalize_to_color8());
+    let mut reader = decoder.read_info().map_err(|e| e.to_string())?;
+    let size = reader.output_buffer_size().ok_or("too large")?;
+    let mut pixels = vec![0; size];
+    let frame = reader.next_frame(&mut pixels).map_err(|e| e.to_string())?;
+    pixels.truncate(frame.buffer_size());
+
+    let on_paper = |grey: u32, alpha: u32| ((grey * alpha + 255 * (255 - alpha)) / 255) as u8;
+    let of_colour =
+        |p: &[u8]| (u32::from(p[0]) * 299 + u32::from(p[1]) * 587 + u32::from(p[2]) * 114) / 1000;
+    let grey = match frame.color_type {
+        png::ColorType::Grayscale => pixels,
+        png::ColorType::GrayscaleAlpha => {
+            pixels.chunks_exact(2).map(|p| on_paper(p[0].into(), p[1].into())).collect()
+        }
+        png::ColorType::Rgb => pixels.chunks_exact(3).map(|p| of_colour(p) as u8).collect(),
+        png::ColorType::Rgba => {
+            pixels.chunks_exact(4).map(|p| on_paper(of_colour(p), p[3].into())).collect()
+        }
+        png::ColorType::Indexed => return Err("a palette that was not expanded".into()),
+    };
+    Ok((grey, frame.width as usize, frame.height as usize))
+}
+
+/// Averages blocks of pixels until 8 by 8 are left.
+fn ink(grey: &[u8], width: usize, height: usize) -> Result<Vec<f32>, String> {
+    if width == 0 || height == 0 || !width.is_multiple_of(SIDE) || !height.is_multiple_of(SIDE) {
+        return Err(format!("{width} by {height} pixels: both must be multiples of {SIDE}"));
+    }
+    let (wide, high) = (width / SIDE, height / SIDE);
+    let block = |index: usize| {
+        let (row, column) = (index / SIDE, index % SIDE);
+        let sum: f32 = (0..high)
+            .flat_map(|y| (0..wide).map(move |x| (row * high + y) * width + column * wide + x))
+            .map(|at| f32::from(grey[at]))
+            .sum();
+        1.0 - sum / (wide * high) as f32 / 255.0
+    };
+    Ok((0..SIDE * SIDE).map(block).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_is_paper_and_black_is_ink() {
+        let mut grey = vec![255; 16 * 16];
+        for y in 0..2 {
+            for x in 14..16 {
+                grey[y * 16 + x] = 0;
+            }
+        }
+        let ink = ink(&grey, 16, 16).unwrap();
+        assert_eq!(ink[7], 1.0);
+        assert_eq!(ink.iter().sum::<f32>(), 1.0);
+    }
+
+    #[test]
+    fn a_size_that_does_not_divide_is_refused() {
+        let problem = ink(&[0; 30 * 28], 30, 28).unwrap_err();
+        assert!(problem.contains("30 by 28"), "{problem}");
+    }
+
+    #[test]
+    fn the_samples_can_be_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/digits/pictures");
+        for file in folder.read_dir().unwrap() {
+            assert_eq!(read(&file.unwrap().path()).unwrap().len(), 64 * 4);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Tables from command lines to settings, or to the exact text and code the program ends with.
+
+use super::*;
+use crate::cli::catalogue::Status;
+use std::io::Write;
+
+fn run_in(line: &str, env: &[(&str, &str)]) -> Result<Start, Stop> {
+    let args = std::iter::once("trtserver").chain(line.split_whitespace()).map(OsString::from);
+    let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+    from_args(args, &env, "1.2")
+}
+
+fn run(line: &str) -> Result<Start, Stop> {
+    run_in(line, &[])
+}
+
+fn complaint(line: &str) -> String {
+    let stop = run(line).expect_err(line);
+    assert_eq!((stop.code, stop.stdout.as_str()), (1, ""), "{line}");
+    let text = stop.stderr.strip_suffix(HINT).unwrap_or_else(|| panic!("{line}: {}", stop.stderr));
+    text.strip_suffix('\n').unwrap().to_owned()
+}
+
+fn defaults() -> Settings {
+    Settings {
+        server_id: "inference:0".into(),
+        server_version: env!("CARGO_PKG_VERSION").into(),
+        exit_on_error: true,
+        exit_timeout: Duration::from_secs(30),
+        strict_readiness: true,
+        log: LogSettings::default(),
+        model_repositories: vec!["/m".into()],
+        era_a: false,
+        strict_model_config: true,
+        model_load_thread_count: 4,
+        allow_http: true,
+        http_address: "0.0.0.0".into(),
+        http_port: 8000,
+        http_health_port: None,
+        http_max_input_size: 67108864,
+        allow_grpc: true,
+        grpc_address: "0.0.0.0".into(),
+        grpc_port: 8001,
+        allow_metrics: true,
+        metrics_address: "0.0.0.0".into(),
+        metrics_port: 8002,
+        allow_gpu_metrics: true,
+        metrics_interval: Duration::from_secs(2),
+        backend_dirs: vec![],
+        backend_config: BTreeMap::new(),
+        cpu_only: false,
+    }
+}
+
+type Change = fn(&mut Settings);
+
+#[test]
+fn command_lines_that_start() {
+    let table: &[(&str, Change)] = &[
+        ("--model-store=/m", |_| {}),
+        ("--model-store /m", |_| {}),
+        ("--model-repository=/m", |_| {}),
+        ("--modelstore=/m", |_| {}),
+        ("-model-store=/m", |_| {}),
+        ("-model-store /m", |_| {}),
+        ("--model-sto=/m", |_| {}),
+        ("--model_base_path=/m", |s| s.era_a = true),
+        ("--model-store=/m --model-store=/n --model-repository=/m", |s| {
+            s.model_repositories = vec!["/m".into(), "/n".into()]
+        }),
+        ("--model-store=/m --allow-http", |_| {}),
+        ("--model-store=/m --allow-http=OFF --http-port=8001", |s| {
+            s.allow_http = false;
+            s.http_port = 8001
+        }),
+        ("--allow-grpc 0 --model-store=/m", |s| s.allow_grpc = false),
+        ("--allow-metrics=False --strict-readiness=on --model-store=/m", |s| {
+            s.allow_metrics = false
+        }),
+        ("--model-store=/m --http-port=1 --http-port=2", |s| s.http_port = 2),
+        ("--model-store=/m --http-port=0 --grpc-port=0 --metrics-port=0", |s| {
+            (s.http_port, s.grpc_port, s.metrics_port) = (0, 0, 0)
+        }),
+        ("--model-store=/m --exit-timeout-secs=-5", |s| s.exit_timeout = Duration::ZERO),
+        ("--model-store=/m --exit-timeout-secs -5", |s| s.exit_timeout = Duration::ZERO),
+        ("--model-store=/m --log-verbose", |s| s.log.verbose = 1),
+        ("--model-store=/m --log-verbose=3 --log-info=false", |s| {
+            s.log.verbose = 3;
+            s.log.info = false
+        }),
+        ("--model-store=/m --log-verbose=-1", |_| {}),
+        ("--model-store=/m --log-json", |s| s.log.format = LogFormat::Json),
+        ("--model-store=/m --log-format=iso8601", |s| s.log.format = LogFormat::Iso8601),
+        ("--model-store=/m --log-file=/l", |s| s.log.file = Some("/l".into())),
+        ("--model-store=/m --http-health-port=8000", |_| {}),
+        ("--model-store=/m --http-health-port=9000 --http-port=8000", |s| {
+            s.http_health_port = Some(9000)
+        }),
+        ("--model-store=/m --strict-model-config=false", |s| s.strict_model_config = false),
+        ("--model-store=/m --disable-auto-complete-config", |_| {}),
+        ("--model-store=/m --http-address=127.0.0.1", |s| {
+            s.http_address = "127.0.0.1".into();
+            s.metrics_address = "127.0.0.1".into()
+        }),
+        ("--model-store=/m --backend-dir=/p --backend-directory=/q --backend-dir=/p", |s| {
+            s.backend_dirs = vec!["/p".into(), "/q".into()]
+        }),
+        (
+            "--model-store=/m --backend-config=onnx,a=1,2=3 --backend-config x=y,z=w \
+             --tf-gpu-memory-fraction=0.50",
+            |s| {
+                let entry = |k: &str, v: &str| BTreeMap::from([(k.to_owned(), v.to_owned())]);
+                s.backend_config = BTreeMap::from([
+                    ("".to_owned(), entry("x", "y,z=w")),
+                    ("onnx".to_owned(), entry("a", "1,2=3")),
+                    ("tensorflow".to_owned(), entry("gpu-memory-fraction", "0.5")),
+                ])
+            },
+        ),
+        (
+            "--model-store=/m --model-control-mode=none --allow-model-control=false \
+             --rate-limit=off --trace-level=off --allow-client-shm=false --grpc-use-ssl=0",
+            |_| {},
+        ),
+    ];
+    for (line, change) in table {
+        let mut want = defaults();
+        change(&mut want);
+        match run(line) {
+            Ok(start) => assert_eq!(start.settings, want, "{line}"),
+            Err(stop) => panic!("{line}: {}", stop.stderr),
+        }
+    }
+}
+
+#[test]
+fn environment() {
+    let env = [("TENSORRT_SERVER_VERSION", "19.02"), ("TRITON_SERVER_CPU_ONLY", "")];
+    let settings = run_in("--model-store=/m", &env).unwrap().settings;
+    assert_eq!((settings.server_version.as_str(), settings.cpu_only), ("19.02", true));
+    let env = [("TENSORRT_SERVER_VERSION", ""), ("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")];
+    let settings = run_in("--model-store=/m", &env).unwrap().settings;
+    assert_eq!(settings.server_version, env!("CARGO_PKG_VERSION"));
+    assert!(!settings.log.escape);
+}
+
+#[test]
+fn complaints() {
+    let table = [
+        ("", "--model-store must be specified"),
+        ("--model-store=", "--model-store must be specified"),
+        (
+            "--model-store=/m --allow-http=false --allow-grpc=false",
+            "At least one of the following options must be true: --allow-http, --allow-grpc",
+        ),
+        (
+            "--model-store=/m --http-port=8001",
+            "The server cannot listen to HTTP requests and gRPC requests at the same port",
+        ),
+        (
+            "--model-store=/m --metrics-port=8001",
+            "The server cannot provide metrics on same port used for HTTP or gRPC requests",
+        ),
+        (
+            "--model-store=/m --http-port=8002",
+            "The server cannot provide metrics on same port used for HTTP or gRPC requests",
+        ),
+        (
+            "--model-store=/m --http-health-port=8001",
+            "The server cannot serve health on the port used for gRPC requests or metrics",
+        ),
+        ("--http-prot=80", "Unrecognized option: --http-prot\nDid you mean --http-port?"),
+        ("--zzzzzzz", "Unrecognized option: --zzzzzzz"),
+        (
+            "--grpc-max-conn=1",
+            "Unrecognized option: --grpc-max-conn\nIt could be --grpc-max-connection-age, \
+             --grpc-max-connection-age-grace.",
+        ),
+        ("-x", "Unrecognized option: -x"),
+        ("stray", "Unexpected argument: stray"),
+        ("--allow-httpX", "Unrecognized option: --allow-httpX\nDid you mean --allow-http?"),
+        (
+            "--allow-http=maybe",
+            "Couldn't interpret value maybe for flag --allow-http. It takes true or false.",
+        ),
+        (
+            "--http-port=65536",
+            "Couldn't interpret value 65536 for flag --http-port. It takes a whole number from 0 \
+             to 65535.",
+        ),
+        (
+            "--http-port=",
+            "Couldn't interpret value  for flag --http-port. It takes a whole number from 0 to \
+             65535.",
+        ),
+        ("--http-port", "a value is required for '--http-port <N>' but none was supplied"),
+        (
+            "--http-thread-count=x",
+            "Couldn't interpret value x for flag --http-thread-count. It takes a whole number.",
+        ),
+        (
+            "--log-format=xml",
+            "Couldn't interpret value xml for flag --log-format. It takes one of default, \
+             ISO8601, json.",
+        ),
+        (
+            "--log-json --log-format=ISO8601",
+            "--log-json and --log-format ask for two different formats",
+        ),
+        (
+            "--strict-model-config=false --disable-auto-complete-config",
+            "--disable-auto-complete-config and --strict-model-config=false contradict each other",
+        ),
+        ("--backend-config=onnx", "--backend-config=onnx: expected [NAME,]KEY=VALUE"),
+        ("--backend-config=onnx,=1", "--backend-config=onnx,=1: expected [NAME,]KEY=VALUE"),
+        ("--backend-config=,a=1", "--backend-config=,a=1: expected [NAME,]KEY=VALUE"),
+        ("--metrics-interval-ms=0", "--metrics-interval-ms=0 must be more than 0"),
+    ];
+    for (line, want) in table {
+        assert_eq!(complaint(line), want, "{line}");
+    }
+}
+
+#[test]
+fn what_is_not_there_yet_is_refused() {
+    let table = [
+        ("--model-control-mode=explicit", "loading and unloading models while the server runs"),
+        ("--model-control-mode=poll", "loading and unloading models while the server runs"),
+        ("--allow-model-control=true", "loading and unloading models while the server runs"),
+        ("--load-model=a", "loading and unloading models while the server runs"),
+        ("--grpc-use-ssl=true", "gRPC over TLS"),
+        ("--grpc-use-ssl-mutual=false", "gRPC over TLS"),
+        ("--grpc-server-cert=/c", "gRPC over TLS"),
+        ("--trace-level=MIN", "request tracing"),
+        ("--trace-config=rate=1", "request tracing"),
+        ("--rate-limit=execution_count", "the rate limiter"),
+        ("--cache-config=local,size=1", "the response cache"),
+        ("--response-cache-byte-size=1", "the response cache"),
+        ("--http-restricted-api=health:k=v", "restricted endpoints"),
+        ("--http-header-forward-pattern=.*", "forwarding of headers"),
+        ("--allow-vertex-ai=true", "the Vertex AI front end"),
+        ("--allow-sagemaker=true", "the SageMaker front end"),
+        ("--allow-client-shm=true", "shared memory of clients"),
+        ("--model-namespacing=true", "namespaces of models"),
+        ("--model-config-name=a", "configurations by name"),
+    ];
+    for (line, missing) in table {
+        let want = format!("{line} cannot be honoured: this server does not have {missing} yet");
+        assert_eq!(complaint(&format!("--model-store=/m {line}")), want);
+    }
+    let both = complaint("--allow-client-shm --grpc-use-ssl");
+    assert_eq!(both.lines().count(), 2, "{both}");
+}
+
+#[test]
+fn notes_of_flags_that_do_less() {
+    let once = "the repository is read once, at start: changes made to it later are not picked up";
+    let table = [
+        ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the processors".into())]),
+        ("--allow-poll-model-repository=true", vec![Note::Warning(format!("--allow-poll-model-repository=true: {once}"))]),
+        ("--file-system-poll-secs=5", vec![Note::Warning(format!("--repository-poll-secs=5: {once}"))]),
+        ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
+        ("--grpc-keepalive-time=7200000", vec![]),
+        (
+            "--model-control-mode=none --allow-model-control=0",
+            vec![Note::Warning("--allow-model-control or --allow-poll-model-repository can not be specified if --model-control-mode is specified".into())],
+        ),
+    ];
+    for (line, want) in table {
+        assert_eq!(run(&format!("--model-store=/m {line}")).unwrap().notes, want, "{line}");
+    }
+}
+
+#[test]
+fn help_and_version() {
+    let help = run("--help").unwrap_err();
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+    let mut from = 0;
+    for (section, flags) in cli::catalogue::SECTIONS {
+        let heading = format!("\n{section}:\n");
+        let at = help.stdout.find(&heading).unwrap_or_else(|| panic!("no section {section}"));
+        assert!(at > from, "{section} is out of order");
+        from = at;
+        for flag in *flags {
+            assert!(help.stdout.contains(&format!("--{}", flag.name)), "{}", flag.name);
+        }
+    }
+    assert!(help.stdout.contains("Accepted, no effect: "));
+    assert!(help.stdout.contains("Not available yet: "));
+    let version = run("--version").unwrap_err();
+    let want = format!("trtserver {} (plugin ABI 1.2)\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!((version.code, version.stdout, version.stderr), (0, want, String::new()));
+}
+
+#[test]
+fn the_catalogue_is_sound() {
+    cli::command("0").debug_assert();
+    for flag in cli::catalogue::all() {
+        assert!(!flag.help.ends_with('.'), "{}", flag.name);
+        if let Status::NotYet { off, .. } | Status::Warns { quiet: off, .. } = flag.status {
+            let quiet = flag.default.is_empty() || off.is_empty() || off.contains(&flag.default);
+            assert!(quiet, "{}: its own default is refused", flag.name);
+        }
+    }
+}
+
+#[test]
+fn a_file_gives_what_was_not_typed() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(
+        b"# ours\nmodel_store = [\"/a\", \"/b\"]\nhttp-port = 9000\ngrpc_port = 9001\nlog-verbose = 2\n",
+    )
+    .unwrap();
+    let path = file.path().display().to_string();
+    let settings = run(&format!("--config={path} --http-port=7000")).unwrap().settings;
+    assert_eq!(settings.model_repositories, [PathBuf::from("/a"), "/b".into()]);
+    assert_eq!((settings.http_port, settings.grpc_port, settings.log.verbose), (7000, 9001, 2));
+    let settings = run(&format!("--config={path} --model-store=/c")).unwrap().settings;
+    assert_eq!(settings.model_repositories, [PathBuf::from("/c")]);
+
+    file.write_all(b"metrics-port = 70000\n").unwrap();
+    let text = complaint(&format!("--config={path}"));
+    let want = "Couldn't interpret value 70000 for flag --metrics-port. It takes a whole number";
+    assert!(text.starts_with(&format!("{path}:6: {want}")), "{text}");
+
+    let text = complaint("--config=/no/such/file");
+    assert!(text.starts_with("/no/such/file: cannot read the configuration file: "), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_need_not_be_text() {
+    use std::os::unix::ffi::OsStringExt;
+    let word = |flag: &str| {
+        let mut bytes = flag.as_bytes().to_vec();
+        bytes.push(0xff);
+        OsString::from_vec(bytes)
+    };
+    let run = |word: OsString| from_args(["trtserver".into(), word], &|_| None, "1");
+    let settings = run(word("--model-store=/m")).unwrap().settings;
+    assert_eq!(settings.model_repositories[0].as_os_str(), word("/m"));
+    let stop = run(word("--id=")).unwrap_err();
+    assert!(stop.stderr.contains("It takes text in UTF-8."), "{}", stop.stderr);
+}

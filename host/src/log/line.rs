@@ -1,0 +1,306 @@
+//! One event as one line.
+//!
+//! What a client sent may be part of a message, so a message can never end its line, move the
+//! cursor, or pass for another record: control characters are written as escapes.
+
+use std::fmt::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level};
+
+use crate::config::LogFormat;
+
+/// An event taken apart. The fields `at.file` and `at.line` stand for the place of the event, for
+/// those that log on behalf of a plugin.
+#[derive(Debug)]
+pub struct Record {
+    pub now: SystemTime,
+    pub pid: u32,
+    pub level: Level,
+    pub target: String,
+    pub file: String,
+    pub line: u64,
+    pub message: String,
+    pub fields: Vec<(String, Value)>,
+}
+
+impl Record {
+    pub fn new(event: &Event<'_>, now: SystemTime, pid: u32) -> Record {
+        let metadata = event.metadata();
+        let mut record = Record {
+            now,
+            pid,
+            level: *metadata.level(),
+            target: metadata.target().to_owned(),
+            file: metadata.file().unwrap_or("?").to_owned(),
+            line: metadata.line().unwrap_or(0).into(),
+            message: String::new(),
+            fields: Vec::new(),
+        };
+        event.record(&mut record);
+        record
+    }
+
+    /// The whole line, its end included.
+    pub fn line(&self, format: LogFormat, escape: bool) -> String {
+        let time = Utc::from(self.now);
+        let file = self.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let letter = match self.level {
+            Level::ERROR => 'E',
+            Level::WARN => 'W',
+            _ => 'I',
+        };
+        let Record { pid, line, .. } = self;
+        let Utc { year, month, day, hour, minute, second, micros } = time;
+        match format {
+            LogFormat::Default => {
+                let text = if escape { escaped(&self.text()) } else { self.text() };
+                format!(
+                    "{letter}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} \
+                     {pid} {file}:{line}] {text}\n"
+                )
+            }
+            LogFormat::Iso8601 => {
+                let text = if escape { quoted(&self.text()) } else { self.text() };
+                format!(
+                    "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z {letter} \
+                     {pid} {file}:{line}] {text}\n"
+                )
+            }
+            LogFormat::Json => {
+                let mut out = format!(
+                    "{{\"time\":\"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.\
+                     {micros:06}Z\",\"level\":\"{level}\",\"pid\":{pid},\"file\":{file},\"line\":{line},\
+                     \"target\":{target},\"message\":{message}",
+                    level = self.level,
+                    file = quoted(file),
+                    target = quoted(&self.target),
+                    message = quoted(&self.message),
+                );
+                for (i, (name, value)) in self.fields.iter().enumerate() {
+                    out.push_str(if i == 0 { ",\"fields\":{" } else { "," });
+                    // Writing to a String cannot fail.
+                    let _ = write!(out, "{}:{}", quoted(name), escaped(&value.to_string()));
+                }
+                out.push_str(if self.fields.is_empty() { "}\n" } else { "}}\n" });
+                out
+            }
+        }
+    }
+
+    /// The message with its fields behind it.
+    fn text(&self) -> String {
+        let mut text = self.message.clone();
+        for (name, value) in &self.fields {
+            let value = match value {
+                Value::String(s) if plain(s) => s.clone(),
+                value => value.to_string(),
+            };
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{name}={value}");
+        }
+        text
+    }
+
+    fn put(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(text)) => self.message = text,
+            ("message", value) => self.message = value.to_string(),
+            ("at.file", Value::String(file)) => self.file = file,
+            ("at.line", Value::Number(line)) => self.line = line.as_u64().unwrap_or(0),
+            (name, value) => {
+                self.fields.push((name.trim_start_matches("r#").to_owned(), value));
+            }
+        }
+    }
+}
+
+impl Visit for Record {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value.into());
+    }
+}
+
+/// Whether a field's text needs no quotes to be told from what is around it.
+fn plain(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c == '"' || c == '=')
+}
+
+/// Characters that end a line or drive a terminal.
+fn forges(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if forges(c) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A JSON string; what JSON allows but a terminal obeys is escaped too.
+fn quoted(text: &str) -> String {
+    escaped(&Value::from(text).to_string())
+}
+
+/// A moment taken apart, in the proleptic Gregorian calendar.
+struct Utc {
+    year: i64,
+    month: i64,
+    day: i64,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    micros: u32,
+}
+
+impl From<SystemTime> for Utc {
+    fn from(time: SystemTime) -> Utc {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        let (days, rest) = (seconds / 86_400, seconds % 86_400);
+        // Count years from March, so that the leap day is the last day of a year; 719468 days lie
+        // between 1 March of year 0 and 1 January 1970, and 146097 days are 400 years.
+        let days = days.saturating_add(719_468);
+        let (era, day) = (days / 146_097, days % 146_097);
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let (month, day, carry) = match month {
+            0..10 => (month + 3, day - (153 * month + 2) / 5 + 1, 0),
+            _ => (month - 9, day - (153 * month + 2) / 5 + 1, 1),
+        };
+        Utc {
+            year: era * 400 + year + carry,
+            month,
+            day,
+            hour: rest / 3_600,
+            minute: rest / 60 % 60,
+            second: rest % 60,
+            micros: since.subsec_micros(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn record(message: &str) -> Record {
+        Record {
+            now: UNIX_EPOCH + Duration::new(1_550_250_245, 12_345_678),
+            pid: 42,
+            level: Level::INFO,
+            target: "trtserver::server".into(),
+            file: "host/src/server.rs".into(),
+            line: 500,
+            message: message.into(),
+            fields: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_three_forms() {
+        let mut r = record("Model \"a\" is ready");
+        let table = [
+            (LogFormat::Default, "I0215 17:04:05.012345 42 server.rs:500] Model \"a\" is ready\n"),
+            (
+                LogFormat::Iso8601,
+                "2019-02-15T17:04:05Z I 42 server.rs:500] \"Model \\\"a\\\" is ready\"\n",
+            ),
+            (
+                LogFormat::Json,
+                "{\"time\":\"2019-02-15T17:04:05.012345Z\",\"level\":\"INFO\",\"pid\":42,\
+                 \"file\":\"server.rs\",\"line\":500,\"target\":\"trtserver::server\",\
+                 \"message\":\"Model \\\"a\\\" is ready\"}\n",
+            ),
+        ];
+        for (format, want) in table {
+            assert_eq!(r.line(format, true), want);
+        }
+        r.level = Level::WARN;
+        assert!(r.line(LogFormat::Default, true).starts_with('W'));
+        r.level = Level::ERROR;
+        assert!(r.line(LogFormat::Default, true).starts_with('E'));
+        r.level = Level::TRACE;
+        assert!(r.line(LogFormat::Default, true).starts_with('I'));
+    }
+
+    #[test]
+    fn fields_follow_the_message() {
+        let mut r = record("loaded");
+        r.fields.push(("model".into(), "a".into()));
+        r.fields.push(("version".into(), 3.into()));
+        r.fields.push(("why".into(), "two words".into()));
+        let line = r.line(LogFormat::Default, true);
+        assert!(line.ends_with("] loaded model=a version=3 why=\"two words\"\n"), "{line}");
+        let line = r.line(LogFormat::Json, true);
+        assert!(line.contains("\"fields\":{\"model\":\"a\",\"version\":3,\"why\":\"two words\"}"));
+    }
+
+    #[test]
+    fn a_message_cannot_forge_a_line() {
+        let r =
+            record("bad\nE0215 00:00:00.000000 1 x.rs:1] forged\r\u{1b}[2J\u{85}\u{2028}\u{202e}");
+        let head = "I0215 17:04:05.012345 42 server.rs:500] ";
+        let want =
+            "bad\\nE0215 00:00:00.000000 1 x.rs:1] forged\\r\\u001b[2J\\u0085\\u2028\\u202e\n";
+        assert_eq!(r.line(LogFormat::Default, true), format!("{head}{want}"));
+        for format in [LogFormat::Default, LogFormat::Iso8601, LogFormat::Json] {
+            let line = r.line(format, true);
+            assert_eq!(line.matches('\n').count(), 1, "{line}");
+            assert!(line.ends_with('\n') && !line.contains(['\r', '\u{1b}']), "{line}");
+        }
+        let json: Value = serde_json::from_str(&r.line(LogFormat::Json, true)).unwrap();
+        assert_eq!(json["message"], r.message.as_str());
+        assert!(r.line(LogFormat::Default, false).contains("bad\nE0215"));
+    }
+
+    #[test]
+    fn calendar() {
+        let table = [
+            (0, (1970, 1, 1)),
+            (951_782_400, (2000, 2, 29)),
+            (951_868_800, (2000, 3, 1)),
+            (1_709_164_800, (2024, 2, 29)),
+            (1_735_689_599, (2024, 12, 31)),
+            (1_735_689_600, (2025, 1, 1)),
+            (4_107_542_400, (2100, 3, 1)),
+        ];
+        for (seconds, want) in table {
+            let t = Utc::from(UNIX_EPOCH + Duration::from_secs(seconds));
+            assert_eq!((t.year, t.month, t.day), want, "{seconds}");
+        }
+    }
+}

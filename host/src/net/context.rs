@@ -1,0 +1,72 @@
+//! What every front end works with.
+
+use crate::config::Settings;
+use crate::error::Error;
+use crate::repository::{Missing, Repository};
+use crate::state::{Phase, ServerState};
+use crate::stats::Span;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Shared by all connections; cheap to clone as an `Arc`.
+pub struct Context {
+    pub settings: Arc<Settings>,
+    pub repository: Arc<Repository>,
+    pub state: Arc<ServerState>,
+    pub endpoints: EndpointStats,
+}
+
+/// Counters of the v1 endpoints that status reports (contract/v1 §9.2).
+#[derive(Default)]
+pub struct EndpointStats {
+    pub status: EndpointSpan,
+    pub health: EndpointSpan,
+    pub profile: EndpointSpan,
+}
+
+/// One endpoint's counter. Status and health are rare: a lock is good enough.
+#[derive(Default)]
+pub struct EndpointSpan(Mutex<Span>);
+
+impl EndpointSpan {
+    pub fn add(&self, ns: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(ns);
+    }
+
+    pub fn get(&self) -> Span {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Context {
+    /// Readiness as both generations report it (contract/v1 §3.3, v2 §1.6).
+    pub fn is_ready(&self) -> bool {
+        self.state.phase() == Phase::Ready
+            && (!self.settings.strict_readiness || self.repository.all_ready())
+    }
+
+    /// Refuses inference (and v2 metadata) outside the READY phase.
+    pub fn require_ready(&self) -> Result<(), Error> {
+        if self.state.phase() == Phase::Ready {
+            Ok(())
+        } else {
+            Err(Error::unavailable("Server not ready"))
+        }
+    }
+
+    /// Health and status calls while exiting.
+    pub fn refuse_when_exiting(&self) -> Result<(), Error> {
+        if self.state.phase() == Phase::Exiting {
+            Err(Error::unavailable("Server exiting"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// v2's answer to a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
+pub fn v2_missing(missing: Missing) -> Error {
+    match missing {
+        Missing::NotReady(..) => Error::unavailable(missing.to_string()),
+        _ => Error::not_found(missing.to_string()),
+    }
+}

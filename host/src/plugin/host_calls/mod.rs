@@ -1,0 +1,97 @@
+//! What the host offers plugins: the entries of the host table, and nothing they do can unwind out of here.
+
+mod answers; // responses, outputs, requests
+mod basics; // errors, log, time, memory, metrics, configuration
+
+use crate::error::Error;
+use crate::plugin::text::{PluginError, give, literal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use trtserver_plugin_api::abi::host::HostTable;
+use trtserver_plugin_api::abi::types::{self, code};
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+
+/// The host's table; lives for ever.
+pub fn table() -> &'static HostTable {
+    &TABLE
+}
+
+/// Runs the body of an entry; errors and panics become an error for the plugin to free.
+fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => std::ptr::null_mut(),
+        Ok(Err(e)) => give(&e),
+        Err(_) => PluginError::new(code::INTERNAL, 0, "the host failed inside this call; see its log"),
+    }
+}
+
+/// Runs the body of an entry that returns a value; a panic gives `default`.
+fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(default)
+}
+
+static NAME: types::Str = literal(c"trtserver");
+
+static TABLE: HostTable = HostTable {
+    size: std::mem::size_of::<HostTable>() as u64,
+    abi_major: ABI_MAJOR,
+    abi_minor: ABI_MINOR,
+    name: NAME,
+    version: basics::VERSION,
+    error_new: basics::error_new,
+    error_code: basics::error_code,
+    error_text: basics::error_text,
+    error_free: basics::error_free,
+    log_level: basics::log_level,
+    log: basics::log,
+    now_ns: basics::now_ns,
+    config_patch: basics::config_patch,
+    file_map: None,
+    file_unmap: None,
+    progress: basics::progress,
+    mem_alloc: basics::mem_alloc,
+    mem_free: basics::mem_free,
+    mem_export: None,
+    mem_budget: None,
+    mem_report: None,
+    event_record: None,
+    event_wait: None,
+    event_done: None,
+    event_free: None,
+    copy: None,
+    device_fault: None,
+    gather: None,
+    request_release: answers::request_release,
+    request_requeue: None,
+    reply_retain: answers::reply_retain,
+    reply_release: answers::reply_release,
+    response_new: answers::response_new,
+    response_drop: answers::response_drop,
+    output_query: None,
+    output_alloc: answers::output_alloc,
+    output_adopt: answers::output_adopt,
+    response_param: answers::response_param,
+    response_send: answers::response_send,
+    reply_end: answers::reply_end,
+    scatter_alloc: None,
+    scatter_adopt: None,
+    batch_send: answers::batch_send,
+    state_alloc: None,
+    state_commit: None,
+    report_request: None,
+    report_batch: None,
+    report_response: None,
+    trace_mark: None,
+    trace_context: None,
+    metric_new: basics::metric_new,
+    metric_put: basics::metric_put,
+    metric_get: basics::metric_get,
+    metric_free: basics::metric_free,
+    infer_new: None,
+    infer_input: None,
+    infer_want: None,
+    infer_param: None,
+    infer_start: None,
+    infer_free: None,
+    model_query: None,
+    model_control: None,
+};

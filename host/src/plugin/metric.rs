@@ -1,0 +1,119 @@
+//! Metrics that plugins make: families shared by name, series that go with their scope.
+
+use crate::error::{Error, Result};
+use prometheus::{CounterVec, GaugeVec, Opts, Registry};
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// All families that plugins made; gathered together with the server's own.
+pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
+static FAMILIES: LazyLock<Mutex<HashMap<String, Family>>> = LazyLock::new(Mutex::default);
+
+#[derive(Clone)]
+enum Vector {
+    Counter(CounterVec),
+    Gauge(GaugeVec),
+}
+
+struct Family {
+    vector: Vector,
+    label_names: Vec<String>,
+}
+
+/// One series; what a `trts_metric` points at.
+pub enum Series {
+    Counter(prometheus::Counter),
+    Gauge(prometheus::Gauge),
+}
+
+/// The series of one scope.
+#[derive(Default)]
+pub struct CustomMetrics {
+    made: Mutex<Vec<(Vector, Vec<String>)>>,
+}
+
+impl CustomMetrics {
+    /// A series of the family `name`, which is made if it is new.
+    ///
+    /// # Errors
+    /// Bad names, or a family of that name with another kind or other labels.
+    pub fn series(
+        &self,
+        counter: bool,
+        name: &str,
+        help: &str,
+        labels: &[(String, String)],
+    ) -> Result<Series> {
+        let bad = |e: prometheus::Error| Error::invalid(format!("metric '{name}': {e}"));
+        let names: Vec<String> = labels.iter().map(|(k, _)| k.clone()).collect();
+        let values: Vec<String> = labels.iter().map(|(_, v)| v.clone()).collect();
+        let mut families = FAMILIES.lock().unwrap_or_else(PoisonError::into_inner);
+        if !families.contains_key(name) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let opts = Opts::new(name, if help.is_empty() { name } else { help });
+            let vector = if counter {
+                let vector = CounterVec::new(opts, &names).map_err(bad)?;
+                REGISTRY.register(Box::new(vector.clone())).map_err(bad)?;
+                Vector::Counter(vector)
+            } else {
+                let vector = GaugeVec::new(opts, &names).map_err(bad)?;
+                REGISTRY.register(Box::new(vector.clone())).map_err(bad)?;
+                Vector::Gauge(vector)
+            };
+            let label_names = labels.iter().map(|(k, _)| k.clone()).collect();
+            families.insert(name.to_owned(), Family { vector, label_names });
+        }
+        let Some(family) = families.get(name) else {
+            return Err(Error::internal(format!("metric '{name}' was lost")));
+        };
+        if family.label_names != names || matches!(family.vector, Vector::Counter(_)) != counter {
+            return Err(Error::invalid(format!(
+                "metric '{name}' exists with another kind or other labels ({})",
+                family.label_names.join(", ")
+            )));
+        }
+        let texts: Vec<&str> = values.iter().map(String::as_str).collect();
+        let series = match &family.vector {
+            Vector::Counter(v) => Series::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?),
+            Vector::Gauge(v) => Series::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
+        };
+        let vector = family.vector.clone();
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((vector, values));
+        Ok(series)
+    }
+}
+
+impl Drop for CustomMetrics {
+    fn drop(&mut self) {
+        let made = self.made.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (vector, values) in made.drain(..) {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            // Two scopes may have shared a series; then it is gone already.
+            let _ = match vector {
+                Vector::Counter(v) => v.remove_label_values(&values),
+                Vector::Gauge(v) => v.remove_label_values(&values),
+            };
+        }
+    }
+}
+
+impl Series {
+    /// Adds to a counter, sets a gauge.
+    pub fn put(&self, value: f64) -> Result<()> {
+        match self {
+            Series::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
+            Series::Counter(_) => {
+                return Err(Error::invalid(format!("a counter cannot grow by {value}")));
+            }
+            Series::Gauge(g) => g.set(value),
+        }
+        Ok(())
+    }
+
+    pub fn get(&self) -> f64 {
+        match self {
+            Series::Counter(c) => c.get(),
+            Series::Gauge(g) => g.get(),
+        }
+    }
+}

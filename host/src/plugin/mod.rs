@@ -1,0 +1,3 @@
+//! backends (to come)
+pub mod find;
+pub mod text;

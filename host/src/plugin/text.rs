@@ -1,0 +1,95 @@
+//! Counted text and errors across the boundary.
+
+use crate::error::{Code, Error};
+use std::ffi::CString;
+use trtserver_plugin_api::abi::types::{self, Bytes, Str, code};
+
+/// A view of NUL-terminated text that the host keeps alive.
+pub fn view(text: &CString) -> Str {
+    Str { p: text.as_ptr().cast(), n: text.as_bytes().len() as u64 }
+}
+
+pub const EMPTY: Str = Str { p: c"".as_ptr().cast(), n: 0 };
+
+/// A view of a literal.
+pub const fn literal(text: &'static std::ffi::CStr) -> Str {
+    Str { p: text.as_ptr().cast(), n: text.to_bytes().len() as u64 }
+}
+
+pub fn bytes(data: &[u8]) -> Bytes {
+    Bytes { p: data.as_ptr(), n: data.len() as u64 }
+}
+
+/// NUL-terminated text; inner NULs, which only hostile input holds, become spaces.
+pub fn c_text(text: &str) -> CString {
+    CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
+}
+
+/// What a plugin passed as text; invalid UTF-8 is replaced.
+///
+/// # Safety
+/// `s.p` is null or valid for `s.n` bytes for the duration of the call.
+pub unsafe fn read(s: Str) -> String {
+    if s.p.is_null() || s.n == 0 {
+        return String::new();
+    }
+    // SAFETY: by the caller's promise; text of a plugin is far below isize::MAX.
+    let bytes = unsafe { std::slice::from_raw_parts(s.p, s.n as usize) };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a `trts_error` points at.
+pub struct PluginError {
+    pub code: u32,
+    pub flags: u32,
+    pub text: CString,
+}
+
+impl PluginError {
+    pub fn new(code: u32, flags: u32, text: &str) -> *mut types::Error {
+        Box::into_raw(Box::new(Self { code, flags, text: c_text(text) })).cast()
+    }
+
+    /// The server's error for a plugin's, and back: `give` below.
+    pub fn to_error(&self) -> Error {
+        let code = match self.code {
+            code::UNKNOWN => Code::Unknown,
+            code::NOT_FOUND => Code::NotFound,
+            code::INVALID => Code::InvalidArg,
+            code::UNAVAILABLE | code::DEADLINE | code::EXHAUSTED => Code::Unavailable,
+            code::UNSUPPORTED => Code::Unsupported,
+            code::EXISTS => Code::AlreadyExists,
+            code::CANCELLED => Code::Cancelled,
+            _ => Code::Internal,
+        };
+        Error::new(code, self.text.to_string_lossy())
+    }
+}
+
+/// An error for a plugin to free.
+pub fn give(error: &Error) -> *mut types::Error {
+    let code = match error.code {
+        Code::Unknown => code::UNKNOWN,
+        Code::Internal => code::INTERNAL,
+        Code::NotFound => code::NOT_FOUND,
+        Code::InvalidArg => code::INVALID,
+        Code::Unavailable => code::UNAVAILABLE,
+        Code::Unsupported => code::UNSUPPORTED,
+        Code::AlreadyExists => code::EXISTS,
+        Code::Cancelled => code::CANCELLED,
+    };
+    PluginError::new(code, 0, &error.message)
+}
+
+/// Takes and frees what a plugin returned; null is success.
+///
+/// # Safety
+/// `error` is null or came from [`PluginError::new`] and is used by nobody else.
+pub unsafe fn take(error: *mut types::Error) -> Result<(), Box<PluginError>> {
+    if error.is_null() {
+        Ok(())
+    } else {
+        // SAFETY: by the caller's promise.
+        Err(unsafe { Box::from_raw(error.cast::<PluginError>()) })
+    }
+}

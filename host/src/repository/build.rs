@@ -1,0 +1,1 @@
+//! One version: plugin model, instances, scheduler (to come).

@@ -1,0 +1,133 @@
+//! Rules for dynamic batching and its queues.
+
+use trtserver_proto::v2::model_queue_policy::TimeoutAction;
+use trtserver_proto::v2::{ModelConfig, ModelDynamicBatching, ModelQueuePolicy};
+
+use super::{ConfigError, refuse};
+
+pub(super) fn check(
+    config: &ModelConfig,
+    dynamic: &ModelDynamicBatching,
+) -> Result<(), ConfigError> {
+    sizes(config, &dynamic.preferred_batch_size, "dynamic batching preferred size")?;
+    let model = &config.name;
+    let levels = dynamic.priority_levels;
+    if levels > 0 {
+        let range = 1..=levels;
+        if !range.contains(&dynamic.default_priority_level) {
+            return refuse(format!(
+                "default priority level must be in range [1, {levels}] for {model}"
+            ));
+        }
+        if !dynamic.priority_queue_policy.keys().all(|level| range.contains(level)) {
+            return refuse(format!(
+                "priority queue policy must have priority level in range [1, {levels}] for {model}"
+            ));
+        }
+    }
+    if dynamic.preserve_ordering {
+        if levels > 1 {
+            return refuse(format!(
+                "Only one priority level is allowed when 'preserve_ordering' is true for {model}"
+            ));
+        }
+        let mut policies =
+            dynamic.default_queue_policy.iter().chain(dynamic.priority_queue_policy.values());
+        if policies.any(delays) {
+            return refuse(format!(
+                "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is \
+                 true for {model}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Preferred batch sizes, called `what`, lie between 1 and the model's maximum.
+pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(), ConfigError> {
+    for &size in sizes {
+        if size <= 0 {
+            return refuse(format!("{what} must be positive for {}", config.name));
+        }
+        if size > config.max_batch_size {
+            return refuse(format!("{what} must be <= max batch size for {}", config.name));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a request can be overtaken under this policy: only one that times out is delayed.
+fn delays(policy: &ModelQueuePolicy) -> bool {
+    policy.timeout_action() == TimeoutAction::Delay && policy.default_timeout_microseconds != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::complaints;
+
+    #[test]
+    fn rules() {
+        complaints(
+            "name: 'm' backend: 'b' max_batch_size: 8",
+            &[
+                ("dynamic_batching {}", ""),
+                ("dynamic_batching { preferred_batch_size: [ 1, 8 ] }", ""),
+                (
+                    "dynamic_batching { preferred_batch_size: [ 4, 0 ] }",
+                    "dynamic batching preferred size must be positive for m",
+                ),
+                (
+                    "dynamic_batching { preferred_batch_size: 9 }",
+                    "dynamic batching preferred size must be <= max batch size for m",
+                ),
+                ("dynamic_batching { priority_levels: 2 default_priority_level: 2 }", ""),
+                (
+                    "dynamic_batching { priority_levels: 2 }",
+                    "default priority level must be in range [1, 2] for m",
+                ),
+                (
+                    "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
+                    "default priority level must be in range [1, 2] for m",
+                ),
+                (
+                    "dynamic_batching { priority_levels: 2 default_priority_level: 1 \
+                     priority_queue_policy { key: 3 value {} } }",
+                    "priority queue policy must have priority level in range [1, 2] for m",
+                ),
+                (
+                    "dynamic_batching { priority_levels: 2 default_priority_level: 1 \
+                     preserve_ordering: true }",
+                    "Only one priority level is allowed when 'preserve_ordering' is true for m",
+                ),
+                (
+                    "dynamic_batching { preserve_ordering: true \
+                     default_queue_policy { timeout_action: DELAY } }",
+                    "",
+                ),
+                (
+                    "dynamic_batching { preserve_ordering: true default_queue_policy { \
+                     timeout_action: DELAY default_timeout_microseconds: 1 } }",
+                    "Queue policy can not have DELAY as timeout action when 'preserve_ordering' \
+                     is true for m",
+                ),
+                (
+                    "dynamic_batching { preserve_ordering: true priority_levels: 1 \
+                     default_priority_level: 1 priority_queue_policy { key: 1 value { \
+                     timeout_action: DELAY default_timeout_microseconds: 1 } } }",
+                    "Queue policy can not have DELAY as timeout action when 'preserve_ordering' \
+                     is true for m",
+                ),
+            ],
+        );
+        complaints(
+            "name: 'm' backend: 'b'",
+            &[
+                ("dynamic_batching {}", ""),
+                (
+                    "dynamic_batching { preferred_batch_size: 1 }",
+                    "dynamic batching preferred size must be <= max batch size for m",
+                ),
+            ],
+        );
+    }
+}

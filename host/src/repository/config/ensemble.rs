@@ -1,0 +1,224 @@
+//! What can be said of an ensemble from its own configuration: its steps and how tensors connect
+//! them. Whether the steps' models exist and agree is found out when it is loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use trtserver_proto::v2::model_config::SchedulingChoice;
+use trtserver_proto::v2::{ModelConfig, ModelEnsembling};
+
+use super::{ConfigError, refuse};
+
+pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+    let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &config.scheduling_choice else {
+        return Ok(());
+    };
+    let name = &config.name;
+    let own = [
+        ("instance group", config.instance_group.is_empty()),
+        ("optimization", config.optimization.is_none()),
+    ];
+    if let Some((what, _)) = own.iter().find(|(_, absent)| !absent) {
+        return refuse(format!("{what} should not be specified for ensemble '{name}'"));
+    }
+    if !config.model_warmup.is_empty() {
+        return refuse(format!("model_warmup can not be specified for ensemble '{name}'"));
+    }
+    steps(name, ensemble)?;
+    flow(config, ensemble)
+}
+
+fn steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
+    if ensemble.step.is_empty() {
+        return refuse(format!("must specify 'step' for ensemble '{name}'"));
+    }
+    for (position, step) in ensemble.step.iter().enumerate() {
+        let required = [
+            ("model_name", step.model_name.is_empty()),
+            ("input_map", step.input_map.is_empty()),
+            ("output_map", step.output_map.is_empty()),
+        ];
+        if let Some((field, _)) = required.iter().find(|(_, empty)| *empty) {
+            return refuse(format!(
+                "must specify '{field}' in step {position} of ensemble '{name}'"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn flow(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
+    let name = &config.name;
+    let inputs: BTreeSet<&str> = config.input.iter().map(|input| input.name.as_str()).collect();
+    let mut read = BTreeSet::new();
+    let mut writer: BTreeMap<&str, usize> = BTreeMap::new();
+    for (position, step) in ensemble.step.iter().enumerate() {
+        read.extend(step.input_map.values().map(String::as_str));
+        for tensor in step.output_map.values().map(String::as_str) {
+            if inputs.contains(tensor) || writer.insert(tensor, position).is_some() {
+                return refuse(format!(
+                    "ensemble tensor '{tensor}' can appear in an output map only once for \
+                     ensemble '{name}' step {position}"
+                ));
+            }
+        }
+    }
+    if let Some(unread) = config.input.iter().find(|input| !read.contains(input.name.as_str())) {
+        let input = &unread.name;
+        return refuse(format!("ensemble input '{input}' for ensemble {name}' is not used"));
+    }
+    for output in config.output.iter().map(|output| output.name.as_str()) {
+        let mentioned = writer.contains_key(output) || read.contains(output);
+        if !mentioned {
+            return refuse(format!("ensemble output '{output}' for ensemble {name}' is not used"));
+        }
+    }
+
+    let written = reachable(&inputs, ensemble);
+    for output in config.output.iter().map(|output| output.name.as_str()) {
+        if written.contains(output) {
+            continue;
+        }
+        let sources = writer.get(output).map(|&position| &ensemble.step[position].input_map);
+        let open = sources.and_then(|map| map.values().find(|t| !written.contains(t.as_str())));
+        let why = open.map_or(String::new(), |tensor| {
+            format!(": at least one of its depending tensors, '{tensor}', is not connected")
+        });
+        return refuse(format!("output '{output}' for ensemble '{name}' is not written{why}"));
+    }
+    let outputs: BTreeSet<&str> = config.output.iter().map(|output| output.name.as_str()).collect();
+    let unused = |tensor: &&str| !read.contains(tensor) && !outputs.contains(tensor);
+    if let Some(tensor) = writer.keys().find(|tensor| unused(tensor)) {
+        return refuse(format!("ensemble tensor '{tensor}' is unused in ensemble '{name}'"));
+    }
+    Ok(())
+}
+
+/// The tensors that get written once the inputs are: a step writes when all it reads is there.
+fn reachable<'a>(inputs: &BTreeSet<&'a str>, ensemble: &'a ModelEnsembling) -> BTreeSet<&'a str> {
+    let mut written = inputs.clone();
+    let mut waiting: Vec<_> = ensemble.step.iter().collect();
+    loop {
+        let before = waiting.len();
+        waiting.retain(|step| {
+            let ready = step.input_map.values().all(|tensor| written.contains(tensor.as_str()));
+            if ready {
+                written.extend(step.output_map.values().map(String::as_str));
+            }
+            !ready
+        });
+        if waiting.len() == before {
+            return written;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{complaints, parse};
+    use super::*;
+
+    fn step(inputs: &[&str], outputs: &[&str]) -> String {
+        let map = |field: &str, tensors: &[&str]| -> String {
+            let entry = |(i, t)| format!("{field} {{ key: 'k{i}' value: '{t}' }} ");
+            tensors.iter().enumerate().map(entry).collect()
+        };
+        let (inputs, outputs) = (map("input_map", inputs), map("output_map", outputs));
+        format!("step {{ model_name: 's' {inputs} {outputs} }} ")
+    }
+
+    #[test]
+    fn the_platform_and_the_scheduler_go_together() {
+        let steps = "ensemble_scheduling { step {} }";
+        complaints(
+            "name: 'm'",
+            &[
+                (
+                    "platform: 'ensemble' backend: 'b'",
+                    "Ensemble model 'm' must have platform type 'ensemble' and empty backend type",
+                ),
+                (
+                    "platform: 'ensemble'",
+                    "ensemble scheduling must be set for ensemble m whose platform is ensemble",
+                ),
+                (
+                    &format!("backend: 'b' {steps}"),
+                    "ensemble scheduling cannot be set for model 'm' whose platform is not \
+                     ensemble",
+                ),
+                (
+                    &format!("platform: 'ensemble' {steps} instance_group {{}}"),
+                    "instance group should not be specified for ensemble 'm'",
+                ),
+                (
+                    &format!("platform: 'ensemble' {steps} optimization {{}}"),
+                    "optimization should not be specified for ensemble 'm'",
+                ),
+                (
+                    &format!("platform: 'ensemble' {steps} model_warmup {{}}"),
+                    "model_warmup can not be specified for ensemble 'm'",
+                ),
+                (
+                    "platform: 'ensemble' ensemble_scheduling {}",
+                    "must specify 'step' for ensemble 'm'",
+                ),
+                (
+                    &format!("platform: 'ensemble' {steps}"),
+                    "must specify 'model_name' in step 0 of ensemble 'm'",
+                ),
+                (
+                    "platform: 'ensemble' ensemble_scheduling { step { model_name: 's' } }",
+                    "must specify 'input_map' in step 0 of ensemble 'm'",
+                ),
+                (
+                    "platform: 'ensemble' ensemble_scheduling { step { model_name: 's' \
+                     input_map { key: 'k' value: 'a' } } }",
+                    "must specify 'output_map' in step 0 of ensemble 'm'",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn connections() {
+        // Steps as (reads, writes) of an ensemble with input `in` and output `out`; complaint.
+        type Step = (&'static [&'static str], &'static [&'static str]);
+        let rows: &[(&[Step], &str)] = &[
+            (&[(&["in"], &["out"])], ""),
+            (&[(&["t"], &["out"]), (&["in"], &["t"])], ""),
+            (&[(&["in"], &["a", "b"]), (&["a", "b", "in"], &["out"])], ""),
+            (&[(&["x"], &["out"])], "ensemble input 'in' for ensemble m' is not used"),
+            (&[(&["in"], &["t"])], "ensemble output 'out' for ensemble m' is not used"),
+            (&[(&["in", "out"], &["t"])], "output 'out' for ensemble 'm' is not written"),
+            (
+                &[(&["in", "x"], &["out"])],
+                "output 'out' for ensemble 'm' is not written: at least one of its depending \
+                 tensors, 'x', is not connected",
+            ),
+            (
+                &[(&["in", "b"], &["a"]), (&["a"], &["b", "out"])],
+                "output 'out' for ensemble 'm' is not written: at least one of its depending \
+                 tensors, 'a', is not connected",
+            ),
+            (&[(&["in"], &["out", "t"])], "ensemble tensor 't' is unused in ensemble 'm'"),
+            (
+                &[(&["in"], &["out"]), (&["in"], &["out"])],
+                "ensemble tensor 'out' can appear in an output map only once for ensemble 'm' \
+                 step 1",
+            ),
+            (
+                &[(&["in"], &["in", "out"])],
+                "ensemble tensor 'in' can appear in an output map only once for ensemble 'm' \
+                 step 0",
+            ),
+        ];
+        for (steps, expected) in rows {
+            let steps: String = steps.iter().map(|(reads, writes)| step(reads, writes)).collect();
+            let config = parse(&format!(
+                "name: 'm' platform: 'ensemble' input {{ name: 'in' }} output {{ name: 'out' }} \
+                 ensemble_scheduling {{ {steps} }}"
+            ));
+            let got = check(&config).map(|()| String::new()).unwrap_or_else(|e| e.message);
+            assert_eq!(got, *expected, "{steps}");
+        }
+    }
+}

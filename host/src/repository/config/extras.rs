@@ -1,0 +1,259 @@
+//! Rules for what surrounds execution: batch inputs and outputs, warm-up, response cache, metrics.
+
+use std::collections::HashSet;
+
+use trtserver_proto::v2::model_config::SchedulingChoice;
+use trtserver_proto::v2::model_metrics::metric_control::MetricOptions;
+use trtserver_proto::v2::{DataType, ModelConfig};
+
+use super::{ConfigError, refuse};
+
+/// The one metric whose buckets a model may choose.
+const CUSTOMIZABLE: &str = "nv_inference_first_response_histogram_ms";
+
+pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+    batch_inputs(config)?;
+    batch_outputs(config)?;
+    warmup(config)?;
+    cache(config)?;
+    metrics(config)
+}
+
+fn batch_inputs(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    for batch in &config.batch_input {
+        if !matches!(batch.data_type(), DataType::TypeInt32 | DataType::TypeFp32) {
+            return refuse(format!(
+                "batch input data type must be TYPE_INT32 or TYPE_FP32 for {model}"
+            ));
+        }
+        one_source("batch input", batch.kind().as_str_name(), &batch.source_input, config)?;
+    }
+    Ok(())
+}
+
+fn batch_outputs(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    let mut targets = HashSet::new();
+    for batch in &config.batch_output {
+        one_source("batch output", batch.kind().as_str_name(), &batch.source_input, config)?;
+        for target in &batch.target_name {
+            if !config.output.iter().any(|output| output.name == *target) {
+                return refuse(format!("unknown target output name '{target}' for {model}"));
+            }
+            if !targets.insert(target) {
+                return refuse(format!(
+                    "target output name '{target}' can only be specified once for {model}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every kind there is takes its numbers from exactly one declared input.
+fn one_source(
+    what: &str,
+    kind: &str,
+    sources: &[String],
+    config: &ModelConfig,
+) -> Result<(), ConfigError> {
+    let model = &config.name;
+    let [source] = sources else {
+        let count = sources.len();
+        return refuse(format!(
+            "{what} kind '{kind}' expects 1 source input, got {count} for {model}"
+        ));
+    };
+    match config.input.iter().any(|input| input.name == *source) {
+        true => Ok(()),
+        false => refuse(format!("unknown source input name '{source}' for {model}")),
+    }
+}
+
+fn warmup(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    for (name, input) in config.model_warmup.iter().flat_map(|sample| &sample.inputs) {
+        if input.dims.iter().any(|&dim| dim < 0) {
+            return refuse(format!(
+                "warmup setting expects all variable-size dimensions are specified for input \
+                 '{name}' for {model}"
+            ));
+        }
+        if input.input_data_type.is_none() {
+            return refuse(format!(
+                "warmup setting expects input '{name}' to have input_data_type set for {model}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn cache(config: &ModelConfig) -> Result<(), ConfigError> {
+    if config.response_cache.as_ref().is_none_or(|cache| !cache.enable) {
+        return Ok(());
+    }
+    let sequence = matches!(config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
+    let decoupled = config.model_transaction_policy.as_ref().is_some_and(|p| p.decoupled);
+    let with = match (sequence, decoupled) {
+        (true, _) => "sequence batching scheduler",
+        (_, true) => "'decoupled' transaction policy",
+        _ => return Ok(()),
+    };
+    refuse(format!(
+        "Response Cache does not currently support model {} with {with}. Please disable the \
+         response cache.",
+        config.name
+    ))
+}
+
+fn metrics(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    for control in config.model_metrics.iter().flat_map(|metrics| &metrics.metric_control) {
+        let Some(identifier) = &control.metric_identifier else {
+            return refuse(format!("metric control must specify 'metric_identifier' for {model}"));
+        };
+        let family = &identifier.family;
+        if family.is_empty() {
+            return refuse(format!(
+                "metric identifier must specify non-empty 'family' for {model}"
+            ));
+        }
+        if family != CUSTOMIZABLE {
+            return refuse(format!(
+                "Metric family '{family}' in 'metric_identifier' is not a customizable metric in \
+                 Triton core. The only one is '{CUSTOMIZABLE}', for {model}"
+            ));
+        }
+        let Some(MetricOptions::HistogramOptions(histogram)) = &control.metric_options else {
+            return refuse(format!("metric control must specify 'histogram_options' for {model}"));
+        };
+        if histogram.buckets.is_empty() {
+            return refuse(format!(
+                "histogram options must specify non-empty 'buckets' for {model}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::parse;
+    use super::*;
+
+    fn complaints(rows: &[(&str, &str)]) {
+        for (text, expected) in rows {
+            let config = parse(&format!(
+                "name: 'm' input {{ name: 'i' }} output {{ name: 'o' }} \
+                 output {{ name: 'p' }} {text}"
+            ));
+            let got = check(&config).map(|()| String::new()).unwrap_or_else(|e| e.message);
+            assert_eq!(got, *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn batch_inputs_and_outputs() {
+        complaints(&[
+            ("batch_input { data_type: TYPE_FP32 source_input: 'i' target_name: 'b' }", ""),
+            (
+                "batch_input { data_type: TYPE_INT64 source_input: 'i' }",
+                "batch input data type must be TYPE_INT32 or TYPE_FP32 for m",
+            ),
+            (
+                "batch_input { data_type: TYPE_INT32 kind: BATCH_ITEM_SHAPE }",
+                "batch input kind 'BATCH_ITEM_SHAPE' expects 1 source input, got 0 for m",
+            ),
+            (
+                "batch_input { data_type: TYPE_INT32 source_input: [ 'i', 'i' ] }",
+                "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 2 for m",
+            ),
+            (
+                "batch_input { data_type: TYPE_INT32 source_input: 'x' }",
+                "unknown source input name 'x' for m",
+            ),
+            ("batch_output { source_input: 'i' target_name: [ 'o', 'p' ] }", ""),
+            (
+                "batch_output { target_name: 'o' }",
+                "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0 \
+                 for m",
+            ),
+            (
+                "batch_output { source_input: 'i' target_name: 'i' }",
+                "unknown target output name 'i' for m",
+            ),
+            (
+                "batch_output { source_input: 'i' target_name: 'o' } \
+                 batch_output { source_input: 'i' target_name: 'o' }",
+                "target output name 'o' can only be specified once for m",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn warmups() {
+        let input = |fields: &str| {
+            format!("model_warmup {{ name: 's' inputs {{ key: 'i' value {{ {fields} }} }} }}")
+        };
+        complaints(&[
+            (&input("dims: 1 zero_data: true"), ""),
+            (
+                &input("dims: [ 1, -1 ] zero_data: true"),
+                "warmup setting expects all variable-size dimensions are specified for input 'i' \
+                 for m",
+            ),
+            (
+                &input("dims: 1"),
+                "warmup setting expects input 'i' to have input_data_type set for m",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn response_caches() {
+        let with = |what: &str| {
+            format!(
+                "Response Cache does not currently support model m with {what}. Please disable \
+                 the response cache."
+            )
+        };
+        let decoupled = "model_transaction_policy { decoupled: true }";
+        complaints(&[
+            ("response_cache { enable: true }", ""),
+            ("sequence_batching {} response_cache { enable: false }", ""),
+            (
+                "sequence_batching {} response_cache { enable: true }",
+                &with("sequence batching scheduler"),
+            ),
+            (
+                &format!("{decoupled} response_cache {{ enable: true }}"),
+                &with("'decoupled' transaction policy"),
+            ),
+        ]);
+    }
+
+    #[test]
+    fn metric_controls() {
+        let family = format!("metric_identifier {{ family: '{CUSTOMIZABLE}' }}");
+        let control = |fields: &str| format!("model_metrics {{ metric_control {{ {fields} }} }}");
+        complaints(&[
+            (&control(&format!("{family} histogram_options {{ buckets: [ 1, 2 ] }}")), ""),
+            (&control(""), "metric control must specify 'metric_identifier' for m"),
+            (
+                &control("metric_identifier {}"),
+                "metric identifier must specify non-empty 'family' for m",
+            ),
+            (
+                &control("metric_identifier { family: 'f' }"),
+                "Metric family 'f' in 'metric_identifier' is not a customizable metric in Triton \
+                 core. The only one is 'nv_inference_first_response_histogram_ms', for m",
+            ),
+            (&control(&family), "metric control must specify 'histogram_options' for m"),
+            (
+                &control(&format!("{family} histogram_options {{}}")),
+                "histogram options must specify non-empty 'buckets' for m",
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,94 @@
+//! `config.pbtxt` from disk; every complaint begins with the file, line and column it is about.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use trtserver_proto::v2::ModelConfig;
+
+use super::ConfigError;
+
+/// Name of the configuration in a model's directory.
+pub const FILE_NAME: &str = "config.pbtxt";
+
+/// Far beyond any configuration a person writes; a device or a model file given by mistake ends
+/// here instead of in memory.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The configuration in `path`, or `None` where there is no such file.
+pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
+    let file = path.display();
+    let broken = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(broken(e)),
+        Ok(open) => open.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(broken)?,
+    };
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("{file}: larger than {MAX_BYTES} bytes, not a model configuration");
+        return Err(ConfigError::unreadable(message));
+    }
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        Err(e) => {
+            let (line, column) = position(&bytes[..e.valid_up_to()]);
+            let message = format!("{file}:{line}:{column}: not UTF-8 text");
+            return Err(ConfigError::unreadable(message));
+        }
+    };
+    // Editors on one platform put a byte order mark first; it means nothing in UTF-8.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match trtserver_proto::text::parse::<ModelConfig>(text) {
+        Ok(config) => Ok(Some(config)),
+        Err(e) => Err(ConfigError::unreadable(format!("{file}:{e}"))),
+    }
+}
+
+/// Line and column, from 1, of the byte after `before`.
+fn position(before: &[u8]) -> (usize, usize) {
+    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    (line, before.len() - start + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_bytes(bytes: &[u8]) -> (String, Result<Option<ModelConfig>, ConfigError>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        std::fs::write(&path, bytes).unwrap();
+        (path.display().to_string(), read(&path))
+    }
+
+    #[test]
+    fn a_file_becomes_a_message() {
+        let (_, config) = read_bytes(b"\xef\xbb\xbfname: 'm' # note\nmax_batch_size: 8\n");
+        let config = config.unwrap().unwrap();
+        assert_eq!((config.name.as_str(), config.max_batch_size), ("m", 8));
+        assert_eq!(read_bytes(b"").1.unwrap(), Some(ModelConfig::default()));
+    }
+
+    #[test]
+    fn no_file_is_not_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(&dir.path().join(FILE_NAME)), Ok(None));
+        assert!(read(dir.path()).is_err(), "a directory is");
+    }
+
+    #[test]
+    fn complaints_begin_with_the_place() {
+        for (bytes, place) in [
+            (&b"name: 'm'\nno_such_field: 1\n"[..], ":2:"),
+            (b"name: 'm'\n  max_batch_size: 'eight'\n", ":2:"),
+            (b"name: 'm'\n  name: '\xff'\n", ":2:10: not UTF-8 text"),
+        ] {
+            let (path, result) = read_bytes(bytes);
+            let error = result.unwrap_err();
+            assert_eq!(error.fault, super::super::Fault::Unreadable);
+            assert!(error.message.starts_with(&format!("{path}{place}")), "{error}");
+        }
+    }
+}

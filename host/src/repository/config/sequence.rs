@@ -1,0 +1,206 @@
+//! Rules for sequence batching: the strategy and the control tensors.
+
+use std::collections::HashSet;
+
+use trtserver_proto::v2::model_sequence_batching::control::Kind;
+use trtserver_proto::v2::model_sequence_batching::{Control, StrategyChoice};
+use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
+
+use super::{ConfigError, batching, refuse};
+
+pub(super) fn check(
+    config: &ModelConfig,
+    sequence: &ModelSequenceBatching,
+) -> Result<(), ConfigError> {
+    let model = &config.name;
+    match &sequence.strategy_choice {
+        Some(StrategyChoice::Direct(direct))
+            if !(0.0..=1.0).contains(&direct.minimum_slot_utilization) =>
+        {
+            return refuse(format!(
+                "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
+            ));
+        }
+        Some(StrategyChoice::Oldest(oldest)) => {
+            let what = "sequence batching preferred batch size";
+            batching::sizes(config, &oldest.preferred_batch_size, what)?;
+        }
+        _ => {}
+    }
+    let (mut kinds, mut names) = (HashSet::new(), HashSet::new());
+    for input in &sequence.control_input {
+        if input.name.is_empty() {
+            return refuse(format!(
+                "sequence batching control tensor must have a name for {model}"
+            ));
+        }
+        for control in &input.control {
+            let kind = control.kind();
+            if !kinds.insert(kind) {
+                let kind = kind.as_str_name();
+                return refuse(format!(
+                    "sequence batching specifies multiple {kind} tensors for {model}"
+                ));
+            }
+            if !names.insert(&input.name) {
+                return refuse(format!(
+                    "sequence batching control tensor '{}' is specified for multiple control \
+                     kinds for {model}",
+                    input.name
+                ));
+            }
+            match kind {
+                Kind::ControlSequenceCorrid => correlation(control, model)?,
+                _ => flag(control, model)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// START, READY and END: exactly one pair of values for false and true.
+fn flag(control: &Control, model: &str) -> Result<(), ConfigError> {
+    let kind = control.kind().as_str_name();
+    let lists = [
+        ("int32_false_true", control.int32_false_true.len()),
+        ("fp32_false_true", control.fp32_false_true.len()),
+        ("bool_false_true", control.bool_false_true.len()),
+    ];
+    let mut given = lists.iter().filter(|(_, len)| *len > 0);
+    match (given.next(), given.next()) {
+        (None, _) => refuse(format!(
+            "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or \
+             'bool_false_true' for {kind} for {model}"
+        )),
+        (Some(_), Some(_)) => refuse(format!(
+            "sequence batching specifies more than one from 'int32_false_true', \
+             'fp32_false_true' and 'bool_false_true' for {kind} for {model}"
+        )),
+        (Some((list, len)), None) if *len != 2 => refuse(format!(
+            "sequence batching control '{list}' must have exactly 2 entries for {kind} for {model}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn correlation(control: &Control, model: &str) -> Result<(), ConfigError> {
+    use DataType::{TypeInt32, TypeInt64, TypeString, TypeUint32, TypeUint64};
+    match control.data_type() {
+        TypeUint64 | TypeInt64 | TypeUint32 | TypeInt32 | TypeString => Ok(()),
+        _ => refuse(format!(
+            "unexpected data type for control CONTROL_SEQUENCE_CORRID for {model}. Allowed data \
+             types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::parse;
+    use super::*;
+    use trtserver_proto::v2::model_config::SchedulingChoice;
+
+    /// The rules alone, whether or not the server supports sequences.
+    fn complaint(fields: &str) -> String {
+        let text = format!("name: 'm' max_batch_size: 8 sequence_batching {{ {fields} }}");
+        let config = parse(&text);
+        let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice else {
+            panic!("{text}");
+        };
+        check(&config, sequence).map(|()| String::new()).unwrap_or_else(|e| e.message)
+    }
+
+    #[test]
+    fn strategies() {
+        for (fields, expected) in [
+            ("", ""),
+            ("direct {}", ""),
+            ("direct { minimum_slot_utilization: 1.0 }", ""),
+            (
+                "direct { minimum_slot_utilization: 1.5 }",
+                "sequence batching minimum slot utilization must be in range (0.0, 1.0] for m",
+            ),
+            (
+                "direct { minimum_slot_utilization: nan }",
+                "sequence batching minimum slot utilization must be in range (0.0, 1.0] for m",
+            ),
+            ("oldest { preferred_batch_size: [ 1, 8 ] }", ""),
+            (
+                "oldest { preferred_batch_size: 0 }",
+                "sequence batching preferred batch size must be positive for m",
+            ),
+            (
+                "oldest { preferred_batch_size: 9 }",
+                "sequence batching preferred batch size must be <= max batch size for m",
+            ),
+        ] {
+            assert_eq!(complaint(fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn controls() {
+        const START: &str = "kind: CONTROL_SEQUENCE_START";
+        const CORRID: &str = "unexpected data type for control CONTROL_SEQUENCE_CORRID for m. \
+                              Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, \
+                              TYPE_INT32 and TYPE_STRING";
+        let input = |name: &str, controls: &str| format!("control_input {{ {name} {controls} }}");
+        let one = |rest: &str| input("name: 's'", &format!("control {{ {START} {rest} }}"));
+        let pair = "int32_false_true: [ 0, 1 ]";
+        for (fields, expected) in [
+            (one(pair), ""),
+            (one("fp32_false_true: [ 0, 1 ]"), ""),
+            (one("bool_false_true: [ false, true ]"), ""),
+            (input("", ""), "sequence batching control tensor must have a name for m"),
+            (
+                one(""),
+                "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or \
+                 'bool_false_true' for CONTROL_SEQUENCE_START for m",
+            ),
+            (
+                one("int32_false_true: [ 0, 1 ] bool_false_true: [ false, true ]"),
+                "sequence batching specifies more than one from 'int32_false_true', \
+                 'fp32_false_true' and 'bool_false_true' for CONTROL_SEQUENCE_START for m",
+            ),
+            (
+                one("fp32_false_true: 1"),
+                "sequence batching control 'fp32_false_true' must have exactly 2 entries for \
+                 CONTROL_SEQUENCE_START for m",
+            ),
+            (
+                format!(
+                    "{} {}",
+                    one(pair),
+                    input("name: 't'", &format!("control {{ {START} {pair} }}"))
+                ),
+                "sequence batching specifies multiple CONTROL_SEQUENCE_START tensors for m",
+            ),
+            (
+                format!(
+                    "{} {}",
+                    one(pair),
+                    input("name: 's'", &format!("control {{ kind: CONTROL_SEQUENCE_END {pair} }}"))
+                ),
+                "sequence batching control tensor 's' is specified for multiple control \
+                 kinds for m",
+            ),
+            (
+                input(
+                    "name: 'c'",
+                    "control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING }",
+                ),
+                "",
+            ),
+            (
+                input(
+                    "name: 'c'",
+                    "control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_FP32 }",
+                ),
+                CORRID,
+            ),
+            (input("name: 'c'", "control { kind: CONTROL_SEQUENCE_CORRID }"), CORRID),
+        ] {
+            assert_eq!(complaint(&fields), expected, "{fields}");
+        }
+    }
+}

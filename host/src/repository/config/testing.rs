@@ -1,0 +1,63 @@
+//! What the tests of this folder share.
+
+use std::path::PathBuf;
+
+use trtserver_proto::v2::ModelConfig;
+
+use super::{ConfigError, Machine, Platforms};
+
+pub fn parse(text: &str) -> ModelConfig {
+    trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Normalises and checks a configuration, given as text.
+pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError> {
+    let mut config = parse(text);
+    super::normalise(&mut config, machine, &[]);
+    super::check(&config, machine)
+}
+
+/// Each row: what is added to `base`, and the exact complaint, or "" when there is none.
+pub fn complaints(base: &str, rows: &[(&str, &str)]) {
+    for (added, expected) in rows {
+        let got = checked(&format!("{base} {added}"), &Machine::with_gpus(0));
+        let got = got.map(|_| String::new()).unwrap_or_else(|e| e.message);
+        assert_eq!(&got, expected, "{added}");
+    }
+}
+
+/// Backends with their platforms and default files; a platform "" is the backend itself.
+pub struct Installed(pub &'static [(&'static str, &'static [(&'static str, &'static str)])]);
+
+impl Platforms for Installed {
+    fn backend_of(&self, platform: &str) -> Option<String> {
+        let served = |list: &[(&str, &str)]| {
+            !platform.is_empty() && list.iter().any(|(name, _)| *name == platform)
+        };
+        self.0.iter().find(|(_, list)| served(list)).map(|(backend, _)| (*backend).to_owned())
+    }
+
+    fn platforms_of(&self, backend: &str) -> Vec<String> {
+        let list = self.0.iter().find(|(name, _)| *name == backend).map_or(&[][..], |(_, l)| l);
+        list.iter().filter(|(p, _)| !p.is_empty()).map(|(p, _)| (*p).to_owned()).collect()
+    }
+
+    fn default_file(&self, platform_or_backend: &str) -> Option<String> {
+        self.0.iter().find_map(|(backend, list)| {
+            let own = |p: &str| {
+                p == platform_or_backend || (p.is_empty() && *backend == platform_or_backend)
+            };
+            list.iter()
+                .find(|(p, _)| !platform_or_backend.is_empty() && own(p))
+                .map(|(_, f)| (*f).to_owned())
+        })
+    }
+
+    fn known_backends(&self) -> Vec<String> {
+        self.0.iter().map(|(backend, _)| (*backend).to_owned()).collect()
+    }
+
+    fn searched(&self) -> Vec<PathBuf> {
+        vec![PathBuf::from("/backends")]
+    }
+}

@@ -1,0 +1,198 @@
+//! What a configuration may ask for and this server does not do yet, in one table. Whoever builds
+//! the feature deletes its row.
+
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_config::SchedulingChoice::{
+    DynamicBatching, EnsembleScheduling, SequenceBatching,
+};
+
+use super::ConfigError;
+
+/// What happens to a model that asks.
+enum Answer {
+    /// The model would answer wrongly, or not as its clients expect.
+    Refuse,
+    /// It answers correctly all the same.
+    Warn,
+}
+use Answer::{Refuse, Warn};
+
+struct Row {
+    /// As the configuration spells it.
+    field: &'static str,
+    asked: fn(&ModelConfig) -> bool,
+    answer: Answer,
+    /// The consequence, for the operator.
+    so: &'static str,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        field: "sequence_batching",
+        asked: |c| matches!(c.scheduling_choice, Some(SequenceBatching(_))),
+        answer: Refuse,
+        so: "requests of one sequence would not be kept together",
+    },
+    Row {
+        field: "ensemble_scheduling",
+        asked: |c| matches!(c.scheduling_choice, Some(EnsembleScheduling(_))),
+        answer: Refuse,
+        so: "models cannot be chained inside the server",
+    },
+    Row {
+        field: "dynamic_batching",
+        // Each request on its own is a schedule that dynamic batching allows.
+        asked: |c| matches!(c.scheduling_choice, Some(DynamicBatching(_))),
+        answer: Warn,
+        so: "each request is executed on its own, in order of arrival, and queue policies and \
+             priorities have no effect",
+    },
+    Row {
+        field: "model_warmup",
+        asked: |c| !c.model_warmup.is_empty(),
+        answer: Refuse,
+        so: "the model would be called ready before it was warmed up",
+    },
+    Row {
+        field: "response_cache",
+        asked: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
+        answer: Refuse,
+        so: "answers are not cached",
+    },
+    Row {
+        field: "model_transaction_policy.decoupled",
+        asked: |c| c.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled),
+        answer: Refuse,
+        so: "a request gets exactly one answer",
+    },
+    Row {
+        field: "batch_input",
+        asked: |c| !c.batch_input.is_empty(),
+        answer: Refuse,
+        so: "the model would miss an input",
+    },
+    Row {
+        field: "batch_output",
+        asked: |c| !c.batch_output.is_empty(),
+        answer: Refuse,
+        so: "outputs would not be cut back to their requests",
+    },
+    Row {
+        field: "model_repository_agents",
+        asked: |c| c.model_repository_agents.as_ref().is_some_and(|a| !a.agents.is_empty()),
+        answer: Refuse,
+        so: "the model's files would not be checked or transformed before they are used",
+    },
+    Row {
+        field: "instance_group.passive",
+        asked: |c| c.instance_group.iter().any(|group| group.passive),
+        answer: Refuse,
+        so: "the instance would be sent requests",
+    },
+    Row {
+        field: "instance_group.secondary_devices",
+        asked: |c| c.instance_group.iter().any(|group| !group.secondary_devices.is_empty()),
+        answer: Refuse,
+        so: "instances use one device",
+    },
+    Row {
+        field: "instance_group.rate_limiter",
+        asked: |c| c.instance_group.iter().any(|group| group.rate_limiter.is_some()),
+        answer: Warn,
+        so: "instances run as soon as they are free",
+    },
+    Row {
+        field: "instance_group.host_policy",
+        asked: |c| c.instance_group.iter().any(|group| !group.host_policy.is_empty()),
+        answer: Warn,
+        so: "instances run on any core",
+    },
+    Row {
+        field: "optimization.priority",
+        asked: |c| c.optimization.as_ref().is_some_and(|o| o.priority != 0),
+        answer: Warn,
+        so: "all models have the same priority",
+    },
+    Row {
+        field: "runtime",
+        asked: |c| !c.runtime.is_empty(),
+        answer: Warn,
+        so: "the backend's library is found by the backend's name",
+    },
+    Row {
+        field: "model_metrics",
+        asked: |c| c.model_metrics.as_ref().is_some_and(|m| !m.metric_control.is_empty()),
+        answer: Warn,
+        so: "histograms are not reported",
+    },
+];
+
+/// Refuses at the first row that demands it, else returns a warning for each row that applies.
+pub(super) fn check(config: &ModelConfig) -> Result<Vec<String>, ConfigError> {
+    let mut warnings = Vec::new();
+    for row in TABLE.iter().filter(|row| (row.asked)(config)) {
+        let (field, model, so) = (row.field, &config.name, row.so);
+        let message = format!("'{field}' of model '{model}' is not supported yet: {so}");
+        match row.answer {
+            Refuse => return Err(ConfigError::unsupported(message)),
+            Warn => warnings.push(message),
+        }
+    }
+    Ok(warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Fault;
+    use super::super::testing::parse;
+    use super::*;
+
+    #[test]
+    fn every_row() {
+        // The field complained of, whether the model is refused, and what asks for it.
+        for (field, refused, text) in [
+            ("sequence_batching", true, "sequence_batching {}"),
+            ("ensemble_scheduling", true, "ensemble_scheduling {}"),
+            ("dynamic_batching", false, "dynamic_batching {}"),
+            ("model_warmup", true, "model_warmup {}"),
+            ("response_cache", true, "response_cache { enable: true }"),
+            (
+                "model_transaction_policy.decoupled",
+                true,
+                "model_transaction_policy { decoupled: true }",
+            ),
+            ("batch_input", true, "batch_input {}"),
+            ("batch_output", true, "batch_output {}"),
+            ("model_repository_agents", true, "model_repository_agents { agents {} }"),
+            ("instance_group.passive", true, "instance_group { passive: true }"),
+            ("instance_group.secondary_devices", true, "instance_group { secondary_devices {} }"),
+            ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
+            ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
+            ("optimization.priority", false, "optimization { priority: PRIORITY_MAX }"),
+            ("runtime", false, "runtime: 'r.so'"),
+            ("model_metrics", false, "model_metrics { metric_control {} }"),
+        ] {
+            let start = format!("'{field}' of model 'm' is not supported yet: ");
+            let message = match check(&parse(&format!("name: 'm' {text}"))) {
+                Ok(warnings) => {
+                    assert!(!refused && warnings.len() == 1, "{text}: {warnings:?}");
+                    warnings[0].clone()
+                }
+                Err(error) => {
+                    assert!(refused && error.fault == Fault::Unsupported, "{text}");
+                    error.message
+                }
+            };
+            assert!(message.starts_with(&start), "{message}");
+        }
+    }
+
+    #[test]
+    fn switched_off_is_not_asked_for() {
+        let text = "name: 'm' response_cache {} model_transaction_policy {} \
+                    model_repository_agents {} model_metrics {} optimization {} instance_group {}";
+        assert_eq!(check(&parse(text)), Ok(vec![]));
+        let two = "name: 'm' runtime: 'r.so' dynamic_batching {}";
+        assert_eq!(check(&parse(two)).unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,136 @@
+//! The label files of a model's outputs: names for the classes that class results report.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use trtserver_proto::v2::ModelOutput;
+
+use super::config::{ConfigError, stays_inside};
+
+/// Labels by output. Outputs that share a file share the labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    outputs: BTreeMap<String, Arc<[String]>>,
+}
+
+impl Labels {
+    /// Reads the files that `outputs` name, relative to the model's directory.
+    pub fn load(model_dir: &Path, outputs: &[ModelOutput]) -> Result<Self, ConfigError> {
+        let mut files: BTreeMap<&str, Arc<[String]>> = BTreeMap::new();
+        let mut labels = Self::default();
+        for output in outputs.iter().filter(|output| !output.label_filename.is_empty()) {
+            let (name, file) = (&output.name, output.label_filename.as_str());
+            if !stays_inside(file) {
+                return Err(ConfigError::invalid(format!(
+                    "label file '{file}' of output '{name}' leaves the model directory '{}'",
+                    model_dir.display()
+                )));
+            }
+            let lines = match files.get(file) {
+                Some(lines) => Arc::clone(lines),
+                None => {
+                    let path = model_dir.join(file);
+                    let bytes = std::fs::read(&path).map_err(|e| {
+                        let path = path.display();
+                        ConfigError::unreadable(format!(
+                            "unable to read label file '{path}' of output '{name}': {e}"
+                        ))
+                    })?;
+                    split(&bytes)
+                }
+            };
+            files.insert(file, Arc::clone(&lines));
+            labels.outputs.insert(name.clone(), lines);
+        }
+        Ok(labels)
+    }
+
+    /// The label of class `index` of `output`; `None` past the end of a short file and for outputs
+    /// without labels.
+    pub fn get(&self, output: &str, index: usize) -> Option<&str> {
+        self.outputs.get(output)?.get(index).map(String::as_str)
+    }
+
+    /// All labels of `output`, to look up many classes of it.
+    pub fn of(&self, output: &str) -> Option<&Arc<[String]>> {
+        self.outputs.get(output)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+}
+
+/// One label a line. Empty lines count, the end of the file ends a line, and a CR before the LF is
+/// part of the line's end: TRTIS 0.12 dropped it, later releases kept it, and nobody wants it.
+/// Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
+fn split(bytes: &[u8]) -> Arc<[String]> {
+    if bytes.is_empty() {
+        return Arc::default();
+    }
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let lines = bytes.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_labels() {
+        let rows: &[(&[u8], &[&str])] = &[
+            (b"cat\ndog\n", &["cat", "dog"]),
+            (b"cat\ndog", &["cat", "dog"]),
+            (b"cat\r\ndog\r\n", &["cat", "dog"]),
+            (b"cat\r", &["cat"]),
+            (b"a\rb\n", &["a\rb"]),
+            (b"cat\n\n dog \n\n", &["cat", "", " dog ", ""]),
+            (b"\n", &[""]),
+            (b"", &[]),
+            (b"caf\xe9\n", &["caf\u{fffd}"]),
+        ];
+        for (bytes, labels) in rows {
+            assert_eq!(*split(bytes), **labels, "{bytes:?}");
+        }
+    }
+
+    fn output(name: &str, file: &str) -> ModelOutput {
+        ModelOutput { name: name.into(), label_filename: file.into(), ..Default::default() }
+    }
+
+    #[test]
+    fn outputs_find_their_labels() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("animals.txt"), "cat\ndog\n").unwrap();
+        let outputs =
+            [output("A", "animals.txt"), output("B", "./animals.txt"), output("C", "animals.txt")];
+        let labels =
+            Labels::load(dir.path(), &[&outputs[..], &[output("D", "")]].concat()).unwrap();
+        for name in ["A", "B", "C"] {
+            assert_eq!(labels.get(name, 1), Some("dog"));
+            assert_eq!(labels.get(name, 2), None);
+        }
+        assert_eq!(labels.get("D", 0), None);
+        assert!(Arc::ptr_eq(labels.of("A").unwrap(), labels.of("C").unwrap()));
+        assert!(Labels::load(dir.path(), &[output("D", "")]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn missing_and_foreign_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Labels::load(dir.path(), &[output("A", "no.txt")]).unwrap_err().message;
+        let start =
+            format!("unable to read label file '{}/no.txt' of output 'A': ", dir.path().display());
+        assert!(error.starts_with(&start), "{error}");
+        for file in ["../no.txt", "/etc/passwd", "1/../../no.txt"] {
+            let error = Labels::load(dir.path(), &[output("A", file)]).unwrap_err().message;
+            let dir = dir.path().display();
+            assert_eq!(
+                error,
+                format!("label file '{file}' of output 'A' leaves the model directory '{dir}'")
+            );
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The repository on disk into the table (to come).

@@ -1,0 +1,202 @@
+//! The live table: model name and version to what serves it. Look-ups take no lock.
+//!
+//! A version's life, and what a look-up answers meanwhile:
+//!
+//! ```text
+//!   (wanted) ── LOADING ──► READY ──► UNLOADING ──► UNAVAILABLE "unloaded"
+//!                  │
+//!                  └──────► UNAVAILABLE "why it failed"
+//! ```
+//! Only READY versions are served; requests that run keep what serves them alive.
+
+pub mod build; // one version: plugin model, instances, scheduler
+pub mod config; // a model's configuration, from file to effective
+pub mod labels; // class labels
+pub mod load; // the repository on disk into this table
+pub mod policy; // which versions are wanted
+
+use crate::request::{InferRequest, Signature};
+use crate::scheduler::Scheduler;
+use crate::stats::VersionStats;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+
+/// State of one version; the numbers are those of `ModelReadyState` on the v1 wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionState {
+    Ready = 1,
+    Unavailable = 2,
+    Loading = 3,
+    Unloading = 4,
+}
+
+/// What serves requests of one version. Alive while somebody holds it.
+pub struct Served {
+    pub name: Arc<str>,
+    pub version: i64,
+    /// The version as v2 prints it.
+    pub version_text: Arc<str>,
+    pub config: Arc<ModelConfig>,
+    pub signature: Arc<Signature>,
+    pub stats: Arc<VersionStats>,
+    pub scheduler: Scheduler,
+}
+
+impl Served {
+    /// Queues a checked request; its reply is answered whatever happens.
+    pub fn submit(&self, request: InferRequest) {
+        self.scheduler.submit(request);
+    }
+}
+
+/// One version of a model, served or not.
+pub struct Version {
+    pub number: i64,
+    pub stats: Arc<VersionStats>,
+    status: ArcSwap<(VersionState, String)>,
+    served: ArcSwapOption<Served>,
+}
+
+impl Version {
+    pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
+        let status = ArcSwap::from_pointee((VersionState::Loading, String::new()));
+        Arc::new(Self { number, stats, status, served: ArcSwapOption::empty() })
+    }
+
+    /// State and, when it is not served, why.
+    pub fn status(&self) -> Arc<(VersionState, String)> {
+        self.status.load_full()
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.status.load().0 == VersionState::Ready
+    }
+
+    /// What serves it, if it is READY.
+    pub fn served(&self) -> Option<Arc<Served>> {
+        self.served.load_full()
+    }
+}
+
+/// A model: its effective configuration and its versions.
+pub struct Model {
+    pub name: Arc<str>,
+    /// Normalised; `None` when the configuration itself was refused.
+    pub config: Option<Arc<ModelConfig>>,
+    /// Why the model has no versions, when its configuration was refused.
+    pub refusal: Option<String>,
+    /// Ascending.
+    pub versions: BTreeMap<i64, Arc<Version>>,
+    /// The highest READY version: what a request without a version gets.
+    latest: ArcSwapOption<Served>,
+}
+
+impl Model {
+    pub fn new(
+        name: &str,
+        config: Option<Arc<ModelConfig>>,
+        refusal: Option<String>,
+        versions: BTreeMap<i64, Arc<Version>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            config,
+            refusal,
+            versions,
+            latest: ArcSwapOption::empty(),
+        })
+    }
+
+    /// Numbers of the READY versions, ascending.
+    pub fn ready_versions(&self) -> Vec<i64> {
+        self.versions.values().filter(|v| v.is_ready()).map(|v| v.number).collect()
+    }
+
+    /// A version was loaded.
+    pub fn ready(&self, version: &Version, served: Arc<Served>) {
+        version.served.store(Some(served));
+        version.status.store(Arc::new((VersionState::Ready, String::new())));
+        self.refresh_latest();
+    }
+
+    /// A version failed to load, or stops being served.
+    pub fn not_ready(&self, version: &Version, state: VersionState, reason: impl Into<String>) {
+        version.status.store(Arc::new((state, reason.into())));
+        version.served.store(None);
+        self.refresh_latest();
+    }
+
+    fn refresh_latest(&self) {
+        let latest = self.versions.values().rev().filter(|v| v.is_ready()).find_map(|v| v.served());
+        self.latest.store(latest);
+    }
+}
+
+/// Why a look-up found nothing. `Display` is the text of v1.13 and of v2 (contract/v2 §1.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    Model(String),
+    NoVersion(String),
+    Version(String, i64),
+    NotReady(String, i64),
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Request for unknown model: ")?;
+        match self {
+            Missing::Model(m) => write!(f, "'{m}' is not found"),
+            Missing::NoVersion(m) => write!(f, "'{m}' has no available versions"),
+            Missing::Version(m, v) => write!(f, "'{m}' version {v} is not found"),
+            Missing::NotReady(m, v) => write!(f, "'{m}' version {v} is not at ready state"),
+        }
+    }
+}
+
+/// See the module text.
+#[derive(Default)]
+pub struct Repository {
+    models: ArcSwap<HashMap<String, Arc<Model>>>,
+}
+
+impl Repository {
+    /// A model by name, served or not.
+    pub fn model(&self, name: &str) -> Option<Arc<Model>> {
+        self.models.load().get(name).cloned()
+    }
+
+    /// All models, by name.
+    pub fn models(&self) -> BTreeMap<String, Arc<Model>> {
+        self.models.load().iter().map(|(k, v)| (k.clone(), Arc::clone(v))).collect()
+    }
+
+    /// What serves `version` of `name`; without a version the highest READY one.
+    pub fn find(&self, name: &str, version: Option<i64>) -> Result<Arc<Served>, Missing> {
+        let models = self.models.load();
+        let Some(model) = models.get(name) else { return Err(Missing::Model(name.to_owned())) };
+        let Some(number) = version else {
+            return model.latest.load_full().ok_or_else(|| Missing::NoVersion(name.to_owned()));
+        };
+        let Some(version) = model.versions.get(&number) else {
+            return Err(Missing::Version(name.to_owned(), number));
+        };
+        version.served().ok_or_else(|| Missing::NotReady(name.to_owned(), number))
+    }
+
+    /// True when every version of every model is served: what strict readiness asks.
+    pub fn all_ready(&self) -> bool {
+        self.models.load().values().all(|m| {
+            m.refusal.is_none()
+                && !m.versions.is_empty()
+                && m.versions.values().all(|v| v.is_ready())
+        })
+    }
+
+    /// Replaces the whole table.
+    pub fn publish(&self, models: HashMap<String, Arc<Model>>) {
+        self.models.store(Arc::new(models));
+    }
+}

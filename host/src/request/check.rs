@@ -1,0 +1,350 @@
+//! A request against the model's declared tensors: the messages that users quote.
+//!
+//! These are the core checks of contract/v2 §4.3, in the words of that generation. The v1 front ends
+//! run a ladder of their own first (contract/v1 §3.6), because its texts and its order differ.
+
+use super::signature::{Signature, TensorSpec, dims_match};
+use super::strings::{self, StringFault};
+use super::tensor::{InputTensor, Shape, ShapeText, WantedOutput, element_count};
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// `[request id: X] `, the prefix of most core messages.
+pub struct IdPrefix<'a>(pub &'a str);
+
+impl fmt::Display for IdPrefix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = if self.0.is_empty() { "<id_unknown>" } else { self.0 };
+        write!(f, "[request id: {id}] ")
+    }
+}
+
+/// Checks everything that does not depend on a protocol, and gives the request's batch size.
+///
+/// `inputs` must already name declared tensors ([`find_input`]); they may come in any order.
+pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result<u32> {
+    let id = IdPrefix(id);
+    let m = &signature.model;
+    count(signature, &id, inputs)?;
+    let mut batch: Option<i64> = None;
+    for input in inputs {
+        let spec = &signature.inputs[input.index];
+        let name = &spec.name;
+        if input.dtype != spec.dtype {
+            return Err(Error::invalid(format!(
+                "{id}inference input '{name}' data-type is '{}', but model '{m}' expects '{}'",
+                input.dtype.v2_name(),
+                spec.dtype.v2_name()
+            )));
+        }
+        if input.shape.iter().any(|&d| d < 0) {
+            return Err(Error::invalid(format!(
+                "{id}All input dimensions should be specified for input '{name}' for model '{m}', got {}",
+                ShapeText(&input.shape)
+            )));
+        }
+        if signature.batching() && !spec.shape_tensor {
+            let Some(&rows) = input.shape.first() else {
+                return Err(Error::invalid(format!(
+                    "{id}input '{name}' has no shape but model requires batch dimension for '{m}'"
+                )));
+            };
+            if *batch.get_or_insert(rows) != rows {
+                return Err(Error::invalid(format!(
+                    "{id}input '{name}' batch size does not match other inputs for '{m}'"
+                )));
+            }
+        }
+    }
+    let rows = batch.unwrap_or(1);
+    if signature.batching() && rows > i64::from(signature.max_batch_size) {
+        return Err(Error::invalid(format!(
+            "{id}inference request batch-size must be <= {} for '{m}'",
+            signature.max_batch_size
+        )));
+    }
+    for input in inputs {
+        shape(signature, &id, &signature.inputs[input.index], input)?;
+        data(signature, &id, &signature.inputs[input.index], input)?;
+    }
+    Ok(rows as u32)
+}
+
+/// Position of a declared input.
+pub fn find_input(signature: &Signature, name: &str) -> Result<usize> {
+    signature.input(name).ok_or_else(|| {
+        Error::invalid(format!(
+            "unexpected inference input '{name}' for model '{}'",
+            signature.model
+        ))
+    })
+}
+
+/// Position of a declared output.
+pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
+    signature.output(name).ok_or_else(|| {
+        Error::invalid(format!(
+            "unexpected inference output '{name}' for model '{}'",
+            signature.model
+        ))
+    })
+}
+
+/// All outputs in the order of the configuration: what a caller gets who names none.
+pub fn all_outputs(signature: &Signature) -> SmallVec<[WantedOutput; 4]> {
+    (0..signature.outputs.len()).map(|index| WantedOutput { index, classes: 0 }).collect()
+}
+
+fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Result<()> {
+    let m = &signature.model;
+    for (i, input) in inputs.iter().enumerate() {
+        if inputs[..i].iter().any(|other| other.index == input.index) {
+            let name = &signature.inputs[input.index].name;
+            return Err(Error::invalid(format!("{id}input '{name}' already exists in request")));
+        }
+    }
+    let given = |index: usize| inputs.iter().any(|i| i.index == index);
+    let missing: Vec<&str> = signature
+        .inputs
+        .iter()
+        .enumerate()
+        .filter(|(i, spec)| !spec.optional && !given(*i))
+        .map(|(_, spec)| &*spec.name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let required = signature.inputs.iter().filter(|s| !s.optional).count();
+    let all = signature.inputs.len();
+    let expected = if required == all {
+        format!("expected {all} inputs but got {} inputs", inputs.len())
+    } else {
+        format!(
+            "expected number of inputs between {required} and {all} but got {} inputs",
+            inputs.len()
+        )
+    };
+    let got: Vec<&str> = inputs.iter().map(|i| &*signature.inputs[i.index].name).collect();
+    Err(Error::invalid(format!(
+        "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) [{}]. \
+         Please provide all required input(s).",
+        quoted(&got),
+        quoted(&missing)
+    )))
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(",")
+}
+
+fn shape(
+    signature: &Signature,
+    id: &IdPrefix<'_>,
+    spec: &TensorSpec,
+    input: &InputTensor,
+) -> Result<()> {
+    let batched = signature.batching() && !spec.shape_tensor;
+    let item = if batched { &input.shape[1..] } else { &input.shape[..] };
+    let rows_ok = !batched || input.shape[0] >= 1;
+    if rows_ok && dims_match(&spec.dims, item) {
+        return Ok(());
+    }
+    let expected: Shape = signature.full_dims(spec);
+    let note = if signature.batching() {
+        " NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be \
+         prepended to each input shape. If you want to specify the full shape including the batch dim in \
+         your input dims config, try setting max_batch_size to zero. See the model configuration docs for \
+         more info on max_batch_size."
+    } else {
+        ""
+    };
+    Err(Error::invalid(format!(
+        "{id}unexpected shape for input '{}' for model '{}'. Expected {}, got {}.{note}",
+        spec.name,
+        signature.model,
+        ShapeText(&expected),
+        ShapeText(&input.shape)
+    )))
+}
+
+fn data(
+    signature: &Signature,
+    id: &IdPrefix<'_>,
+    spec: &TensorSpec,
+    input: &InputTensor,
+) -> Result<()> {
+    let (name, m) = (&spec.name, &signature.model);
+    let Some(elements) = element_count(&input.shape) else {
+        return Err(Error::invalid(format!(
+            "{id}invalid shape for input '{name}': shape {} causes total element count to exceed maximum \
+             size of {}",
+            ShapeText(&input.shape),
+            i64::MAX
+        )));
+    };
+    if let Some(size) = spec.dtype.size() {
+        let Some(expected) = elements.checked_mul(size) else {
+            return Err(Error::invalid(format!(
+                "{id}byte size overflow for input '{name}': element count ({elements}) * data type size \
+                 ({size}) exceeds maximum allowed size ({})",
+                i64::MAX
+            )));
+        };
+        if expected != input.data.len() {
+            return Err(Error::invalid(format!(
+                "{id}input byte size mismatch for input '{name}' for model '{m}'. Expected {expected}, got {}",
+                input.data.len()
+            )));
+        }
+        return Ok(());
+    }
+    strings::check(&input.data, elements).map_err(|fault| {
+        Error::invalid(match fault {
+            StringFault::TooFew { found } => format!(
+                "{id}expected {elements} string elements for inference input '{name}' for model '{m}', got {found}"
+            ),
+            StringFault::TooMany { found } => format!(
+                "{id}unexpected number of string elements {found} for inference input '{name}' for model \
+                 '{m}', expecting {elements}"
+            ),
+            StringFault::NoLength { available } => format!(
+                "{id}incomplete string length indicator for inference input '{name}' for model '{m}', \
+                 expecting 4 bytes but only {available} bytes available. Please make sure the string \
+                 length indicator is in one buffer."
+            ),
+            StringFault::Short { length, available } => format!(
+                "{id}incomplete string data for inference input '{name}' for model '{m}', expecting \
+                 string of length {length} but only {available} bytes available"
+            ),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::DType;
+    use bytes::Bytes;
+
+    fn signature(max_batch_size: u32) -> Signature {
+        let spec = |name: &str, dtype, dims: &[i64]| TensorSpec {
+            name: name.into(),
+            dtype,
+            dims: dims.to_vec(),
+            model_dims: dims.to_vec(),
+            optional: false,
+            shape_tensor: false,
+            labels: None,
+        };
+        Signature {
+            model: "m".into(),
+            max_batch_size,
+            inputs: vec![spec("A", DType::Fp32, &[2]), spec("S", DType::String, &[-1])],
+            outputs: vec![spec("O", DType::Fp32, &[2])],
+        }
+    }
+
+    fn input(index: usize, dtype: DType, shape: &[i64], data: &[u8]) -> InputTensor {
+        InputTensor { index, dtype, shape: shape.into(), data: Bytes::copy_from_slice(data) }
+    }
+
+    #[test]
+    fn every_message() {
+        let a = |shape: &[i64], bytes: usize| input(0, DType::Fp32, shape, &vec![0; bytes]);
+        let s = |shape: &[i64], data: &[u8]| input(1, DType::String, shape, data);
+        let empty = [0u8; 4];
+        let cases: Vec<(u32, Vec<InputTensor>, Result<u32, &str>)> = vec![
+            (4, vec![a(&[1, 2], 8), s(&[1, 1], &empty)], Ok(1)),
+            (4, vec![s(&[3, 0], &[]), a(&[3, 2], 24)], Ok(3)),
+            (0, vec![a(&[2], 8), s(&[0], &[])], Ok(1)),
+            (
+                4,
+                vec![a(&[1, 2], 8)],
+                Err(
+                    "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'm'. Got \
+                     input(s) ['A'], but missing required input(s) ['S']. Please provide all required input(s).",
+                ),
+            ),
+            (
+                4,
+                vec![a(&[1, 2], 8), a(&[1, 2], 8)],
+                Err("[request id: <id_unknown>] input 'A' already exists in request"),
+            ),
+            (
+                4,
+                vec![a(&[5, 2], 40), s(&[5, 0], &[])],
+                Err("[request id: <id_unknown>] inference request batch-size must be <= 4 for 'm'"),
+            ),
+            (
+                4,
+                vec![a(&[1, 2], 8), s(&[2, 0], &[])],
+                Err(
+                    "[request id: <id_unknown>] input 'S' batch size does not match other inputs for 'm'",
+                ),
+            ),
+            (
+                4,
+                vec![a(&[], 8), s(&[1, 0], &[])],
+                Err(
+                    "[request id: <id_unknown>] input 'A' has no shape but model requires batch dimension for 'm'",
+                ),
+            ),
+            (
+                0,
+                vec![input(0, DType::Int32, &[2], &[0; 8]), s(&[0], &[])],
+                Err(
+                    "[request id: <id_unknown>] inference input 'A' data-type is 'INT32', but model 'm' expects 'FP32'",
+                ),
+            ),
+            (
+                0,
+                vec![a(&[3], 12), s(&[0], &[])],
+                Err(
+                    "[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3].",
+                ),
+            ),
+            (
+                0,
+                vec![a(&[2], 7), s(&[0], &[])],
+                Err(
+                    "[request id: <id_unknown>] input byte size mismatch for input 'A' for model 'm'. Expected 8, got 7",
+                ),
+            ),
+            (
+                0,
+                vec![a(&[-2], 8), s(&[0], &[])],
+                Err(
+                    "[request id: <id_unknown>] All input dimensions should be specified for input 'A' for model 'm', got [-2]",
+                ),
+            ),
+            (
+                0,
+                vec![a(&[2], 8), s(&[2], &empty)],
+                Err(
+                    "[request id: <id_unknown>] expected 2 string elements for inference input 'S' for model 'm', got 1",
+                ),
+            ),
+            (
+                0,
+                vec![a(&[2], 8), s(&[1], &[9, 0, 0, 0, 1])],
+                Err(
+                    "[request id: <id_unknown>] incomplete string data for inference input 'S' for model 'm', \
+                     expecting string of length 9 but only 1 bytes available",
+                ),
+            ),
+            (
+                0,
+                vec![a(&[2], 8), s(&[i64::MAX], &[])],
+                Err(
+                    "[request id: <id_unknown>] expected 9223372036854775807 string elements for inference \
+                     input 'S' for model 'm', got 0",
+                ),
+            ),
+        ];
+        for (max_batch_size, given, want) in cases {
+            let got = inputs(&signature(max_batch_size), "", &given);
+            assert_eq!(got.map_err(|e| e.message), want.map_err(String::from));
+        }
+    }
+}

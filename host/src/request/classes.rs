@@ -1,0 +1,118 @@
+//! Class results: the top k elements of each batch item with their labels.
+
+use super::dtype::DType;
+use super::tensor::OutputTensor;
+
+/// One class: index within the item, value, and the same value as an integer where the type is one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Class {
+    pub index: usize,
+    pub value: f64,
+    /// The exact value for integer types (v2 prints it without decimals).
+    pub integer: Option<i128>,
+}
+
+/// True for types that can be ranked: integers, FP32 and FP64 (contract/v1 §5.5, v2 §2.11).
+pub fn supported(dtype: DType) -> bool {
+    !matches!(dtype, DType::Bool | DType::Fp16 | DType::Bf16 | DType::String)
+}
+
+/// The `min(k, elements)` largest elements of each of `batch` items, largest first; among equals the
+/// lower index first. `None` when the type cannot be ranked.
+pub fn top(output: &OutputTensor, batch: usize, k: usize) -> Option<Vec<Vec<Class>>> {
+    if !supported(output.dtype) {
+        return None;
+    }
+    let size = output.dtype.size()?;
+    let elements = output.data.len() / size;
+    let per_item = elements / batch.max(1);
+    let items = (0..batch)
+        .map(|item| {
+            let bytes = &output.data[item * per_item * size..(item + 1) * per_item * size];
+            rank(output.dtype, bytes, size, k)
+        })
+        .collect();
+    Some(items)
+}
+
+fn rank(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<Class> {
+    let mut classes: Vec<Class> = bytes
+        .chunks_exact(size)
+        .enumerate()
+        .map(|(index, element)| {
+            let (value, integer) = number(dtype, element);
+            Class { index, value, integer }
+        })
+        .collect();
+    // NaN sorts last, so that it never hides a real score.
+    let order = |a: &Class, b: &Class| {
+        let by_value = match (a.integer, b.integer) {
+            (Some(x), Some(y)) => y.cmp(&x),
+            _ => b
+                .value
+                .partial_cmp(&a.value)
+                .unwrap_or_else(|| a.value.is_nan().cmp(&b.value.is_nan())),
+        };
+        by_value.then(a.index.cmp(&b.index))
+    };
+    if k < classes.len() {
+        if k > 0 {
+            classes.select_nth_unstable_by(k - 1, order);
+        }
+        classes.truncate(k);
+    }
+    classes.sort_unstable_by(order);
+    classes
+}
+
+fn number(dtype: DType, e: &[u8]) -> (f64, Option<i128>) {
+    macro_rules! int {
+        ($t:ty) => {
+            <$t>::from_le_bytes(e.try_into().unwrap_or_default()) as i128
+        };
+    }
+    let integer = match dtype {
+        DType::Uint8 => int!(u8),
+        DType::Uint16 => int!(u16),
+        DType::Uint32 => int!(u32),
+        DType::Uint64 => int!(u64),
+        DType::Int8 => int!(i8),
+        DType::Int16 => int!(i16),
+        DType::Int32 => int!(i32),
+        DType::Int64 => int!(i64),
+        DType::Fp32 => return (f32::from_le_bytes(e.try_into().unwrap_or_default()) as f64, None),
+        _ => return (f64::from_le_bytes(e.try_into().unwrap_or_default()), None),
+    };
+    (integer as f64, Some(integer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn output(dtype: DType, data: Vec<u8>) -> OutputTensor {
+        OutputTensor { name: "O".into(), dtype, shape: Default::default(), data: Bytes::from(data) }
+    }
+
+    #[test]
+    fn largest_first_lower_index_first_nan_last() {
+        let data: Vec<u8> =
+            [1f32, f32::NAN, 3., 3., -1., 2.].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let top2 = top(&output(DType::Fp32, data.clone()), 2, 2).unwrap();
+        let indices: Vec<Vec<usize>> =
+            top2.iter().map(|i| i.iter().map(|c| c.index).collect()).collect();
+        assert_eq!(indices, [vec![2, 0], vec![0, 2]]);
+        let all = top(&output(DType::Fp32, data), 1, 99).unwrap();
+        assert_eq!(all[0].iter().map(|c| c.index).collect::<Vec<_>>(), [2, 3, 5, 0, 4, 1]);
+    }
+
+    #[test]
+    fn integers_keep_their_value() {
+        let data: Vec<u8> = [u64::MAX, u64::MAX - 1].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let got = top(&output(DType::Uint64, data), 1, 1).unwrap();
+        assert_eq!(got[0][0].integer, Some(u64::MAX as i128));
+        assert!(top(&output(DType::Bool, vec![1]), 1, 1).is_none());
+        assert_eq!(top(&output(DType::Int8, vec![5, 6]), 1, 0).unwrap(), [vec![]]);
+    }
+}

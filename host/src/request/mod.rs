@@ -1,0 +1,77 @@
+//! The protocol-neutral request and its answer: what every front end makes and every scheduler takes.
+//!
+//! Nothing here knows a protocol, a model directory or the async runtime.
+
+pub mod buffer; // aligned memory that becomes wire bytes without a copy
+pub mod check; // a request against the declared tensors: the messages that users quote
+pub mod classes; // top-k results
+pub mod dtype; // element types
+pub mod reply; // the answer side: sink, cancellation, accounting
+pub mod signature; // the tensors that a model declares
+pub mod strings; // the byte form of string tensors
+pub mod tensor; // name, type, shape, bytes
+
+pub use dtype::DType;
+pub use reply::{Reply, ResponseSink};
+pub use signature::{Signature, TensorSpec};
+pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};
+
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A value of a request or response parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameter {
+    String(String),
+    Int(i64),
+    Bool(bool),
+    Double(f64),
+}
+
+/// To which sequence a request belongs. `0` and `""` mean none; 1 and "1" are different sequences.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum CorrelationId {
+    #[default]
+    None,
+    Number(u64),
+    Text(String),
+}
+
+/// Sequence fields of a request; models without sequence batching ignore them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Sequence {
+    pub id: CorrelationId,
+    pub start: bool,
+    pub end: bool,
+}
+
+/// One inference request, checked against the model's signature.
+pub struct InferRequest {
+    /// The caller's id as text; empty = none. Echoed by the front ends, shown to plugins and in logs.
+    pub id: String,
+    /// Rows: the first dimension of every tensor of a batching model, else 1.
+    pub batch: u32,
+    /// In the order of the model configuration; optional inputs may be missing.
+    pub inputs: SmallVec<[InputTensor; 4]>,
+    /// In the order in which the caller asked; never empty after `check`.
+    pub outputs: SmallVec<[WantedOutput; 4]>,
+    pub sequence: Sequence,
+    /// 0 = the model's default level, 1 is the highest.
+    pub priority: u64,
+    /// Longest wait in the queue in microseconds that the caller accepts; 0 = no opinion.
+    pub timeout_us: u64,
+    /// Parameters for the model.
+    pub parameters: Vec<(String, Parameter)>,
+    /// When the caller stops waiting; 0 = never. Nanoseconds of [`crate::clock::now_ns`].
+    pub deadline_ns: u64,
+    /// The caller takes several responses.
+    pub streaming: bool,
+    pub reply: Arc<Reply>,
+}
+
+/// One answer. Outputs are in the order in which the caller asked for them.
+#[derive(Clone, Debug, Default)]
+pub struct InferResponse {
+    pub outputs: SmallVec<[OutputTensor; 4]>,
+    pub parameters: Vec<(String, Parameter)>,
+}

@@ -1,0 +1,222 @@
+//! The answer side of a request: where responses go, whether anybody still waits, and the accounting.
+//!
+//! A reply ends exactly once. Whoever ends it a second time gets an error back and nobody is told
+//! twice; if everybody lets go of it without an end, the caller gets an error instead of silence.
+
+use super::signature::Signature;
+use super::tensor::WantedOutput;
+use super::{InferRequest, InferResponse};
+use crate::clock::now_ns;
+use crate::error::{Code, Error, Result};
+use crate::stats::{Execution, FailureReason, VersionStats};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where responses go. Must hand over and return, never block or call back.
+pub trait ResponseSink: Send {
+    /// `last` = nothing follows. An error is always last. `Ok(None)` ends a stream without data.
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
+}
+
+/// See the module text.
+pub struct Reply {
+    /// Non-zero: nobody waits any more. Plugins poll this very word.
+    cancelled: AtomicU32,
+    /// Someone has begun a response and not finished it.
+    building: AtomicBool,
+    /// Times that a plugin asked to keep the reply past its `execute`, less the times it let go.
+    retained: AtomicU32,
+    received_ns: u64,
+    signature: Arc<Signature>,
+    stats: Arc<VersionStats>,
+    state: Mutex<State>,
+}
+
+struct State {
+    sink: Option<Box<dyn ResponseSink>>,
+    batch: u32,
+    wanted: SmallVec<[WantedOutput; 4]>,
+    /// When the request entered the queue.
+    queued_ns: u64,
+    /// The execution that answers it, once it was taken from the queue.
+    execution: Option<Arc<Execution>>,
+}
+
+impl Reply {
+    pub fn new(
+        received_ns: u64,
+        signature: Arc<Signature>,
+        stats: Arc<VersionStats>,
+        sink: Box<dyn ResponseSink>,
+    ) -> Arc<Self> {
+        let state = State {
+            sink: Some(sink),
+            batch: 0,
+            wanted: SmallVec::new(),
+            queued_ns: 0,
+            execution: None,
+        };
+        Arc::new(Self {
+            cancelled: AtomicU32::new(0),
+            building: AtomicBool::new(false),
+            retained: AtomicU32::new(0),
+            received_ns,
+            signature,
+            stats,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// When the first byte of the request was seen.
+    pub fn received_ns(&self) -> u64 {
+        self.received_ns
+    }
+
+    /// Nobody waits any more: the request is dropped from its queue, or its plugin may stop early.
+    pub fn cancel(&self) {
+        self.cancelled.store(1, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) != 0
+    }
+
+    /// The word that plugins poll; lives as long as the reply.
+    pub fn cancelled_word(&self) -> *const u32 {
+        self.cancelled.as_ptr()
+    }
+
+    /// `request` entered a queue.
+    pub fn queued(request: &InferRequest, at_ns: u64) {
+        let mut state = request.reply.lock();
+        state.batch = request.batch;
+        state.wanted.clone_from(&request.outputs);
+        state.queued_ns = at_ns;
+    }
+
+    /// The request was taken from its queue into `execution`.
+    pub fn taken(&self, execution: Arc<Execution>) {
+        self.lock().execution = Some(execution);
+    }
+
+    pub fn signature(&self) -> &Arc<Signature> {
+        &self.signature
+    }
+
+    pub fn batch(&self) -> u32 {
+        self.lock().batch
+    }
+
+    /// Place of the output number `index` among those that the caller asked for, and how many he did.
+    pub fn wanted(&self, index: usize) -> (Option<usize>, usize) {
+        let state = self.lock();
+        (state.wanted.iter().position(|w| w.index == index), state.wanted.len())
+    }
+
+    /// Number of the output that the caller asked for in place `place`.
+    pub fn wanted_at(&self, place: usize) -> Option<usize> {
+        self.lock().wanted.get(place).map(|w| w.index)
+    }
+
+    pub fn execution(&self) -> Option<Arc<Execution>> {
+        self.lock().execution.clone()
+    }
+
+    /// Begins a response; false if another is not finished yet.
+    pub fn begin_response(&self) -> bool {
+        !self.building.swap(true, Ordering::AcqRel)
+    }
+
+    pub fn finish_response(&self) {
+        self.building.store(false, Ordering::Release);
+    }
+
+    /// Counts a plugin's wish to keep the reply (+1) or its letting go (-1).
+    pub fn retain(&self, more: bool) {
+        if more {
+            self.retained.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.retained.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    pub fn is_retained(&self) -> bool {
+        self.retained.load(Ordering::Acquire) != 0
+    }
+
+    pub fn queued_ns(&self) -> u64 {
+        self.lock().queued_ns
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.lock().sink.is_none()
+    }
+
+    /// Sends a response and goes on.
+    pub fn send(&self, response: InferResponse) -> Result<()> {
+        match &mut self.lock().sink {
+            Some(sink) => {
+                sink.send(Ok(Some(response)), false);
+                Ok(())
+            }
+            None => Err(ended_twice()),
+        }
+    }
+
+    /// Ends the reply: with a last response, with an error, or (`Ok(None)`) as the end of a stream.
+    ///
+    /// The counters move before the caller is told, so that a caller who asks for statistics next finds himself in them.
+    pub fn end(&self, result: Result<Option<InferResponse>>) -> Result<()> {
+        let reason = match &result {
+            Err(e) if e.code == Code::Cancelled => FailureReason::Canceled,
+            Err(_) => FailureReason::Backend,
+            Ok(_) => FailureReason::Other,
+        };
+        self.end_as(result, reason)
+    }
+
+    /// Ends the reply with an error that is not the backend's, e.g. a full queue.
+    pub fn fail(&self, error: Error, reason: FailureReason) -> Result<()> {
+        self.end_as(Err(error), reason)
+    }
+
+    fn end_as(&self, result: Result<Option<InferResponse>>, reason: FailureReason) -> Result<()> {
+        let mut state = self.lock();
+        let Some(mut sink) = state.sink.take() else { return Err(ended_twice()) };
+        let now = now_ns();
+        let execution = state.execution.take();
+        match (&result, &execution) {
+            (Ok(_), Some(execution)) => {
+                self.stats.success(state.batch, self.received_ns, state.queued_ns, now, execution);
+            }
+            (Ok(_), None) => {}
+            (Err(_), _) => {
+                self.stats.failure(state.batch, now.saturating_sub(self.received_ns), reason);
+            }
+        }
+        drop(state);
+        sink.send(result, true);
+        if let Some(execution) = execution {
+            execution.reply_ended();
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // A sink that panicked must not silence later answers.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let _ = self.end(Err(Error::internal(
+            "the request was dropped without an answer; this is a fault of the server or of the model's backend",
+        )));
+    }
+}
+
+fn ended_twice() -> Error {
+    Error::internal("the reply has already ended")
+}

@@ -1,0 +1,185 @@
+//! The tensors that a model declares, in the form that checks and views read quickly.
+
+use super::dtype::DType;
+use super::tensor::{Shape, ShapeText};
+use crate::error::{Error, Result};
+use std::sync::Arc;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
+
+/// One declared tensor.
+#[derive(Clone, Debug)]
+pub struct TensorSpec {
+    pub name: Arc<str>,
+    pub dtype: DType,
+    /// As callers see it, without the batch dimension; -1 = variable.
+    pub dims: Vec<i64>,
+    /// As the model sees it; differs from `dims` where the configuration reshapes.
+    pub model_dims: Vec<i64>,
+    pub optional: bool,
+    /// Shape tensors never carry a batch dimension.
+    pub shape_tensor: bool,
+    /// Class labels of an output.
+    pub labels: Option<Arc<[String]>>,
+}
+
+/// All declared tensors of one model.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    pub model: Arc<str>,
+    /// 0 = the model has no batch dimension.
+    pub max_batch_size: u32,
+    pub inputs: Vec<TensorSpec>,
+    pub outputs: Vec<TensorSpec>,
+}
+
+impl Signature {
+    /// From a checked configuration. `labels` gives the labels of an output by name, if it has any.
+    pub fn new(
+        config: &ModelConfig,
+        labels: impl Fn(&str) -> Option<Arc<[String]>>,
+    ) -> Result<Self> {
+        let spec = |name: &str, dtype: i32, dims: &[i64], reshape: &Option<ModelTensorReshape>| {
+            let dtype =
+                DataType::try_from(dtype).ok().and_then(DType::from_proto).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "model '{}', tensor '{name}': unknown data type {dtype}",
+                        config.name
+                    ))
+                })?;
+            Ok(TensorSpec {
+                name: name.into(),
+                dtype,
+                dims: dims.to_vec(),
+                model_dims: reshape.as_ref().map_or(dims.to_vec(), |r| r.shape.clone()),
+                optional: false,
+                shape_tensor: false,
+                labels: None,
+            })
+        };
+        let inputs = config.input.iter().map(|i| {
+            let spec = spec(&i.name, i.data_type, &i.dims, &i.reshape)?;
+            Ok(TensorSpec { optional: i.optional, shape_tensor: i.is_shape_tensor, ..spec })
+        });
+        let outputs = config.output.iter().map(|o| {
+            let spec = spec(&o.name, o.data_type, &o.dims, &o.reshape)?;
+            Ok(TensorSpec { shape_tensor: o.is_shape_tensor, labels: labels(&o.name), ..spec })
+        });
+        Ok(Self {
+            model: config.name.as_str().into(),
+            max_batch_size: config.max_batch_size.max(0) as u32,
+            inputs: inputs.collect::<Result<_>>()?,
+            outputs: outputs.collect::<Result<_>>()?,
+        })
+    }
+
+    pub fn batching(&self) -> bool {
+        self.max_batch_size > 0
+    }
+
+    pub fn input(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().position(|i| &*i.name == name)
+    }
+
+    pub fn output(&self, name: &str) -> Option<usize> {
+        self.outputs.iter().position(|o| &*o.name == name)
+    }
+
+    /// Declared shape with the batch dimension as -1, as metadata and messages show it.
+    pub fn full_dims(&self, spec: &TensorSpec) -> Shape {
+        let batch = (self.batching() && !spec.shape_tensor).then_some(-1);
+        batch.into_iter().chain(spec.dims.iter().copied()).collect()
+    }
+
+    /// Shape as the model sees it, from the shape as the caller sees it; both batch first. Variable
+    /// dimensions keep their order.
+    pub fn to_model(&self, spec: &TensorSpec, shape: &[i64]) -> Shape {
+        self.convert(spec, shape, &spec.dims, &spec.model_dims)
+    }
+
+    /// The way back: shape as the caller sees it, from what the model produced.
+    ///
+    /// # Errors
+    /// The produced shape does not fit the declaration.
+    pub fn to_caller(&self, spec: &TensorSpec, shape: &[i64]) -> Result<Shape> {
+        let batched = self.batching() && !spec.shape_tensor;
+        let item = if batched { shape.get(1..).unwrap_or(&[]) } else { shape };
+        if (batched && shape.is_empty()) || !dims_match(&spec.model_dims, item) {
+            let declared: Shape =
+                batched.then_some(-1).into_iter().chain(spec.model_dims.iter().copied()).collect();
+            return Err(Error::invalid(format!(
+                "output '{}' for model '{}' has shape {} but model configuration specifies shape {}",
+                spec.name,
+                self.model,
+                ShapeText(shape),
+                ShapeText(&declared),
+            )));
+        }
+        Ok(self.convert(spec, shape, &spec.model_dims, &spec.dims))
+    }
+
+    fn convert(&self, spec: &TensorSpec, shape: &[i64], from: &[i64], to: &[i64]) -> Shape {
+        if from == to {
+            return shape.into();
+        }
+        let batched = self.batching() && !spec.shape_tensor && !shape.is_empty();
+        let (batch, item) = shape.split_at(usize::from(batched));
+        let mut variable =
+            from.iter().zip(item).filter(|(declared, _)| **declared == -1).map(|(_, &d)| d);
+        let rest = to.iter().map(|&d| if d == -1 { variable.next().unwrap_or(1) } else { d });
+        batch.iter().copied().chain(rest.collect::<Shape>()).collect()
+    }
+}
+
+/// True when every declared dimension is met; -1 takes any non-negative value.
+pub fn dims_match(declared: &[i64], got: &[i64]) -> bool {
+    declared.len() == got.len()
+        && declared.iter().zip(got).all(|(&want, &d)| d == want || (want == -1 && d >= 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signature(dims: &[i64], model_dims: &[i64], max_batch_size: u32) -> Signature {
+        let spec = TensorSpec {
+            name: "T".into(),
+            dtype: DType::Fp32,
+            dims: dims.to_vec(),
+            model_dims: model_dims.to_vec(),
+            optional: false,
+            shape_tensor: false,
+            labels: None,
+        };
+        Signature {
+            model: "m".into(),
+            max_batch_size,
+            inputs: vec![spec.clone()],
+            outputs: vec![spec],
+        }
+    }
+
+    #[test]
+    fn reshapes_there_and_back() {
+        for (dims, model_dims, batch, caller, model) in [
+            (&[16][..], &[4, 4][..], 8, &[2, 16][..], &[2, 4, 4][..]),
+            (&[-1, 4, -1], &[4, -1, -1], 0, &[3, 4, 5], &[4, 3, 5]),
+            (&[1], &[], 8, &[2, 1], &[2]),
+            (&[-1], &[-1], 8, &[2, 7], &[2, 7]),
+        ] {
+            let s = signature(dims, model_dims, batch);
+            assert_eq!(s.to_model(&s.inputs[0], caller).as_slice(), model);
+            assert_eq!(s.to_caller(&s.outputs[0], model).unwrap().as_slice(), caller);
+        }
+    }
+
+    #[test]
+    fn a_wrong_output_shape_names_both() {
+        let s = signature(&[16], &[16], 8);
+        let e = s.to_caller(&s.outputs[0], &[2, 15]).unwrap_err();
+        assert_eq!(
+            e.message,
+            "output 'T' for model 'm' has shape [2,15] but model configuration specifies shape [-1,16]"
+        );
+        assert!(s.to_caller(&s.outputs[0], &[]).is_err());
+    }
+}

@@ -1,0 +1,5 @@
+//! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
+
+pub mod default; // one FIFO, one request at a time per instance
+
+pub use default::{Queue, Scheduler};

@@ -1,0 +1,332 @@
+//! Counters of one model version: written beside the request path, merged when somebody looks.
+//!
+//! Each instance writes a shard of its own, so two instances never wait for each other and two models
+//! share nothing. What is counted when: contract/v1 §9.2 and contract/v2 §2.13.
+
+use crate::clock::wall_ms;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often, and how long in total.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub count: u64,
+    pub ns: u64,
+}
+
+impl Span {
+    pub fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.ns += ns;
+    }
+
+    fn merge(&mut self, other: &Span) {
+        self.count += other.count;
+        self.ns += other.ns;
+    }
+}
+
+/// Why a request failed, as the metrics name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// Queue full, or its time in the queue ran out.
+    Rejected,
+    Canceled,
+    /// An error during execution.
+    Backend,
+    /// Everything else: refused before it was queued.
+    Other,
+}
+
+pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
+    (FailureReason::Rejected, "REJECTED"),
+    (FailureReason::Canceled, "CANCELED"),
+    (FailureReason::Backend, "BACKEND"),
+    (FailureReason::Other, "OTHER"),
+];
+
+/// Upper bounds of the load-ratio histogram (contract/v1 §10); +Inf follows.
+pub const LOAD_RATIO_BOUNDS: [f64; 7] = [1.05, 1.10, 1.25, 1.5, 2.0, 10.0, 50.0];
+
+/// One call of a backend: shared by the requests of its batch.
+pub struct Execution {
+    /// Which instance's shard the counters go to.
+    pub shard: usize,
+    /// Sum of the requests' batch sizes.
+    pub rows: u32,
+    pub start_ns: u64,
+    /// Inputs ready, outputs begun: told by the plugin, 0 until then.
+    compute_ns: AtomicU64,
+    output_ns: AtomicU64,
+    /// Only the first success of a batch counts the execution.
+    credited: AtomicBool,
+    /// Replies that have not ended.
+    open: AtomicU32,
+    in_flight: Arc<InFlight>,
+}
+
+/// Executions of one instance that still owe answers.
+#[derive(Default)]
+pub struct InFlight {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl InFlight {
+    fn begin(&self) {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    fn end(&self) {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until at most `most` executions owe answers; false when the time was not enough.
+    pub fn wait_at_most(&self, most: usize, limit: Option<Duration>) -> bool {
+        let deadline = limit.map(|l| Instant::now() + l);
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > most {
+            count = match deadline {
+                None => self.changed.wait(count).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return false;
+                    }
+                    self.changed.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+}
+
+impl Execution {
+    /// `calls` requests of together `rows` rows, begun at `start_ns` by the instance that counts in `shard`.
+    pub fn new(
+        shard: usize,
+        calls: u32,
+        rows: u32,
+        start_ns: u64,
+        in_flight: &Arc<InFlight>,
+    ) -> Self {
+        in_flight.begin();
+        Self {
+            open: AtomicU32::new(calls),
+            in_flight: Arc::clone(in_flight),
+            shard,
+            rows,
+            start_ns,
+            compute_ns: AtomicU64::new(0),
+            output_ns: AtomicU64::new(0),
+            credited: AtomicBool::new(false),
+        }
+    }
+
+    /// One of its replies has ended.
+    pub fn reply_ended(&self) {
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.in_flight.end();
+        }
+    }
+
+    /// Times as the plugin measured them; zeros and nonsense are dropped when read.
+    pub fn note_times(&self, compute_ns: u64, output_ns: u64) {
+        self.compute_ns.store(compute_ns, Ordering::Relaxed);
+        self.output_ns.store(output_ns, Ordering::Relaxed);
+    }
+
+    /// Durations of input, inference and output phases when the execution ends at `end_ns`.
+    fn phases(&self, end_ns: u64) -> [u64; 3] {
+        let within = |t: u64, from: u64| if t < from || t > end_ns { None } else { Some(t) };
+        let compute =
+            within(self.compute_ns.load(Ordering::Relaxed), self.start_ns).unwrap_or(self.start_ns);
+        let output = within(self.output_ns.load(Ordering::Relaxed), compute).unwrap_or(end_ns);
+        [compute - self.start_ns, output - compute, end_ns.saturating_sub(output)]
+    }
+}
+
+/// Requests of one batch size.
+#[derive(Clone, Debug, Default)]
+pub struct RequestCounters {
+    pub success: Span,
+    pub failed: Span,
+    pub queue: Span,
+    pub compute: Span,
+    pub compute_input: Span,
+    pub compute_infer: Span,
+    pub compute_output: Span,
+}
+
+/// Executions of one total batch size.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionCounters {
+    pub compute_input: Span,
+    pub compute_infer: Span,
+    pub compute_output: Span,
+}
+
+/// Everything counted for one version.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// By the request's batch size; 0 when the failure came before it was known.
+    pub requests: BTreeMap<u32, RequestCounters>,
+    /// By the rows that the backend was given at once.
+    pub executions: BTreeMap<u32, ExecutionCounters>,
+    pub inference_count: u64,
+    pub execution_count: u64,
+    /// Milliseconds since the epoch, 0 = never.
+    pub last_inference_ms: u64,
+    /// In the order of [`FAILURE_REASONS`].
+    pub failures: [u64; 4],
+    /// Request time over compute time: counts per bucket (+Inf last), and their sum.
+    pub load_ratio: [u64; LOAD_RATIO_BOUNDS.len() + 1],
+    pub load_ratio_sum: f64,
+}
+
+impl Counters {
+    /// All batch sizes together.
+    pub fn total(&self) -> RequestCounters {
+        let mut total = RequestCounters::default();
+        self.requests.values().for_each(|r| total.merge(r));
+        total
+    }
+
+    fn merge(&mut self, other: &Counters) {
+        for (batch, r) in &other.requests {
+            self.requests.entry(*batch).or_default().merge(r);
+        }
+        for (rows, e) in &other.executions {
+            let mine = self.executions.entry(*rows).or_default();
+            mine.compute_input.merge(&e.compute_input);
+            mine.compute_infer.merge(&e.compute_infer);
+            mine.compute_output.merge(&e.compute_output);
+        }
+        self.inference_count += other.inference_count;
+        self.execution_count += other.execution_count;
+        self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
+        self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
+        self.load_ratio.iter_mut().zip(other.load_ratio).for_each(|(a, b)| *a += b);
+        self.load_ratio_sum += other.load_ratio_sum;
+    }
+}
+
+impl RequestCounters {
+    fn merge(&mut self, other: &RequestCounters) {
+        self.success.merge(&other.success);
+        self.failed.merge(&other.failed);
+        self.queue.merge(&other.queue);
+        self.compute.merge(&other.compute);
+        self.compute_input.merge(&other.compute_input);
+        self.compute_infer.merge(&other.compute_infer);
+        self.compute_output.merge(&other.compute_output);
+    }
+}
+
+/// See the module text.
+pub struct VersionStats {
+    /// Shard 0 is for failures before execution, shard i + 1 for instance i.
+    shards: Box<[Mutex<Counters>]>,
+}
+
+impl VersionStats {
+    pub fn new(instances: usize) -> Self {
+        Self { shards: (0..=instances).map(|_| Mutex::default()).collect() }
+    }
+
+    /// A request of `batch` rows was answered at `end_ns`.
+    pub fn success(
+        &self,
+        batch: u32,
+        received_ns: u64,
+        queued_ns: u64,
+        end_ns: u64,
+        execution: &Execution,
+    ) {
+        let [input, infer, output] = execution.phases(end_ns);
+        let compute = end_ns.saturating_sub(execution.start_ns);
+        let request = end_ns.saturating_sub(received_ns);
+        let credit = !execution.credited.swap(true, Ordering::Relaxed);
+        let ratio = request as f64 / compute.max(1) as f64;
+        let bucket =
+            LOAD_RATIO_BOUNDS.iter().position(|b| ratio <= *b).unwrap_or(LOAD_RATIO_BOUNDS.len());
+
+        let mut counters = self.shard(execution.shard + 1);
+        let r = counters.requests.entry(batch).or_default();
+        r.success.add(request);
+        r.queue.add(execution.start_ns.saturating_sub(queued_ns));
+        r.compute.add(compute);
+        r.compute_input.add(input);
+        r.compute_infer.add(infer);
+        r.compute_output.add(output);
+        if credit {
+            let e = counters.executions.entry(execution.rows).or_default();
+            e.compute_input.add(input);
+            e.compute_infer.add(infer);
+            e.compute_output.add(output);
+            counters.execution_count += 1;
+        }
+        counters.inference_count += u64::from(batch.max(1));
+        counters.last_inference_ms = wall_ms();
+        counters.load_ratio[bucket] += 1;
+        counters.load_ratio_sum += ratio;
+    }
+
+    /// A request failed after `ns`. `batch` 0 = not known yet.
+    pub fn failure(&self, batch: u32, ns: u64, reason: FailureReason) {
+        let mut counters = self.shard(0);
+        counters.requests.entry(batch).or_default().failed.add(ns);
+        counters.last_inference_ms = wall_ms();
+        if let Some(i) = FAILURE_REASONS.iter().position(|(r, _)| *r == reason) {
+            counters.failures[i] += 1;
+        }
+    }
+
+    pub fn snapshot(&self) -> Counters {
+        let mut sum = Counters::default();
+        for shard in &self.shards {
+            sum.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        sum
+    }
+
+    fn shard(&self, i: usize) -> std::sync::MutexGuard<'_, Counters> {
+        let i = i.min(self.shards.len() - 1);
+        self.shards[i].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_execution_for_a_batch_of_two_requests() {
+        let stats = VersionStats::new(2);
+        let execution = Execution::new(1, 2, 3, 100, &Default::default());
+        execution.note_times(110, 150);
+        stats.success(1, 50, 60, 200, &execution);
+        stats.success(2, 50, 70, 200, &execution);
+        stats.failure(0, 5, FailureReason::Other);
+        let c = stats.snapshot();
+        assert_eq!((c.inference_count, c.execution_count), (3, 1));
+        assert_eq!(c.executions[&3].compute_infer, Span { count: 1, ns: 40 });
+        assert_eq!(c.requests[&1].queue, Span { count: 1, ns: 40 });
+        assert_eq!(c.requests[&2].success, Span { count: 1, ns: 150 });
+        assert_eq!(c.total().compute, Span { count: 2, ns: 200 });
+        assert_eq!(c.total().compute_output, Span { count: 2, ns: 100 });
+        assert_eq!(c.total().failed, Span { count: 1, ns: 5 });
+        assert_eq!(c.failures, [0, 0, 0, 1]);
+        assert_eq!(c.load_ratio.iter().sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn times_out_of_order_are_dropped() {
+        let execution = Execution::new(0, 1, 1, 100, &Default::default());
+        execution.note_times(5, 900);
+        assert_eq!(execution.phases(200), [0, 100, 0]);
+    }
+}

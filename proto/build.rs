@@ -1,0 +1,172 @@
+//! Compiles the proto files without a system protoc, and writes down their schema for the text and JSON forms.
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorSet};
+use tonic_prost_build::{Builder, Config};
+
+const V1: &str = "nvidia/inferenceserver/grpc_service.proto";
+const V2: &str = "inference/grpc_service.proto";
+const HEALTH: &str = "grpc/health/v1/health.proto";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    for path in ["build.rs", "nvidia", "inference", "grpc"] {
+        println!("cargo:rerun-if-changed={}", root.join(path).display());
+    }
+
+    // v1 names types of `inference`, which live in `crate::v2`; a type said to live elsewhere is
+    // not generated, so the two packages go separately. v2 comes last because the first pass
+    // leaves an empty file under its name.
+    generate(&root, &[V1, HEALTH], builder().extern_path(".inference", "crate::v2"))?;
+    generate(&root, &[V2], builder())?;
+
+    // The program needs names and numbers at run time, not our comments.
+    let mut all = protox::Compiler::new([&root])?
+        .include_imports(true)
+        .open_files([V1, V2, HEALTH])?
+        .file_descriptor_set();
+    for file in &mut all.file {
+        file.source_code_info = None;
+    }
+    std::fs::write(out.join("descriptors.bin"), all.encode_to_vec())?;
+    std::fs::write(out.join("schema.rs"), Tables::of(&all).text()?)?;
+    Ok(())
+}
+
+fn builder() -> Builder {
+    tonic_prost_build::configure().bytes(".").btree_map(".").emit_rerun_if_changed(false)
+}
+
+fn generate(root: &Path, files: &[&str], builder: Builder) -> Result<(), Box<dyn Error>> {
+    let described = protox::compile(files, [root])?;
+    let mut config = Config::new();
+    config.enable_type_names();
+    builder.compile_fds_with_config(described, config)?;
+    Ok(())
+}
+
+/// Every message and enum under its full name, in the order they get their statics `M0…`, `E0…`.
+#[derive(Default)]
+struct Tables {
+    messages: Vec<(String, DescriptorProto)>,
+    enums: Vec<(String, EnumDescriptorProto)>,
+    index: HashMap<String, usize>,
+    /// Rust path of each top-level message, and its index.
+    top: Vec<(String, usize)>,
+}
+
+impl Tables {
+    fn of(set: &FileDescriptorSet) -> Self {
+        let mut tables = Self::default();
+        for file in &set.file {
+            let module = match file.package() {
+                "inference" => "v2",
+                "grpc.health.v1" => "health",
+                _ => "v1",
+            };
+            for message in &file.message_type {
+                let path = format!("crate::{module}::{}", message.name());
+                tables.top.push((path, tables.messages.len()));
+                tables.add(&format!(".{}", file.package()), message);
+            }
+            for each in &file.enum_type {
+                tables.add_enum(&format!(".{}", file.package()), each);
+            }
+        }
+        tables
+    }
+
+    fn add(&mut self, scope: &str, message: &DescriptorProto) {
+        let full = format!("{scope}.{}", message.name());
+        self.index.insert(full.clone(), self.messages.len());
+        self.messages.push((full.clone(), message.clone()));
+        for inner in &message.nested_type {
+            self.add(&full, inner);
+        }
+        for inner in &message.enum_type {
+            self.add_enum(&full, inner);
+        }
+    }
+
+    fn add_enum(&mut self, scope: &str, each: &EnumDescriptorProto) {
+        let full = format!("{scope}.{}", each.name());
+        self.index.insert(full.clone(), self.enums.len());
+        self.enums.push((full, each.clone()));
+    }
+
+    fn text(&self) -> Result<String, Box<dyn Error>> {
+        let mut out = String::new();
+        for (at, (full, message)) in self.messages.iter().enumerate() {
+            let map_entry = message.options.as_ref().is_some_and(|o| o.map_entry());
+            if message.field.len() > 64 {
+                return Err(format!("{full} has more than 64 fields").into());
+            }
+            write!(
+                out,
+                "pub(super) static M{at}: Message = Message {{ name: {:?}, map_entry: {map_entry}, \
+                 fields: &[",
+                short(full)
+            )?;
+            let mut fields: Vec<_> = message.field.iter().collect();
+            fields.sort_by_key(|f| f.number());
+            for field in fields {
+                let index = |name: &str| {
+                    self.index.get(name).copied().ok_or_else(|| format!("{name} is not known"))
+                };
+                let kind = match field.r#type() {
+                    Type::Double => "Double".to_owned(),
+                    Type::Float => "Float".to_owned(),
+                    Type::Int64 => "Int64".to_owned(),
+                    Type::Uint64 => "UInt64".to_owned(),
+                    Type::Int32 => "Int32".to_owned(),
+                    Type::Uint32 => "UInt32".to_owned(),
+                    Type::Bool => "Bool".to_owned(),
+                    Type::String => "String".to_owned(),
+                    Type::Bytes => "Bytes".to_owned(),
+                    Type::Message => format!("Message(&M{})", index(field.type_name())?),
+                    Type::Enum => format!("Enum(&E{})", index(field.type_name())?),
+                    other => return Err(format!("{full}: {other:?} fields are not handled").into()),
+                };
+                write!(
+                    out,
+                    "Field {{ name: {:?}, number: {}, kind: Kind::{kind}, repeated: {}, oneof: {:?} }},",
+                    field.name(),
+                    field.number(),
+                    field.label() == Label::Repeated,
+                    field.oneof_index.map(|i| message.oneof_decl[i as usize].name()),
+                )?;
+            }
+            out.push_str("] };\n");
+        }
+        for (at, (full, each)) in self.enums.iter().enumerate() {
+            let values: Vec<_> = each.value.iter().map(|v| (v.name(), v.number())).collect();
+            writeln!(
+                out,
+                "pub(super) static E{at}: Enum = Enum {{ name: {:?}, values: &{values:?} }};",
+                short(full)
+            )?;
+        }
+        for (path, at) in &self.top {
+            writeln!(
+                out,
+                "impl Described for {path} {{ fn schema() -> &'static Message {{ &M{at} }} }}"
+            )?;
+        }
+        Ok(out)
+    }
+}
+
+/// The name without its package, which is written in small letters: `ModelInput.Format`.
+fn short(full: &str) -> &str {
+    let start = full
+        .match_indices('.')
+        .map(|(dot, _)| dot + 1)
+        .find(|at| full[*at..].starts_with(|c: char| c.is_ascii_uppercase()));
+    &full[start.unwrap_or(0)..]
+}

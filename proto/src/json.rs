@@ -1,0 +1,191 @@
+//! Messages to JSON: the model configuration of v2 as its clients know it, and any message by the
+//! rules of proto3 for v1. Fields keep the names of the proto files.
+use base64::Engine;
+
+use crate::real;
+use crate::schema::{Described, Field, Kind, Message};
+use crate::v2::ModelConfig;
+use crate::wire::{Node, Value};
+
+/// The configuration in one line: scalars that are not set print their defaults, messages and
+/// members of a oneof that are not set are left out.
+pub fn model_config(config: &ModelConfig) -> String {
+    write(config, Style { defaults: true, number: is_number })
+}
+
+/// Any message in one line: only what is set, 64-bit integers as strings.
+pub fn message<M: Described>(message: &M) -> String {
+    write(message, Style { defaults: false, number: |_, _| false })
+}
+
+/// 64-bit fields of the configuration that v2 clients read as numbers. All others are strings.
+const NUMBERS: &[(&str, &str)] = &[
+    ("ModelInput", "dims"),
+    ("ModelOutput", "dims"),
+    ("ModelTensorReshape", "shape"),
+    ("ModelVersionPolicy.Specific", "versions"),
+    ("ModelDynamicBatching", "max_queue_delay_microseconds"),
+    ("ModelDynamicBatching", "priority_levels"),
+    ("ModelDynamicBatching", "default_priority_level"),
+    ("ModelQueuePolicy", "default_timeout_microseconds"),
+    ("ModelSequenceBatching", "max_sequence_idle_microseconds"),
+    ("ModelSequenceBatching.StrategyDirect", "max_queue_delay_microseconds"),
+    ("ModelSequenceBatching.StrategyOldest", "max_queue_delay_microseconds"),
+    ("ModelSequenceBatching.State", "dims"),
+    ("ModelEnsembling.Step", "model_version"),
+    ("ModelWarmup.Input", "dims"),
+];
+
+fn is_number(message: &Message, field: &Field) -> bool {
+    NUMBERS.contains(&(message.name, field.name))
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    defaults: bool,
+    /// Whether a 64-bit field prints as a number.
+    number: fn(&Message, &Field) -> bool,
+}
+
+fn write<M: Described>(message: &M, style: Style) -> String {
+    let bytes = message.encode_to_vec();
+    let mut out = String::with_capacity(bytes.len() * 4);
+    style.object(&mut out, &Node::read(M::schema(), &bytes));
+    out
+}
+
+impl Style {
+    fn object(self, out: &mut String, node: &Node) {
+        let mut comma = Comma::new(out, '{');
+        for (place, field) in node.message.fields.iter().enumerate() {
+            let values = node.of(place);
+            let alone = matches!(field.kind, Kind::Message(_)) || field.oneof.is_some();
+            if values.is_empty() && (!self.defaults || (alone && !field.repeated)) {
+                continue;
+            }
+            comma.next(out);
+            quote(out, field.name);
+            out.push(':');
+            if let Some(entry) = field.map() {
+                self.map(out, entry, values);
+            } else if field.repeated {
+                let mut comma = Comma::new(out, '[');
+                for (_, value) in values {
+                    comma.next(out);
+                    self.value(out, node.message, field, Some(value));
+                }
+                out.push(']');
+            } else {
+                self.value(out, node.message, field, values.last().map(|(_, v)| v));
+            }
+        }
+        out.push('}');
+    }
+
+    fn map(self, out: &mut String, entry: &'static Message, values: &[(usize, Value)]) {
+        let mut comma = Comma::new(out, '{');
+        for (_, value) in values {
+            let (Value::Message(pair), [key, value]) = (value, entry.fields) else { continue };
+            comma.next(out);
+            let mut name = String::new();
+            self.value(&mut name, entry, key, pair.of(0).last().map(|(_, v)| v));
+            // Names are always strings, whatever the type of the key.
+            if !name.starts_with('"') {
+                name = format!("\"{name}\"");
+            }
+            out.push_str(&name);
+            out.push(':');
+            self.value(out, entry, value, pair.of(1).last().map(|(_, v)| v));
+        }
+        out.push('}');
+    }
+
+    /// A single value; `None` is the default of its kind.
+    fn value(self, out: &mut String, message: &Message, field: &Field, value: Option<&Value>) {
+        let whole = match value {
+            Some(Value::Varint(whole)) => *whole,
+            _ => 0,
+        };
+        match (field.kind, value) {
+            (Kind::Message(_), Some(Value::Message(node))) => self.object(out, node),
+            // The encoder leaves a map's value out when nothing in it is set.
+            (Kind::Message(message), _) => {
+                self.object(out, &Node { message, values: Vec::new() });
+            }
+            (Kind::String, Some(Value::Bytes(text))) => quote(out, &String::from_utf8_lossy(text)),
+            (Kind::Bytes, Some(Value::Bytes(bytes))) => {
+                quote(out, &base64::engine::general_purpose::STANDARD.encode(bytes));
+            }
+            (Kind::String | Kind::Bytes, _) => out.push_str("\"\""),
+            (Kind::Float, Some(Value::Float(value))) => push_real(out, &real::single(*value)),
+            (Kind::Double, Some(Value::Double(value))) => push_real(out, &real::double(*value)),
+            (Kind::Float | Kind::Double, _) => out.push('0'),
+            (Kind::Bool, _) => out.push_str(if whole == 0 { "false" } else { "true" }),
+            (Kind::Enum(each), _) => match each.name_of(whole as i32) {
+                Some(name) => quote(out, name),
+                None => out.push_str(&(whole as i32).to_string()),
+            },
+            (Kind::Int32, _) => out.push_str(&(whole as i32).to_string()),
+            (Kind::UInt32, _) => out.push_str(&(whole as u32).to_string()),
+            (Kind::Int64 | Kind::UInt64, _) => {
+                let text = match field.kind {
+                    Kind::Int64 => (whole as i64).to_string(),
+                    _ => whole.to_string(),
+                };
+                if (self.number)(message, field) {
+                    out.push_str(&text);
+                } else {
+                    quote(out, &text);
+                }
+            }
+        }
+    }
+}
+
+/// Opens an object or a list, and puts commas between what it holds.
+struct Comma(bool);
+
+impl Comma {
+    fn new(out: &mut String, open: char) -> Self {
+        out.push(open);
+        Self(false)
+    }
+
+    fn next(&mut self, out: &mut String) {
+        if self.0 {
+            out.push(',');
+        }
+        self.0 = true;
+    }
+}
+
+/// JSON has no numbers for these three.
+fn push_real(out: &mut String, text: &str) {
+    out.push_str(match text {
+        "nan" | "-nan" => "\"NaN\"",
+        "inf" => "\"Infinity\"",
+        "-inf" => "\"-Infinity\"",
+        number => number,
+    });
+}
+
+fn quote(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Real numbers the way C's `%g` writes them, with just the digits needed to read them back.
+
+pub(crate) fn single(value: f32) -> String {
+    general(&format!("{value:e}"), 6, 9)
+}
+
+pub(crate) fn double(value: f64) -> String {
+    general(&format!("{value:e}"), 15, 17)
+}
+
+/// Takes the shortest scientific form; numbers of up to `usual` digits get an exponent from there on,
+/// longer ones from `most` on.
+fn general(scientific: &str, usual: usize, most: usize) -> String {
+    let (sign, plain) = match scientific.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", scientific),
+    };
+    let Some((mantissa, exponent)) = plain.split_once('e') else {
+        // Infinity and not-a-number, in the spelling text readers expect.
+        return format!("{sign}{}", plain.to_ascii_lowercase());
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let digits = mantissa.replace('.', "");
+    let limit = if digits.len() <= usual { usual } else { most };
+    let places = exponent.unsigned_abs() as usize;
+    let text = if exponent < -4 || (exponent > 0 && places >= limit) {
+        let side = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}e{side}{places:02}")
+    } else if exponent < 0 {
+        format!("0.{}{digits}", "0".repeat(places - 1))
+    } else if digits.len() <= places + 1 {
+        format!("{digits}{}", "0".repeat(places + 1 - digits.len()))
+    } else {
+        let (whole, rest) = digits.split_at(places + 1);
+        format!("{whole}.{rest}")
+    };
+    format!("{sign}{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{double, single};
+
+    #[test]
+    fn looks_like_general_format() {
+        let table = [
+            (0.0, "0"),
+            (1.0, "1"),
+            (-0.5, "-0.5"),
+            (0.1, "0.1"),
+            (100000.0, "100000"),
+            (1e6, "1e+06"),
+            (16777216.0, "16777216"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (f32::INFINITY, "inf"),
+            (f32::NEG_INFINITY, "-inf"),
+            (f32::NAN, "nan"),
+        ];
+        for (value, text) in table {
+            assert_eq!(single(value), text);
+        }
+        assert_eq!(double(1e6), "1000000");
+        assert_eq!(double(1e15), "1e+15");
+        assert_eq!(double(0.1 + 0.2), "0.30000000000000004");
+    }
+}

@@ -1,0 +1,113 @@
+//! What the proto files say, as tables made at build time: looking a field up costs no start-up
+//! work, no lock and no allocation, which matters because v1 requests carry text.
+
+/// A message type.
+pub struct Message {
+    /// Without the package: `ModelSequenceBatching.Control`.
+    pub name: &'static str,
+    /// Made up by the compiler for one entry of a map: `key` is 1, `value` is 2.
+    pub map_entry: bool,
+    /// By number; at most 64.
+    pub fields: &'static [Field],
+}
+
+/// A field of a message.
+pub struct Field {
+    pub name: &'static str,
+    pub number: u32,
+    pub kind: Kind,
+    /// Lists and maps.
+    pub repeated: bool,
+    pub oneof: Option<&'static str>,
+}
+
+/// The kinds our files use; the build refuses any other.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Double,
+    Float,
+    Int64,
+    UInt64,
+    Int32,
+    UInt32,
+    Bool,
+    String,
+    Bytes,
+    Message(&'static Message),
+    Enum(&'static Enum),
+}
+
+/// An enum type, with its values in the order of the file.
+pub struct Enum {
+    pub name: &'static str,
+    pub values: &'static [(&'static str, i32)],
+}
+
+/// A generated top-level message, which knows its own schema.
+pub trait Described: prost::Message + Default {
+    fn schema() -> &'static Message;
+}
+
+impl Message {
+    /// The field of that name, and its place in `fields`.
+    pub fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
+        self.fields.iter().enumerate().find(|(_, f)| f.name == name)
+    }
+}
+
+impl Field {
+    /// The entry type, if this is a map.
+    pub fn map(&self) -> Option<&'static Message> {
+        match self.kind {
+            Kind::Message(entry) if entry.map_entry => Some(entry),
+            _ => None,
+        }
+    }
+}
+
+impl Enum {
+    pub fn number(&self, name: &str) -> Option<i32> {
+        self.values.iter().find(|v| v.0 == name).map(|v| v.1)
+    }
+
+    pub fn name_of(&self, number: i32) -> Option<&'static str> {
+        self.values.iter().find(|v| v.1 == number).map(|v| v.0)
+    }
+}
+
+// Not every enum is the type of a field; some only name the bits of one.
+#[allow(dead_code)]
+mod tables {
+    use super::{Described, Enum, Field, Kind, Message};
+    include!(concat!(env!("OUT_DIR"), "/schema.rs"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parser and the printers recurse along the schema, so its depth bounds their stack.
+    #[test]
+    fn no_message_contains_itself() {
+        fn depth(message: &Message) -> usize {
+            let inner = message.fields.iter().map(|f| match f.kind {
+                Kind::Message(m) => depth(m),
+                _ => 0,
+            });
+            1 + inner.max().unwrap_or(0)
+        }
+        assert!(depth(crate::v1::StatusResponse::schema()) < 16);
+        assert!(depth(crate::v2::ModelConfigResponse::schema()) < 16);
+        assert!(depth(crate::v2::ModelInferRequest::schema()) < 16);
+    }
+
+    #[test]
+    fn names_carry_no_package() {
+        assert_eq!(crate::v1::InferRequestHeader::schema().name, "InferRequestHeader");
+        let Some((_, input)) = crate::v1::InferRequestHeader::schema().field("input") else {
+            panic!("no input")
+        };
+        let Kind::Message(input) = input.kind else { panic!("not a message") };
+        assert_eq!(input.name, "InferRequestHeader.Input");
+    }
+}

@@ -1,0 +1,93 @@
+//! Protobuf text: model configurations on disk and the headers of v1 HTTP.
+//!
+//! Parsing is strict about names, as clients expect, and says where and what is wrong. Old names of
+//! earlier releases are understood. Printing gives the classic forms, in several lines or in one.
+mod era;
+mod lexer;
+mod parse;
+mod print;
+
+use crate::schema::Described;
+use lexer::Fault;
+
+/// Why a text could not be read. Lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextError {
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl std::fmt::Display for TextError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// Reads a message from its text form.
+pub fn parse<M: Described>(text: &str) -> Result<M, TextError> {
+    let located = |fault: Fault| {
+        let (line, column) = position(text, fault.at);
+        TextError { line, column, message: fault.message }
+    };
+    let bytes = parse::Parser::new(text).run(M::schema()).map_err(located)?;
+    M::decode(bytes::Bytes::from(bytes)).map_err(|e| TextError {
+        line: 1,
+        column: 1,
+        message: e.to_string(),
+    })
+}
+
+/// The text form in several lines, indented by two spaces, with a newline at its end.
+pub fn print<M: Described>(message: &M) -> String {
+    print::lines(M::schema(), &message.encode_to_vec())
+}
+
+/// The text form in one line without a newline, as headers carry it. Plain ASCII whatever the strings hold.
+pub fn print_line<M: Described>(message: &M) -> String {
+    print::line(M::schema(), &message.encode_to_vec())
+}
+
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |n| n + 1);
+    let line = 1 + before.bytes().filter(|b| *b == b'\n').count();
+    (line, 1 + before[line_start..].chars().count())
+}
+
+/// `; did you mean X?` if one of the names is close enough to be what was meant.
+fn nearest(typed: &str, names: impl Iterator<Item = &'static str>) -> String {
+    // A header may hold a "name" of any length; comparing it would only cost time.
+    if typed.len() > 64 {
+        return String::new();
+    }
+    let best = names.map(|name| (distance(typed, name), name)).min_by_key(|(d, _)| *d);
+    match best {
+        Some((distance, name)) if distance <= 1 + typed.len() / 4 => {
+            format!("; did you mean {name}?")
+        }
+        _ => String::new(),
+    }
+}
+
+/// How many letters must be changed, added or left out to come from one name to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let change = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
+            diagonal = *cell;
+            left = change.min(left + 1).min(diagonal + 1);
+            *cell = left;
+        }
+        row[0] = i + 1;
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Protobuf text to encoded messages, guided by the schema.
+//!
+//! Values go straight to wire bytes, so a request head is read once as text and once by its
+//! generated decoder, with no tree in between. Recursion follows the schema, in which no message
+//! contains itself, so hostile text cannot make the stack deep.
+use std::borrow::Cow;
+
+use super::era::{self, Now};
+use super::lexer::{Fault, Lexer, Shape, Token};
+use super::nearest;
+use crate::schema::{Enum, Field, Kind, Message};
+use crate::wire::{put_sized, put_tag, put_varint};
+
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+}
+
+/// The field being read: what it is, and how and where the text names it.
+struct Named<'a> {
+    field: &'static Field,
+    spelled: &'a str,
+    at: usize,
+    /// Old spellings of its values.
+    values: &'static [(&'static str, &'static str)],
+}
+
+/// An opened message and the sign that ends it; the outermost one ends with the text.
+struct Open<'a> {
+    name: &'a str,
+    at: usize,
+    close: u8,
+}
+
+fn fault<T>(at: usize, message: String) -> Result<T, Fault> {
+    Err(Fault { at, message })
+}
+
+impl<'a> Parser<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text, lexer: Lexer::new(text) }
+    }
+
+    pub fn run(mut self, message: &'static Message) -> Result<Vec<u8>, Fault> {
+        let mut out = Vec::with_capacity(self.text.len());
+        self.message(message, None, &mut out)?;
+        Ok(out)
+    }
+
+    fn message(
+        &mut self,
+        message: &'static Message,
+        open: Option<&Open>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let mut seen = 0;
+        loop {
+            let token = self.lexer.next()?;
+            match (token.shape, open) {
+                (Shape::End, None) => return Ok(()),
+                (Shape::Sign(sign), Some(open)) if sign == open.close => return Ok(()),
+                (Shape::Name, _) => self.field(message, token, &mut seen, out)?,
+                _ => return self.no_field(open, token),
+            }
+            if !self.lexer.skip(b',')? {
+                self.lexer.skip(b';')?;
+            }
+        }
+    }
+
+    fn no_field<T>(&self, open: Option<&Open>, token: Token) -> Result<T, Fault> {
+        let found = self.lexer.show(token);
+        let message = match open {
+            Some(open) => format!(
+                "expected a field name or the '{}' that closes {} of line {}, found {found}",
+                char::from(open.close),
+                open.name,
+                super::position(self.text, open.at).0,
+            ),
+            None => format!("expected a field name, found {found}"),
+        };
+        fault(token.start, message)
+    }
+
+    fn field(
+        &mut self,
+        message: &'static Message,
+        token: Token,
+        seen: &mut u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let spelled = self.lexer.slice(token);
+        let (mut name, mut values): (&str, &[_]) = (spelled, &[]);
+        if let Some(old) = era::find(message.name, spelled) {
+            match old.now {
+                Now::Field(now) => (name, values) = (now, old.values),
+                Now::Dropped(kind) => return self.dropped(spelled, kind),
+            }
+        }
+        let Some((place, field)) = message.field(name) else {
+            let near = nearest(spelled, message.fields.iter().map(|f| f.name));
+            return fault(token.start, format!("{} has no field {spelled}{near}", message.name));
+        };
+        if !field.repeated {
+            if *seen & (1 << place) != 0 {
+                return fault(token.start, format!("{spelled} is given twice"));
+            }
+            if let Some(oneof) = field.oneof {
+                let other = message.fields.iter().enumerate();
+                let mut other =
+                    other.filter(|(p, f)| f.oneof == Some(oneof) && *seen & (1 << p) != 0);
+                if let Some((_, other)) = other.next() {
+                    let other = other.name;
+                    let message = format!("{spelled} and {other} exclude each other ({oneof})");
+                    return fault(token.start, message);
+                }
+            }
+            *seen |= 1 << place;
+        }
+
+        let named = Named { field, spelled, at: token.start, values };
+        let is_message = matches!(field.kind, Kind::Message(_));
+        if !self.lexer.skip(b':')? && !is_message {
+            let token = self.lexer.peek()?;
+            let found = self.lexer.show(token);
+            return fault(token.start, format!("{spelled}: expected ':', found {found}"));
+        }
+        if field.repeated && self.lexer.skip(b'[')? {
+            return self.list(&named, out);
+        }
+        self.value(&named, out)
+    }
+
+    fn list(&mut self, named: &Named, out: &mut Vec<u8>) -> Result<(), Fault> {
+        if self.lexer.skip(b']')? {
+            return Ok(());
+        }
+        loop {
+            self.value(named, out)?;
+            let token = self.lexer.next()?;
+            match token.shape {
+                Shape::Sign(b']') => return Ok(()),
+                Shape::Sign(b',') => {}
+                _ => {
+                    let (name, found) = (named.spelled, self.lexer.show(token));
+                    let message = format!("{name}: expected ',' or ']', found {found}");
+                    return fault(token.start, message);
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, named: &Named, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let name = named.spelled;
+        put_tag(out, named.field);
+        match named.field.kind {
+            Kind::Message(inner) => {
+                let token = self.lexer.next()?;
+                let close = match token.shape {
+                    Shape::Sign(b'{') => b'}',
+                    Shape::Sign(b'<') => b'>',
+                    _ => return self.wrong(name, "'{'", token),
+                };
+                let open = Open { name, at: named.at, close };
+                put_sized(out, |out| self.message(inner, Some(&open), out))?;
+            }
+            Kind::String | Kind::Bytes => {
+                let start = self.lexer.peek()?.start;
+                let mut bytes = self.string(name)?;
+                if matches!(named.field.kind, Kind::String) && std::str::from_utf8(&bytes).is_err()
+                {
+                    let message = format!("{name}: the escapes of this string do not make UTF-8");
+                    return fault(start, message);
+                }
+                if let Some((_, now)) =
+                    named.values.iter().find(|(old, _)| old.as_bytes() == &*bytes)
+                {
+                    bytes = Cow::Borrowed(now.as_bytes());
+                }
+                put_varint(out, bytes.len() as u64);
+                out.extend_from_slice(&bytes);
+            }
+            Kind::Float => {
+                let value = self.real::<f32>(name, f32::NAN, f32::INFINITY)?;
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            Kind::Double => {
+                let value = self.real::<f64>(name, f64::NAN, f64::INFINITY)?;
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            kind => {
+                let value = self.whole(name, kind)?;
+                put_varint(out, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the value of a field that no longer exists.
+    fn dropped(&mut self, name: &str, kind: Kind) -> Result<(), Fault> {
+        if !self.lexer.skip(b':')? {
+            let found = self.lexer.peek()?;
+            return self.wrong(name, "':'", found);
+        }
+        match kind {
+            Kind::String => self.string(name).map(drop),
+            _ => self.whole(name, kind).map(drop),
+        }
+    }
+
+    fn wrong<T>(&self, name: &str, expected: &str, token: Token) -> Result<T, Fault> {
+        let found = self.lexer.show(token);
+        fault(token.start, format!("{name}: expected {expected}, found {found}"))
+    }
+
+    /// One string, or several that stand next to each other.
+    fn string(&mut self, name: &str) -> Result<Cow<'a, [u8]>, Fault> {
+        let token = self.lexer.next()?;
+        if token.shape != Shape::Text {
+            return self.wrong(name, "a quoted string", token);
+        }
+        let mut all = self.lexer.unescape(token)?;
+        while self.lexer.peek()?.shape == Shape::Text {
+            let token = self.lexer.next()?;
+            all.to_mut().extend_from_slice(&self.lexer.unescape(token)?);
+        }
+        Ok(all)
+    }
+
+    fn real<T>(&mut self, name: &str, nan: T, infinity: T) -> Result<T, Fault>
+    where
+        T: std::str::FromStr + std::ops::Neg<Output = T>,
+    {
+        let minus = self.lexer.skip(b'-')?;
+        let token = self.lexer.next()?;
+        let text = self.lexer.slice(token);
+        // Refused rather than read as decimal: elsewhere a leading zero means octal.
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let octal = digits && text.len() > 1 && text.starts_with('0');
+        let value = match token.shape {
+            Shape::Name if text.eq_ignore_ascii_case("nan") => nan,
+            Shape::Name if ["inf", "infinity"].iter().any(|i| text.eq_ignore_ascii_case(i)) => {
+                infinity
+            }
+            Shape::Number if !octal => {
+                match text.strip_suffix(['f', 'F']).unwrap_or(text).parse() {
+                    Ok(value) => value,
+                    Err(_) => return self.wrong(name, "a number", token),
+                }
+            }
+            _ => return self.wrong(name, "a number", token),
+        };
+        Ok(if minus { -value } else { value })
+    }
+
+    /// An integer, bool or enum, as its varint.
+    fn whole(&mut self, name: &str, kind: Kind) -> Result<u64, Fault> {
+        let minus = self.lexer.peek()?;
+        let negative = self.lexer.skip(b'-')?;
+        let token = self.lexer.next()?;
+        let start = if negative { minus.start } else { token.start };
+        let text = self.lexer.slice(token);
+        match (kind, token.shape) {
+            (Kind::Bool, Shape::Name) if !negative => match text {
+                "true" | "True" | "t" => return Ok(1),
+                "false" | "False" | "f" => return Ok(0),
+                _ => {}
+            },
+            (Kind::Enum(each), Shape::Name) if !negative => return self.choice(each, name, token),
+            _ => {}
+        }
+        let (expected, least, most): (_, i128, i128) = match kind {
+            Kind::Bool => ("true or false".into(), 0, 1),
+            Kind::Enum(each) => {
+                (format!("a {}", each.name).into(), i32::MIN.into(), i32::MAX.into())
+            }
+            Kind::Int32 => ("an integer".into(), i32::MIN.into(), i32::MAX.into()),
+            Kind::UInt32 => ("an integer".into(), 0, u32::MAX.into()),
+            Kind::UInt64 => ("an integer".into(), 0, u64::MAX.into()),
+            _ => (Cow::from("an integer"), i64::MIN.into(), i64::MAX.into()),
+        };
+        if token.shape != Shape::Number {
+            return self.wrong(name, &expected, token);
+        }
+        let Some(size) = integer(text) else { return self.wrong(name, &expected, token) };
+        let value = size.map(|size| if negative { -i128::from(size) } else { size.into() });
+        match value.filter(|v| (least..=most).contains(v)) {
+            Some(value) => Ok(value as u64),
+            None => {
+                let minus = if negative { "-" } else { "" };
+                let message = format!("{name}: {minus}{text} is not between {least} and {most}");
+                fault(start, message)
+            }
+        }
+    }
+
+    fn choice(&self, each: &Enum, name: &str, token: Token) -> Result<u64, Fault> {
+        let text = self.lexer.slice(token);
+        match each.number(text) {
+            Some(number) => Ok(i64::from(number) as u64),
+            None => {
+                let near = nearest(text, each.values.iter().map(|v| v.0));
+                fault(token.start, format!("{name}: {} has no value {text}{near}", each.name))
+            }
+        }
+    }
+}
+
+/// Decimal, hexadecimal or octal. `None`: not an integer; `Some(None)`: too large for any field.
+fn integer(text: &str) -> Option<Option<u64>> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return None;
+    }
+    Some(u64::from_str_radix(digits, radix).ok())
+}

@@ -1,0 +1,57 @@
+"""Runs the commands of a page against a running server and compares the answers.
+
+    run_docs.py --http HOST:PORT PAGE...
+
+A fenced block marked `sh` is a command, given HTTP in its environment and run by bash in the repository's top folder; the
+next block, if it is marked `text`, is its whole output, where `…` stands for any text at all. Blocks without a mark
+are for the reader. Standard library only.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(page):
+    """(line, command, expected or None) for each command of the page."""
+    blocks = [(page.count("\n", 0, m.start()) + 1, m[1], m[2]) for m in FENCE.finditer(page)]
+    for index, (line, mark, text) in enumerate(blocks):
+        if mark == "sh":
+            follower = blocks[index + 1] if index + 1 < len(blocks) else (0, "", "")
+            yield line, text, follower[2] if follower[1] == "text" else None
+
+
+def matches(expected, got):
+    pattern = ".*".join(map(re.escape, expected.rstrip("\n").split("…")))
+    return re.fullmatch(pattern, got.rstrip("\n"), re.DOTALL) is not None
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--http", required=True, help="HOST:PORT")
+    arguments.add_argument("pages", nargs="+", type=pathlib.Path)
+    given = arguments.parse_args()
+    environment = dict(os.environ, HTTP=given.http, LC_ALL="C.UTF-8")
+    failures = count = 0
+    for page in given.pages:
+        for line, command, expected in examples(page.read_text(encoding="utf-8")):
+            count += 1
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command], cwd=ROOT, env=environment, timeout=60,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
+            if done.returncode == 0 and (expected is None or matches(expected, done.stdout)):
+                continue
+            failures += 1
+            print(f"{page}:{line}: exit code {done.returncode}, answered\n{done.stdout}\nnot\n{expected}\n")
+    print(f"{count - failures} of {count} commands answered as written")
+    sys.exit(1 if failures or not count else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+//! `cargo xtask build`: the host, the plugins and the client, laid out as an install that can be moved.
+//!
+//!     target/dist/bin/trtserver  bin/trtserver-classify
+//!                 backends/<name>/libtrtserver_<name>.so
+//!                 lib/            framework libraries, filled by `runtimes`
+
+use crate::command::{Result, cargo, run, say};
+use crate::paths::Paths;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+struct Plugin {
+    package: &'static str,
+    /// Name of the built library, between `lib` and `.so`.
+    library: &'static str,
+    /// What models call it, and the folder it gets.
+    backend: &'static str,
+    /// Belongs to the tests; no install carries it.
+    test_only: bool,
+}
+
+const PLUGINS: &[Plugin] = &[
+    Plugin {
+        package: "trtserver-plugin-onnx",
+        library: "trtserver_onnxruntime",
+        backend: "onnxruntime",
+        test_only: false,
+    },
+    Plugin {
+        package: "trtserver-probe",
+        library: "trtserver_probe",
+        backend: "probe",
+        test_only: true,
+    },
+];
+
+const PROGRAMS: &[(&str, &str)] =
+    &[("trtserver", "trtserver"), ("trtserver-client", "trtserver-classify")];
+
+/// Builds and lays out; returns the install's folder. The debug install also holds the tests' plugins.
+pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
+    let plugins = || PLUGINS.iter().filter(|plugin| debug || !plugin.test_only);
+    let mut command = cargo();
+    command.current_dir(&paths.root).arg("build");
+    if debug {
+        // The same selection as the tests', so that nothing is compiled twice.
+        command.arg("--workspace");
+        say("build: debug build of the workspace");
+    } else {
+        command.arg("--release");
+        for package in PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package)) {
+            command.args(["--package", package]);
+        }
+        say("build: release build (a few minutes the first time)");
+    }
+    run(&mut command, "")?;
+
+    let built = paths.target.join(if debug { "debug" } else { "release" });
+    let dist = paths.dist(debug);
+    for (_, program) in PROGRAMS {
+        put(&built.join(program), &dist.join("bin").join(program))?;
+    }
+    for plugin in plugins() {
+        let file = format!("lib{}.so", plugin.library);
+        put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
+    }
+    if debug {
+        share_lib(paths, &dist)?;
+    }
+    say(format!("build: {}", paths.short(&dist)));
+    Ok(dist)
+}
+
+/// Replaces the file in one step: a server that still runs from the old one keeps it.
+fn put(from: &Path, to: &Path) -> Result<()> {
+    let wrap = |e| format!("cannot put {} to {}: {e}", from.display(), to.display());
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(wrap)?;
+    }
+    let new = to.with_extension("new");
+    fs::copy(from, &new).map_err(wrap)?;
+    fs::rename(&new, to).map_err(wrap)
+}
+
+/// The libraries are large and the same: the debug install points to the release install's.
+fn share_lib(paths: &Paths, dist: &Path) -> Result<()> {
+    let link = dist.join("lib");
+    let wrap = |e| format!("cannot link {}: {e}", link.display());
+    fs::create_dir_all(paths.lib()).map_err(wrap)?;
+    if link.symlink_metadata().is_err() {
+        symlink("../dist/lib", &link).map_err(wrap)?;
+    }
+    Ok(())
+}

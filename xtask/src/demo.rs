@@ -1,0 +1,257 @@
+//! `cargo xtask demo`: from a fresh checkout to answers over all four doors, with one command.
+
+use crate::build;
+use crate::command::{Result, run, say};
+use crate::paths::Paths;
+use crate::runtimes;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// The pictures shown, named after what is on them.
+const PICTURES: [&str; 3] = ["seven", "three", "zero"];
+const READY_WITHIN_SECONDS: u64 = 60;
+const STOPPED_WITHIN: Duration = Duration::from_secs(40);
+
+pub struct Options {
+    /// End after the answers instead of serving on.
+    pub once: bool,
+    pub debug: bool,
+    pub http_port: Option<u16>,
+    pub grpc_port: Option<u16>,
+    pub metrics_port: Option<u16>,
+}
+
+pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
+    runtimes::fetch(paths)?;
+    let dist = build::build(paths, options.debug)?;
+    let mut server = Server::start(paths, &dist, options)?;
+    if let Err(problem) = show(paths, &dist, &mut server) {
+        return Err(format!("{problem}\n  {}", server.log_end()));
+    }
+    if options.once {
+        server.stop()?;
+        say("demo: every answer was right, and the server stopped as asked");
+        return Ok(());
+    }
+    invite(paths, &dist, &server);
+    let status = server.child.wait().map_err(|e| format!("cannot wait for the server: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("the server ended: {status}")) }
+}
+
+/// Asks for each picture over the four doors; the client fails on a wrong or missing answer.
+fn show(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
+    let (http, grpc) = (server.http.clone(), server.grpc.clone());
+    let client = || {
+        let mut command = Command::new(dist.join("bin/trtserver-classify"));
+        command.current_dir(&paths.root);
+        command.args(["--http", &http, "--grpc", &grpc]);
+        command
+    };
+    say("demo: waiting until the models are loaded");
+    server.wait_until_ready(client().args(["--wait", &READY_WITHIN_SECONDS.to_string()]))?;
+    println!();
+    for digit in PICTURES {
+        let picture = format!("examples/digits/pictures/{digit}.png");
+        run(client().args(["--expect", digit, &picture]), "not every answer was right")?;
+    }
+    println!();
+    Ok(())
+}
+
+fn invite(paths: &Paths, dist: &Path, server: &Server) {
+    let Server { http, grpc, metrics, log, .. } = server;
+    let (bin, log) = (paths.short(&dist.join("bin")), paths.short(log));
+    println!(
+        "The server goes on until Ctrl-C (its log is {log}):\n\
+         \x20 HTTP     http://{http}\n\
+         \x20 gRPC     {grpc}\n\
+         \x20 metrics  http://{metrics}/metrics\n\
+         Try:\n\
+         \x20 curl -s http://{http}/v2/models/dynamic_shape/infer -d \
+         '{{\"inputs\":[{{\"name\":\"INPUT\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,3,4]}}]}}'\n\
+         \x20 {bin}/trtserver-classify --http {http} --grpc {grpc} examples/digits/pictures/*.png\n"
+    );
+}
+
+/// A running server. It ends with this value.
+struct Server {
+    child: Child,
+    http: String,
+    grpc: String,
+    metrics: String,
+    log: PathBuf,
+}
+
+impl Server {
+    fn start(paths: &Paths, dist: &Path, options: &Options) -> Result<Self> {
+        let log = paths.target.join("demo.log");
+        let log_file =
+            File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
+        let mut command = Command::new(dist.join("bin/trtserver"));
+        command.current_dir(&paths.root);
+        command.arg(format!("--model-store={}", paths.root.join("examples/models").display()));
+        command.arg(format!("--backend-dir={}", dist.join("backends").display()));
+        for (name, wish, usual) in [
+            ("http", options.http_port, 8000),
+            ("grpc", options.grpc_port, 8001),
+            ("metrics", options.metrics_port, 8002),
+        ] {
+            command.arg(format!("--{name}-port={}", wish.unwrap_or_else(|| free_or_any(usual))));
+        }
+        say(format!("demo: starting {}", paths.short(&dist.join("bin/trtserver"))));
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log_file)
+            .spawn()
+            .map_err(|e| format!("cannot start the server: {e}"))?;
+        let addresses = child.stdout.take().map(listen).ok_or("the server has no output")?;
+        let mut server =
+            Server { child, http: String::new(), grpc: String::new(), metrics: String::new(), log };
+        server.read_addresses(&addresses)?;
+        Ok(server)
+    }
+
+    /// The server prints `listening <door> <address>` for each door before it loads models.
+    fn read_addresses(&mut self, lines: &Receiver<String>) -> Result<()> {
+        let limit = Instant::now() + Duration::from_secs(READY_WITHIN_SECONDS);
+        while [&self.http, &self.grpc, &self.metrics].iter().any(|address| address.is_empty()) {
+            let left = limit.saturating_duration_since(Instant::now());
+            let line = match lines.recv_timeout(left) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => return Err(self.ended("did not open its ports")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait().map(|status| status.to_string());
+                    let status = status.unwrap_or_else(|e| e.to_string());
+                    return Err(self.ended(&format!("ended before its ports were open ({status})")));
+                }
+            };
+            let mut words = line.split_whitespace().skip(1);
+            match (words.next(), words.next()) {
+                (Some("http"), Some(address)) => self.http = reachable(address),
+                (Some("grpc"), Some(address)) => self.grpc = reachable(address),
+                (Some("metrics"), Some(address)) => self.metrics = reachable(address),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the client wait for readiness, but not for a server that has ended.
+    fn wait_until_ready(&mut self, waiting: &mut Command) -> Result<()> {
+        let mut client = waiting.spawn().map_err(|e| format!("cannot start the client: {e}"))?;
+        let wrap = |e| format!("cannot wait for the client: {e}");
+        loop {
+            if let Some(status) = client.try_wait().map_err(wrap)? {
+                let problem = || "the server did not become ready".to_owned();
+                return if status.success() { Ok(()) } else { Err(problem()) };
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                client.kill().and_then(|()| client.wait()).map_err(wrap)?;
+                return Err(format!("the server ended while it was loading ({status})"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Asks the server to end and checks that it does so in good order.
+    fn stop(&mut self) -> Result<()> {
+        say("demo: stopping the server");
+        // The standard library can only kill; a shell can ask.
+        let ask = ["-c", "kill -TERM \"$1\"", "sh", &self.child.id().to_string()];
+        run(Command::new("sh").args(ask), "")?;
+        let limit = Instant::now() + STOPPED_WITHIN;
+        loop {
+            let ended =
+                self.child.try_wait().map_err(|e| format!("cannot wait for the server: {e}"))?;
+            match ended {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => {
+                    return Err(self.ended(&format!("ended badly ({status})")));
+                }
+                None if Instant::now() >= limit => {
+                    return Err(self.ended("did not stop"));
+                }
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    fn ended(&self, how: &str) -> String {
+        format!("the server {how}\n  {}", self.log_end())
+    }
+
+    fn log_end(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(20)..];
+        let last: String = last.iter().map(|line| format!("\n    {line}")).collect();
+        let last = if last.is_empty() { " nothing".to_owned() } else { last };
+        format!("its log ({}) ends with:{last}", self.log.display())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if the server has already ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Hands the `listening …` lines over and prints the others; keeps reading, so the server never blocks.
+fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+            if line.starts_with("listening ") {
+                let _ = sender.send(line);
+            } else {
+                println!("{line}");
+            }
+        }
+    });
+    lines
+}
+
+/// The usual port if nobody has it, else 0: the system chooses, and the server tells.
+fn free_or_any(port: u16) -> u16 {
+    let free = TcpListener::bind(("0.0.0.0", port)).is_ok()
+        && TcpListener::bind(("127.0.0.1", port)).is_ok();
+    if !free {
+        say(format!("demo: port {port} is taken, using another"));
+    }
+    if free { port } else { 0 }
+}
+
+/// A wildcard address is where a server listens, not where a client goes.
+fn reachable(address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some(("0.0.0.0" | "[::]" | "*", port)) => format!("127.0.0.1:{port}"),
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_goes_to_this_machine_when_the_server_listens_everywhere() {
+        assert_eq!(reachable("0.0.0.0:8000"), "127.0.0.1:8000");
+        assert_eq!(reachable("[::]:8000"), "127.0.0.1:8000");
+        assert_eq!(reachable("127.0.0.1:9"), "127.0.0.1:9");
+    }
+
+    #[test]
+    fn a_taken_port_is_not_asked_for() {
+        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        assert_eq!(free_or_any(taken.local_addr().unwrap().port()), 0);
+    }
+}

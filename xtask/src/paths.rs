@@ -1,0 +1,42 @@
+//! Where things lie: the checkout, cargo's build folder, and the two installs made from it.
+
+use std::path::{Path, PathBuf};
+
+/// The folders the tasks work in.
+pub struct Paths {
+    pub root: PathBuf,
+    /// Cargo's own build folder.
+    pub target: PathBuf,
+}
+
+impl Paths {
+    pub fn find() -> Self {
+        // Cargo names the folder when it starts us; the compiled-in one serves a binary started by hand.
+        let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let root = xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf);
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root.join("target"), |dir| root.join(dir));
+        Paths { root, target }
+    }
+
+    /// The install made by `build`: `bin/`, `backends/`, `lib/`.
+    pub fn dist(&self, debug: bool) -> PathBuf {
+        self.target.join(if debug { "dist-debug" } else { "dist" })
+    }
+
+    /// Framework libraries; the debug install points here too.
+    pub fn lib(&self) -> PathBuf {
+        self.dist(false).join("lib")
+    }
+
+    /// Python environments of the tests, one per client generation.
+    pub fn python(&self, generation: &str) -> PathBuf {
+        self.target.join("python").join(generation)
+    }
+
+    /// The path as a person standing in the checkout would type it.
+    pub fn short(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+}

@@ -1,0 +1,208 @@
+//! Python: finding an interpreter, and the two environments in which the real clients run.
+//!
+//! `v1` holds the client of 2020, which wants old packages and OpenSSL 1.1; `v2` holds today's.
+//! Each lies under `target/python/` with a stamp of what it was made from, so a second run does nothing.
+
+use crate::command::{Result, run, say};
+use crate::paths::Paths;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const NEED_PYTHON: &str = "install Python 3 (Debian and Ubuntu: apt install python3 python3-venv), or name one with TRTSERVER_PYTHON=/path/to/python3";
+const NEED_VENV: &str = "the venv module is needed (Debian and Ubuntu: apt install python3-venv)";
+const NEED_INDEX: &str = "pip could not fetch the pinned packages: is a package index reachable, and is this Python one they are built for?";
+
+/// One environment of the tests.
+pub struct Environment {
+    /// Folder under `target/python/` and part of the requirements file's name.
+    pub name: &'static str,
+    /// The newest Python its pins have packages for, as a minor version of 3.
+    newest: u32,
+    oldest: u32,
+    /// Prints nothing and succeeds when the environment is usable.
+    proof: &'static str,
+    /// Its packages hold x86-64 code and have no other build.
+    x86_64_only: bool,
+}
+
+impl Environment {
+    pub fn supported_here(&self) -> bool {
+        !self.x86_64_only || cfg!(target_arch = "x86_64")
+    }
+}
+
+pub const V1: Environment = Environment {
+    name: "v1",
+    oldest: 9,
+    newest: 11,
+    proof: "import trtis_client; trtis_client.InferContext",
+    x86_64_only: true,
+};
+
+pub const V2: Environment = Environment {
+    name: "v2",
+    oldest: 11,
+    newest: 13,
+    proof: "import tritonclient.http.aio, tritonclient.grpc.aio, tritonclient.utils.shared_memory",
+    x86_64_only: false,
+};
+
+/// The Python that fetches things: any 3.8 or newer will do.
+pub fn any() -> Result<PathBuf> {
+    pick(8, u32::MAX)
+}
+
+/// Makes the environment unless it is there already, and returns the program that runs Python in it.
+pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
+    let dir = paths.python(env.name);
+    let scripts = paths.root.join("tests/python");
+    let list = scripts.join(format!("requirements-{}.txt", env.name));
+    let interpreter = dir.join(if env.name == "v1" { "run" } else { "bin/python" });
+    let wanted =
+        fs::read_to_string(&list).map_err(|e| format!("cannot read {}: {e}", list.display()))?;
+    let stamp = dir.join("made-from.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && interpreter.exists() {
+        say(format!("python {}: already there", env.name));
+        return Ok(interpreter);
+    }
+
+    let python = pick(env.oldest, env.newest)?;
+    say(format!(
+        "python {}: making {} with {} (half a minute)",
+        env.name,
+        paths.short(&dir),
+        python.display()
+    ));
+    if dir.exists() {
+        fs::remove_dir_all(&dir).map_err(|e| format!("cannot remove {}: {e}", dir.display()))?;
+    }
+    run(Command::new(&python).args(["-m", "venv"]).arg(&dir), NEED_VENV)?;
+    // Every package is listed with its version; nothing else may come in by dependency.
+    run(
+        Command::new(dir.join("bin/python"))
+            .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
+            .args(["--no-deps", "-r"])
+            .arg(&list),
+        NEED_INDEX,
+    )?;
+    if env.name == "v1" {
+        old_openssl(&scripts, &dir)?;
+        write_launcher(&interpreter)?;
+    }
+    run(
+        Command::new(&interpreter).args(["-c", env.proof]).env("PYTHONPATH", &scripts),
+        "the environment was made but its client cannot be imported",
+    )?;
+    fs::write(&stamp, wanted).map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
+    Ok(interpreter)
+}
+
+/// Fetches one wheel, checked against the hashes in `requirements`, and unpacks the members
+/// that `wanted` (Python: an expression over `name`) chooses, without their folders, into `into`.
+pub fn unpack_wheel(
+    requirements: &Path,
+    tags: &[&str],
+    wanted: &str,
+    scratch: &Path,
+    into: &Path,
+) -> Result<()> {
+    let python = any()?;
+    for dir in [scratch, into] {
+        fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    }
+    run(
+        Command::new(&python)
+            .args(["-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"])
+            .args(["--no-deps", "--require-hashes", "--only-binary=:all:"])
+            .args(tags)
+            .arg("--dest")
+            .arg(scratch)
+            .arg("-r")
+            .arg(requirements),
+        NEED_INDEX,
+    )?;
+    let script = format!(
+        "import glob, os, sys, zipfile\n\
+         for wheel in glob.glob(os.path.join(sys.argv[1], '*.whl')):\n\
+         \x20   with zipfile.ZipFile(wheel) as z:\n\
+         \x20       for name in z.namelist():\n\
+         \x20           if {wanted}:\n\
+         \x20               with open(os.path.join(sys.argv[2], os.path.basename(name)), 'wb') as f:\n\
+         \x20                   f.write(z.read(name))\n"
+    );
+    run(Command::new(&python).args(["-c", &script]).arg(scratch).arg(into), "")?;
+    fs::remove_dir_all(scratch).map_err(|e| format!("cannot remove {}: {e}", scratch.display()))
+}
+
+/// The client of 2020 was linked with OpenSSL 1.1, which distributions no longer carry;
+/// a database driver's wheel of the same time bundles it under mangled names.
+fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
+    let lib = dir.join("lib/openssl");
+    unpack_wheel(
+        &scripts.join("openssl-1.1.txt"),
+        &[
+            "--platform=manylinux_2_17_x86_64",
+            "--python-version=311",
+            "--implementation=cp",
+            "--abi=cp311",
+        ],
+        "'.libs/libssl-' in name or '.libs/libcrypto-' in name",
+        &dir.join("wheel"),
+        &lib,
+    )?;
+    for plain in ["libssl", "libcrypto"] {
+        let mangled = fs::read_dir(&lib)
+            .map_err(|e| format!("cannot list {}: {e}", lib.display()))?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .find(|name| name.starts_with(&format!("{plain}-")) && name.ends_with(".so.1.1"))
+            .ok_or_else(|| format!("no {plain} in the wheel of openssl-1.1.txt"))?;
+        std::os::unix::fs::symlink(mangled, lib.join(format!("{plain}.so.1.1")))
+            .map_err(|e| format!("cannot link {plain}.so.1.1: {e}"))?;
+    }
+    Ok(())
+}
+
+fn write_launcher(file: &Path) -> Result<()> {
+    let text = "#!/bin/sh\n\
+        # Python with OpenSSL 1.1 within the loader's reach, for the client of 2020.\n\
+        here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
+        LD_LIBRARY_PATH=\"$here/lib/openssl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n\
+        export LD_LIBRARY_PATH\n\
+        exec \"$here/bin/python\" \"$@\"\n";
+    fs::write(file, text)
+        .and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(0o755)))
+        .map_err(|e| format!("cannot write {}: {e}", file.display()))
+}
+
+/// The first interpreter whose version lies between the two minor versions of 3.
+fn pick(oldest: u32, newest: u32) -> Result<PathBuf> {
+    let mut names: Vec<PathBuf> =
+        std::env::var_os("TRTSERVER_PYTHON").map(PathBuf::from).into_iter().collect();
+    names.push("python3".into());
+    names.extend((8..=13).rev().map(|minor| PathBuf::from(format!("python3.{minor}"))));
+    let mut seen = Vec::new();
+    for name in names {
+        let Some(minor) = minor_version(&name) else { continue };
+        if (oldest..=newest).contains(&minor) {
+            return Ok(name);
+        }
+        seen.push(format!("{} is 3.{minor}", name.display()));
+    }
+    let range = if newest == u32::MAX {
+        format!("3.{oldest} or newer")
+    } else {
+        format!("3.{oldest} to 3.{newest}")
+    };
+    let seen = if seen.is_empty() { "found none".to_owned() } else { seen.join(", ") };
+    Err(format!("no Python {range} ({seen})\n  {NEED_PYTHON}"))
+}
+
+fn minor_version(python: &Path) -> Option<u32> {
+    let script = "import sys; print(sys.version_info[1] if sys.version_info[0] == 3 else '')";
+    let mut command = Command::new(python);
+    command.args(["-c", script]).stderr(std::process::Stdio::null());
+    let out = command.output().ok()?;
+    String::from_utf8(out.stdout).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,126 @@
+//! `cargo xtask test`: everything a change has to pass, step by step; what CI runs is exactly this.
+
+use crate::build;
+use crate::command::{Result, cargo, run, say};
+use crate::paths::Paths;
+use crate::python::{self, Environment};
+use crate::runtimes;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+enum Outcome {
+    Passed,
+    Skipped(&'static str),
+}
+
+type Step = fn(&Paths) -> Result<Outcome>;
+
+/// In this order: what fails fast first, what needs much made beforehand last.
+const STEPS: &[(&str, Step)] = &[
+    ("fmt", fmt),
+    ("clippy", clippy),
+    ("deny", deny),
+    ("runtimes", |paths| runtimes::fetch(paths).map(|()| Outcome::Passed)),
+    ("python", |paths| environments(paths).map(|_| Outcome::Passed)),
+    ("build", |paths| build::build(paths, true).map(|_| Outcome::Passed)),
+    ("rust", rust),
+];
+
+/// The names that `--only` takes.
+pub fn step_names() -> Vec<&'static str> {
+    STEPS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Runs the chosen steps (none: all) and says at the end how each went.
+pub fn test(paths: &Paths, only: &[String]) -> Result<()> {
+    let mut report = String::new();
+    let mut failed = Vec::new();
+    let chosen = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
+    for (name, step) in STEPS.iter().filter(|(name, _)| chosen(name)) {
+        say(format!("test: {name}"));
+        let start = Instant::now();
+        let outcome = step(paths);
+        let seconds = start.elapsed().as_secs_f64();
+        let (mark, remark) = match outcome {
+            Ok(Outcome::Passed) => ("ok", ""),
+            Ok(Outcome::Skipped(reason)) => ("skipped", reason),
+            Err(problem) => {
+                say(format!("test: {name}: {problem}"));
+                failed.push(*name);
+                ("FAILED", "")
+            }
+        };
+        report += &format!("  {name:<10}{mark:<8}{seconds:>7.1} s  {remark}\n");
+    }
+    eprint!("\n{report}");
+    if failed.is_empty() {
+        eprintln!("all steps passed");
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
+    }
+}
+
+fn in_root(paths: &Paths) -> Command {
+    let mut command = cargo();
+    command.current_dir(&paths.root);
+    command
+}
+
+fn fmt(paths: &Paths) -> Result<Outcome> {
+    let hint = "`cargo fmt` puts it right (missing? rustup component add rustfmt)";
+    run(in_root(paths).args(["fmt", "--all", "--check"]), hint).map(|()| Outcome::Passed)
+}
+
+fn clippy(paths: &Paths) -> Result<Outcome> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    run(in_root(paths).args(arguments), "missing? rustup component add clippy")
+        .map(|()| Outcome::Passed)
+}
+
+/// Licences, sources and bans as deny.toml has them. Advisories need a download and are not checked here.
+fn deny(paths: &Paths) -> Result<Outcome> {
+    let there = in_root(paths)
+        .args(["deny", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !there {
+        return Ok(Outcome::Skipped("cargo install cargo-deny makes it run"));
+    }
+    run(in_root(paths).args(["deny", "check", "licenses", "bans", "sources"]), "")
+        .map(|()| Outcome::Passed)
+}
+
+/// The interpreters the tests need, each with the variable that tells them.
+fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut made = Vec::new();
+    let all: [(&str, &Environment); 2] =
+        [("TRTSERVER_PY_V1", &python::V1), ("TRTSERVER_PY_V2", &python::V2)];
+    for (variable, environment) in all {
+        if environment.supported_here() {
+            made.push((variable, python::environment(paths, environment)?));
+        } else {
+            say(format!(
+                "python {}: its client has no build for {}, tests that need it skip",
+                environment.name,
+                std::env::consts::ARCH
+            ));
+        }
+    }
+    Ok(made)
+}
+
+/// The whole workspace's tests. Those that start a server find it by `TRTSERVER_DIST`.
+fn rust(paths: &Paths) -> Result<Outcome> {
+    runtimes::fetch(paths)?;
+    let environments = environments(paths)?;
+    let dist = build::build(paths, true)?;
+    run(
+        in_root(paths).args(["test", "--workspace"]).env("TRTSERVER_DIST", dist).envs(environments),
+        "",
+    )
+    .map(|()| Outcome::Passed)
+}
