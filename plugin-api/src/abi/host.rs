@@ -103,7 +103,11 @@ pub struct HostTable {
 
     // -- points in streams (GPU) ------------------------------------------------------------------
     pub event_record: Option<
-        unsafe extern "C" fn(scope: *mut Scope, stream: *mut u8, out: *mut *mut Event) -> *mut Error,
+        unsafe extern "C" fn(
+            scope: *mut Scope,
+            stream: *mut u8,
+            out: *mut *mut Event,
+        ) -> *mut Error,
     >,
     pub event_wait: Option<unsafe extern "C" fn(event: *mut Event, stream: *mut u8) -> *mut Error>,
     pub event_done: Option<unsafe extern "C" fn(event: *mut Event) -> u32>,
@@ -137,7 +141,12 @@ pub struct HostTable {
         unsafe extern "C" fn(reply: *mut Reply, out: *mut *mut Response) -> *mut Error,
     pub response_drop: unsafe extern "C" fn(response: *mut Response),
     pub output_query: Option<
-        unsafe extern "C" fn(reply: *mut Reply, name: Str, bytes: u64, out: *mut Place) -> *mut Error,
+        unsafe extern "C" fn(
+            reply: *mut Reply,
+            name: Str,
+            bytes: u64,
+            out: *mut Place,
+        ) -> *mut Error,
     >,
     /// Host memory for an output: what the plugin writes there goes on the wire as it is.
     /// `shape` has the batch dimension first when the model batches. The buffer (64-byte aligned) is
@@ -225,8 +234,9 @@ pub struct HostTable {
     pub state_commit: Option<unsafe extern "C" fn(reply: *mut Reply, name: Str) -> *mut Error>,
 
     // -- reports and traces -----------------------------------------------------------------------
-    pub report_request:
-        Option<unsafe extern "C" fn(request: *mut Request, ok: u32, times: *const u64) -> *mut Error>,
+    pub report_request: Option<
+        unsafe extern "C" fn(request: *mut Request, ok: u32, times: *const u64) -> *mut Error,
+    >,
     pub report_batch:
         Option<unsafe extern "C" fn(batch: *const Batch, times: *const u64) -> *mut Error>,
     pub report_response: Option<
@@ -274,13 +284,10 @@ pub struct HostTable {
         ) -> *mut Error,
     >,
     pub infer_want: Option<unsafe extern "C" fn(infer: *mut Infer, name: Str) -> *mut Error>,
-    pub infer_param: Option<unsafe extern "C" fn(infer: *mut Infer, param: *const Param) -> *mut Error>,
+    pub infer_param:
+        Option<unsafe extern "C" fn(infer: *mut Infer, param: *const Param) -> *mut Error>,
     pub infer_start: Option<
-        unsafe extern "C" fn(
-            infer: *mut Infer,
-            done: InferDone,
-            ctx: *mut u8,
-        ) -> *mut Error,
+        unsafe extern "C" fn(infer: *mut Infer, done: InferDone, ctx: *mut u8) -> *mut Error,
     >,
     pub infer_free: Option<unsafe extern "C" fn(infer: *mut Infer)>,
     pub model_query:

@@ -1,1 +1,138 @@
-//! (placeholder)
+//! The test plugin: it echoes inputs, and misbehaves on command.
+//!
+//! Output i is a copy of input i. Commands are request parameters or, for all requests, parameters of
+//! the model's configuration; a request's win. See [`commands::Commands`] for the list.
+
+mod answer;
+mod commands;
+
+use answer::Answered;
+use commands::Commands;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use trtserver_plugin_api::author::{
+    Backend, BackendContext, Batch, ConfigPatch, Description, Error, Instance, InstanceContext,
+    Model, ModelContext, Platform,
+};
+use trtserver_plugin_api::{export_backend, trts_verbose};
+
+struct Probe;
+
+impl Backend for Probe {
+    type Model = Echo;
+
+    const ABOUT: Description = Description {
+        platforms: &[Platform { name: "probe", default_file: "" }],
+        features: &["test"],
+        ..Description::new("probe", env!("CARGO_PKG_VERSION"))
+    };
+
+    fn open(context: &BackendContext) -> Result<Self, Error> {
+        if let Some(text) = context.setting("fail") {
+            return Err(Error::unavailable(text));
+        }
+        Ok(Probe)
+    }
+
+    fn runtime(&self) -> String {
+        format!("probe {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn complete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+        let commands = Commands::of_model(model);
+        commands.misstep("plugin_complete")?;
+        if !model.autocomplete() {
+            return Ok(None);
+        }
+        let mut patch = String::new();
+        if model.inputs().len() == 0 {
+            patch += "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1 ] } ]\n";
+        }
+        if model.outputs().len() == 0 {
+            patch += "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ -1 ] } ]\n";
+        }
+        Ok((!patch.is_empty()).then_some(ConfigPatch::Text(patch)))
+    }
+}
+
+export_backend!(Probe);
+
+struct Echo {
+    /// Positions of the declared inputs.
+    inputs: HashMap<String, usize>,
+    outputs: Vec<String>,
+    batches: bool,
+    commands: Commands,
+}
+
+impl Model for Echo {
+    type Backend = Probe;
+    type Instance = Worker;
+
+    fn open(_: &Arc<Probe>, context: &ModelContext) -> Result<Self, Error> {
+        let commands = Commands::of_model(context);
+        commands.misstep("model_open")?;
+        let inputs = context.inputs().enumerate().map(|(i, t)| (t.name().to_owned(), i));
+        let outputs = context.outputs().map(|t| t.name().to_owned());
+        Ok(Echo {
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
+            batches: context.max_batch_size() > 0,
+            commands,
+        })
+    }
+}
+
+struct Worker {
+    model: Arc<Echo>,
+    /// Threads that answer detached calls; joined before the instance is gone.
+    answering: Vec<JoinHandle<()>>,
+}
+
+impl Instance for Worker {
+    type Model = Echo;
+
+    fn open(model: &Arc<Echo>, context: &InstanceContext) -> Result<Self, Error> {
+        model.commands.misstep("instance_open")?;
+        trts_verbose!(context.log(), "probe instance {} is open", context.name());
+        Ok(Worker { model: model.clone(), answering: Vec::new() })
+    }
+
+    fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        self.answering.retain(|thread| !thread.is_finished());
+        batch.mark_start();
+        batch.mark_compute();
+        let mut all = Vec::with_capacity(batch.len());
+        for call in batch.calls() {
+            let commands = self.model.commands.with_request(call.params());
+            commands.misstep("execute")?;
+            all.push((call, commands));
+        }
+        // One delay for the batch, like a computation: the longest that anybody asked for.
+        if let Some(longest) = all.iter().map(|(_, commands)| commands.delay).max() {
+            std::thread::sleep(longest);
+        }
+        batch.mark_output();
+        for (call, commands) in &all {
+            match answer::answer(&self.model, batch, *call, commands) {
+                Ok(Answered::Now) => {}
+                Ok(Answered::Later(thread)) => self.answering.push(thread),
+                Err(error) => call.fail(error),
+            }
+        }
+        batch.mark_end();
+        Ok(())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        for thread in self.answering.drain(..) {
+            let _ = thread.join();
+        }
+        if self.model.commands.panics_in("close") {
+            panic!("told to panic in close");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! How the probe answers one call.
+
+use crate::Echo;
+use crate::commands::{Commands, Garbage};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use trtserver_plugin_api::author::{Batch, Call, Dtype, Error, OwnedReply, Response, Tensor};
+
+pub enum Answered {
+    Now,
+    Later(JoinHandle<()>),
+}
+
+/// Outputs of one answer: name, type, shape, bytes.
+type Outputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
+
+/// The output of `report_batch`.
+const BATCH: &str = "BATCH";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn answer(
+    model: &Echo,
+    batch: &Batch<'_>,
+    call: Call<'_>,
+    commands: &Commands,
+) -> Result<Answered, Error> {
+    if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
+        return Err(commands.error(text));
+    }
+    if commands.garbage.is_none() && !commands.detach && !commands.until_cancelled {
+        for last in ends(commands) {
+            let mut response = call.respond()?;
+            echo(model, call, commands, &mut response)?;
+            if commands.report_batch {
+                report(model, batch, call, &mut response)?;
+            }
+            if last { response.send()? } else { response.send_more()? }
+        }
+        if commands.responses == Some(0) {
+            call.end();
+        }
+        return Ok(Answered::Now);
+    }
+    if commands.detach {
+        return detached(model, call, commands).map(Answered::Later);
+    }
+    if commands.until_cancelled {
+        return wait(|| call.is_cancelled()).map(|()| Answered::Now);
+    }
+    match commands.garbage {
+        Some(Garbage::Never) => {}
+        Some(garbage) => {
+            let mut response = call.respond()?;
+            for (name, dtype, shape, bytes) in spoiled(outputs(model, call), garbage) {
+                response.put_bytes(&name, dtype, &shape, &bytes)?;
+            }
+            response.send()?;
+            if garbage == Garbage::Twice {
+                // The author side refuses the second response; the second end reaches the host.
+                drop(call.respond());
+                call.end();
+            }
+        }
+        None => {}
+    }
+    Ok(Answered::Now)
+}
+
+/// For each answer, whether it is the last.
+fn ends(commands: &Commands) -> impl Iterator<Item = bool> + use<> {
+    let n = commands.responses.unwrap_or(1);
+    (1..=n).map(move |i| i == n)
+}
+
+/// The output that echoes an input.
+fn counterpart<'m>(model: &'m Echo, input: Tensor<'_>) -> Option<&'m str> {
+    let position = input.index().or_else(|| model.inputs.get(input.name()).copied())?;
+    model.outputs.get(position).map(String::as_str).filter(|name| *name != BATCH)
+}
+
+/// Output i is input i, straight from the one memory into the other.
+fn echo(
+    model: &Echo,
+    call: Call<'_>,
+    commands: &Commands,
+    response: &mut Response<'_>,
+) -> Result<(), Error> {
+    for input in call.inputs() {
+        let Some(output) = counterpart(model, input) else { continue };
+        if commands.adopt {
+            let bytes = input.to_bytes();
+            response.adopt(output, input.dtype(), input.shape(), bytes)?;
+            continue;
+        }
+        let to = response.output(output, input.dtype(), input.shape(), input.byte_size())?;
+        if to.len() != input.byte_size() {
+            continue; // nobody asked for it
+        }
+        let mut at = 0;
+        for part in input.parts() {
+            to[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+    }
+    Ok(())
+}
+
+/// Rows and calls of the batch, in each row of the call if the model batches.
+fn report(
+    model: &Echo,
+    batch: &Batch<'_>,
+    call: Call<'_>,
+    response: &mut Response<'_>,
+) -> Result<(), Error> {
+    let facts = [batch.rows() as i32, batch.len() as i32];
+    if model.batches {
+        let rows = call.batch_size();
+        return response.put(BATCH, &[rows as i64, 2], &facts.repeat(rows));
+    }
+    response.put(BATCH, &[2], &facts)
+}
+
+/// The same as values, for what cannot go straight.
+fn outputs(model: &Echo, call: Call<'_>) -> Outputs {
+    let inputs = call.inputs().filter_map(|input| {
+        let name = counterpart(model, input)?.to_owned();
+        Some((name, input.dtype(), input.shape().to_vec(), input.to_bytes()))
+    });
+    inputs.collect()
+}
+
+fn spoiled(mut outputs: Outputs, garbage: Garbage) -> Outputs {
+    match garbage {
+        Garbage::WrongDtype => outputs.iter_mut().for_each(|output| output.1 = sibling(output.1)),
+        Garbage::WrongShape => outputs.iter_mut().for_each(|output| output.2.push(1)),
+        Garbage::UnknownOutput => {
+            outputs.push(("NOT_AN_OUTPUT".into(), Dtype::Uint8, vec![1], vec![0]));
+        }
+        Garbage::MissingOutput => drop(outputs.drain(..outputs.len().min(1))),
+        Garbage::Short => outputs.iter_mut().for_each(|output| {
+            output.3.pop();
+        }),
+        Garbage::Twice | Garbage::Never => {}
+    }
+    outputs
+}
+
+/// Another type of the same size.
+fn sibling(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::Fp32 => Dtype::Int32,
+        Dtype::Fp64 => Dtype::Int64,
+        Dtype::Fp16 => Dtype::Int16,
+        Dtype::Uint8 => Dtype::Int8,
+        Dtype::Int64 => Dtype::Fp64,
+        Dtype::Int32 => Dtype::Fp32,
+        _ => Dtype::Uint8,
+    }
+}
+
+fn wait(is_cancelled: impl Fn() -> bool) -> Result<(), Error> {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if is_cancelled() {
+            return Err(Error::cancelled("cancelled while the probe was waiting for it"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(Error::deadline("the probe waited 10 s and was not cancelled"))
+}
+
+/// Answers on a thread of its own, a little later than `execute` returns.
+fn detached(model: &Echo, call: Call<'_>, commands: &Commands) -> Result<JoinHandle<()>, Error> {
+    let outputs = outputs(model, call);
+    let reply = call.detach()?;
+    let commands = commands.clone();
+    let work = move || {
+        std::thread::sleep(Duration::from_millis(5));
+        if commands.garbage == Some(Garbage::Never) {
+            return;
+        }
+        if commands.until_cancelled {
+            if let Err(error) = wait(|| reply.is_cancelled()) {
+                reply.fail(error);
+            }
+            return;
+        }
+        if let Err(error) = answer_detached(&reply, &outputs, &commands) {
+            reply.fail(error);
+        }
+    };
+    std::thread::Builder::new()
+        .name("probe-answer".into())
+        .spawn(work)
+        .map_err(|error| Error::from(error).context("no thread for the answer"))
+}
+
+fn answer_detached(
+    reply: &OwnedReply,
+    outputs: &Outputs,
+    commands: &Commands,
+) -> Result<(), Error> {
+    for last in ends(commands) {
+        let mut response = reply.respond()?;
+        for (name, dtype, shape, bytes) in outputs {
+            response.put_bytes(name, *dtype, shape, bytes)?;
+        }
+        if last { response.send()? } else { response.send_more()? }
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! What the probe was told to do.
+
+use std::time::Duration;
+use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Value};
+
+/// Ways to answer wrongly.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Garbage {
+    /// Another type than declared, of the same size where there is one.
+    WrongDtype,
+    /// One more dimension than declared.
+    WrongShape,
+    /// An output that the model does not have.
+    UnknownOutput,
+    /// All outputs but the first.
+    MissingOutput,
+    /// One byte less than the shape says.
+    Short,
+    /// A full answer, then an attempt at another one.
+    Twice,
+    /// Success, and no answer.
+    Never,
+}
+
+/// All commands, by their parameter names:
+///
+/// | name | value |
+/// |---|---|
+/// | `delay_ms` | sleeps that long in `execute` |
+/// | `fail`, `fail_code` | fails the call with this text and [`Code`] number |
+/// | `panic_in` | `execute`, `model_open`, `instance_open`, `plugin_complete`, `close` |
+/// | `fail_in` | `model_open`, `instance_open`, `plugin_complete`, `execute` (the whole batch) |
+/// | `garbage` | `wrong_dtype`, `wrong_shape`, `unknown_output`, `missing_output`, `short`, `twice`, `never` |
+/// | `adopt` | outputs are donated |
+/// | `report_batch` | an INT32 output BATCH: rows and calls of the batch |
+/// | `responses` | that many answers instead of one |
+/// | `detach` | answers later, on a thread of its own |
+/// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
+/// | `broken` | the failure takes the instance out of service |
+#[derive(Clone, Default)]
+pub struct Commands {
+    pub delay: Duration,
+    pub fail: Option<String>,
+    pub fail_code: Option<Code>,
+    pub panic_in: Option<String>,
+    pub fail_in: Option<String>,
+    pub garbage: Option<Garbage>,
+    pub adopt: bool,
+    pub report_batch: bool,
+    pub responses: Option<u64>,
+    pub detach: bool,
+    pub until_cancelled: bool,
+    pub broken: bool,
+}
+
+impl Commands {
+    pub fn of_model(model: &ModelContext) -> Commands {
+        Commands::default().with_request(model.parameters())
+    }
+
+    /// These commands with those of a request on top.
+    pub fn with_request(&self, params: Params<'_>) -> Commands {
+        let mut commands = self.clone();
+        for (key, value) in params.iter() {
+            commands.set(key, value);
+        }
+        commands
+    }
+
+    fn set(&mut self, key: &str, value: Value<'_>) {
+        let text = || value.text().map(str::to_owned);
+        let yes = || value.to_bool().unwrap_or(false);
+        let number = || value.to_i64().and_then(|n| u64::try_from(n).ok());
+        match key {
+            "delay_ms" => self.delay = Duration::from_millis(number().unwrap_or(0)),
+            "fail" => self.fail = text(),
+            "fail_code" => {
+                self.fail_code = number().and_then(|n| n.try_into().ok()).map(Code::from_abi)
+            }
+            "panic_in" => self.panic_in = text(),
+            "fail_in" => self.fail_in = text(),
+            "garbage" => self.garbage = value.text().and_then(garbage),
+            "adopt" => self.adopt = yes(),
+            "report_batch" => self.report_batch = yes(),
+            "responses" => self.responses = number(),
+            "detach" => self.detach = yes(),
+            "until_cancelled" => self.until_cancelled = yes(),
+            "broken" => self.broken = yes(),
+            _ => {}
+        }
+    }
+
+    pub fn panics_in(&self, entry: &str) -> bool {
+        self.panic_in.as_deref() == Some(entry)
+    }
+
+    /// Panics or fails if that was the command for this entry.
+    pub fn misstep(&self, entry: &str) -> Result<(), Error> {
+        if self.panics_in(entry) {
+            panic!("told to panic in {entry}");
+        }
+        if self.fail_in.as_deref() == Some(entry) {
+            let text = self.fail.clone().unwrap_or_else(|| format!("told to fail in {entry}"));
+            return Err(self.error(&text));
+        }
+        Ok(())
+    }
+
+    /// An error with the code that was asked for.
+    pub fn error(&self, text: &str) -> Error {
+        let error = Error::new(self.fail_code.unwrap_or(Code::Internal), text);
+        if self.broken { error.model_broken() } else { error }
+    }
+}
+
+fn garbage(name: &str) -> Option<Garbage> {
+    Some(match name {
+        "wrong_dtype" => Garbage::WrongDtype,
+        "wrong_shape" => Garbage::WrongShape,
+        "unknown_output" => Garbage::UnknownOutput,
+        "missing_output" => Garbage::MissingOutput,
+        "short" => Garbage::Short,
+        "twice" => Garbage::Twice,
+        "never" => Garbage::Never,
+        _ => return None,
+    })
+}
