@@ -28,6 +28,11 @@ impl Fault {
         Self { code: code::UNAVAILABLE, text: text.into() }
     }
 
+    /// ONNX Runtime found that a block given for an output has not the size that the output needs.
+    pub fn is_wrong_block(&self) -> bool {
+        true
+    }
+
     /// The same fault with a beginning that says where it happened.
     pub fn within(mut self, place: impl std::fmt::Display) -> Self {
         self.text = format!("{place}: {}", self.text);

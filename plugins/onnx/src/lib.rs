@@ -28,3 +28,6 @@ mod value;
 const DEFAULT_FILE: &str = "model.onnx";
 
 trtserver_plugin_api::export_backend!(backend::Onnx);
+
+#[cfg(test)]
+mod tests;

@@ -108,7 +108,7 @@ impl Runtime {
         // SAFETY: opening runs the library's initialisers. That is the operator's choice of file; local
         // binding keeps its symbols from meeting those of another framework in this process.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| words(&error))?;
         // SAFETY: this is the documented type of the one symbol that every ONNX Runtime exports.
         let base = unsafe {
             library.get::<unsafe extern "system" fn() -> *const OrtApiBase>(b"OrtGetApiBase\0")
@@ -222,6 +222,12 @@ impl Runtime {
             list
         }
     }
+}
+
+/// What the system's loader said: the error's own text is only that it failed.
+fn words(error: &libloading::Error) -> String {
+    use std::error::Error;
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
 /// `1.17.3` for a library that is certain not to grant [`API`]; anything unreadable is asked.
