@@ -28,9 +28,10 @@ impl Fault {
         Self { code: code::UNAVAILABLE, text: text.into() }
     }
 
-    /// ONNX Runtime found that a block given for an output has not the size that the output needs.
+    /// ONNX Runtime found that an output has another shape than the block that it was given for it.
     pub fn is_wrong_block(&self) -> bool {
-        true
+        // No code of its own: the first is how the newest releases word it, the second how older ones do.
+        self.text.contains("pre-allocated") || self.text.contains("shape verification failed")
     }
 
     /// The same fault with a beginning that says where it happened.

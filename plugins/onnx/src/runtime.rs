@@ -71,36 +71,41 @@ pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime
         return Ok(runtime);
     }
     let variable = std::env::var_os(search::VARIABLE);
-    let runtime = match search::plan(setting, variable.as_deref(), plugin_dir) {
-        Plan::Named { path, by } => {
-            let shown = path.display().to_string();
-            Runtime::open(&path).map_err(|reason| {
-                Fault::unavailable(format!(
-                    "ONNX Runtime library '{shown}' (named by {by}) cannot be used: {reason}\n{}",
-                    search::how_to_get_it()
-                ))
-            })?
-        }
-        Plan::Search { found, looked_in, system } => {
-            let mut tried = Vec::new();
-            let names = found.iter().map(|path| (path.as_path(), true));
-            let names = names.chain(system.iter().map(|name| (Path::new(name), false)));
-            let opened = names.into_iter().find_map(|(path, exists)| {
-                Runtime::open(path)
-                    .map_err(|reason| {
-                        // "No such file" from the system's loader is the ordinary case, not news.
-                        if exists || !reason.contains("cannot open shared object file") {
-                            tried.push(format!("{}: {reason}", path.display()));
-                        }
-                    })
-                    .ok()
-            });
-            opened
-                .ok_or_else(|| Fault::unavailable(search::not_found(&looked_in, &system, &tried)))?
-        }
-    };
+    let runtime = find(search::plan(setting, variable.as_deref(), plugin_dir))?;
     log(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
     Ok(RUNTIME.get_or_init(|| runtime))
+}
+
+/// The first library of the plan that opens.
+fn find(plan: Plan) -> Result<Runtime, Fault> {
+    let (found, looked_in, system) = match plan {
+        Plan::Named { path, by } => {
+            return Runtime::open(&path).map_err(|reason| {
+                Fault::unavailable(format!(
+                    "ONNX Runtime library '{}' (named by {by}) cannot be used: {reason}\n{}",
+                    path.display(),
+                    search::how_to_get_it()
+                ))
+            });
+        }
+        Plan::Search { found, looked_in, system } => (found, looked_in, system),
+    };
+    let mut tried = Vec::new();
+    for path in &found {
+        match Runtime::open(path) {
+            Ok(runtime) => return Ok(runtime),
+            Err(reason) => tried.push(format!("{}: {reason}", path.display())),
+        }
+    }
+    for name in &system {
+        match Runtime::open(Path::new(name)) {
+            Ok(runtime) => return Ok(runtime),
+            // That the system's loader does not know the name is the ordinary case, not news.
+            Err(reason) if reason.contains("cannot open shared object file") => {}
+            Err(reason) => tried.push(format!("{name}: {reason}")),
+        }
+    }
+    Err(Fault::unavailable(search::not_found(&looked_in, &system, &tried)))
 }
 
 impl Runtime {
@@ -122,10 +127,11 @@ impl Runtime {
         // SAFETY: not null, hence a table with two entries, static; the version is a C string in it.
         let version = unsafe { text(((*base).GetVersionString)()) };
         // Asked before the table: for a version it lacks the library also writes to stderr.
-        // SAFETY: as above; the entry takes any number.
-        let api = match too_old(&version) {
-            true => ptr::null(),
-            false => unsafe { ((*base).GetApi)(API) },
+        let api = if too_old(&version) {
+            ptr::null()
+        } else {
+            // SAFETY: as above; the entry takes any number.
+            unsafe { ((*base).GetApi)(API) }
         };
         if api.is_null() {
             return Err(format!(
@@ -315,5 +321,33 @@ mod tests {
         assert!(error.contains("OrtGetApiBase"), "{error}");
         let error = Runtime::open(Path::new("/nowhere/libonnxruntime.so")).err().unwrap();
         assert!(error.contains("/nowhere/libonnxruntime.so"), "{error}");
+    }
+
+    #[test]
+    fn a_named_library_has_no_fallback() {
+        let plan = search::plan(Some("/nowhere/x.so"), None, Path::new("/nowhere"));
+        let text = find(plan).err().unwrap().text;
+        assert!(text.starts_with("ONNX Runtime library '/nowhere/x.so' (named by --backend-config"));
+        assert!(text.contains("pip install onnxruntime"), "{text}");
+    }
+
+    #[test]
+    fn a_search_in_vain_says_where_and_what_was_wrong() {
+        let root = std::env::temp_dir().join(format!("onnx-search-{}", std::process::id()));
+        let (dir, lib) = (root.join("backends/onnxruntime"), root.join("lib"));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir_all(&lib).unwrap();
+        std::fs::write(lib.join("libonnxruntime.so.1"), "no library").unwrap();
+        std::fs::write(dir.join("libonnxruntime_providers_shared.so"), "another one").unwrap();
+        let Plan::Search { found, looked_in, .. } = search::plan(None, None, &dir) else {
+            panic!("nobody named a library");
+        };
+        assert_eq!(found, [lib.join("libonnxruntime.so.1")]);
+        let text = find(Plan::Search { found, looked_in, system: vec!["libnowhere.so"] });
+        let text = text.err().unwrap().text;
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(text.contains(&format!("\n  {}\n  {}", dir.display(), dir.join("lib").display())));
+        assert!(text.contains("lib/libonnxruntime.so.1: "), "{text}");
+        assert!(!text.contains("unusable: libnowhere"), "{text}");
     }
 }

@@ -32,6 +32,9 @@ pub fn leak<T>(list: Vec<T>) -> *const T {
     list.leak().as_ptr()
 }
 
+/// Any address: this host has one log for all.
+const SCOPE: *mut Scope = ptr::dangling_mut();
+
 type Failure = (u32, String);
 
 /// The answer side of one call.
@@ -345,14 +348,7 @@ pub fn open(settings: &[(&str, &str)], dir: &str) -> Result<Handle, Failure> {
     let mut out = ptr::null_mut();
     // SAFETY: everything lent is leaked.
     check(unsafe {
-        (plugin().plugin_open)(
-            ptr::null_mut(),
-            text("onnxruntime"),
-            text(dir),
-            settings,
-            n,
-            &raw mut out,
-        )
+        (plugin().plugin_open)(SCOPE, text("onnxruntime"), text(dir), settings, n, &raw mut out)
     })?;
     Ok(out)
 }
@@ -377,7 +373,7 @@ pub fn reshaped(name: &str, dtype: u32, dims: &[i64], model_dims: &[i64]) -> Ten
 pub fn model(file: &str, max: i32, inputs: Vec<TensorDecl>, outputs: Vec<TensorDecl>) -> ModelDesc {
     ModelDesc {
         size: size_of::<ModelDesc>() as u64,
-        scope: ptr::null_mut(),
+        scope: SCOPE,
         name: text("M"),
         version: 1,
         dir: text(""),
@@ -450,6 +446,7 @@ fn instance(model: &Arc<OpenModel>, kind: u32) -> Result<Loaded, Failure> {
     // SAFETY: every field is a number or a pointer that may be null.
     let mut desc: InstanceDesc = unsafe { std::mem::zeroed() };
     desc.size = size_of::<InstanceDesc>() as u64;
+    desc.scope = SCOPE;
     desc.name = text("M_0");
     desc.kind = kind;
     desc.threads = 1;
