@@ -327,7 +327,9 @@ mod tests {
     fn a_named_library_has_no_fallback() {
         let plan = search::plan(Some("/nowhere/x.so"), None, Path::new("/nowhere"));
         let text = find(plan).err().unwrap().text;
-        assert!(text.starts_with("ONNX Runtime library '/nowhere/x.so' (named by --backend-config"));
+        assert!(
+            text.starts_with("ONNX Runtime library '/nowhere/x.so' (named by --backend-config")
+        );
         assert!(text.contains("pip install onnxruntime"), "{text}");
     }
 
