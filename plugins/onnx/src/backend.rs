@@ -2,6 +2,7 @@
 
 use crate::complete;
 use crate::fault::Fault;
+use crate::log;
 use crate::model::{OnnxModel, config_of, file_of};
 use crate::options::Options;
 use crate::runtime::{self, Runtime};
@@ -36,9 +37,9 @@ impl Backend for Onnx {
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
-        let log = context.log().clone();
-        runtime::log_to(Some(Box::new(move |level, line| {
-            log.log(level, file!(), line!(), format_args!("{line}"));
+        let scope = context.log().clone();
+        log::send_to(Some(Box::new(move |level, line| {
+            scope.log(level, file!(), line!(), format_args!("{line}"));
         })));
         Ok(Self {
             dir: PathBuf::from(context.dir()),

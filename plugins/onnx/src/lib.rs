@@ -1,11 +1,12 @@
 //! ONNX models through ONNX Runtime, whose library is found at run time.
 //!
 //! ```text
-//! backend.rs ── search.rs, runtime.rs   where the library is, what it gives
+//! backend.rs ── search.rs, runtime.rs   where the library is, what it gives; log.rs
 //!     │      └─ complete.rs             what a configuration leaves out
 //! model.rs ──── options.rs, session.rs  the file, opened
 //!     │      └─ config.rs, check.rs     file against configuration: the plan
-//! execute.rs ── shape.rs, value.rs, strings.rs, types.rs
+//! execute.rs ── inputs.rs, outputs.rs   a call, in and out
+//!            └─ shape.rs, value.rs, strings.rs, types.rs
 //! ```
 
 mod backend;
@@ -14,8 +15,11 @@ mod complete;
 mod config;
 mod execute;
 mod fault;
+mod inputs;
+mod log;
 mod model;
 mod options;
+mod outputs;
 mod runtime;
 mod search;
 mod session;

@@ -5,16 +5,17 @@
 //! grants [`API`]. One environment per process, because the library itself keeps only one.
 
 use crate::fault::Fault;
+use crate::log::{self, Logger};
 use crate::search::{self, Plan};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtApi, OrtApiBase, OrtEnv, OrtLoggingFunction,
     OrtLoggingLevel, OrtMemType, OrtMemoryInfo, OrtStatus, OrtStatusPtr,
 };
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_plugin_api::abi::types::{code, level};
 
 /// Version of the function table that this plugin asks for: what it uses is in every release since 1.18.
@@ -72,7 +73,7 @@ pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime
     }
     let variable = std::env::var_os(search::VARIABLE);
     let runtime = find(search::plan(setting, variable.as_deref(), plugin_dir))?;
-    log(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
+    log::write(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
     Ok(RUNTIME.get_or_init(|| runtime))
 }
 
@@ -158,7 +159,7 @@ impl Runtime {
         // SAFETY: differs from the declared type only in taking the severity as the integer that it
         // is, so that a number unknown to us is not an invalid enum value.
         let logger =
-            unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(on_message as Logger) };
+            unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(log::on_message as Logger) };
         let severity = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
         // SAFETY: the table is valid; out pointers are fields of ours; the name is copied.
         unsafe {
@@ -252,54 +253,6 @@ pub unsafe fn text(p: *const c_char) -> String {
     }
     // SAFETY: the caller's promise.
     unsafe { CStr::from_ptr(p) }.to_string_lossy().into_owned()
-}
-
-type Logger = unsafe extern "system" fn(
-    *mut c_void,
-    i32,
-    *const c_char,
-    *const c_char,
-    *const c_char,
-    *const c_char,
-);
-
-/// Takes a line for the host's log: one of the interface's levels, and the text.
-pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
-
-/// The library lives for ever, the host's log as long as the plugin is open: hence settable.
-static SINK: RwLock<Option<Sink>> = RwLock::new(None);
-
-/// Says where the library's messages go from now on; `None` = nowhere.
-pub fn log_to(sink: Option<Sink>) {
-    *SINK.write().unwrap_or_else(PoisonError::into_inner) = sink;
-}
-
-pub fn log(level: u32, line: &str) {
-    if let Some(sink) = SINK.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-        sink(level, line);
-    }
-}
-
-unsafe extern "system" fn on_message(
-    _: *mut c_void,
-    severity: i32,
-    _category: *const c_char,
-    _id: *const c_char,
-    location: *const c_char,
-    message: *const c_char,
-) {
-    // A panic must not reach the library; a log line is not worth more than losing it.
-    let _ = std::panic::catch_unwind(|| {
-        // SAFETY: the library passes C strings that live during this call.
-        let (message, location) = unsafe { (text(message), text(location)) };
-        let level = match severity {
-            0 => level::TRACE,
-            1 => level::VERBOSE,
-            2 => level::WARNING,
-            _ => level::ERROR,
-        };
-        log(level, &format!("onnx runtime: {} ({location})", message.trim_end()));
-    });
 }
 
 #[cfg(test)]

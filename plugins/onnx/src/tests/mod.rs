@@ -364,6 +364,36 @@ fn one_session_serves_several_threads() {
     });
 }
 
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn memory_does_not_grow() {
+    let Some((_alone, handle)) = start() else { return };
+    let loaded = load(handle, shapes()).unwrap();
+    let many = bytes_of(&[1.5; 1000]);
+    let good = Ask::new(1)
+        .input("x", dtype::FP32, &[1000], &many)
+        .input("s", dtype::FP32, &[1], &bytes_of(&[3.0]))
+        .want("where")
+        .want("sum");
+    let bad = Ask::new(1).input("x", dtype::FP32, &[1000], &many).want("where");
+    let mut calls = [good, bad];
+    let mut before = 0;
+    for round in 0..5000 {
+        if round == 1000 {
+            before = resident_kib();
+        }
+        drop(loaded.run(&mut calls));
+    }
+    let grown = resident_kib().saturating_sub(before);
+    // One leaked output of 8 kB per call would be 32 MB.
+    assert!(grown < 4096, "{grown} KiB more after 4000 calls");
+}
+
 #[test]
 #[ignore = "a measurement: run by name, with --release and --nocapture"]
 fn cost_of_a_call() {
