@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use trtserver_plugin_api::abi::describe::{About, about_flags};
 use trtserver_plugin_api::abi::plugin::PluginTable;
@@ -148,8 +149,16 @@ impl Backend {
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (self.table.model_open)(opened.handle, hold.desc(), &mut handle) };
         self.check(error, "model_open", facts.name)?;
+        LIVE.fetch_add(1, Ordering::AcqRel);
         Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold }))
     }
+}
+
+/// Open model versions in this process; shutdown waits until none is left.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+pub fn live_models() -> usize {
+    LIVE.load(Ordering::Acquire)
 }
 
 /// An open model version; closes with its last user.
@@ -168,6 +177,7 @@ impl Drop for Model {
     fn drop(&mut self) {
         // SAFETY: every instance holds the model, so none is left.
         unsafe { (self.backend.table.model_close)(self.handle) };
+        LIVE.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

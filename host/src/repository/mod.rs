@@ -196,6 +196,16 @@ impl Repository {
         })
     }
 
+    /// Takes every version out of service; requests that run keep theirs alive.
+    pub fn unload_all(&self) {
+        for model in self.models.load().values() {
+            for version in model.versions.values().filter(|v| v.is_ready()) {
+                tracing::info!("unloading: {}:{}", model.name, version.number);
+                model.not_ready(version, VersionState::Unloading, "");
+            }
+        }
+    }
+
     /// Replaces the whole table.
     pub fn publish(&self, models: HashMap<String, Arc<Model>>) {
         self.models.store(Arc::new(models));

@@ -66,11 +66,11 @@ pub(super) unsafe extern "C" fn log(
         let (scope, file, text) = unsafe { (Scope::from_handle(scope), read(file), read(text)) };
         let scope = scope.map_or("backend", |s| s.label.as_str());
         match log_level {
-            0 | level::ERROR => tracing::error!(scope, file, line, "{text}"),
-            level::WARNING => tracing::warn!(scope, file, line, "{text}"),
-            level::INFO => tracing::info!(scope, file, line, "{text}"),
-            level::VERBOSE => tracing::debug!(scope, file, line, "{text}"),
-            _ => tracing::trace!(scope, file, line, "{text}"),
+            0 | level::ERROR => tracing::error!(scope, at.file = file, at.line = line, "{text}"),
+            level::WARNING => tracing::warn!(scope, at.file = file, at.line = line, "{text}"),
+            level::INFO => tracing::info!(scope, at.file = file, at.line = line, "{text}"),
+            level::VERBOSE => tracing::debug!(scope, at.file = file, at.line = line, "{text}"),
+            _ => tracing::trace!(scope, at.file = file, at.line = line, "{text}"),
         }
     });
 }

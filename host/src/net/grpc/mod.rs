@@ -1,0 +1,1 @@
+//! gRPC front ends.
