@@ -122,7 +122,8 @@ impl Loader {
             let names = listing(&dir.join(entry))?.into_iter().map(|(n, _)| n).collect();
             listings.push((*number, names));
         }
-        config::complete(&mut config, name, &listings, &*self.backends).map_err(config_error)?;
+        config::complete(&mut config, name, &listings, &*self.backends)
+            .map_err(|e| self.with_broken(config_error(e)))?;
         let backend = self.backends.get(&config.backend).cloned().ok_or_else(|| {
             Error::unsupported(format!(
                 "backend '{}' of model '{name}' is not there",
@@ -159,6 +160,16 @@ impl Loader {
         let by_number = versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
         let model = Model::new(name, Some(config), None, by_number);
         Ok(Job { prepared, model, versions })
+    }
+
+    /// A backend that is missed may be one of the files that could not be opened.
+    fn with_broken(&self, mut e: Error) -> Error {
+        if e.code == Code::Unsupported {
+            for broken in &self.backends.broken {
+                e.message.push_str(&format!("; not usable: {broken}"));
+            }
+        }
+        e
     }
 
     fn read(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
