@@ -42,7 +42,9 @@ pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answe
         if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
             return all(request, received_ns);
         }
-        Box::pin(async { plain(StatusCode::NOT_FOUND, "application/json", r#"{"error":"Not Found"}"#.to_owned()) })
+        Box::pin(async {
+            plain(StatusCode::NOT_FOUND, "application/json", r#"{"error":"Not Found"}"#.to_owned())
+        })
     }
 }
 
@@ -85,7 +87,8 @@ pub fn metrics(
         let (context, gpus) = (Arc::clone(&context), Arc::clone(&gpus));
         Box::pin(async move {
             if request.method() != Method::GET {
-                let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
+                let mut refused =
+                    plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
                 refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
                 return refused;
             }
