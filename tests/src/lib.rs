@@ -17,6 +17,7 @@
 //! What the kit cannot do is a panic, as in any test.
 
 mod compile; // C sources to shared libraries
+mod fixture; // the repository of the protocol tests
 mod install; // where the server, its plugins and the Python environments lie
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
@@ -25,9 +26,10 @@ mod server; // the builder and the running server
 pub mod wire; // HTTP/1.1 on a bare socket
 
 pub use compile::{compile_c, folder};
+pub use fixture::every_model;
 pub use install::{backends, dist, root};
 pub use process::{Ended, PATIENCE, Process};
 pub use python::{python_v1, python_v2};
 pub use repository::{Repository, probe};
-pub use server::{Running, Server, Signal, trtserver};
+pub use server::{Running, Server, Signal, inference, trtserver};
 pub use wire::{Connection, Response};

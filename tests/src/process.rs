@@ -76,11 +76,7 @@ impl Seen {
     }
 
     /// Looks again whenever something happened; `None` when the time is up.
-    fn wait<T>(
-        &self,
-        patience: Duration,
-        mut look: impl FnMut(&Facts) -> Option<T>,
-    ) -> Option<T> {
+    fn wait<T>(&self, patience: Duration, mut look: impl FnMut(&Facts) -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + patience;
         let mut facts = self.lock();
         loop {

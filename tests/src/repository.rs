@@ -102,9 +102,8 @@ output [ {{ name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] }} ]
 "#
     );
     for (key, value) in parameters {
-        config += &format!(
-            "parameters: {{ key: \"{key}\" value: {{ string_value: \"{value}\" }} }}\n"
-        );
+        config +=
+            &format!("parameters: {{ key: \"{key}\" value: {{ string_value: \"{value}\" }} }}\n");
     }
     config
 }

@@ -87,10 +87,13 @@ impl Server {
     /// Starts it and waits until it listens: from then on it answers, but its models may still be loading.
     pub fn launch(self) -> Running {
         let process = Process::spawn(self.command());
-        let off = |kind| self.flags.iter().any(|f| *f == *format!("--allow-{kind}=false"));
         let address = |kind: &str| {
+            let off = format!("--allow-{kind}=false");
+            if self.flags.iter().any(|flag| *flag == *off) {
+                return None;
+            }
             let line = format!("line `listening {kind} …`");
-            (!off(kind)).then(|| process.stdout_until(&line, |out| listening(out, kind)))
+            Some(process.stdout_until(&line, |out| listening(out, kind)))
         };
         let (http, grpc, metrics) = (address("http"), address("grpc"), address("metrics"));
         Running { process, http, grpc, metrics, models: self.models }
@@ -131,6 +134,14 @@ pub fn trtserver<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Ended
     let mut command = Command::new(dist().join("bin/trtserver"));
     command.args(words.into_iter().map(Into::into));
     Process::spawn(command).wait(PATIENCE)
+}
+
+/// The request of [`Running::infer`], for tests that send it themselves.
+pub fn inference(model: &str, parameters: &str) -> Vec<u8> {
+    let json = format!(
+        r#"{{"parameters":{{{parameters}}},"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}}]}}"#
+    );
+    request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
 }
 
 /// A server that listens. Dropped, it is killed.
@@ -198,6 +209,12 @@ impl Running {
         self.send(request("GET", path, &[], b""))
     }
 
+    /// An inference over HTTP v2 of two numbers, 1 and 2, in INPUT0, as the models of [`crate::probe`] take it;
+    /// `parameters` are members of a JSON object.
+    pub fn infer(&self, model: &str, parameters: &str) -> Response {
+        self.send(inference(model, parameters))
+    }
+
     pub fn post(&self, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Response {
         self.send(request("POST", path, headers, body.as_ref()))
     }
@@ -222,7 +239,11 @@ impl Running {
     pub fn ask_until(&self, what: &str, question: impl Fn(&Running) -> bool) {
         let begin = Instant::now();
         while !question(self) {
-            assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}\n{}", self.process);
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {what}\n{}",
+                self.process
+            );
             std::thread::yield_now();
         }
     }

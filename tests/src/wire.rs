@@ -104,8 +104,7 @@ impl Response {
             return Self::read(from);
         }
         if let Some(length) = response.header("content-length") {
-            let length =
-                length.parse().map_err(|_| wrong(&format!("content-length: {length}")))?;
+            let length = length.parse().map_err(|_| wrong(&format!("content-length: {length}")))?;
             response.body.resize(length, 0);
             from.read_exact(&mut response.body)?;
         } else if response.header("transfer-encoding") == Some("chunked") {
