@@ -4,3 +4,4 @@ pub mod grpc; // gRPC front ends
 pub mod http;
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them // HTTP front ends
+pub mod v2; // what both wires of v2 share
