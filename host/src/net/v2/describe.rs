@@ -118,3 +118,11 @@ fn entries(model: &Model, only_ready: bool) -> Vec<ModelIndex> {
     });
     all.filter(|e| !only_ready || e.state == "READY").collect()
 }
+
+/// A shared memory region asked for by name. There are none.
+pub fn no_region(kind: &str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Ok(());
+    }
+    Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
+}
