@@ -1,0 +1,3 @@
+//! HTTP/1.1 front ends.
+pub mod body; // the body of every response
+pub mod v2; // the v2 endpoints
