@@ -1,2 +1,4 @@
 //! HTTP and gRPC, both protocol generations, over one protocol-neutral request.
 pub mod context; // what every front end works with
+pub mod sink; // where responses go on their way to a connection
+pub mod status_code; // error codes as v2 shows them
