@@ -2,3 +2,4 @@
 pub mod context; // what every front end works with
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them
+pub mod v1; // what v1 answers, over either wire

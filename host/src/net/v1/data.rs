@@ -123,10 +123,30 @@ mod tests {
         let (served, plan) = planned("simple", SIMPLE);
         for (bytes, want) in [
             (128, Ok(vec![64, 64])),
-            (0, Err("unexpected size for input 'INPUT1', missing expecting 64 bytes for model 'simple'")),
-            (63, Err("unexpected size for input 'INPUT1', missing expecting 1 bytes for model 'simple'")),
-            (64, Err("unexpected size for input 'INPUT0', missing expecting 64 bytes for model 'simple'")),
-            (100, Err("unexpected size for input 'INPUT0', missing expecting 28 bytes for model 'simple'")),
+            (
+                0,
+                Err(
+                    "unexpected size for input 'INPUT1', missing expecting 64 bytes for model 'simple'",
+                ),
+            ),
+            (
+                63,
+                Err(
+                    "unexpected size for input 'INPUT1', missing expecting 1 bytes for model 'simple'",
+                ),
+            ),
+            (
+                64,
+                Err(
+                    "unexpected size for input 'INPUT0', missing expecting 64 bytes for model 'simple'",
+                ),
+            ),
+            (
+                100,
+                Err(
+                    "unexpected size for input 'INPUT0', missing expecting 28 bytes for model 'simple'",
+                ),
+            ),
             (129, Err("unexpected additional input data for model 'simple'")),
         ] {
             let got = split(&served.signature, &plan, &Bytes::from(vec![0; bytes]));
@@ -145,7 +165,9 @@ mod tests {
             (&[64, 64, 0], Some(format!("expected tensor data for 2 inputs but got 3 {sets}"))),
             (
                 &[64, 9],
-                Some("unexpected size 9 for input 'INPUT0', expecting 64 for model 'simple'".into()),
+                Some(
+                    "unexpected size 9 for input 'INPUT0', expecting 64 for model 'simple'".into(),
+                ),
             ),
         ] {
             let data = sizes.iter().map(|n| Bytes::from(vec![0; *n])).collect();
@@ -160,7 +182,10 @@ mod tests {
         let body: Bytes = [[1; 64], [0; 64]].concat().into();
         let parts = split(&served.signature, &plan, &body).unwrap();
         let tensors = tensors(&served.signature, plan, parts);
-        assert_eq!(tensors.iter().map(|t| (t.index, t.data[0])).collect::<Vec<_>>(), [(0, 0), (1, 1)]);
+        assert_eq!(
+            tensors.iter().map(|t| (t.index, t.data[0])).collect::<Vec<_>>(),
+            [(0, 0), (1, 1)]
+        );
     }
 
     #[test]

@@ -74,8 +74,8 @@ fn plain(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trtserver_proto::v1::infer_response_header::output::{Class, Classes, Raw};
     use trtserver_proto::v1::infer_response_header::Output;
+    use trtserver_proto::v1::infer_response_header::output::{Class, Classes, Raw};
 
     fn raw(dims: &[i64], batch_byte_size: u64, byte_size: u64) -> Option<Raw> {
         Some(Raw { dims: dims.to_vec(), batch_byte_size, byte_size })
@@ -118,7 +118,9 @@ mod tests {
             vec![output("", raw(&[1], 4, 0))],
         ];
         for output in outputs {
-            for (model_name, version, batch, id) in [("m", 1, 1, 0), ("", 0, 0, 0), ("\\", -1, 9, 7)] {
+            for (model_name, version, batch, id) in
+                [("m", 1, 1, 0), ("", 0, 0, 0), ("\\", -1, 9, 7)]
+            {
                 let header = InferResponseHeader {
                     model_name: model_name.into(),
                     model_version: version,
@@ -138,12 +140,8 @@ mod tests {
             (5, "bad\r\nthing", "x", 0),
             (6, "", "x", 3),
         ] {
-            let s = RequestStatus {
-                code,
-                msg: msg.into(),
-                server_id: server_id.into(),
-                request_id,
-            };
+            let s =
+                RequestStatus { code, msg: msg.into(), server_id: server_id.into(), request_id };
             assert_eq!(status(&s), text::print_line(&s));
         }
     }

@@ -43,9 +43,7 @@ pub fn find(repository: &Repository, model: &str, version: Wanted) -> Result<Arc
             repository.find(model, Some(0)).or_else(|_| repository.find(model, None))
         }
     };
-    found.map_err(|_| {
-        Error::unavailable(format!("Inference request for unknown model '{model}'"))
-    })
+    found.map_err(|_| Error::unavailable(format!("Inference request for unknown model '{model}'")))
 }
 
 /// Row 2: the header of an HTTP request. Without one it is the empty header, which row 3 refuses.

@@ -20,9 +20,8 @@ fn versions() {
     assert_eq!(version("m", Wanted::ZeroOrLatest), Ok(3));
     assert_eq!(version("simple", Wanted::ZeroOrLatest), Ok(0));
     assert_eq!(version("simple", Wanted::Latest), Ok(1));
-    let unknown = |m: &str| {
-        Err(Error::unavailable(format!("Inference request for unknown model '{m}'")))
-    };
+    let unknown =
+        |m: &str| Err(Error::unavailable(format!("Inference request for unknown model '{m}'")));
     for (model, wanted) in [
         ("none", Wanted::Latest),
         ("", Wanted::Latest),
@@ -32,8 +31,7 @@ fn versions() {
     ] {
         assert_eq!(version(model, wanted), unknown(model), "{model} {wanted:?}");
     }
-    for (number, wanted) in
-        [(-1, Wanted::Latest), (0, Wanted::ZeroOrLatest), (7, Wanted::Exact(7))]
+    for (number, wanted) in [(-1, Wanted::Latest), (0, Wanted::ZeroOrLatest), (7, Wanted::Exact(7))]
     {
         assert_eq!(Wanted::from_number(number), wanted);
     }
@@ -73,7 +71,9 @@ fn rows_2_to_10_and_12() {
         ),
         (
             "batch_size: 1 input { name: \"INPUT0\" } input { name: \"INPUT1\" dims: [1, 16] }",
-            Err("unexpected shape for input 'INPUT1' for model 'simple'. Expected [16], got [1,16]"),
+            Err(
+                "unexpected shape for input 'INPUT1' for model 'simple'. Expected [16], got [1,16]",
+            ),
         ),
         (
             "batch_size: 1 input { name: \"INPUT0\" dims: -1 } input { name: \"INPUT1\" }",
@@ -111,8 +111,7 @@ fn variable_strings_and_optional() {
     let ok = |v: &str, s: &str| format!("batch_size: 1 input {{ {v} }} input {{ {s} }}");
     let (v, s) = ("name: \"V\" dims: [3, 2]", "name: \"S\" batch_byte_size: 8");
     let variable = "model supports variable-size for input 'V', request must specify input shape for model 'm'";
-    let strings =
-        "batch-byte-size must be specified for input 'S' with non-fixed-size datatype for model 'm'";
+    let strings = "batch-byte-size must be specified for input 'S' with non-fixed-size datatype for model 'm'";
     let count = "expected 3 inputs but got 2 inputs for model 'm'";
     let rows: &[(String, Result<usize, &str>)] = &[
         (ok(v, s), Ok(32)),

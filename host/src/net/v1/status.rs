@@ -32,9 +32,10 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
             ..bare(ctx)
         });
     };
-    let model = ctx.repository.model(name).ok_or_else(|| {
-        Error::invalid(format!("no status available for unknown model '{name}'"))
-    })?;
+    let model = ctx
+        .repository
+        .model(name)
+        .ok_or_else(|| Error::invalid(format!("no status available for unknown model '{name}'")))?;
     Ok(ServerStatus {
         model_status: BTreeMap::from([(name.to_owned(), of_model(&model))]),
         ..bare(ctx)
@@ -131,7 +132,8 @@ mod tests {
                      ready_state_reason {\n          message: \"no file\"\n        }\n      }\n    }\n  }\n}\n";
         let refused = "model_status {\n  key: \"refused\"\n  value {\n    config {\n      name: \"refused\"\n    \
                        }\n  }\n}\n";
-        let head = format!("id: \"me\"\nversion: \"{}\"\nuptime_ns: 5\n", ctx.settings.server_version);
+        let head =
+            format!("id: \"me\"\nversion: \"{}\"\nuptime_ns: 5\n", ctx.settings.server_version);
         let stats = "status_stats {\n  success {\n    count: 2\n    total_time_ns: 30\n  }\n}\n";
         let health = "health_stats {\n  success {\n    count: 1\n    total_time_ns: 3\n  }\n}\n";
         let ready = "ready_state: SERVER_READY\n";
