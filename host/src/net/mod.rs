@@ -1,5 +1,7 @@
 //! HTTP and gRPC, both protocol generations, over one protocol-neutral request.
 pub mod context; // what every front end works with
+pub mod grpc; // gRPC front ends
+pub mod http; // HTTP front ends
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them
 pub mod v1; // what v1 answers, over either wire

@@ -1,0 +1,189 @@
+//! The body of every response: a short list of byte chunks, gRPC trailers, or a body made by tonic.
+//!
+//! Large tensors stay chunks of their own and are never copied; small pieces share a buffer, which
+//! saves writes to the socket.
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Errors of a body, as hyper wants them.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// See the module text.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Chunks { chunks: VecDeque<Bytes>, left: u64, trailers: Option<HeaderMap> },
+    Tonic(tonic::body::Body),
+}
+
+impl ResponseBody {
+    pub fn empty() -> Self {
+        Self::from_chunks(Chunks::default())
+    }
+
+    pub fn from_chunks(chunks: Chunks) -> Self {
+        Self::with_trailers(chunks, None)
+    }
+
+    /// Chunks, then trailers.
+    pub fn with_trailers(chunks: Chunks, trailers: Option<HeaderMap>) -> Self {
+        let (chunks, left) = chunks.finish();
+        Self(Kind::Chunks { chunks, left, trailers })
+    }
+}
+
+impl From<Bytes> for ResponseBody {
+    fn from(bytes: Bytes) -> Self {
+        let left = bytes.len() as u64;
+        let chunks = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) };
+        Self(Kind::Chunks { chunks, left, trailers: None })
+    }
+}
+
+impl From<String> for ResponseBody {
+    fn from(text: String) -> Self {
+        Bytes::from(text).into()
+    }
+}
+
+impl From<Vec<u8>> for ResponseBody {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl From<tonic::body::Body> for ResponseBody {
+    fn from(body: tonic::body::Body) -> Self {
+        Self(Kind::Tonic(body))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.0 {
+            Kind::Chunks { chunks, left, trailers } => Poll::Ready(match chunks.pop_front() {
+                Some(chunk) => {
+                    *left -= chunk.len() as u64;
+                    Some(Ok(Frame::data(chunk)))
+                }
+                None => trailers.take().map(|t| Ok(Frame::trailers(t))),
+            }),
+            Kind::Tonic(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Chunks { chunks, trailers, .. } => chunks.is_empty() && trailers.is_none(),
+            Kind::Tonic(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Chunks { left, .. } => SizeHint::with_exact(*left),
+            Kind::Tonic(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Pieces up to this size are copied into a shared buffer; larger ones travel alone.
+const SMALL: usize = 4 << 10;
+/// A shared buffer is sent off once it holds this much.
+const SHARED: usize = 16 << 10;
+
+/// A body under construction.
+#[derive(Default)]
+pub struct Chunks {
+    done: VecDeque<Bytes>,
+    open: BytesMut,
+    len: u64,
+}
+
+impl Chunks {
+    /// Appends a copy.
+    pub fn push_slice(&mut self, piece: &[u8]) {
+        if !self.open.is_empty() && self.open.len() + piece.len() > SHARED {
+            self.close();
+        }
+        self.open.extend_from_slice(piece);
+        self.len += piece.len() as u64;
+    }
+
+    /// Appends a piece, copied only if it is small.
+    pub fn push(&mut self, piece: Bytes) {
+        if piece.len() <= SMALL {
+            return self.push_slice(&piece);
+        }
+        self.close();
+        self.len += piece.len() as u64;
+        self.done.push_back(piece);
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The chunks in order, none of them empty, and their length together.
+    pub fn finish(mut self) -> (VecDeque<Bytes>, u64) {
+        self.close();
+        (self.done, self.len)
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.done.push_back(self.open.split().freeze());
+        }
+    }
+}
+
+impl From<Vec<u8>> for Chunks {
+    fn from(head: Vec<u8>) -> Self {
+        let len = head.len() as u64;
+        if head.len() > SMALL {
+            return Self { done: VecDeque::from([Bytes::from(head)]), open: BytesMut::new(), len };
+        }
+        Self { done: VecDeque::new(), open: BytesMut::from(head.as_slice()), len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn small_pieces_share_large_ones_do_not_move() {
+        let large = Bytes::from(vec![7; SMALL + 1]);
+        let mut chunks = Chunks::from(b"head".to_vec());
+        chunks.push(Bytes::from_static(b"ab"));
+        chunks.push(large.clone());
+        chunks.push(Bytes::new());
+        chunks.push(Bytes::from_static(b"c"));
+        let mut body = ResponseBody::from_chunks(chunks);
+        assert_eq!(body.size_hint().exact(), Some(large.len() as u64 + 7));
+        let mut got = Vec::new();
+        while let Some(frame) = body.frame().await {
+            got.push(frame.unwrap().into_data().unwrap());
+        }
+        assert_eq!(got.len(), 3);
+        assert_eq!((got[0].as_ref(), got[2].as_ref()), (&b"headab"[..], &b"c"[..]));
+        assert_eq!(got[1].as_ptr(), large.as_ptr());
+        assert!(body.is_end_stream());
+    }
+}

@@ -1,0 +1,2 @@
+//! HTTP/1.1 front ends.
+pub mod body; // the body of every response
