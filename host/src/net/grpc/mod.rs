@@ -1,2 +1,3 @@
 //! gRPC front ends.
 pub mod frame; // unary calls by hand: message frames, deadlines, statuses
+pub mod v1; // contract/v1 §4: GRPCService

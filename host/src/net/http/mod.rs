@@ -1,2 +1,3 @@
 //! HTTP/1.1 front ends.
 pub mod body; // the body of every response
+pub mod v1; // contract/v1 §3: everything under /api

@@ -10,5 +10,21 @@ pub mod response; // outputs to response header and raw parts
 pub mod run; // a request with its data into the scheduler
 pub mod status; // ServerStatus
 
+use crate::clock::now_ns;
+use crate::net::context::Context;
+use crate::net::context::EndpointSpan;
+
+/// The id of a call that is handled: 0, which is left out, while the server is on its way out.
+pub fn request_id(ctx: &Context) -> u64 {
+    if ctx.refuse_when_exiting().is_ok() { ctx.state.next_request_id() } else { 0 }
+}
+
+/// Counts a call of an endpoint, whatever comes of it, once its answer is made.
+pub fn counted<T>(endpoint: &EndpointSpan, received_ns: u64, call: impl FnOnce() -> T) -> T {
+    let answer = call();
+    endpoint.add(now_ns().saturating_sub(received_ns));
+    answer
+}
+
 #[cfg(test)]
 pub mod testing; // a context with one model that answers by itself
