@@ -325,7 +325,7 @@ fn v2_refusals() -> Vec<Bad> {
         v2(
             "missing input",
             "addsub_fp32",
-            &inputs(&[a.clone()]),
+            &inputs(std::slice::from_ref(&a)),
             &[400],
             "missing required input(s) ['INPUT1']",
         ),
