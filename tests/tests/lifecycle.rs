@@ -10,20 +10,19 @@ use trtserver_tests::{
 
 /// A model that takes as long to load as the test wants: its labels are a pipe, and the load waits for a writer.
 fn gated() -> Server {
-    let labels = r#"dims: [ -1 ] label_filename: "labels.txt" } ]"#;
-    let config = probe("gated", &[]);
-    let (inputs, output) = config.split_once("output [").expect("it has an output");
-    let output = output.replacen("dims: [ -1 ] } ]", labels, 1);
-    let server = Server::new().model("gated", format!("{inputs}output [{output}"));
+    let config =
+        probe("gated", &[]).replace("output [ {", "output [ { label_filename: \"labels.txt\"");
+    let server = Server::new().model("gated", config);
     let made = Command::new("mkfifo").arg(server.models().join("gated/labels.txt")).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo");
     server
 }
 
 fn open_gate(server: &Running) {
-    let mut labels =
-        File::options().write(true).open(server.models().path().join("gated/labels.txt"));
-    labels.as_mut().expect("the pipe").write_all(b"first\nsecond\n").expect("a reader");
+    let pipe = server.models().path().join("gated/labels.txt");
+    let opened = File::options().write(true).open(pipe);
+    let written = opened.and_then(|mut pipe| pipe.write_all(b"first\nsecond\n"));
+    written.unwrap_or_else(|e| panic!("nobody reads the labels: {e}"));
 }
 
 #[test]
