@@ -87,7 +87,8 @@ class Stub(checks.Case):
              "inference request batch-size must be <= 8 for 'echo'"),
             (infer("echo", eight, dims=[3]), "INVALID_ARG",
              "unexpected size 8 for input 'INPUT0', expecting 12 for model 'echo'"),
-            (infer("echo", eight, dims=[1, 2]), "INVALID_ARG", "unexpected shape for input 'INPUT0' for model 'echo'"),
+            (infer("echo", eight, dims=[1, 2]), "INVALID_ARG",
+             "unexpected shape for input 'INPUT0' for model 'echo'. Expected [-1], got [1,2]"),
         ]
         two = infer("echo", eight)
         two.raw_input.append(b"more")
@@ -120,14 +121,19 @@ class Stub(checks.Case):
         self.refused(response, "UNAVAILABLE", "Inference request for unknown model ''")
 
     def test_strings_that_are_cut_short(self):
-        for text, data in (("truncated content", b"\x09\0\0\0abc"), ("no length", b"\x01\0\0\0a\x02\0"),
-                           ("length beyond everything", b"\xff\xff\xff\xffabcd")):
+        for data, code, text in (
+                (b"\x09\0\0\0abc", "INVALID_ARG", "incomplete string data for inference input 'INPUT0', "
+                 "expecting string of length 9 but only 3 bytes available"),
+                (b"\xff\xff\xff\xffabcd", "INVALID_ARG", "incomplete string data for inference input 'INPUT0', "
+                 "expecting string of length 4294967295 but only 4 bytes available"),
+                (bytes(12), "INVALID_ARG",
+                 "unexpected number of string elements 3 for inference input 'INPUT0', expecting 2"),
+                # Up to three bytes too many are not looked at.
+                (b"\x01\0\0\0a\x02\0", "INTERNAL", "expected 2 strings for inference input 'INPUT0', got 1")):
             with self.subTest(text):
                 request = infer("identity_string", data, dims=[2])
                 request.meta_data.input[0].batch_byte_size = len(data)
-                response = self.stub.Infer(request)
-                self.assertEqual(response.request_status.code, codes.INVALID_ARG)
-                self.assertIn("INPUT0", response.request_status.msg)
+                self.refused(self.stub.Infer(request), code, text)
 
     def test_a_stream_answers_in_the_order_of_the_questions(self):
         requests = [infer("slow", bytes(8), id=1), infer("echo", bytes(8), id=2), infer("nobody", b"", id=3),

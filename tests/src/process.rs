@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,6 +19,8 @@ pub struct Process {
     line: String,
     pid: Pid,
     seen: Arc<Seen>,
+    /// A failure text already has all that it said.
+    told: AtomicBool,
 }
 
 /// A child that has ended.
@@ -91,6 +94,7 @@ impl Seen {
 }
 
 impl Process {
+    #[track_caller]
     pub fn spawn(mut command: Command) -> Process {
         let line = format!("{command:?}");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -104,7 +108,7 @@ impl Process {
             let status = child.wait().unwrap_or_else(|_| ExitStatus::from_raw(-1));
             waiting.change(|facts| facts.status = Some(status));
         });
-        Process { line, pid, seen }
+        Process { line, pid, seen, told: AtomicBool::new(false) }
     }
 
     pub fn pid(&self) -> Pid {
@@ -120,15 +124,18 @@ impl Process {
     }
 
     /// Waits until `find` finds something in the standard output so far.
+    #[track_caller]
     pub fn stdout_until<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.until(what, |facts| (&facts.stdout, find(&facts.stdout.text())))
     }
 
     /// The same for the standard error.
+    #[track_caller]
     pub fn stderr_until<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.until(what, |facts| (&facts.stderr, find(&facts.stderr.text())))
     }
 
+    #[track_caller]
     fn until<T>(&self, what: &str, look: impl Fn(&Facts) -> (&Stream, Option<T>)) -> T {
         let found = self.seen.wait(PATIENCE, |facts| match look(facts) {
             (_, Some(found)) => Some(Some(found)),
@@ -141,6 +148,7 @@ impl Process {
         }
     }
 
+    #[track_caller]
     pub fn signal(&self, signal: rustix::process::Signal) {
         kill_process(self.pid, signal).unwrap_or_else(|e| panic!("cannot signal: {e}\n{self}"));
     }
@@ -150,6 +158,7 @@ impl Process {
     }
 
     /// Waits for its end and for everything it printed.
+    #[track_caller]
     pub fn wait(&self, patience: Duration) -> Ended {
         let ended = self.seen.wait(patience, |facts| {
             let status = facts.status.filter(|_| facts.stdout.closed && facts.stderr.closed)?;
@@ -162,6 +171,7 @@ impl Process {
 /// For failure texts: what was run, and all that it said.
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.told.store(true, Ordering::Relaxed);
         let facts = self.seen.lock();
         let state = match facts.status {
             Some(status) => format!("ended with {}", code(status)),
@@ -183,7 +193,7 @@ impl Drop for Process {
             let _ = kill_process(self.pid, rustix::process::Signal::KILL);
         }
         self.seen.wait(PATIENCE, |facts| facts.status);
-        if thread::panicking() {
+        if thread::panicking() && !self.told.load(Ordering::Relaxed) {
             eprintln!("{self}");
         }
     }

@@ -10,15 +10,18 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs a script with the client of 2020. Where that client has no build, says so and does nothing.
+#[track_caller]
 pub fn python_v1(server: &Running, script: &str, arguments: &[&str]) {
     run("v1", server, script, arguments);
 }
 
 /// Runs a script with today's client.
+#[track_caller]
 pub fn python_v2(server: &Running, script: &str, arguments: &[&str]) {
     run("v2", server, script, arguments);
 }
 
+#[track_caller]
 fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
     let Some(program) = python(generation) else {
         let here = std::env::consts::ARCH;

@@ -47,6 +47,12 @@ impl Repository {
         copy(&from, &self.path().join(name));
     }
 
+    pub fn remove(&self, model: &str) {
+        let path = self.path().join(model);
+        fs::remove_dir_all(&path)
+            .unwrap_or_else(|e| panic!("cannot remove {}: {e}", path.display()));
+    }
+
     /// Copies every model of a folder.
     pub fn copy_all(&self, folder: &Path) {
         let from = root().join(folder);

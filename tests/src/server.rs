@@ -43,6 +43,12 @@ impl Server {
         self
     }
 
+    /// Takes a model away again.
+    pub fn without(self, name: &str) -> Self {
+        self.models.remove(name);
+        self
+    }
+
     /// Any file of the repository.
     pub fn file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
         self.models.file(path, contents);
@@ -85,6 +91,7 @@ impl Server {
     }
 
     /// Starts it and waits until it listens: from then on it answers, but its models may still be loading.
+    #[track_caller]
     pub fn launch(self) -> Running {
         let process = Process::spawn(self.command());
         let address = |kind: &str| {
@@ -100,6 +107,7 @@ impl Server {
     }
 
     /// Starts it and waits until it is ready.
+    #[track_caller]
     pub fn start(self) -> Running {
         let server = self.launch();
         server.wait_until_ready();
@@ -107,6 +115,7 @@ impl Server {
     }
 
     /// For servers that refuse to serve: starts it and waits for its end.
+    #[track_caller]
     pub fn refuses_to_start(self) -> Ended {
         let process = Process::spawn(self.command());
         let ended = process.wait(PATIENCE);
@@ -175,6 +184,7 @@ impl Running {
         &self.process
     }
 
+    #[track_caller]
     pub fn wait_until_ready(&self) {
         let ready = |out: &str| out.lines().any(|line| line == "ready").then_some(());
         self.process.stdout_until("line `ready`", ready);
@@ -189,37 +199,54 @@ impl Running {
         self.process.stderr()
     }
 
-    /// Waits until the log has this text and gives the line.
+    /// Waits until the log has a line with this text and gives it.
+    #[track_caller]
     pub fn wait_for_log(&self, text: &str) -> String {
-        let find = |log: &str| log.lines().find(|line| line.contains(text)).map(str::to_owned);
-        self.process.stderr_until(&format!("log line with {text:?}"), find)
+        self.wait_for_log_with(&[text])
+    }
+
+    /// Waits until the log has a line with all these texts and gives it.
+    #[track_caller]
+    pub fn wait_for_log_with(&self, texts: &[&str]) -> String {
+        let fits = |line: &&str| texts.iter().all(|text| line.contains(text));
+        let find = |log: &str| {
+            let whole_lines = &log[..log.rfind('\n')?];
+            whole_lines.lines().find(fits).map(str::to_owned)
+        };
+        self.process.stderr_until(&format!("log line with {texts:?}"), find)
     }
 
     /// A new connection to the HTTP port.
+    #[track_caller]
     pub fn connect(&self) -> Connection {
         Connection::open(self.http())
     }
 
     /// Sends these bytes to the HTTP port, on a connection of their own, and reads the answer.
+    #[track_caller]
     pub fn send(&self, bytes: impl AsRef<[u8]>) -> Response {
         self.connect().send(bytes).response()
     }
 
+    #[track_caller]
     pub fn get(&self, path: &str) -> Response {
         self.send(request("GET", path, &[], b""))
     }
 
     /// An inference over HTTP v2 of two numbers, 1 and 2, in INPUT0, as the models of [`crate::probe`] take it;
     /// `parameters` are members of a JSON object.
+    #[track_caller]
     pub fn infer(&self, model: &str, parameters: &str) -> Response {
         self.send(inference(model, parameters))
     }
 
+    #[track_caller]
     pub fn post(&self, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Response {
         self.send(request("POST", path, headers, body.as_ref()))
     }
 
     /// All metrics.
+    #[track_caller]
     pub fn metrics_text(&self) -> String {
         let get = request("GET", "/metrics", &[("Connection", "close")], b"");
         let response = Connection::open(self.metrics_address()).send(get).response();
@@ -229,6 +256,7 @@ impl Running {
 
     /// The value of one sample, such as `nv_inference_count{model="echo",version="1"}`; none when there is no
     /// such sample.
+    #[track_caller]
     pub fn metrics(&self, sample: &str) -> Option<f64> {
         let text = self.metrics_text();
         let value = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
@@ -236,6 +264,7 @@ impl Running {
     }
 
     /// Asks the server again and again, until it gives the answer that is waited for. For what no event tells.
+    #[track_caller]
     pub fn ask_until(&self, what: &str, question: impl Fn(&Running) -> bool) {
         let begin = Instant::now();
         while !question(self) {
@@ -257,22 +286,26 @@ impl Running {
         value.unwrap_or_else(|| panic!("no VmRSS in {path}"))
     }
 
+    #[track_caller]
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
 
     /// Asks it to end, and waits for that.
+    #[track_caller]
     pub fn stop(self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.wait().status
     }
 
     /// Waits for its end.
+    #[track_caller]
     pub fn wait(&self) -> Ended {
         self.process.wait(PATIENCE)
     }
 
     /// The same with a time of one's own.
+    #[track_caller]
     pub fn wait_within(&self, time: Duration) -> Ended {
         self.process.wait(time)
     }

@@ -19,6 +19,7 @@ pub struct Response {
 }
 
 impl Connection {
+    #[track_caller]
     pub fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address)
             .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
@@ -32,6 +33,7 @@ impl Connection {
 
     /// Sends these bytes. A server that has already refused and hung up is no failure here: its answer may still
     /// be read.
+    #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let stream = self.stream.get_mut();
         match stream.write_all(bytes.as_ref()).and_then(|()| stream.flush()) {
@@ -49,11 +51,13 @@ impl Connection {
     }
 
     /// Reads one answer.
+    #[track_caller]
     pub fn response(&mut self) -> Response {
         self.answer().unwrap_or_else(|| panic!("the server hung up without an answer"))
     }
 
     /// Reads one answer; `None` when the server hangs up instead.
+    #[track_caller]
     pub fn answer(&mut self) -> Option<Response> {
         match Response::read(&mut self.stream) {
             Ok(response) => response,

@@ -567,7 +567,7 @@ fn v2_refusals() -> Vec<Bad> {
             what: "negative header length",
             bytes: request("POST", "/v2/models/echo/infer", &[(LENGTH, "-1")], b"{}"),
             codes: &[400],
-            says: "Inference-Header-Content-Length".into(),
+            says: "inference header size should be in range (0, 2), got: -1".into(),
         },
         Bad {
             what: "compressed body that is not compressed",
@@ -656,8 +656,7 @@ fn still_well(server: &Running) {
 /// Sends it on a connection of its own. The server may hang up on what is not HTTP, but not on anything else.
 fn send(server: &Running, bad: &Bad) -> Option<Response> {
     let mut connection = server.connect();
-    connection.send(&bad.bytes).finish();
-    connection.answer()
+    connection.send(&bad.bytes).answer()
 }
 
 fn all_refused(server: &Running, list: &[Bad], may_hang_up: bool) {

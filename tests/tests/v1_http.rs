@@ -67,7 +67,7 @@ fn the_trailer_may_be_binary() {
     let response = infer("/api/infer/addsub_int32?format=binary", ADDSUB, &addsub_body());
     // Field 1, a string of 12 bytes, and its bytes; then field 2 is 1, field 3 is 1, and two outputs follow.
     let trailer = &response.body[128..];
-    assert_eq!(&trailer[..20], b"\x0a\x0caddsub_int32\x10\x01\x18\x01\x22\x11");
+    assert_eq!(&trailer[..20], b"\x0a\x0caddsub_int32\x10\x01\x18\x01\x22\x10");
 }
 
 #[test]
