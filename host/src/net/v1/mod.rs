@@ -11,8 +11,7 @@ pub mod run; // a request with its data into the scheduler
 pub mod status; // ServerStatus
 
 use crate::clock::now_ns;
-use crate::net::context::Context;
-use crate::net::context::EndpointSpan;
+use crate::net::context::{Context, EndpointSpan};
 
 /// The id of a call that is handled: 0, which is left out, while the server is on its way out.
 pub fn request_id(ctx: &Context) -> u64 {
