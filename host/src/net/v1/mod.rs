@@ -5,6 +5,7 @@ pub mod control; // profile, model control, shared memory, repository index
 pub mod data; // a request's bytes against what its header announced
 pub mod header; // header texts in one line
 pub mod health; // live, ready
+pub mod old; // binary forms up to v0.10
 pub mod request; // the error ladder: from a request's header to what it asks for
 pub mod response; // outputs to response header and raw parts
 pub mod run; // a request with its data into the scheduler

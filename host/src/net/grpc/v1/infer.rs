@@ -6,7 +6,7 @@ use crate::net::grpc::frame::{self, MAX_MESSAGE};
 use crate::net::http::body::ResponseBody;
 use crate::net::v1::request::Wanted;
 use crate::net::v1::run::{Call, Done, Failure, Running};
-use crate::net::v1::{code, data};
+use crate::net::v1::{code, data, old};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -30,12 +30,23 @@ pub async fn answer<B: Body<Data = Bytes>>(
         return response;
     }
     let deadline_ns = frame::deadline_ns(&head.headers);
-    let message: InferRequest = match frame::read(&head.headers, body).await {
+    let old::Either(message) = match frame::read(&head.headers, body).await {
         Ok(message) => message,
         Err(status) => return frame::refuse(&status),
     };
-    let mut response = response(ctx, message, received_ns, deadline_ns).await;
+    let (mut response, per_item) = match begin(ctx, message, received_ns, deadline_ns) {
+        Ok(running) => {
+            let per_item = running.per_item();
+            (finish(ctx, running).await, per_item)
+        }
+        Err(failure) => (failed(ctx, &failure), false),
+    };
     let raw = std::mem::take(&mut response.raw_output);
+    if per_item {
+        let InferResponse { request_status, meta_data, .. } = response;
+        let response = old::Response { request_status, meta_data: meta_data.map(old::Header::new) };
+        return frame::respond(&response, RAW_OUTPUT, &raw);
+    }
     frame::respond(&response, RAW_OUTPUT, &raw)
 }
 

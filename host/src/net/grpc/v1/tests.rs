@@ -43,7 +43,10 @@ fn status(code: i32, msg: &str, request_id: u64) -> Option<RequestStatus> {
 }
 
 async fn call(ctx: &Arc<Context>, request: &InferRequest) -> InferResponse {
-    let message = request.encode_to_vec();
+    InferResponse::decode(&*call_raw(ctx, request.encode_to_vec()).await).unwrap()
+}
+
+async fn call_raw(ctx: &Arc<Context>, message: Vec<u8>) -> Vec<u8> {
     let mut body = vec![0];
     body.extend_from_slice(&(message.len() as u32).to_be_bytes());
     body.extend_from_slice(&message);
@@ -53,7 +56,27 @@ async fn call(ctx: &Arc<Context>, request: &InferRequest) -> InferResponse {
         .unwrap();
     let collected = infer(ctx, request, now_ns()).await.into_body().collect().await.unwrap();
     assert_eq!(collected.trailers().unwrap()["grpc-status"], "0");
-    InferResponse::decode(&collected.to_bytes()[5..]).unwrap()
+    collected.to_bytes()[5..].to_vec()
+}
+
+#[tokio::test]
+async fn a_client_of_v0_8() {
+    let ctx = testing::context("");
+    // No version, sizes per item as varints at 2.
+    let input = |name: &[u8]| [b"\x12\x0a\x0a\x06", name, b"\x10\x40"].concat();
+    let header =
+        [b"\x08\x01", &*input(b"INPUT0"), &*input(b"INPUT1"), b"\x1a\x09\x0a\x07OUTPUT0"].concat();
+    let mut message = [b"\x0a\x06simple\x12\x011\x1a", &[header.len() as u8][..], &header].concat();
+    for v in [5i32, 3] {
+        message.extend_from_slice(b"\x22\x40");
+        message.extend(v.to_le_bytes().repeat(16));
+    }
+    let got = call_raw(&ctx, message).await;
+    let old = crate::net::v1::old::Response::decode(&*got).unwrap();
+    assert_eq!(old.request_status, status(1, "", 1));
+    let shown = format!("{:?}", old.meta_data.unwrap());
+    assert!(shown.contains("raw: Some(Raw { byte_size: 64 })"), "{shown}");
+    assert_eq!(got[got.len() - 64..], 8i32.to_le_bytes().repeat(16));
 }
 
 #[tokio::test]
