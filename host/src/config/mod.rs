@@ -77,6 +77,20 @@ pub struct LogSettings {
     pub escape: bool,
 }
 
+impl LogSettings {
+    /// The highest level of `trtserver_plugin_api`'s numbers whose records would be printed.
+    pub fn plugin_level(&self) -> u32 {
+        match self {
+            Self { verbose: 2.., .. } => 5,
+            Self { verbose: 1, .. } => 4,
+            Self { info: true, .. } => 3,
+            Self { warning: true, .. } => 2,
+            Self { error: true, .. } => 1,
+            _ => 0,
+        }
+    }
+}
+
 impl Default for LogSettings {
     fn default() -> LogSettings {
         LogSettings {

@@ -1,1 +1,4 @@
-//! (to come)
+//! Instances: how many and which, and the one thread that each of them is.
+
+pub mod group; // instance groups of a configuration into single instances
+pub mod worker; // one OS thread, one plugin instance

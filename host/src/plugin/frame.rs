@@ -10,12 +10,11 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Reply, Signature};
 use crate::stats::Execution;
 use bytes::Bytes;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::CString;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::ThreadId;
 use trtserver_plugin_api::abi::call::{Batch, Call, Wanted, call_flags};
 use trtserver_plugin_api::abi::types::{Buf, Param, Place, Str, Tensor, param, tensor_flags};
 
@@ -59,7 +58,6 @@ pub struct Frame {
     aligned: Vec<Bytes>,
     /// Requests not released, plus one while the instance's thread holds the frame.
     open: AtomicUsize,
-    thread: ThreadId,
     execution: Option<Arc<Execution>>,
 }
 
@@ -96,7 +94,6 @@ impl Frame {
             texts: Vec::new(),
             aligned: Vec::new(),
             open: AtomicUsize::new(0),
-            thread: std::thread::current().id(),
             execution: None,
         })
     }
@@ -161,12 +158,13 @@ impl Frame {
             let shape_at = self.shapes.len();
             self.shapes.extend_from_slice(&signature.to_model(spec, &input.shape));
             let need = align.max(spec.dtype.size().unwrap_or(1));
-            let data = if (input.data.as_ptr() as usize).is_multiple_of(need) || input.data.is_empty() {
-                &input.data
-            } else {
-                self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
-                &self.aligned[self.aligned.len() - 1]
-            };
+            let data =
+                if (input.data.as_ptr() as usize).is_multiple_of(need) || input.data.is_empty() {
+                    &input.data
+                } else {
+                    self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
+                    &self.aligned[self.aligned.len() - 1]
+                };
             self.bufs.push(Buf {
                 ptr: data.as_ptr().cast_mut(),
                 bytes: data.len() as u64,
@@ -262,9 +260,12 @@ impl Frame {
         self.execution = None;
     }
 
-    /// The batch as the plugin gets it.
-    pub fn batch(&self) -> *mut Batch {
-        self.batch.get()
+    /// Runs `execute` on this thread with the batch as the plugin gets it.
+    pub fn enter<T>(&self, execute: impl FnOnce(*mut Batch) -> T) -> T {
+        CURRENT.set(self);
+        let result = execute(self.batch.get());
+        CURRENT.set(std::ptr::null());
+        result
     }
 
     /// The frame of a batch that a plugin hands back.
@@ -275,18 +276,6 @@ impl Frame {
         let offset = std::mem::offset_of!(Frame, batch);
         // SAFETY: the batch is a field of its frame.
         unsafe { &*batch.cast::<u8>().sub(offset).cast::<Frame>() }
-    }
-
-    /// Passes on the times that the plugin has written so far; only the executing thread may ask.
-    pub fn note_times(&self) {
-        if std::thread::current().id() != self.thread {
-            return;
-        }
-        if let Some(execution) = &self.execution {
-            // SAFETY: the batch's times are written by this thread alone.
-            let (compute, output) = unsafe { ((*self.batch.get()).t_compute, (*self.batch.get()).t_output) };
-            execution.note_times(compute, output);
-        }
     }
 
     /// After `execute` accepted the batch: ends what the plugin neither answered nor kept, and
@@ -382,6 +371,24 @@ impl Slot {
             drop(unsafe { Box::from_raw(frame) });
         }
         true
+    }
+}
+
+thread_local! {
+    /// The frame that this thread executes, null in between.
+    static CURRENT: Cell<*const Frame> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Passes on the times that the plugin has written so far, if this thread executes the batch of
+/// `execution`; the batch's times belong to that thread alone.
+pub fn note_times(execution: &Arc<Execution>) {
+    // SAFETY: set by `enter` for as long as the frame is held by the caller of `enter`.
+    let Some(frame) = (unsafe { CURRENT.get().as_ref() }) else { return };
+    if frame.execution.as_ref().is_some_and(|e| Arc::ptr_eq(e, execution)) {
+        // SAFETY: written by the plugin's `execute` on this very thread.
+        let (compute, output) =
+            unsafe { ((*frame.batch.get()).t_compute, (*frame.batch.get()).t_output) };
+        execution.note_times(compute, output);
     }
 }
 

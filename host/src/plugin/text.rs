@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error};
 use std::ffi::CString;
-use trtserver_plugin_api::abi::types::{self, Bytes, Str, code};
+use trtserver_plugin_api::abi::types::{self, Bytes, Str, code, error_flags};
 
 /// A view of NUL-terminated text that the host keeps alive.
 pub fn view(text: &CString) -> Str {
@@ -50,8 +50,15 @@ impl PluginError {
         Box::into_raw(Box::new(Self { code, flags, text: c_text(text) })).cast()
     }
 
-    /// The server's error for a plugin's, and back: `give` below.
+    /// The server's error for a plugin's. A report that the model or its device is lost goes to the
+    /// log as well: the caller's message alone would not reach the operator.
     pub fn to_error(&self) -> Error {
+        if self.flags & (error_flags::MODEL_BROKEN | error_flags::DEVICE_LOST) != 0 {
+            tracing::error!(
+                "a backend reports that its model cannot answer any more: {:?}",
+                self.text
+            );
+        }
         let code = match self.code {
             code::UNKNOWN => Code::Unknown,
             code::NOT_FOUND => Code::NotFound,

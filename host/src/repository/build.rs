@@ -1,1 +1,111 @@
-//! One version: plugin model, instances, scheduler (to come).
+//! One version: plugin model, instances and scheduler built into what serves requests.
+
+use super::Served;
+use crate::error::{Error, Result};
+use crate::instance::group::{InstancePlan, plans};
+use crate::instance::worker::Worker;
+use crate::plugin::backend::Backend;
+use crate::plugin::{ModelFacts, TensorNames};
+use crate::request::Signature;
+use crate::scheduler::{Queue, Scheduler};
+use crate::stats::VersionStats;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use trtserver_proto::v2::ModelConfig;
+
+/// A model whose configuration is settled; its versions can be built.
+pub struct Prepared {
+    pub dir: PathBuf,
+    pub config: Arc<ModelConfig>,
+    pub signature: Arc<Signature>,
+    pub backend: Arc<Backend>,
+    /// How long instances wait for answers that plugins owe when they close.
+    pub drain: Duration,
+}
+
+impl Prepared {
+    pub fn plans(&self) -> Vec<InstancePlan> {
+        plans(&self.config)
+    }
+
+    /// Opens version `number`, which lies in the directory `entry`, with all its instances.
+    ///
+    /// # Errors
+    /// What the backend said, or what is missing; nothing stays open.
+    pub fn open(&self, number: i64, entry: &str, stats: &Arc<VersionStats>) -> Result<Arc<Served>> {
+        let plans = self.plans();
+        let threads = threads_each(plans.len());
+        let facts = ModelFacts {
+            name: &self.config.name,
+            version: number,
+            dir: &self.dir,
+            version_dir: &self.dir.join(entry),
+            file: &self.config.default_model_filename,
+            config: &self.config,
+            signature: &self.signature,
+            n_instances: plans.len() as u32,
+            threads,
+        };
+        let model = self.backend.open_model(&facts)?;
+        let queue = Arc::new(Queue::default());
+        let names = Arc::new(TensorNames::new(&self.signature));
+        let (opened, results) = channel();
+        let count = plans.len();
+        for (ordinal, plan) in plans.into_iter().enumerate() {
+            tracing::info!(
+                "Creating instance {} on {} using {}",
+                plan.name,
+                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) },
+                self.config.default_model_filename
+            );
+            let worker = Worker {
+                plan,
+                ordinal,
+                threads,
+                version: number,
+                model: Arc::clone(&model),
+                signature: Arc::clone(&self.signature),
+                names: Arc::clone(&names),
+                queue: Arc::clone(&queue),
+                drain: self.drain,
+            };
+            if let Err(e) = worker.spawn(opened.clone()) {
+                queue.close();
+                return Err(e);
+            }
+        }
+        drop(opened);
+        for _ in 0..count {
+            let gone = || Err(Error::internal("an instance thread ended while it opened"));
+            if let Err(e) = results.recv().unwrap_or_else(|_| gone()) {
+                queue.close();
+                return Err(e);
+            }
+        }
+        Ok(Arc::new(Served {
+            name: self.config.name.as_str().into(),
+            version: number,
+            version_text: number.to_string().into(),
+            config: Arc::clone(&self.config),
+            signature: Arc::clone(&self.signature),
+            stats: Arc::clone(stats),
+            scheduler: Scheduler::new(queue),
+        }))
+    }
+}
+
+/// Threads that each of `instances` may give its framework: the cores that this process may use
+/// (cgroups counted), shared out.
+fn threads_each(instances: usize) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / instances.max(1)).max(1) as u32
+}
+
+impl Drop for Served {
+    /// The last user is gone: the instances finish what is queued and close.
+    fn drop(&mut self) {
+        self.scheduler.close();
+    }
+}

@@ -1,1 +1,274 @@
-//! The repository on disk into the table (to come).
+//! The repository on disk into the live table, once at start.
+
+use super::build::Prepared;
+use super::complete::from_backend;
+use super::config::{self, FILE_NAME, Machine, Preference};
+use super::labels::Labels;
+use super::policy::{Found, versions_of_entries, wanted};
+use super::{Model, Repository, Version, VersionState};
+use crate::error::{Code, Error, Result};
+use crate::plugin::Backends;
+use crate::request::Signature;
+use crate::stats::VersionStats;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_instance_group::Kind;
+
+/// What loading works with.
+pub struct Loader {
+    pub backends: Arc<Backends>,
+    pub machine: Machine,
+    /// Refuse configurations that leave something out, instead of asking the backend.
+    pub strict: bool,
+    /// Models loaded at the same time.
+    pub threads: usize,
+    pub drain: Duration,
+}
+
+/// A model with its versions to load, by number: directory name and the entry in the table.
+struct Job {
+    prepared: Prepared,
+    model: Arc<Model>,
+    versions: Vec<(Arc<Version>, String)>,
+}
+
+/// What became of a load.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub loaded: usize,
+    /// Models refused and versions failed, as texts that name them.
+    pub failures: Vec<String>,
+}
+
+impl Loader {
+    /// Reads all repositories, publishes their models, loads every wanted version.
+    ///
+    /// One bad model never keeps another from being served; the caller decides what failures mean.
+    ///
+    /// # Errors
+    /// A repository itself cannot be read.
+    pub fn load_all(&self, repository: &Repository, roots: &[PathBuf]) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        let mut table = HashMap::new();
+        let mut jobs = Vec::new();
+        for (name, dirs) in scan(roots)? {
+            match self.model(&name, &dirs) {
+                Ok(job) => {
+                    tracing::info!("New status tracking for model '{name}'");
+                    table.insert(name, Arc::clone(&job.model));
+                    jobs.push(job);
+                }
+                Err(e) => {
+                    tracing::error!("failed to load model '{name}': {e}");
+                    outcome.failures.push(format!("'{name}': {e}"));
+                    let refused = Model::new(&name, None, Some(e.message), BTreeMap::new());
+                    table.insert(name, refused);
+                }
+            }
+        }
+        repository.publish(table);
+        self.load_jobs(&jobs, &mut outcome);
+        Ok(outcome)
+    }
+
+    fn load_jobs(&self, jobs: &[Job], outcome: &mut Outcome) {
+        let work: Vec<(&Job, &(Arc<Version>, String))> =
+            jobs.iter().flat_map(|j| j.versions.iter().map(move |v| (j, v))).collect();
+        let next = AtomicUsize::new(0);
+        let threads = self.threads.clamp(1, work.len().max(1));
+        let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut results = Vec::new();
+                        while let Some((job, version)) =
+                            work.get(next.fetch_add(1, Ordering::Relaxed))
+                        {
+                            results.push(job.load(version));
+                        }
+                        results
+                    })
+                })
+                .collect();
+            handles.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
+        });
+        for result in results {
+            match result {
+                Ok(()) => outcome.loaded += 1,
+                Err(text) => outcome.failures.push(text),
+            }
+        }
+    }
+
+    /// Settles a model's configuration.
+    fn model(&self, name: &str, dirs: &[PathBuf]) -> Result<Job> {
+        let [dir] = dirs else {
+            return Err(Error::invalid(format!(
+                "failed to poll model '{name}': not unique across all model repositories"
+            )));
+        };
+        let entries = listing(dir)?;
+        let found = versions_of_entries(entries.iter().map(|(n, is_dir)| (n.as_str(), *is_dir)));
+        for warning in &found.warnings {
+            tracing::warn!("model '{name}': {warning}");
+        }
+        let mut config = self.read(name, dir)?;
+        let mut listings = Vec::new();
+        for (number, entry) in &found.versions {
+            let names = listing(&dir.join(entry))?.into_iter().map(|(n, _)| n).collect();
+            listings.push((*number, names));
+        }
+        config::complete(&mut config, name, &listings, &*self.backends)
+            .map_err(|e| self.with_broken(config_error(e)))?;
+        let backend = self.backends.get(&config.backend).cloned().ok_or_else(|| {
+            Error::unsupported(format!(
+                "backend '{}' of model '{name}' is not there",
+                config.backend
+            ))
+        })?;
+        if !self.strict {
+            from_backend(&mut config, &backend, dir, &found)?;
+        }
+        let preferred: Vec<Preference> = backend
+            .facts
+            .preferred
+            .iter()
+            .filter_map(|(kind, count)| {
+                let kind = Kind::try_from(*kind as i32).ok()?;
+                Some(Preference { kind, count: *count as i32 })
+            })
+            .collect();
+        config::normalise(&mut config, &self.machine, &preferred);
+        for warning in config::check(&config, &self.machine).map_err(config_error)? {
+            tracing::warn!("model '{name}': {warning}");
+        }
+        let labels = Labels::load(dir, &config.output).map_err(config_error)?;
+        let signature = Arc::new(Signature::new(&config, |output| labels.of(output).cloned())?);
+        let config = Arc::new(config);
+        let prepared = Prepared {
+            dir: dir.clone(),
+            config: Arc::clone(&config),
+            signature,
+            backend,
+            drain: self.drain,
+        };
+        let versions = self.versions(&config, &found, prepared.plans().len())?;
+        let by_number = versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
+        let model = Model::new(name, Some(config), None, by_number);
+        Ok(Job { prepared, model, versions })
+    }
+
+    /// A backend that is missed may be one of the files that could not be opened.
+    fn with_broken(&self, mut e: Error) -> Error {
+        if e.code == Code::Unsupported {
+            for broken in &self.backends.broken {
+                e.message.push_str(&format!("; not usable: {broken}"));
+            }
+        }
+        e
+    }
+
+    fn read(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
+        let path = dir.join(FILE_NAME);
+        match config::read(&path).map_err(config_error)? {
+            Some(config) => Ok(config),
+            None if self.strict => Err(Error::not_found(format!(
+                "'{}' does not exist; it may be left out with --strict-model-config=false",
+                path.display()
+            ))),
+            None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
+        }
+    }
+
+    fn versions(
+        &self,
+        config: &ModelConfig,
+        found: &Found,
+        instances: usize,
+    ) -> Result<Vec<(Arc<Version>, String)>> {
+        let policy = config.version_policy.clone().unwrap_or_default();
+        let existing: Vec<i64> = found.versions.keys().copied().collect();
+        let wanted = wanted(&policy, &existing);
+        for missing in &wanted.missing {
+            tracing::error!(
+                "model '{}': version {missing} of its version policy does not exist",
+                config.name
+            );
+        }
+        let wanted = wanted.or_refuse(&config.name).map_err(config_error)?;
+        Ok(wanted
+            .versions
+            .iter()
+            .filter_map(|number| {
+                let stats = Arc::new(VersionStats::new(instances));
+                Some((Version::new(*number, stats), found.versions.get(number)?.clone()))
+            })
+            .collect())
+    }
+}
+
+impl Job {
+    fn load(&self, (version, entry): &(Arc<Version>, String)) -> Result<(), String> {
+        let (name, number) = (&self.model.name, version.number);
+        tracing::info!("loading: {name}:{number}");
+        let start = Instant::now();
+        match self.prepared.open(number, entry, &version.stats) {
+            Ok(served) => {
+                self.model.ready(version, served);
+                tracing::info!(
+                    "successfully loaded '{name}' version {number} in {:.1} ms",
+                    start.elapsed().as_secs_f64() * 1e3
+                );
+                Ok(())
+            }
+            Err(e) => {
+                self.model.not_ready(version, VersionState::Unavailable, e.message.clone());
+                tracing::error!("failed to load '{name}' version {number}: {e}");
+                Err(format!("'{name}' version {number}: {e}"))
+            }
+        }
+    }
+}
+
+/// Model directories of all roots by name; a name that several roots hold has several.
+fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut models: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for root in roots {
+        for (name, is_dir) in listing(root)? {
+            if is_dir {
+                models.entry(name.clone()).or_default().push(root.join(name));
+            }
+        }
+    }
+    Ok(models)
+}
+
+/// Names in a directory, sorted, and whether each is a directory (links followed).
+fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
+    let fail = |e: std::io::Error| {
+        Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
+    };
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        match entry.file_name().into_string() {
+            Ok(name) => entries.push((name, entry.path().is_dir())),
+            Err(name) => tracing::warn!("'{}': name {name:?} is not UTF-8, skipped", dir.display()),
+        }
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+fn config_error(e: config::ConfigError) -> Error {
+    let code = match e.fault {
+        config::Fault::Invalid => Code::InvalidArg,
+        config::Fault::Unsupported => Code::Unsupported,
+        config::Fault::Unreadable => Code::Internal,
+    };
+    Error::new(code, e.message)
+}

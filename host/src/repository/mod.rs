@@ -10,6 +10,7 @@
 //! Only READY versions are served; requests that run keep what serves them alive.
 
 pub mod build; // one version: plugin model, instances, scheduler
+mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
@@ -193,6 +194,16 @@ impl Repository {
                 && !m.versions.is_empty()
                 && m.versions.values().all(|v| v.is_ready())
         })
+    }
+
+    /// Takes every version out of service; requests that run keep theirs alive.
+    pub fn unload_all(&self) {
+        for model in self.models.load().values() {
+            for version in model.versions.values().filter(|v| v.is_ready()) {
+                tracing::info!("unloading: {}:{}", model.name, version.number);
+                model.not_ready(version, VersionState::Unloading, "");
+            }
+        }
     }
 
     /// Replaces the whole table.

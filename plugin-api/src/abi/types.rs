@@ -158,7 +158,7 @@ pub mod error_flags {
     /// The caller's mistake, not the model's.
     pub const CLIENT: u32 = 2;
     pub const DEVICE_LOST: u32 = 4;
-    /// The model cannot answer any more; the host takes the instance out of service.
+    /// The model cannot answer any more; the host says so in its log.
     pub const MODEL_BROKEN: u32 = 8;
 }
 

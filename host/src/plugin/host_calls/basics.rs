@@ -66,11 +66,11 @@ pub(super) unsafe extern "C" fn log(
         let (scope, file, text) = unsafe { (Scope::from_handle(scope), read(file), read(text)) };
         let scope = scope.map_or("backend", |s| s.label.as_str());
         match log_level {
-            0 | level::ERROR => tracing::error!(scope, file, line, "{text}"),
-            level::WARNING => tracing::warn!(scope, file, line, "{text}"),
-            level::INFO => tracing::info!(scope, file, line, "{text}"),
-            level::VERBOSE => tracing::debug!(scope, file, line, "{text}"),
-            _ => tracing::trace!(scope, file, line, "{text}"),
+            0 | level::ERROR => tracing::error!(scope, at.file = file, at.line = line, "{text}"),
+            level::WARNING => tracing::warn!(scope, at.file = file, at.line = line, "{text}"),
+            level::INFO => tracing::info!(scope, at.file = file, at.line = line, "{text}"),
+            level::VERBOSE => tracing::debug!(scope, at.file = file, at.line = line, "{text}"),
+            _ => tracing::trace!(scope, at.file = file, at.line = line, "{text}"),
         }
     });
 }
@@ -165,9 +165,8 @@ pub(super) unsafe extern "C" fn metric_new(
 ) -> *mut Error {
     guard(|| {
         // SAFETY: handle and texts are valid during the call.
-        let (scope, name, help) = unsafe {
-            (Scope::from_handle(scope).ok_or_else(no_scope)?, read(name), read(help))
-        };
+        let (scope, name, help) =
+            unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, read(name), read(help)) };
         let labels = if labels.is_null() {
             &[]
         } else {

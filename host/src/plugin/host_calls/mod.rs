@@ -1,7 +1,9 @@
 //! What the host offers plugins: the entries of the host table, and nothing they do can unwind out of here.
 
 mod answers; // responses, outputs, requests
-mod basics; // errors, log, time, memory, metrics, configuration
+pub(super) mod basics; // errors, log, time, memory, metrics, configuration
+
+pub use basics::set_log_level;
 
 use crate::error::Error;
 use crate::plugin::text::{PluginError, give, literal};
@@ -12,15 +14,23 @@ use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// The host's table; lives for ever.
 pub fn table() -> &'static HostTable {
-    &TABLE
+    &TABLE.0
 }
+
+/// A table that all threads may read.
+struct Shared(HostTable);
+
+// SAFETY: the table is constant and its texts are literals.
+unsafe impl Sync for Shared {}
 
 /// Runs the body of an entry; errors and panics become an error for the plugin to free.
 fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => std::ptr::null_mut(),
         Ok(Err(e)) => give(&e),
-        Err(_) => PluginError::new(code::INTERNAL, 0, "the host failed inside this call; see its log"),
+        Err(_) => {
+            PluginError::new(code::INTERNAL, 0, "the host failed inside this call; see its log")
+        }
     }
 }
 
@@ -29,13 +39,11 @@ fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(default)
 }
 
-static NAME: types::Str = literal(c"trtserver");
-
-static TABLE: HostTable = HostTable {
+static TABLE: Shared = Shared(HostTable {
     size: std::mem::size_of::<HostTable>() as u64,
     abi_major: ABI_MAJOR,
     abi_minor: ABI_MINOR,
-    name: NAME,
+    name: literal(c"trtserver"),
     version: basics::VERSION,
     error_new: basics::error_new,
     error_code: basics::error_code,
@@ -94,4 +102,4 @@ static TABLE: HostTable = HostTable {
     infer_free: None,
     model_query: None,
     model_control: None,
-};
+});

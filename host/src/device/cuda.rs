@@ -1,0 +1,73 @@
+//! The CUDA driver through cudarc, loaded at run time: device count, and the three streams of a GPU instance.
+
+use crate::error::{Error, Result};
+use cudarc::driver::{CudaContext, CudaStream, sys};
+use std::ptr::null_mut;
+use std::sync::{Arc, OnceLock};
+
+/// Number of GPUs that the driver offers; 0 without a driver.
+pub fn gpu_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        // cudarc panics in every call when there is no driver, so presence is asked first.
+        // SAFETY: only tries to load the driver library.
+        if !unsafe { sys::is_culib_present() } {
+            return 0;
+        }
+        // A driver library may be installed without a device behind it.
+        std::panic::catch_unwind(|| CudaContext::device_count().unwrap_or(0))
+            .map_or(0, |n| n.max(0) as usize)
+    })
+}
+
+/// The primary context and three streams of a GPU instance; empty for a CPU instance.
+#[derive(Default)]
+pub struct Streams {
+    gpu: Option<Gpu>,
+}
+
+struct Gpu {
+    context: Arc<CudaContext>,
+    /// Compute, copy in, copy out.
+    streams: [Arc<CudaStream>; 3],
+}
+
+impl Streams {
+    /// Makes the streams of an instance and binds the device to this thread.
+    ///
+    /// # Errors
+    /// A GPU instance where the driver or the device is missing.
+    pub fn for_instance(gpu: bool, device: i32) -> Result<Self> {
+        if !gpu {
+            return Ok(Self::default());
+        }
+        let count = gpu_count();
+        if device < 0 || device as usize >= count {
+            return Err(Error::invalid(format!(
+                "GPU {device} was asked for, this machine has {count}"
+            )));
+        }
+        let fail = |e: cudarc::driver::DriverError| Error::internal(format!("GPU {device}: {e}"));
+        let context = CudaContext::new(device as usize).map_err(fail)?;
+        context.bind_to_thread().map_err(fail)?;
+        let stream = || context.new_stream().map_err(fail);
+        let streams = [stream()?, stream()?, stream()?];
+        Ok(Self { gpu: Some(Gpu { context, streams }) })
+    }
+
+    /// Driver handles for the plugin: context, compute, copy in, copy out; null without a GPU.
+    pub fn handles(&self) -> [*mut u8; 4] {
+        match &self.gpu {
+            None => [null_mut(); 4],
+            Some(gpu) => {
+                let [compute, copy_in, copy_out] = &gpu.streams;
+                [
+                    gpu.context.cu_ctx().cast(),
+                    compute.cu_stream().cast(),
+                    copy_in.cu_stream().cast(),
+                    copy_out.cu_stream().cast(),
+                ]
+            }
+        }
+    }
+}

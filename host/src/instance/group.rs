@@ -1,0 +1,66 @@
+//! Instance groups of a normalised configuration into single instances.
+
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_instance_group::Kind;
+
+/// One instance to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstancePlan {
+    /// `<group>_<i>_cpu` or `<group>_<i>_gpu<device>`, as the old server's log shows it.
+    pub name: String,
+    pub kind: Kind,
+    /// GPU ordinal, -1 for a CPU instance.
+    pub device: i32,
+    pub profiles: Vec<String>,
+}
+
+/// All instances of a model: `count` per group, and per GPU where the group has GPUs.
+pub fn plans(config: &ModelConfig) -> Vec<InstancePlan> {
+    let mut plans = Vec::new();
+    for group in &config.instance_group {
+        let kind = Kind::try_from(group.kind).unwrap_or(Kind::Cpu);
+        for i in 0..group.count.max(1) {
+            let mut plan = |suffix: &str, device: i32| {
+                plans.push(InstancePlan {
+                    name: format!("{}_{i}_{suffix}", group.name),
+                    kind,
+                    device,
+                    profiles: group.profile.clone(),
+                });
+            };
+            match kind {
+                Kind::Gpu => group.gpus.iter().for_each(|gpu| plan(&format!("gpu{gpu}"), *gpu)),
+                Kind::Model => plan("model", -1),
+                _ => plan("cpu", -1),
+            }
+        }
+    }
+    plans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trtserver_proto::v2::ModelInstanceGroup;
+
+    #[test]
+    fn names_counts_devices() {
+        let group = |name: &str, count, kind: Kind, gpus: &[i32]| ModelInstanceGroup {
+            name: name.into(),
+            count,
+            kind: kind as i32,
+            gpus: gpus.into(),
+            ..Default::default()
+        };
+        let config = ModelConfig {
+            instance_group: vec![
+                group("m_0", 2, Kind::Cpu, &[]),
+                group("m_1", 1, Kind::Gpu, &[0, 3]),
+            ],
+            ..Default::default()
+        };
+        let got: Vec<_> = plans(&config).into_iter().map(|p| (p.name, p.device)).collect();
+        let want = [("m_0_0_cpu", -1), ("m_0_1_cpu", -1), ("m_1_0_gpu0", 0), ("m_1_0_gpu3", 3)];
+        assert_eq!(got, want.map(|(n, d)| (n.to_owned(), d)));
+    }
+}

@@ -1,0 +1,149 @@
+//! One instance: an OS thread that opens the plugin's instance, takes requests and executes them.
+//!
+//! The thread never runs async code. It ends when its queue is closed and empty; the plugin's
+//! instance is closed on the same thread, and the model with the last of its instances.
+
+use super::group::InstancePlan;
+use crate::clock::now_ns;
+use crate::device::Streams;
+use crate::error::{Code, Error, Result};
+use crate::plugin::backend::{Instance, Model};
+use crate::plugin::{FrameHold, InstanceFacts, TensorNames};
+use crate::request::{InferRequest, Signature};
+use crate::scheduler::Queue;
+use crate::stats::{Execution, InFlight};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use trtserver_proto::v2::model_instance_group::Kind;
+
+/// Everything one instance thread needs.
+pub struct Worker {
+    pub plan: InstancePlan,
+    /// Number among the model's instances; also its shard of the statistics.
+    pub ordinal: usize,
+    pub threads: u32,
+    pub version: i64,
+    pub model: Arc<Model>,
+    pub signature: Arc<Signature>,
+    pub names: Arc<TensorNames>,
+    pub queue: Arc<Queue>,
+    /// How long a closing instance waits for answers that its plugin still owes.
+    pub drain: Duration,
+}
+
+/// Batch numbers, for traces; unique in the process.
+static NEXT_BATCH: AtomicU64 = AtomicU64::new(1);
+
+impl Worker {
+    /// Starts the thread; it reports once through `opened` whether it is ready to execute.
+    ///
+    /// # Errors
+    /// The system gives no further thread.
+    pub fn spawn(self, opened: Sender<Result<()>>) -> Result<()> {
+        let name = format!("{}/{}#{}", self.signature.model, self.version, self.ordinal);
+        let stack = self.model.backend.facts.stack_bytes;
+        std::thread::Builder::new()
+            .name(name)
+            .stack_size(stack)
+            .spawn(move || self.run(&opened))
+            .map(drop)
+            .map_err(|e| {
+                Error::internal(format!("no thread for an instance could be started: {e}"))
+            })
+    }
+
+    fn run(self, opened: &Sender<Result<()>>) {
+        let streams = match Streams::for_instance(self.plan.kind == Kind::Gpu, self.plan.device) {
+            Ok(streams) => streams,
+            Err(e) => {
+                let _ = opened.send(Err(e));
+                return;
+            }
+        };
+        let facts = InstanceFacts {
+            name: &self.plan.name,
+            kind: self.plan.kind as u32,
+            ordinal: self.ordinal as u32,
+            device: self.plan.device,
+            threads: self.threads,
+            max_rows: self.signature.max_batch_size.max(1),
+            profiles: &self.plan.profiles,
+            streams: streams.handles(),
+        };
+        let instance = match Instance::open(&self.model, &facts) {
+            Ok(instance) => instance,
+            Err(e) => {
+                let _ = opened.send(Err(e));
+                return;
+            }
+        };
+        // Dropped here, so that a loader that gave up sees the channel close.
+        let _ = opened.send(Ok(()));
+        self.serve(instance);
+    }
+
+    fn serve(&self, mut instance: Instance) {
+        let in_flight = Arc::new(InFlight::default());
+        let most = self.model.backend.facts.max_in_flight;
+        let mut hold = FrameHold::new();
+        let mut requests = Vec::with_capacity(1);
+        while self.queue.take(&mut requests) {
+            self.execute(&mut instance, &mut hold, &mut requests, &in_flight);
+            // A plugin that answers later may owe `most` executions; the next one waits for room.
+            in_flight.wait_at_most(most - 1, None);
+        }
+        if !in_flight.wait_at_most(0, Some(self.drain)) {
+            tracing::error!(
+                "instance {}: the backend still owes answers after {:?}",
+                self.plan.name,
+                self.drain
+            );
+        }
+    }
+
+    fn execute(
+        &self,
+        instance: &mut Instance,
+        hold: &mut FrameHold,
+        requests: &mut Vec<InferRequest>,
+        in_flight: &Arc<InFlight>,
+    ) {
+        let rows = requests.iter().map(|r| r.batch).sum();
+        let calls = requests.len() as u32;
+        let execution = Arc::new(Execution::new(self.ordinal, calls, rows, now_ns(), in_flight));
+        for request in requests.iter() {
+            request.reply.taken(Arc::clone(&execution));
+        }
+        let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
+        let align = instance.backend().facts.align;
+        hold.frame_mut().fill(id, requests, &self.signature, &self.names, align, &execution);
+        match instance.execute(hold.frame()) {
+            Err(e) => hold.frame().fail(&self.named(e)),
+            Ok(()) => {
+                let omitted = hold.frame().settle(&|| {
+                    Error::internal(format!(
+                        "model '{}': the backend '{}' returned without answering the request",
+                        self.signature.model, self.model.backend.facts.name
+                    ))
+                });
+                if omitted > 0 {
+                    tracing::error!(
+                        "instance {}: the backend returned without answering {omitted} request(s)",
+                        self.plan.name
+                    );
+                }
+            }
+        }
+        hold.recycle();
+    }
+
+    /// An empty text from a backend says at least whose it is.
+    fn named(&self, e: Error) -> Error {
+        if !e.message.is_empty() || e.code == Code::Cancelled {
+            return e;
+        }
+        Error::new(e.code, format!("model '{}': execution failed", self.signature.model))
+    }
+}

@@ -1,0 +1,125 @@
+//! GPU gauges through NVML, which is looked for at run time.
+
+use super::family::{Family, Labels};
+use nvml_wrapper::Nvml;
+use prometheus::proto::MetricFamily;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A quantity that fails this often in a row is not asked for any more (contract/v1 §10).
+const GIVE_UP: u32 = 3;
+
+/// NVML with its devices. Values are at most `interval` old.
+pub struct Gpus {
+    nvml: Nvml,
+    devices: Vec<Device>,
+    interval: Duration,
+    last: Mutex<Option<(Instant, Vec<MetricFamily>)>>,
+}
+
+struct Device {
+    index: u32,
+    uuid: String,
+    energy_at_start_mj: u64,
+    /// Failures in a row, in the order of `QUANTITIES`.
+    failures: [AtomicU32; QUANTITIES.len()],
+}
+
+/// Reads one quantity of a device; energy is counted from the start of the server.
+type Read = fn(&nvml_wrapper::Device<'_>, u64) -> Result<f64, nvml_wrapper::error::NvmlError>;
+
+/// Name, help, counter or gauge, and how it is read.
+const QUANTITIES: [(&str, &str, bool, Read); 6] = [
+    ("nv_gpu_utilization", "GPU utilization rate [0.0 - 1.0)", false, |d, _| {
+        Ok(f64::from(d.utilization_rates()?.gpu) / 100.0)
+    }),
+    ("nv_gpu_memory_total_bytes", "GPU total memory, in bytes", false, |d, _| {
+        Ok(d.memory_info()?.total as f64)
+    }),
+    ("nv_gpu_memory_used_bytes", "GPU used memory, in bytes", false, |d, _| {
+        Ok(d.memory_info()?.used as f64)
+    }),
+    ("nv_gpu_power_usage", "GPU power usage in watts", false, |d, _| {
+        Ok(f64::from(d.power_usage()?) / 1000.0)
+    }),
+    ("nv_gpu_power_limit", "GPU power management limit in watts", false, |d, _| {
+        Ok(f64::from(d.enforced_power_limit()?) / 1000.0)
+    }),
+    (
+        "nv_energy_consumption",
+        "GPU energy consumption in joules since the server started",
+        true,
+        |d, start| Ok(d.total_energy_consumption()?.saturating_sub(start) as f64 / 1000.0),
+    ),
+];
+
+impl Gpus {
+    /// Opens NVML; without it one log line says so and there are no GPU metrics.
+    pub fn open(interval: Duration) -> Option<Self> {
+        let nvml = match Nvml::init() {
+            Ok(nvml) => nvml,
+            Err(e) => {
+                tracing::info!("no GPU metrics: {e}");
+                return None;
+            }
+        };
+        let count = nvml.device_count().unwrap_or(0);
+        tracing::info!("found {count} GPUs supporting NVML metrics");
+        let mut devices = Vec::new();
+        for index in 0..count {
+            let Ok(device) = nvml.device_by_index(index) else { continue };
+            tracing::info!("  GPU {index}: {}", device.name().unwrap_or_default());
+            let Ok(uuid) = device.uuid() else { continue };
+            devices.push(Device {
+                index,
+                uuid,
+                energy_at_start_mj: device.total_energy_consumption().unwrap_or(0),
+                failures: Default::default(),
+            });
+        }
+        Some(Self { nvml, devices, interval, last: Mutex::new(None) })
+    }
+
+    pub fn families(&self) -> Vec<MetricFamily> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((at, families)) if at.elapsed() < self.interval => families.clone(),
+            _ => {
+                let families = self.read();
+                *last = Some((Instant::now(), families.clone()));
+                families
+            }
+        }
+    }
+
+    fn read(&self) -> Vec<MetricFamily> {
+        let read_one = |(i, (name, help, counter, read)): (usize, &(&str, &str, bool, Read))| {
+            let mut family =
+                if *counter { Family::counter(name, help) } else { Family::gauge(name, help) };
+            for device in &self.devices {
+                let failures = &device.failures[i];
+                if failures.load(Ordering::Relaxed) >= GIVE_UP {
+                    continue;
+                }
+                let value = self
+                    .nvml
+                    .device_by_index(device.index)
+                    .and_then(|d| read(&d, device.energy_at_start_mj));
+                match value {
+                    Ok(value) => {
+                        failures.store(0, Ordering::Relaxed);
+                        let labels: Labels = vec![("gpu_uuid".into(), device.uuid.clone())];
+                        family.put(&labels, value);
+                    }
+                    Err(e) => {
+                        failures.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!("GPU {}: no {name}: {e}", device.index);
+                    }
+                }
+            }
+            family.done()
+        };
+        QUANTITIES.iter().enumerate().map(read_one).collect()
+    }
+}

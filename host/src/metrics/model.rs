@@ -1,0 +1,115 @@
+//! Inference counters per model version: contract/v1 §10 and contract/v2 §5.1 on one page.
+
+use super::family::{Family, Labels};
+use crate::repository::{Model, Repository, Version};
+use crate::stats::{Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span};
+use prometheus::proto::MetricFamily;
+
+/// Name, help and value of a counter.
+type CounterRow = (&'static str, &'static str, fn(&Counters, &RequestCounters) -> f64);
+
+fn us(span: Span) -> f64 {
+    (span.ns / 1000) as f64
+}
+
+const COUNTERS: [CounterRow; 9] = [
+    (
+        "nv_inference_request_success",
+        "Number of successful inference requests, all batch sizes",
+        |_, t| t.success.count as f64,
+    ),
+    (
+        "nv_inference_count",
+        "Number of inferences performed: the sum of the batch sizes of successful requests",
+        |c, _| c.inference_count as f64,
+    ),
+    ("nv_inference_exec_count", "Number of model executions performed", |c, _| {
+        c.execution_count as f64
+    }),
+    (
+        "nv_inference_request_duration_us",
+        "Cumulative inference request duration in microseconds",
+        |_, t| us(t.success),
+    ),
+    (
+        "nv_inference_queue_duration_us",
+        "Cumulative inference queuing duration in microseconds",
+        |_, t| us(t.queue),
+    ),
+    (
+        "nv_inference_compute_duration_us",
+        "Cumulative duration of executions in microseconds",
+        |_, t| us(t.compute),
+    ),
+    (
+        "nv_inference_compute_input_duration_us",
+        "Cumulative compute input duration in microseconds",
+        |_, t| us(t.compute_input),
+    ),
+    (
+        "nv_inference_compute_infer_duration_us",
+        "Cumulative compute inference duration in microseconds",
+        |_, t| us(t.compute_infer),
+    ),
+    (
+        "nv_inference_compute_output_duration_us",
+        "Cumulative compute output duration in microseconds",
+        |_, t| us(t.compute_output),
+    ),
+];
+
+/// Families with one series per version that was ever loaded.
+pub fn families(repository: &Repository) -> Vec<MetricFamily> {
+    let mut rows: Vec<Family> =
+        COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
+    let mut failures = Family::counter(
+        "nv_inference_request_failure",
+        "Number of failed inference requests, all batch sizes",
+    );
+    let mut ratio = Family::histogram(
+        "nv_inference_load_ratio",
+        "Duration of successful requests over the duration of their execution",
+    );
+    let mut pending = Family::gauge(
+        "nv_inference_pending_request_count",
+        "Instantaneous number of pending requests awaiting execution per-model.",
+    );
+    for model in repository.models().values() {
+        for version in model.versions.values() {
+            let labels = labels(model, version);
+            let counters = version.stats.snapshot();
+            let total = counters.total();
+            for (family, (_, _, value)) in rows.iter_mut().zip(&COUNTERS) {
+                family.put(&labels, value(&counters, &total));
+            }
+            for (count, (_, reason)) in counters.failures.iter().zip(FAILURE_REASONS) {
+                let mut labels = labels.clone();
+                labels.push(("reason".into(), reason.into()));
+                failures.put(&labels, *count as f64);
+            }
+            ratio.put_buckets(
+                &labels,
+                &LOAD_RATIO_BOUNDS,
+                &counters.load_ratio,
+                counters.load_ratio_sum,
+            );
+            if let Some(served) = version.served() {
+                pending.put(&labels, served.scheduler.waiting() as f64);
+            }
+        }
+    }
+    rows.extend([failures, ratio, pending]);
+    rows.into_iter().map(Family::done).collect()
+}
+
+/// `model`, `version`, and `_<key>` for every tag of the configuration.
+fn labels(model: &Model, version: &Version) -> Labels {
+    let mut labels = vec![
+        ("model".to_owned(), model.name.to_string()),
+        ("version".to_owned(), version.number.to_string()),
+    ];
+    if let Some(config) = &model.config {
+        labels.extend(config.metric_tags.iter().map(|(k, v)| (format!("_{k}"), v.clone())));
+    }
+    labels
+}

@@ -1,0 +1,117 @@
+//! Which front end answers: the paths of both generations on the HTTP, gRPC, health and metrics sockets.
+
+use super::context::Context;
+use super::http::body::ResponseBody;
+use super::{grpc, http};
+use crate::metrics::{self, Gpus};
+use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use ::http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use tonic::service::Routes;
+use tower::Service;
+
+/// The two unary inference calls, which carry the tensors.
+const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
+const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
+
+/// What a door returns for a request.
+type Answer = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+
+/// `/v2…` and `/api…` on the HTTP port.
+pub fn http(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+    move |request, received_ns| {
+        let context = Arc::clone(&context);
+        Box::pin(async move {
+            let path = request.uri().path();
+            if path.starts_with("/v2") {
+                http::v2::handle(&context, request, received_ns).await
+            } else if path.starts_with("/api") {
+                http::v1::handle(&context, request, received_ns).await
+            } else {
+                let text = r#"{"error":"Not Found"}"#.to_owned();
+                plain(StatusCode::NOT_FOUND, "application/json", text)
+            }
+        })
+    }
+}
+
+/// Health of both generations alone, on `--http-health-port`.
+pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+    let all = http(context);
+    move |request, received_ns| {
+        let path = request.uri().path();
+        if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
+            return all(request, received_ns);
+        }
+        Box::pin(async {
+            plain(StatusCode::NOT_FOUND, "application/json", r#"{"error":"Not Found"}"#.to_owned())
+        })
+    }
+}
+
+/// The gRPC services of both generations. Unary inference goes past tonic.
+pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+    let (inference, health) = grpc::v2::services(Arc::clone(&context));
+    let mut builder = Routes::builder();
+    builder.add_service(grpc::v1::service(Arc::clone(&context)));
+    builder.add_service(inference);
+    builder.add_service(health);
+    let routes = builder.routes().prepare();
+    move |request, received_ns| {
+        let context = Arc::clone(&context);
+        let infer_v2 = request.uri().path() == INFER_V2;
+        if infer_v2 || request.uri().path() == INFER_V1 {
+            return Box::pin(async move {
+                if infer_v2 {
+                    grpc::v2::infer(&context, request, received_ns).await
+                } else {
+                    grpc::v1::infer(&context, request, received_ns).await
+                }
+            });
+        }
+        let mut routes = routes.clone();
+        Box::pin(async move {
+            match routes.call(request).await {
+                Ok(response) => response.map(ResponseBody::from),
+                Err(never) => match never {},
+            }
+        })
+    }
+}
+
+/// Prometheus text; any other path is an empty page (contract/v2 §5).
+pub fn metrics(
+    context: Arc<Context>,
+    gpus: Arc<Option<Gpus>>,
+) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+    move |request, _| {
+        let (context, gpus) = (Arc::clone(&context), Arc::clone(&gpus));
+        Box::pin(async move {
+            if request.method() != Method::GET {
+                let mut refused =
+                    plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
+                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+                return refused;
+            }
+            let text = match request.uri().path() {
+                "/metrics" | "/metrics/" => {
+                    // NVML may take milliseconds; the network threads have better things to do.
+                    let gather = move || metrics::text(&context.repository, gpus.as_ref().as_ref());
+                    tokio::task::spawn_blocking(gather).await.unwrap_or_default()
+                }
+                _ => String::new(),
+            };
+            plain(StatusCode::OK, "text/plain; charset=utf-8", text)
+        })
+    }
+}
+
+fn plain(status: StatusCode, kind: &'static str, text: String) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,142 @@
+//! Sockets: bound before models load, one task per connection, closed after what runs is answered.
+
+use super::http::body::ResponseBody;
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::graceful::GracefulShutdown;
+use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Connections that wait to be accepted, as in the old server.
+const BACKLOG: i32 = 1024;
+/// A closing server lets idle connections and unsent answers go after this long.
+const GRACE: Duration = Duration::from_secs(1);
+/// Flow-control windows of HTTP/2: a tensor of some megabytes travels without waiting for window updates.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+const MAX_FRAME: u32 = 1 << 20;
+const MAX_STREAMS: u32 = 1000;
+
+/// What is spoken on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    /// HTTP/2 without TLS, for gRPC.
+    Http2,
+}
+
+/// A socket that listens and is not served yet: connections queue up.
+pub struct Bound {
+    listener: std::net::TcpListener,
+    pub address: SocketAddr,
+}
+
+/// Binds `address:port`; port 0 takes any free one.
+///
+/// # Errors
+/// Names the address and what the system said.
+pub fn bind(what: &str, address: &str, port: u16) -> Result<Bound> {
+    let fail = |e: std::io::Error| {
+        Error::unavailable(format!("Failed to start {what} at {address}:{port}: {e}"))
+    };
+    let resolved = (address, port).to_socket_addrs().map_err(fail)?.next().ok_or_else(|| {
+        Error::unavailable(format!("Failed to start {what}: '{address}' has no address"))
+    })?;
+    let open = || -> std::io::Result<Bound> {
+        let domain = Domain::for_address(resolved);
+        let socket = Socket::new(domain, Type::STREAM, Some(SocketProtocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&resolved.into())?;
+        socket.listen(BACKLOG)?;
+        let listener: std::net::TcpListener = socket.into();
+        let address = listener.local_addr()?;
+        Ok(Bound { listener, address })
+    };
+    open().map_err(fail)
+}
+
+/// Serves a socket until `stop` turns true, then lets connections finish what they do.
+///
+/// `handler` gets each request and the time when its head was read.
+pub async fn serve<H, F>(
+    bound: Bound,
+    protocol: Protocol,
+    handler: H,
+    mut stop: watch::Receiver<bool>,
+) -> Result<()>
+where
+    H: Fn(Request<Incoming>, u64) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<ResponseBody>> + Send + 'static,
+{
+    let listener = TcpListener::from_std(bound.listener)
+        .map_err(|e| Error::internal(format!("{}: {e}", bound.address)))?;
+    let graceful = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.changed() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => connection(stream, protocol, handler.clone(), &graceful),
+            Err(e) => {
+                // Out of file descriptors, most likely: others must get a chance to close theirs.
+                tracing::warn!("{}: a connection could not be accepted: {e}", bound.address);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(listener);
+    let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
+    Ok(())
+}
+
+fn connection<H, F>(stream: TcpStream, protocol: Protocol, handler: H, graceful: &GracefulShutdown)
+where
+    H: Fn(Request<Incoming>, u64) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<ResponseBody>> + Send + 'static,
+{
+    // Answers are written whole; waiting for more to send would only delay them.
+    let _ = stream.set_nodelay(true);
+    let io = TokioIo::new(stream);
+    let service = service_fn(move |request| {
+        let answer = handler(request, now_ns());
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    match protocol {
+        Protocol::Http1 => {
+            let connection =
+                http1::Builder::new().pipeline_flush(true).serve_connection(io, service);
+            let connection = graceful.watch(connection);
+            tokio::spawn(async move {
+                if let Err(e) = connection.await {
+                    tracing::debug!("HTTP connection ended: {e}");
+                }
+            });
+        }
+        Protocol::Http2 => {
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .max_frame_size(MAX_FRAME)
+                .max_concurrent_streams(MAX_STREAMS)
+                .serve_connection(io, service);
+            let connection = graceful.watch(connection);
+            tokio::spawn(async move {
+                if let Err(e) = connection.await {
+                    tracing::debug!("gRPC connection ended: {e}");
+                }
+            });
+        }
+    }
+}

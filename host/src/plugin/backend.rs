@@ -1,0 +1,298 @@
+//! One backend: its library, what it says of itself, and the safe face of its entries.
+
+use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
+use super::find::Candidate;
+use super::scope::{Patch, Scope};
+use super::text::{c_text, read, take, view};
+use super::{frame::Frame, library};
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use trtserver_plugin_api::abi::describe::{About, about_flags};
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::{
+    self, InstanceHandle, ModelHandle, Param, PluginHandle, Str, param,
+};
+
+/// What a backend declares about itself, in our own memory.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub name: String,
+    pub version: String,
+    /// Platform and its default model file ("" = none).
+    pub platforms: Vec<(String, String)>,
+    pub flags: u32,
+    pub max_in_flight: usize,
+    /// Alignment of inputs, 0 = natural.
+    pub align: usize,
+    pub stack_bytes: usize,
+    /// (instance kind, count).
+    pub preferred: Vec<(u32, u32)>,
+}
+
+/// See the module text.
+pub struct Backend {
+    pub facts: Facts,
+    pub path: PathBuf,
+    table: &'static PluginTable,
+    /// From `plugin.toml`, overridden by `--backend-config`.
+    pub settings: BTreeMap<String, String>,
+    opened: OnceLock<Result<Opened>>,
+    /// Instances open one at a time unless the backend allows more.
+    opening: Mutex<()>,
+}
+
+/// A backend after `plugin_open`; open until the process ends.
+struct Opened {
+    handle: *mut PluginHandle,
+    runtime: String,
+    _scope: Arc<Scope>,
+}
+
+// SAFETY: the interface lets any loader thread use an open plugin.
+unsafe impl Send for Opened {}
+// SAFETY: as above.
+unsafe impl Sync for Opened {}
+
+impl Backend {
+    /// Opens the library and reads its description; the backend itself opens with its first model.
+    pub fn load(candidate: Candidate, overrides: &BTreeMap<String, String>) -> Result<Self> {
+        let table = library::open(&candidate.path)?;
+        // SAFETY: describe(null) gives a static description, checked by `library::open`.
+        let facts = unsafe { facts((table.describe)(null_mut())) };
+        if facts.flags & about_flags::MUST_ISOLATE != 0 {
+            return Err(Error::unsupported(format!(
+                "backend '{}': it demands a process of its own, which this server does not offer yet",
+                candidate.path.display()
+            )));
+        }
+        let mut settings = candidate.settings;
+        settings.extend(overrides.clone());
+        Ok(Self {
+            facts,
+            path: candidate.path,
+            table,
+            settings,
+            opened: OnceLock::new(),
+            opening: Mutex::new(()),
+        })
+    }
+
+    /// The framework behind it, once it is open.
+    pub fn runtime(&self) -> &str {
+        match self.opened.get() {
+            Some(Ok(opened)) => &opened.runtime,
+            _ => "",
+        }
+    }
+
+    fn opened(&self) -> Result<&Opened> {
+        self.opened.get_or_init(|| self.open()).as_ref().map_err(Error::clone)
+    }
+
+    fn open(&self) -> Result<Opened> {
+        let scope = Scope::new(format!("backend {}", self.facts.name));
+        let name = c_text(&self.facts.name);
+        let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
+        let settings = Texts::new(&self.settings);
+        let mut handle = null_mut();
+        // SAFETY: all texts live through the call; the scope lives as long as the plugin.
+        let error = unsafe {
+            let params = settings.params();
+            let n = params.len() as u32;
+            let (name, dir) = (view(&name), view(&dir));
+            (self.table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
+        };
+        self.check(error, "plugin_open", "")?;
+        // SAFETY: the plugin is open; its description is valid until close, which never comes.
+        let runtime = unsafe {
+            (self.table.describe)(handle)
+                .as_ref()
+                .map_or(String::new(), |about| read(about.runtime))
+        };
+        let file = self.path.display();
+        tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
+        Ok(Opened { handle, runtime, _scope: scope })
+    }
+
+    /// Takes an error that an entry returned; texts of entries other than `execute` say who spoke.
+    fn check(&self, error: *mut types::Error, entry: &str, subject: &str) -> Result<()> {
+        // SAFETY: entries return null or an error made by the host.
+        unsafe { take(error) }.map_err(|e| {
+            let e = e.to_error();
+            if e.message.is_empty() {
+                let text = format!(
+                    "{subject}: backend '{}' failed in {entry} without a reason",
+                    self.facts.name
+                );
+                return Error::new(e.code, text.trim_start_matches(": "));
+            }
+            e
+        })
+    }
+
+    /// Asks the backend to fill in what a configuration leaves out.
+    pub fn complete(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
+        let Some(complete) = self.table.model_complete else { return Ok(None) };
+        let opened = self.opened()?;
+        let hold = ModelHold::new(facts, &self.settings, true);
+        // SAFETY: the descriptor lives through the call.
+        let error = unsafe { complete(opened.handle, hold.desc()) };
+        self.check(error, "model_complete", facts.name)?;
+        Ok(hold.scope.patch.lock().unwrap_or_else(PoisonError::into_inner).take())
+    }
+
+    /// Opens one version of a model.
+    pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
+        let opened = self.opened()?;
+        let hold = ModelHold::new(facts, &self.settings, false);
+        let mut handle = null_mut();
+        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        let error = unsafe { (self.table.model_open)(opened.handle, hold.desc(), &mut handle) };
+        self.check(error, "model_open", facts.name)?;
+        LIVE.fetch_add(1, Ordering::AcqRel);
+        Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold }))
+    }
+}
+
+/// Open model versions in this process; shutdown waits until none is left.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+pub fn live_models() -> usize {
+    LIVE.load(Ordering::Acquire)
+}
+
+/// An open model version; closes with its last user.
+pub struct Model {
+    handle: *mut ModelHandle,
+    pub backend: Arc<Backend>,
+    _hold: ModelHold,
+}
+
+// SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
+unsafe impl Send for Model {}
+// SAFETY: as above.
+unsafe impl Sync for Model {}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: every instance holds the model, so none is left.
+        unsafe { (self.backend.table.model_close)(self.handle) };
+        LIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// An open instance; stays on the thread that opened it.
+pub struct Instance {
+    handle: *mut InstanceHandle,
+    model: Arc<Model>,
+    _hold: InstanceHold,
+}
+
+impl Instance {
+    /// Opens an instance on this thread.
+    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
+        let backend = &model.backend;
+        let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
+        let _one =
+            (!parallel).then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
+        let hold = InstanceHold::new(facts);
+        let mut handle = null_mut();
+        // SAFETY: the descriptor lives until `instance_close`, in the `Instance`.
+        let error =
+            unsafe { (backend.table.instance_open)(model.handle, hold.desc(), &mut handle) };
+        backend.check(error, "instance_open", facts.name)?;
+        Ok(Self { handle, model: Arc::clone(model), _hold: hold })
+    }
+
+    /// Executes the batch in `frame`. An error means that nothing was accepted.
+    pub fn execute(&mut self, frame: &Frame) -> Result<()> {
+        let backend = &self.model.backend;
+        // SAFETY: the frame lives until its last request is released; one call at a time by `&mut self`.
+        let error = unsafe { frame.enter(|batch| (backend.table.execute)(self.handle, batch)) };
+        backend.check(error, "execute", "")
+    }
+
+    pub fn backend(&self) -> &Backend {
+        &self.model.backend
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // SAFETY: on the instance's thread, with nothing executing.
+        unsafe { (self.model.backend.table.instance_close)(self.handle) };
+    }
+}
+
+/// Keys and values as text that plugins can read.
+pub struct Texts {
+    pairs: Vec<(CString, CString)>,
+    params: Vec<Param>,
+}
+
+impl Texts {
+    pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        let pairs: Vec<_> = pairs.into_iter().map(|(k, v)| (c_text(k), c_text(v))).collect();
+        let params = pairs
+            .iter()
+            .map(|(k, v)| Param {
+                key: view(k),
+                kind: param::STRING,
+                pad: 0,
+                text: view(v),
+                bits: 0,
+            })
+            .collect();
+        Self { pairs, params }
+    }
+
+    pub fn params(&self) -> &[Param] {
+        debug_assert_eq!(self.pairs.len(), self.params.len());
+        &self.params
+    }
+}
+
+/// Copies a description.
+///
+/// # Safety
+/// `about` was checked by `library::open` and its arrays and texts are static.
+unsafe fn facts(about: *const About) -> Facts {
+    // SAFETY: by the caller's promise, here and below.
+    unsafe {
+        let about = &*about;
+        let list = |p: *const Str, n: u32| -> Vec<String> {
+            if p.is_null() || n == 0 {
+                return Vec::new();
+            }
+            std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
+        };
+        let names = list(about.platforms, about.n_platforms);
+        let mut files = list(about.default_files, about.n_platforms);
+        files.resize(names.len(), String::new());
+        let preferred = if about.preferred.is_null() || about.n_preferred == 0 {
+            Vec::new()
+        } else {
+            let groups = std::slice::from_raw_parts(about.preferred, about.n_preferred as usize);
+            groups.iter().map(|g| (g.kind, g.count)).collect()
+        };
+        Facts {
+            name: read(about.name),
+            version: read(about.version),
+            platforms: names.into_iter().zip(files).collect(),
+            flags: about.flags,
+            max_in_flight: about.max_in_flight.max(1) as usize,
+            align: about.align as usize,
+            stack_bytes: if about.stack_kib == 0 {
+                8 << 20
+            } else {
+                about.stack_kib as usize * 1024
+            },
+            preferred,
+        }
+    }
+}

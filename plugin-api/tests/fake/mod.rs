@@ -1,0 +1,374 @@
+//! A tiny host for tests: it keeps what a plugin says and does, and counts what it leaks.
+#![allow(dead_code, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+pub use table::{ERRORS, HOST, RESPONSES};
+use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
+use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::{
+    Buf, Bytes, Error, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Str, Tensor, param,
+};
+
+/// One test at a time: the counters are the process's.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    ERRORS.store(0, Ordering::SeqCst);
+    RESPONSES.store(0, Ordering::SeqCst);
+    turn
+}
+
+/// Nothing that the plugin made is left.
+pub fn assert_clean() {
+    assert_eq!(ERRORS.load(Ordering::SeqCst), 0, "errors left");
+    assert_eq!(RESPONSES.load(Ordering::SeqCst), 0, "responses left");
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    pub code: u32,
+    pub flags: u32,
+    pub text: String,
+}
+
+/// Takes an error over from the plugin.
+pub fn failure(error: *mut Error) -> Result<(), Failure> {
+    if error.is_null() {
+        return Ok(());
+    }
+    let boxed = unsafe { Box::from_raw(error.cast::<Failure>()) };
+    ERRORS.fetch_sub(1, Ordering::SeqCst);
+    Err(*boxed)
+}
+
+/// Name, labels, value.
+pub type FakeMetric = (String, Vec<(String, String)>, f64);
+
+#[derive(Default)]
+pub struct FakeScope {
+    pub records: Mutex<Vec<(u32, String)>>,
+    pub patches: Mutex<Vec<(u32, Vec<u8>)>>,
+    pub metrics: Mutex<Vec<FakeMetric>>,
+}
+
+impl FakeScope {
+    pub fn said(&self, what: &str) -> bool {
+        self.records.lock().unwrap().iter().any(|(_, text)| text.contains(what))
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// Type, shape and bytes by name.
+    pub outputs: BTreeMap<String, (u32, Vec<i64>, Vec<u8>)>,
+    pub params: Vec<(String, u32, u64)>,
+}
+
+impl Answer {
+    pub fn floats(&self, name: &str) -> Vec<f32> {
+        let bytes = &self.outputs[name].2;
+        bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    }
+}
+
+#[derive(Default)]
+pub struct ReplyState {
+    pub answers: Vec<Answer>,
+    pub end: Option<Result<(), Failure>>,
+    pub ends: usize,
+    pub wanted: Vec<String>,
+}
+
+/// Both sides of a call.
+#[derive(Default)]
+pub struct FakeCall {
+    pub state: Mutex<ReplyState>,
+    pub references: AtomicIsize,
+    pub releases: AtomicU32,
+    pub cancelled: AtomicU32,
+}
+
+pub struct FakeResponse {
+    pub call: *const FakeCall,
+    pub outputs: BTreeMap<String, (u32, Vec<i64>, Data)>,
+    pub params: Vec<(String, u32, u64)>,
+}
+
+pub enum Data {
+    Host(Vec<u64>, usize),
+    Donated(Vec<u8>),
+}
+
+/// A request for a test: inputs by name, each FP32, each as one or more parts.
+#[derive(Default, Clone)]
+pub struct Request {
+    pub inputs: Vec<(&'static str, Vec<Vec<f32>>)>,
+    pub wanted: Vec<&'static str>,
+    pub params: Vec<(&'static str, &'static str)>,
+    pub cancelled: bool,
+}
+
+impl Request {
+    pub fn new(values: &[f32]) -> Request {
+        Request {
+            inputs: vec![("IN", vec![values.to_vec()])],
+            wanted: vec!["OUT"],
+            ..Request::default()
+        }
+    }
+}
+
+/// A static text with its terminator.
+pub fn text(s: &str) -> Str {
+    let bytes = Box::leak([s.as_bytes(), &[0]].concat().into_boxed_slice());
+    Str { p: bytes.as_ptr(), n: s.len() as u64 }
+}
+
+pub fn read(s: Str) -> String {
+    if s.n == 0 {
+        return String::new();
+    }
+    let bytes = unsafe { std::slice::from_raw_parts(s.p, s.n as usize + 1) };
+    assert_eq!(bytes.last(), Some(&0), "a text without its terminator");
+    std::str::from_utf8(&bytes[..s.n as usize]).unwrap().to_owned()
+}
+
+fn params(list: &[(&str, &str)]) -> &'static [Param] {
+    let one = |(key, value): &(&str, &str)| Param {
+        key: text(key),
+        kind: param::STRING,
+        pad: 0,
+        text: text(value),
+        bits: 0,
+    };
+    Box::leak(list.iter().map(one).collect::<Vec<_>>().into_boxed_slice())
+}
+
+/// A plugin with one open model and one open instance. Descriptors are leaked: tests end soon.
+pub struct Bench {
+    pub table: &'static PluginTable,
+    pub scope: &'static FakeScope,
+    pub plugin: *mut PluginHandle,
+    pub model: *mut ModelHandle,
+    pub instance: *mut InstanceHandle,
+}
+
+impl Bench {
+    pub fn model_desc(
+        scope: &'static FakeScope,
+        parameters: &[(&str, &str)],
+    ) -> &'static ModelDesc {
+        static DIMS: [i64; 1] = [-1];
+        let decl = |name: &str| TensorDecl {
+            name: text(name),
+            dtype: 11,
+            rank: 1,
+            dims: DIMS.as_ptr(),
+            model_dims: DIMS.as_ptr(),
+            model_rank: 1,
+            flags: 0,
+        };
+        let (inputs, outputs) =
+            (Box::leak(Box::new([decl("IN")])), Box::leak(Box::new([decl("OUT")])));
+        let list = params(parameters);
+        Box::leak(Box::new(ModelDesc {
+            size: size_of::<ModelDesc>() as u64,
+            scope: ptr::from_ref(scope).cast_mut().cast(),
+            name: text("m"),
+            version: 3,
+            dir: text("/models/m"),
+            version_dir: text("/models/m/3"),
+            file: text(""),
+            config_pb: Bytes { p: ptr::null(), n: 0 },
+            config_json: text("{}"),
+            settings: list.as_ptr(),
+            n_settings: list.len() as u32,
+            autocomplete: 1,
+            params: list.as_ptr(),
+            n_params: list.len() as u32,
+            max_batch_size: 0,
+            inputs: inputs.as_ptr(),
+            outputs: outputs.as_ptr(),
+            n_inputs: 1,
+            n_outputs: 1,
+            graph_level: 0,
+            n_instances: 1,
+            threads: 2,
+            pad: 0,
+            reserved: [0; 4],
+        }))
+    }
+
+    fn instance_desc(scope: &'static FakeScope) -> &'static InstanceDesc {
+        Box::leak(Box::new(InstanceDesc {
+            size: size_of::<InstanceDesc>() as u64,
+            scope: ptr::from_ref(scope).cast_mut().cast(),
+            name: text("m_0"),
+            host_policy_json: text("{}"),
+            kind: 2,
+            ordinal: 0,
+            device: -1,
+            passive: 0,
+            device_uuid: [0; 16],
+            cpus: ptr::null(),
+            n_cpus: 0,
+            threads: 2,
+            numa_node: -1,
+            max_rows: 1,
+            cu_context: ptr::null_mut(),
+            cu_stream: ptr::null_mut(),
+            cu_copy_in: ptr::null_mut(),
+            cu_copy_out: ptr::null_mut(),
+            profiles: ptr::null(),
+            n_profiles: 0,
+            n_secondary: 0,
+            secondary: ptr::null(),
+            reserved: [0; 4],
+        }))
+    }
+
+    pub fn plugin(table: &'static PluginTable) -> Result<Bench, Failure> {
+        let scope: &'static FakeScope = Box::leak(Box::default());
+        let (model, instance) = (ptr::null_mut(), ptr::null_mut());
+        let mut bench = Bench { table, scope, plugin: ptr::null_mut(), model, instance };
+        let raw = bench.raw_scope();
+        let (name, dir) = (text("x"), text("/plugins"));
+        let error =
+            unsafe { (table.plugin_open)(raw, name, dir, ptr::null(), 0, &raw mut bench.plugin) };
+        failure(error).map(|()| bench)
+    }
+
+    pub fn open(
+        table: &'static PluginTable,
+        parameters: &[(&str, &str)],
+    ) -> Result<Bench, Failure> {
+        let mut bench = Bench::plugin(table)?;
+        let opened = bench.open_model(parameters).and_then(|()| bench.open_instance());
+        if let Err(error) = opened {
+            bench.close();
+            return Err(error);
+        }
+        Ok(bench)
+    }
+
+    fn open_model(&mut self, parameters: &[(&str, &str)]) -> Result<(), Failure> {
+        let desc = Bench::model_desc(self.scope, parameters);
+        failure(unsafe { (self.table.model_open)(self.plugin, desc, &raw mut self.model) })
+    }
+
+    fn open_instance(&mut self) -> Result<(), Failure> {
+        let desc = Bench::instance_desc(self.scope);
+        failure(unsafe { (self.table.instance_open)(self.model, desc, &raw mut self.instance) })
+    }
+
+    pub fn raw_scope(&self) -> *mut trtserver_plugin_api::abi::types::Scope {
+        ptr::from_ref(self.scope).cast_mut().cast()
+    }
+
+    pub fn close(self) -> &'static FakeScope {
+        unsafe {
+            if !self.instance.is_null() {
+                (self.table.instance_close)(self.instance);
+            }
+            if !self.model.is_null() {
+                (self.table.model_close)(self.model);
+            }
+            (self.table.plugin_close)(self.plugin);
+        }
+        self.scope
+    }
+
+    /// Executes a batch; the calls come back with whatever has become of them when `execute` returns.
+    pub fn run(&self, requests: &[Request]) -> (Vec<&'static FakeCall>, Result<(), Failure>) {
+        let made: Vec<_> = requests.iter().map(make_call).collect();
+        let pointers: Vec<*const Call> =
+            made.iter().map(|(_, call)| ptr::from_ref(*call)).collect();
+        let pointers = Box::leak(pointers.into_boxed_slice());
+        let batch = Box::leak(Box::new(Batch {
+            size: size_of::<Batch>() as u64,
+            id: 7,
+            n: requests.len() as u32,
+            rows: requests.len() as u32,
+            calls: pointers.as_ptr(),
+            t_start: 0,
+            t_compute: 0,
+            t_output: 0,
+            t_end: 0,
+            reserved: [0; 4],
+        }));
+        let error = unsafe { (self.table.execute)(self.instance, batch) };
+        (made.into_iter().map(|(fake, _)| fake).collect(), failure(error))
+    }
+}
+
+fn make_call(request: &Request) -> (&'static FakeCall, &'static Call) {
+    let fake: &'static FakeCall = Box::leak(Box::default());
+    fake.references.store(1, Ordering::SeqCst);
+    fake.cancelled.store(request.cancelled.into(), Ordering::SeqCst);
+    fake.state.lock().unwrap().wanted = request.wanted.iter().map(|w| (*w).to_owned()).collect();
+    let inputs: Vec<Tensor> =
+        request.inputs.iter().map(|(name, parts)| tensor(name, parts)).collect();
+    let wanted: Vec<Wanted> =
+        request.wanted.iter().map(|w| Wanted { name: text(w), index: 0, classes: 0 }).collect();
+    let (inputs, wanted) = (inputs.leak(), wanted.leak());
+    let params = params(&request.params);
+    let raw = ptr::from_ref(fake).cast_mut();
+    let call = Box::leak(Box::new(Call {
+        size: size_of::<Call>() as u64,
+        request: raw.cast(),
+        reply: raw.cast(),
+        id: text("id"),
+        sequence_text: text(""),
+        sequence: 0,
+        flags: 0,
+        batch: 1,
+        priority: 0,
+        received_ns: 1,
+        queued_ns: 2,
+        deadline_ns: 0,
+        cancelled: fake.cancelled.as_ptr(),
+        n_inputs: inputs.len() as u32,
+        n_outputs: wanted.len() as u32,
+        n_params: params.len() as u32,
+        pad: 0,
+        inputs: inputs.as_ptr(),
+        outputs: wanted.as_ptr(),
+        params: params.as_ptr(),
+        reserved: [0; 4],
+    }));
+    (fake, call)
+}
+
+fn tensor(name: &str, parts: &[Vec<f32>]) -> Tensor {
+    let buf = |part: &Vec<f32>| {
+        let part = Box::leak(part.clone().into_boxed_slice());
+        Buf {
+            ptr: part.as_mut_ptr().cast(),
+            bytes: size_of_val(part) as u64,
+            place: Place::CPU,
+            ready: ptr::null_mut(),
+            lease: 0,
+        }
+    };
+    let bufs = parts.iter().map(buf).collect::<Vec<_>>().leak();
+    let n: usize = parts.iter().map(Vec::len).sum();
+    let shape = Box::leak(Box::new([n as i64]));
+    Tensor {
+        name: text(name),
+        index: 0,
+        dtype: 11,
+        rank: 1,
+        flags: 0,
+        shape: shape.as_ptr(),
+        bytes: bufs.iter().map(|b| b.bytes).sum(),
+        n_parts: bufs.len() as u32,
+        pad: 0,
+        parts: bufs.as_ptr(),
+    }
+}

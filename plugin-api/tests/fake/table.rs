@@ -1,0 +1,363 @@
+//! The fake host's entries.
+
+use super::{Answer, Data, Failure, FakeCall, FakeResponse, FakeScope, read, text};
+use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
+use trtserver_plugin_api::abi::call::{Batch, Call};
+use trtserver_plugin_api::abi::host::{HostTable, Release};
+use trtserver_plugin_api::abi::types::{
+    Buf, Error, Event, Metric, Param, Place, Reply, Request, Response, Scope, Str, code, level,
+};
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+
+/// Errors and responses alive.
+pub static ERRORS: AtomicIsize = AtomicIsize::new(0);
+pub static RESPONSES: AtomicIsize = AtomicIsize::new(0);
+pub static VERBOSITY: AtomicU32 = AtomicU32::new(level::INFO);
+
+unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {
+    ERRORS.fetch_add(1, Ordering::SeqCst);
+    Box::into_raw(Box::new(Failure { code, flags, text: read(text) })).cast()
+}
+
+unsafe fn peek<'a>(error: *const Error) -> Option<&'a Failure> {
+    unsafe { error.cast::<Failure>().as_ref() }
+}
+
+unsafe extern "C" fn error_code(error: *const Error) -> u32 {
+    unsafe { peek(error) }.map_or(0, |e| e.code)
+}
+
+unsafe extern "C" fn error_text(error: *const Error) -> Str {
+    let Some(error) = (unsafe { peek(error) }) else { return text("") };
+    Str { p: error.text.as_ptr(), n: error.text.len() as u64 }
+}
+
+unsafe extern "C" fn error_free(error: *mut Error) {
+    let _ = super::failure(error);
+}
+
+fn refuse(text: &str) -> *mut Error {
+    ERRORS.fetch_add(1, Ordering::SeqCst);
+    let failure = Failure { code: code::INTERNAL, flags: 0, text: text.to_owned() };
+    Box::into_raw(Box::new(failure)).cast()
+}
+
+unsafe extern "C" fn log_level(_: *const Scope) -> *const u32 {
+    VERBOSITY.as_ptr()
+}
+
+unsafe extern "C" fn log(scope: *const Scope, level: u32, file: Str, line: u32, text: Str) {
+    assert!(!read(file).is_empty() && line > 0);
+    let scope = unsafe { &*scope.cast::<FakeScope>() };
+    scope.records.lock().unwrap().push((level, read(text)));
+}
+
+unsafe extern "C" fn now_ns() -> u64 {
+    42
+}
+
+unsafe extern "C" fn config_patch(s: *mut Scope, format: u32, p: *const u8, n: u64) -> *mut Error {
+    let bytes = unsafe { std::slice::from_raw_parts(p, n as usize) }.to_vec();
+    let scope = unsafe { &*s.cast::<FakeScope>() };
+    scope.patches.lock().unwrap().push((format, bytes));
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn progress(_: *mut Scope, stage: Str, permille: u32) -> u32 {
+    u32::from(read(stage) == "hopeless" || permille > 1000)
+}
+
+unsafe extern "C" fn mem_alloc(
+    _: *mut Scope,
+    _: Place,
+    _: u64,
+    _: u64,
+    _: u32,
+    _: *mut u8,
+    _: *mut Buf,
+) -> *mut Error {
+    refuse("no memory here")
+}
+
+unsafe extern "C" fn mem_free(_: u64, _: *mut Event) {}
+
+unsafe extern "C" fn request_release(request: *mut Request, _: *mut Event) {
+    let call = unsafe { &*request.cast::<FakeCall>() };
+    call.releases.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn reply_retain(reply: *mut Reply) {
+    let call = unsafe { &*reply.cast::<FakeCall>() };
+    call.references.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn reply_release(reply: *mut Reply) {
+    let call = unsafe { &*reply.cast::<FakeCall>() };
+    call.references.fetch_sub(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn response_new(reply: *mut Reply, out: *mut *mut Response) -> *mut Error {
+    let call = reply.cast_const().cast::<FakeCall>();
+    RESPONSES.fetch_add(1, Ordering::SeqCst);
+    let response = FakeResponse { call, outputs: BTreeMap::new(), params: Vec::new() };
+    unsafe { out.write(Box::into_raw(Box::new(response)).cast()) };
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn response_drop(response: *mut Response) {
+    RESPONSES.fetch_sub(1, Ordering::SeqCst);
+    drop(unsafe { Box::from_raw(response.cast::<FakeResponse>()) });
+}
+
+unsafe fn wanted(response: &FakeResponse, name: &str) -> bool {
+    unsafe { &*response.call }.state.lock().unwrap().wanted.iter().any(|w| w == name)
+}
+
+unsafe extern "C" fn output_alloc(
+    response: *mut Response,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    bytes: u64,
+    wish: Place,
+    out: *mut Buf,
+) -> *mut Error {
+    let response = unsafe { &mut *response.cast::<FakeResponse>() };
+    let name = read(name);
+    let mut buf =
+        Buf { ptr: ptr::null_mut(), bytes: 0, place: wish, ready: ptr::null_mut(), lease: 0 };
+    if unsafe { wanted(response, &name) } {
+        let shape = unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec();
+        let mut block = vec![u64::MAX; (bytes as usize).div_ceil(8)];
+        buf.ptr = block.as_mut_ptr().cast();
+        buf.bytes = bytes;
+        response.outputs.insert(name, (dtype, shape, Data::Host(block, bytes as usize)));
+    }
+    unsafe { out.write(buf) };
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn output_adopt(
+    response: *mut Response,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    parts: *const Buf,
+    n_parts: u32,
+    release: Release,
+    ctx: *mut u8,
+) -> *mut Error {
+    let response = unsafe { &mut *response.cast::<FakeResponse>() };
+    let name = read(name);
+    let shape = unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec();
+    let mut all = Vec::new();
+    for part in unsafe { std::slice::from_raw_parts(parts, n_parts as usize) } {
+        if part.bytes > 0 {
+            all.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(part.ptr, part.bytes as usize)
+            });
+        }
+    }
+    unsafe { (release.func)(ctx) };
+    if name == "REFUSED" {
+        return refuse("this output is refused");
+    }
+    if unsafe { wanted(response, &name) } {
+        response.outputs.insert(name, (dtype, shape, Data::Donated(all)));
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn response_param(response: *mut Response, param: *const Param) -> *mut Error {
+    let response = unsafe { &mut *response.cast::<FakeResponse>() };
+    let param = unsafe { &*param };
+    response.params.push((read(param.key), param.kind, param.bits));
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn response_send(
+    response: *mut Response,
+    flags: u32,
+    error: *const Error,
+    _: *mut Event,
+) -> *mut Error {
+    RESPONSES.fetch_sub(1, Ordering::SeqCst);
+    let response = unsafe { Box::from_raw(response.cast::<FakeResponse>()) };
+    let call = unsafe { &*response.call };
+    let mut state = call.state.lock().unwrap();
+    if state.end.is_some() {
+        return refuse("sent after the end");
+    }
+    match unsafe { peek(error) } {
+        None => {
+            let outputs = response.outputs.into_iter().map(|(name, (dtype, shape, data))| {
+                let bytes = match data {
+                    Data::Donated(bytes) => bytes,
+                    Data::Host(block, n) => {
+                        block.iter().flat_map(|w| w.to_le_bytes()).take(n).collect()
+                    }
+                };
+                (name, (dtype, shape, bytes))
+            });
+            let answer = Answer { outputs: outputs.collect(), params: response.params };
+            state.answers.push(answer);
+            if flags & 1 != 0 {
+                state.end = Some(Ok(()));
+                state.ends += 1;
+            }
+        }
+        Some(error) => {
+            state.end = Some(Err(error.clone()));
+            state.ends += 1;
+        }
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
+    let call = unsafe { &*reply.cast::<FakeCall>() };
+    let mut state = call.state.lock().unwrap();
+    state.ends += 1;
+    if state.end.is_some() {
+        return refuse("ended twice");
+    }
+    state.end = Some(unsafe { peek(error) }.map_or(Ok(()), |e| Err(e.clone())));
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn batch_send(
+    batch: *const Batch,
+    error: *const Error,
+    _: *mut Event,
+) -> *mut Error {
+    let batch = unsafe { &*batch };
+    let calls: &[*const Call] =
+        unsafe { std::slice::from_raw_parts(batch.calls, batch.n as usize) };
+    for call in calls {
+        let call = unsafe { &*(**call).reply.cast::<FakeCall>() };
+        let mut state = call.state.lock().unwrap();
+        if state.end.is_none() {
+            let omitted =
+                || Failure { code: code::INTERNAL, flags: 0, text: "unanswered".to_owned() };
+            let error = unsafe { peek(error) }.cloned().unwrap_or_else(omitted);
+            state.end = Some(Err(error));
+            state.ends += 1;
+        }
+        if call.releases.load(Ordering::SeqCst) == 0 {
+            call.releases.store(1, Ordering::SeqCst);
+        }
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn metric_new(
+    scope: *mut Scope,
+    _: u32,
+    name: Str,
+    _: Str,
+    labels: *const Param,
+    n_labels: u32,
+    out: *mut *mut Metric,
+) -> *mut Error {
+    let scope = unsafe { &*scope.cast::<FakeScope>() };
+    let labels = unsafe { std::slice::from_raw_parts(labels, n_labels as usize) };
+    let labels = labels.iter().map(|l| (read(l.key), read(l.text))).collect();
+    let mut metrics = scope.metrics.lock().unwrap();
+    metrics.push((read(name), labels, 0.0));
+    let metric = (ptr::from_ref(scope), metrics.len() - 1);
+    unsafe { out.write(Box::into_raw(Box::new(metric)).cast()) };
+    ptr::null_mut()
+}
+
+type FakeMetric = (*const FakeScope, usize);
+
+unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
+    let (scope, i) = unsafe { *metric.cast::<FakeMetric>() };
+    unsafe { &*scope }.metrics.lock().unwrap()[i].2 += value;
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
+    let (scope, i) = unsafe { *metric.cast::<FakeMetric>() };
+    unsafe { &*scope }.metrics.lock().unwrap()[i].2
+}
+
+unsafe extern "C" fn metric_free(_: *mut Metric) {}
+
+pub struct Table(pub HostTable);
+// SAFETY: read-only.
+unsafe impl Send for Table {}
+// SAFETY: read-only.
+unsafe impl Sync for Table {}
+
+pub static HOST: LazyLock<Table> = LazyLock::new(|| {
+    Table(HostTable {
+        size: size_of::<HostTable>() as u64,
+        abi_major: ABI_MAJOR,
+        abi_minor: ABI_MINOR,
+        name: text("fake"),
+        version: text("0"),
+        error_new,
+        error_code,
+        error_text,
+        error_free,
+        log_level,
+        log,
+        now_ns,
+        config_patch,
+        file_map: None,
+        file_unmap: None,
+        progress,
+        mem_alloc,
+        mem_free,
+        mem_export: None,
+        mem_budget: None,
+        mem_report: None,
+        event_record: None,
+        event_wait: None,
+        event_done: None,
+        event_free: None,
+        copy: None,
+        device_fault: None,
+        gather: None,
+        request_release,
+        request_requeue: None,
+        reply_retain,
+        reply_release,
+        response_new,
+        response_drop,
+        output_query: None,
+        output_alloc,
+        output_adopt,
+        response_param,
+        response_send,
+        reply_end,
+        scatter_alloc: None,
+        scatter_adopt: None,
+        batch_send,
+        state_alloc: None,
+        state_commit: None,
+        report_request: None,
+        report_batch: None,
+        report_response: None,
+        trace_mark: None,
+        trace_context: None,
+        metric_new,
+        metric_put,
+        metric_get,
+        metric_free,
+        infer_new: None,
+        infer_input: None,
+        infer_want: None,
+        infer_param: None,
+        infer_start: None,
+        infer_free: None,
+        model_query: None,
+        model_control: None,
+    })
+});

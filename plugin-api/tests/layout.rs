@@ -1,0 +1,352 @@
+//! The headers and the Rust types are one interface: sizes, offsets, types, constants, both compilers.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests too
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::mem::offset_of;
+use std::path::PathBuf;
+use std::process::Command;
+use trtserver_plugin_api::abi::{call, describe, host, plugin, types};
+
+const HEADERS: [&str; 6] = ["types.h", "call.h", "describe.h", "host.h", "plugin.h", "trtserver.h"];
+
+struct Struct {
+    name: &'static str,
+    size: usize,
+    align: usize,
+    fields: Vec<Field>,
+}
+
+struct Field {
+    name: &'static str,
+    offset: usize,
+    size: usize,
+    rust: &'static str,
+}
+
+fn type_and_size<T, F>(_: fn(&T) -> &F) -> (&'static str, usize) {
+    (std::any::type_name::<F>(), size_of::<F>())
+}
+
+macro_rules! structs {
+    ($($of:ident::$rust:ident => $c:ident { $($field:ident),* $(,)? })*) => {
+        fn structs() -> Vec<Struct> {
+            vec![$({
+                // Without `..`: a field that this list forgets does not compile.
+                let _complete = |it: &$of::$rust| { let $of::$rust { $($field: _),* } = it; };
+                Struct {
+                    name: stringify!($c),
+                    size: size_of::<$of::$rust>(),
+                    align: align_of::<$of::$rust>(),
+                    fields: vec![$({
+                        let (rust, size) = type_and_size(|it: &$of::$rust| &it.$field);
+                        Field { name: stringify!($field), offset: offset_of!($of::$rust, $field), size, rust }
+                    }),*],
+                }
+            }),*]
+        }
+    };
+}
+
+structs! {
+    types::Str => trts_str { p, n }
+    types::Bytes => trts_bytes { p, n }
+    types::Place => trts_place { kind, device }
+    types::Buf => trts_buf { ptr, bytes, place, ready, lease }
+    types::Tensor => trts_tensor { name, index, dtype, rank, flags, shape, bytes, n_parts, pad, parts }
+    types::Param => trts_param { key, kind, pad, text, bits }
+    call::Wanted => trts_wanted { name, index, classes }
+    call::Call => trts_call { size, request, reply, id, sequence_text, sequence, flags, batch, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_outputs, n_params, pad, inputs, outputs, params, reserved }
+    call::Batch => trts_batch { size, id, n, rows, calls, t_start, t_compute, t_output, t_end, reserved }
+    describe::ModelDesc => trts_model_desc { size, scope, name, version, dir, version_dir, file, config_pb, config_json, settings, n_settings, autocomplete, params, n_params, max_batch_size, inputs, outputs, n_inputs, n_outputs, graph_level, n_instances, threads, pad, reserved }
+    describe::TensorDecl => trts_tensor_decl { name, dtype, rank, dims, model_dims, model_rank, flags }
+    describe::SecondaryDevice => trts_secondary_device { kind, id }
+    describe::InstanceDesc => trts_instance_desc { size, scope, name, host_policy_json, kind, ordinal, device, passive, device_uuid, cpus, n_cpus, threads, numa_node, max_rows, cu_context, cu_stream, cu_copy_in, cu_copy_out, profiles, n_profiles, n_secondary, secondary, reserved }
+    describe::PreferredGroup => trts_preferred_group { kind, count }
+    describe::About => trts_about { size, name, version, runtime, platforms, default_files, features, n_platforms, n_features, flags, max_in_flight, input_places, output_places, stack_kib, align, preferred, n_preferred, pad, reserved }
+    host::HostTable => trts_host { size, abi_major, abi_minor, name, version, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, file_map, file_unmap, progress, mem_alloc, mem_free, mem_export, mem_budget, mem_report, event_record, event_wait, event_done, event_free, copy, device_fault, gather, request_release, request_requeue, reply_retain, reply_release, response_new, response_drop, output_query, output_alloc, output_adopt, response_param, response_send, reply_end, scatter_alloc, scatter_adopt, batch_send, state_alloc, state_commit, report_request, report_batch, report_response, trace_mark, trace_context, metric_new, metric_put, metric_get, metric_free, infer_new, infer_input, infer_want, infer_param, infer_start, infer_free, model_query, model_control }
+    plugin::PluginTable => trts_plugin_table { size, abi_major, abi_minor, describe, plugin_open, plugin_close, model_probe, model_complete, model_open, model_close, instance_open, execute, cancel, drain, instance_ready, trim, instance_close, batcher_open, batcher_begin, batcher_offer, batcher_end, batcher_close }
+}
+
+/// C's name of a Rust type that is not a struct of the list above.
+fn base(rust: &str) -> String {
+    let short = rust.rsplit("::").next().unwrap();
+    let c = match short {
+        "u8" => "uint8_t",
+        "u32" => "uint32_t",
+        "i32" => "int32_t",
+        "u64" => "uint64_t",
+        "i64" => "int64_t",
+        "f64" => "double",
+        "()" => "void",
+        "Release" => "trts_release_fn",
+        "InferDone" => "trts_infer_done_fn",
+        "HostTable" => "trts_host",
+        "ModelDesc" => "trts_model_desc",
+        "TensorDecl" => "trts_tensor_decl",
+        "InstanceDesc" => "trts_instance_desc",
+        "SecondaryDevice" => "trts_secondary_device",
+        "PreferredGroup" => "trts_preferred_group",
+        "PluginTable" => "trts_plugin_table",
+        other => return format!("trts_{}", other.trim_end_matches("Handle").to_lowercase()),
+    };
+    c.to_owned()
+}
+
+/// The C declaration of `decl` with the given Rust type.
+fn declare(rust: &str, decl: &str, constant: bool) -> String {
+    let qualifier = if constant { "const " } else { "" };
+    if let Some(inner) = rust.strip_prefix("core::option::Option<") {
+        return declare(inner.strip_suffix('>').unwrap(), decl, constant);
+    }
+    if let Some(rest) = rust.strip_prefix("unsafe extern \"C\" fn(") {
+        let (args, result) = match rest.rsplit_once(") -> ") {
+            Some((args, result)) => (args, result),
+            None => (rest.strip_suffix(')').unwrap(), "()"),
+        };
+        let args: Vec<String> = args
+            .split(", ")
+            .filter(|arg| !arg.is_empty())
+            .map(|arg| declare(arg, "", false))
+            .collect();
+        let args = if args.is_empty() { "void".to_owned() } else { args.join(", ") };
+        return declare(result, &format!("(*{qualifier}{decl})({args})"), false);
+    }
+    if let Some(rest) = rust.strip_prefix('[') {
+        let (element, n) = rest.strip_suffix(']').unwrap().split_once("; ").unwrap();
+        return declare(element, &format!("({decl})[{n}]"), constant);
+    }
+    for (prefix, to_const) in [("*const ", true), ("*mut ", false)] {
+        if let Some(target) = rust.strip_prefix(prefix) {
+            // Bytes of no type are `void` in C.
+            let target = if target == "u8" { "()" } else { target };
+            return declare(target, &format!("*{qualifier}{decl}"), to_const);
+        }
+    }
+    format!("{qualifier}{} {decl}", base(rust))
+}
+
+fn include_dir() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "include"].iter().collect()
+}
+
+#[derive(Clone, Copy)]
+enum Language {
+    C,
+    Cpp,
+}
+
+impl Language {
+    const BOTH: [Language; 2] = [Language::C, Language::Cpp];
+
+    fn compiler(self) -> Command {
+        let (program, standard) = match self {
+            Language::C => ("cc", "-std=c11"),
+            Language::Cpp => ("c++", "-std=c++17"),
+        };
+        let mut command = Command::new(program);
+        command.args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]);
+        command.arg(include_dir());
+        command
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Language::C => "c",
+            Language::Cpp => "cc",
+        }
+    }
+
+    /// Compiles a source text with further arguments; panics with the compiler's words.
+    fn compile(self, stem: &str, source: &str, args: &[&str]) -> PathBuf {
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let file = dir.join(format!("{stem}.{}", self.suffix()));
+        let made = dir.join(format!("{stem}-{}", self.suffix()));
+        std::fs::write(&file, source).unwrap();
+        let out =
+            self.compiler().args(args).arg("-o").arg(&made).arg(&file).output().expect("compiler");
+        assert!(out.status.success(), "{stem}: {}", String::from_utf8_lossy(&out.stderr));
+        made
+    }
+}
+
+/// `pub const` items of the sources, as the headers must call them.
+fn constants() -> BTreeMap<String, u32> {
+    let prefixes = BTreeMap::from([
+        ("place", "PLACE"),
+        ("dtype", "DTYPE"),
+        ("tensor_flags", "TENSOR"),
+        ("param", "PARAM"),
+        ("code", "CODE"),
+        ("error_flags", "ERROR"),
+        ("level", "LEVEL"),
+        ("call_flags", "CALL"),
+        ("instance_kind", "KIND"),
+        ("about_flags", "ABOUT"),
+        ("send_flags", "SEND"),
+        ("patch_format", "PATCH"),
+        ("metric_kind", "METRIC"),
+    ]);
+    let sources = [
+        include_str!("../src/abi/mod.rs"),
+        include_str!("../src/abi/types.rs"),
+        include_str!("../src/abi/call.rs"),
+        include_str!("../src/abi/describe.rs"),
+        include_str!("../src/abi/host.rs"),
+        include_str!("../src/abi/plugin.rs"),
+    ];
+    let mut found = BTreeMap::new();
+    for source in sources {
+        let mut group = None;
+        for line in source.lines() {
+            if line == "}" {
+                group = None;
+            } else if let Some(name) =
+                line.strip_prefix("pub mod ").and_then(|l| l.strip_suffix(" {"))
+            {
+                group = Some(*prefixes.get(name).unwrap_or_else(|| panic!("no prefix for {name}")));
+            } else if let Some((name, value)) =
+                line.trim().strip_prefix("pub const ").and_then(|l| l.split_once(": u32 = "))
+            {
+                let group = group.map_or(String::new(), |group| format!("{group}_"));
+                let value = value.trim_end_matches(';').parse().unwrap();
+                found.insert(format!("TRTS_{group}{name}"), value);
+            }
+        }
+    }
+    found
+}
+
+/// A program that prints what the C side thinks, and does not compile if a field has another type.
+fn program(structs: &[Struct], constants: &BTreeMap<String, u32>) -> String {
+    let mut text = String::from(
+        "#include <trtserver/trtserver.h>\n#include <trtserver/trtserver.h>\n\
+         #include <stdalign.h>\n#include <stddef.h>\n#include <stdio.h>\n",
+    );
+    for s in structs {
+        for f in &s.fields {
+            // `void *` stands for bytes of any type, so those two are assigned by value.
+            let (pointer, by) = if f.rust.ends_with(" u8") { ("v", "") } else { ("*v", "&") };
+            let v = declare(f.rust, pointer, false);
+            writeln!(
+                text,
+                "void type_of_{0}_{1}({0} *s);\nvoid type_of_{0}_{1}({0} *s) {{ {v} = {by}s->{1}; (void)v; }}",
+                s.name, f.name
+            )
+            .unwrap();
+        }
+    }
+    for (rust, c) in FUNCTIONS {
+        let v = declare(rust(), "v", false);
+        writeln!(text, "void type_of_{c}({c} f);\nvoid type_of_{c}({c} f) {{ {v} = f; (void)v; }}")
+            .unwrap();
+    }
+    text += "int main(void) {\n";
+    for s in structs {
+        writeln!(text, "printf(\"{0} %zu %zu\\n\", sizeof({0}), alignof({0}));", s.name).unwrap();
+        for f in &s.fields {
+            writeln!(
+                text,
+                "printf(\"{0}.{1} %zu %zu\\n\", offsetof({0}, {1}), sizeof((({0} *)0)->{1}));",
+                s.name, f.name
+            )
+            .unwrap();
+        }
+    }
+    for name in constants.keys() {
+        writeln!(text, "printf(\"{name} %u 0\\n\", (unsigned){name});").unwrap();
+    }
+    text + "return 0;\n}\n"
+}
+
+type Named = (fn() -> &'static str, &'static str);
+
+fn release_func() -> &'static str {
+    type_and_size(|it: &host::Release| &it.func).0
+}
+
+fn done_func() -> &'static str {
+    type_and_size(|it: &host::InferDone| &it.func).0
+}
+
+const FUNCTIONS: [Named; 3] = [
+    (release_func, "trts_release_fn"),
+    (done_func, "trts_infer_done_fn"),
+    (std::any::type_name::<plugin::PluginMain>, "trts_plugin_main_fn"),
+];
+
+#[test]
+fn both_languages_see_the_layout_that_rust_sees() {
+    let (structs, constants) = (structs(), constants());
+    assert!(constants.len() > 60, "constants are no longer found in the sources");
+    let mut expected = BTreeMap::new();
+    for s in &structs {
+        expected.insert(s.name.to_owned(), (s.size, s.align));
+        for f in &s.fields {
+            expected.insert(format!("{}.{}", s.name, f.name), (f.offset, f.size));
+        }
+    }
+    expected.extend(constants.iter().map(|(name, value)| (name.clone(), (*value as usize, 0))));
+    for language in Language::BOTH {
+        let program = language.compile("layout", &program(&structs, &constants), &[]);
+        let out = Command::new(program).output().unwrap();
+        let out = String::from_utf8(out.stdout).unwrap();
+        for line in out.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let seen = (words[1].parse().unwrap(), words[2].parse().unwrap());
+            assert_eq!(
+                expected[words[0]],
+                seen,
+                "{}: Rust left, {} right",
+                words[0],
+                language.suffix()
+            );
+        }
+        assert_eq!(out.lines().count(), expected.len());
+    }
+}
+
+#[test]
+fn no_field_is_missing_between_two_others() {
+    for s in structs() {
+        let mut at = 0;
+        for f in &s.fields {
+            assert_eq!(f.offset, at, "implicit padding before {}.{}", s.name, f.name);
+            at += f.size;
+        }
+        assert_eq!(at, s.size, "implicit padding at the end of {}", s.name);
+    }
+}
+
+#[test]
+fn headers_name_no_constant_that_rust_lacks() {
+    let known = constants();
+    let mut named = BTreeSet::new();
+    for header in HEADERS {
+        let text = std::fs::read_to_string(include_dir().join("trtserver").join(header)).unwrap();
+        for (at, _) in text.match_indices("TRTS_") {
+            let rest = &text[at..];
+            let n =
+                rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+            if rest[n..].starts_with(" = ") {
+                named.insert(rest[..n].to_owned());
+            }
+        }
+    }
+    let strangers: Vec<_> = named.iter().filter(|name| !known.contains_key(*name)).collect();
+    assert!(strangers.is_empty(), "{strangers:?}");
+    // The two version numbers are macros, all others are enumerators.
+    assert_eq!(named.len() + 2, known.len());
+}
+
+#[test]
+fn each_header_compiles_alone() {
+    for language in Language::BOTH {
+        for header in HEADERS {
+            let source = format!("#include <trtserver/{header}>\n");
+            let stem = format!("alone-{}", header.trim_end_matches(".h"));
+            language.compile(&stem, &source, &["-c"]);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The plugin as the host sees it: cheap to open, the library comes with the first model.
+
+use crate::complete;
+use crate::fault::Fault;
+use crate::log;
+use crate::model::{OnnxModel, config_of, file_of};
+use crate::options::Options;
+use crate::runtime::{self, Runtime};
+use crate::search;
+use crate::session::Session;
+use std::path::PathBuf;
+use trtserver_plugin_api::abi::describe::about_flags;
+use trtserver_plugin_api::author::{
+    Backend, BackendContext, Code, ConfigPatch, Description, Error, ModelContext, Platform,
+};
+
+pub struct Onnx {
+    dir: PathBuf,
+    library: Option<String>,
+    default_batch: usize,
+}
+
+impl Onnx {
+    /// The library, opened now if no model has needed it before.
+    pub fn runtime_library(&self) -> Result<&'static Runtime, Fault> {
+        runtime::open(self.library.as_deref(), &self.dir)
+    }
+}
+
+impl Backend for Onnx {
+    type Model = OnnxModel;
+
+    const ABOUT: Description = Description {
+        platforms: &[Platform { name: "onnxruntime_onnx", default_file: crate::DEFAULT_FILE }],
+        flags: about_flags::PARALLEL_OPEN,
+        ..Description::new("onnxruntime", env!("CARGO_PKG_VERSION"))
+    };
+
+    fn open(context: &BackendContext) -> Result<Self, Error> {
+        let scope = context.log().clone();
+        log::send_to(Some(Box::new(move |level, line| {
+            scope.log(level, file!(), line!(), format_args!("{line}"));
+        })));
+        Ok(Self {
+            dir: PathBuf::from(context.dir()),
+            library: context.setting(search::SETTING).map(str::to_owned),
+            default_batch: complete::default_batch(context.setting(complete::SETTING))?,
+        })
+    }
+
+    fn runtime(&self) -> String {
+        match runtime::current() {
+            Some(runtime) => format!("ONNX Runtime {}", runtime.version),
+            // Not looked for until a model needs it, so that an idle server stays small.
+            None => "ONNX Runtime".to_owned(),
+        }
+    }
+
+    fn complete(&self, context: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+        let config = config_of(context);
+        if !complete::is_needed(&config) {
+            return Ok(None);
+        }
+        let file = file_of(context)?;
+        let session = Session::open(self.runtime_library()?, &file, &Options::for_reading())
+            .map_err(|fault| {
+                let (model, path) = (&config.model, file.display());
+                fault.within(format_args!("autofill failed for model '{model}' from {path}"))
+            })?;
+        let patch = complete::patch(&config, &session.signature, self.default_batch)?;
+        Ok(patch.map(ConfigPatch::Text))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error::new(Code::from_abi(fault.code), fault.text)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault { code: error.code().to_abi(), text: error.text().to_owned() }
+    }
+}

@@ -1,0 +1,359 @@
+//! The model's signature against its configuration, and the plan for execution that results.
+//!
+//! Every configured tensor must exist in the file with the same type and a shape that agrees; every
+//! input that the file requires must be configured or be one that the host makes. Outputs may be left out.
+
+use crate::config::{Config, Decl};
+use crate::fault::Fault;
+use crate::session::{Declared, Signature};
+use crate::types::{self, shape_text};
+use ort_sys::ONNXTensorElementDataType as Element;
+use std::ffi::CString;
+
+/// All that execution needs to know of one tensor.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    pub name: String,
+    pub c_name: CString,
+    /// One of the interface's types, and the library's name for it.
+    pub dtype: u32,
+    pub element: Element,
+    /// The model's own shape, batch dimension first if it batches, -1 = dynamic.
+    pub dims: Vec<i64>,
+    /// The file does not say how many dimensions there are, or there are none: the two look alike.
+    pub unranked: bool,
+    /// A single number: one element to callers (`dims: [1]`), no dimension to the model.
+    pub scalar: bool,
+    /// What the configuration shows callers and what it shows the model, where these differ.
+    pub reshape: Option<(Vec<i64>, Vec<i64>)>,
+    pub optional: bool,
+}
+
+/// Configured tensors come first, in the configuration's order, so its positions are positions here.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    pub inputs: Vec<Slot>,
+    pub outputs: Vec<Slot>,
+    pub batching: bool,
+}
+
+pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
+    let mut known: Vec<&Declared> = signature.inputs.iter().collect();
+    known.extend(&signature.defaulted);
+    let outputs: Vec<&Declared> = signature.outputs.iter().collect();
+
+    let names = Names { config, kind: "input", known: &known };
+    let mut inputs = names.resolve(&config.inputs)?;
+    let missing: Vec<&str> = signature
+        .inputs
+        .iter()
+        .map(|input| input.name.as_str())
+        .filter(|name| !config.inputs.iter().any(|decl| decl.name == *name))
+        .filter(|name| !config.facts.host_inputs.iter().any(|own| own == name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(Fault::invalid(format!(
+            "unable to load model '{}', configuration expects {} inputs, model provides {}; not \
+             configured: {}",
+            config.model,
+            config.inputs.len(),
+            signature.inputs.len(),
+            missing.join(", ")
+        )));
+    }
+    for slot in &mut inputs {
+        slot.optional |= signature.defaulted.iter().any(|input| input.name == slot.name);
+    }
+    // The host's own tensors are found by name, behind the configured ones.
+    for input in &known {
+        if !inputs.iter().any(|slot| slot.name == input.name) {
+            inputs.extend(host_slot(input));
+        }
+    }
+
+    let names = Names { config, kind: "output", known: &outputs };
+    let mut plan_outputs = names.resolve(&config.outputs)?;
+    for output in &outputs {
+        if !plan_outputs.iter().any(|slot| slot.name == output.name) {
+            plan_outputs.extend(host_slot(output));
+        }
+    }
+    Ok(Plan { inputs, outputs: plan_outputs, batching: config.max_batch_size > 0 })
+}
+
+/// A tensor that the configuration does not list: the file alone says what it is. `None` for types
+/// that cannot be expressed; nobody can ask for those.
+fn host_slot(declared: &Declared) -> Option<Slot> {
+    let dtype = types::dtype_of(declared.element);
+    Some(Slot {
+        name: declared.name.clone(),
+        c_name: declared.c_name.clone(),
+        dtype,
+        element: types::element(dtype)?,
+        dims: declared.dims.clone(),
+        unranked: declared.dims.is_empty(),
+        scalar: false,
+        reshape: None,
+        optional: true,
+    })
+}
+
+struct Names<'a> {
+    config: &'a Config,
+    kind: &'a str,
+    known: &'a [&'a Declared],
+}
+
+impl Names<'_> {
+    fn resolve(&self, decls: &[Decl]) -> Result<Vec<Slot>, Fault> {
+        decls.iter().map(|decl| self.one(decl)).collect()
+    }
+
+    fn one(&self, decl: &Decl) -> Result<Slot, Fault> {
+        let model = &self.config.model;
+        let Some(declared) = self.known.iter().find(|known| known.name == decl.name) else {
+            let allowed: Vec<&str> = self.known.iter().map(|known| known.name.as_str()).collect();
+            let (kind, name) = (self.kind, &decl.name);
+            return Err(Fault::invalid(format!(
+                "unable to load model '{model}': unexpected inference {kind} '{name}', allowed {kind}s \
+                 are: {}",
+                allowed.join(", ")
+            )));
+        };
+        let dtype = types::dtype_of(declared.element);
+        if declared.element == 0 {
+            return Err(Fault::unsupported(format!(
+                "model '{model}', tensor '{}': the model has a sequence, map or sparse tensor here; \
+                 only dense tensors are supported",
+                decl.name
+            )));
+        }
+        let Some(element) = types::element(dtype).filter(|_| dtype == decl.dtype) else {
+            return Err(Fault::invalid(format!(
+                "model '{model}', tensor '{}': the model expects data type {} but the model \
+                 configuration specifies data type {}",
+                decl.name,
+                types::element_name(declared.element),
+                types::name(decl.dtype)
+            )));
+        };
+        let scalar = self.agree(decl, declared)?;
+        let reshape =
+            (decl.dims != decl.model_dims).then(|| (decl.dims.clone(), decl.model_dims.clone()));
+        Ok(Slot {
+            name: decl.name.clone(),
+            c_name: declared.c_name.clone(),
+            dtype,
+            element,
+            dims: declared.dims.clone(),
+            unranked: declared.dims.is_empty(),
+            scalar,
+            reshape,
+            optional: decl.optional,
+        })
+    }
+
+    /// Compares shapes. True = the tensor is a scalar that the configuration writes as `dims: [1]`.
+    fn agree(&self, decl: &Decl, declared: &Declared) -> Result<bool, Fault> {
+        let (model, batching) = (&self.config.model, self.config.max_batch_size > 0);
+        let place = format!("model '{model}', tensor '{}'", decl.name);
+        let known = &declared.dims;
+        if known.is_empty() {
+            // Nothing to compare. An input certainly has no batch dimension if it has none at all; an
+            // output without a shape in the file is common and decided by each run.
+            return Ok(!batching && decl.model_dims == [1]);
+        }
+        if batching && known[0] != -1 {
+            return Err(Fault::invalid(format!(
+                "{place}: for the model to support batching the shape should have at least 1 \
+                 dimension and the first dimension must be -1; but shape expected by the model is {}",
+                shape_text(known)
+            )));
+        }
+        let mut full = decl.model_dims.clone();
+        if batching {
+            full.insert(0, -1);
+        }
+        let specifies = match batching {
+            false => format!("shape {}", shape_text(&full)),
+            true => format!(
+                "an initial batch dimension because max_batch_size > 0 followed by the explicit \
+                 tensor shape, making complete shape {}",
+                shape_text(&full)
+            ),
+        };
+        if full.len() != known.len() {
+            return Err(Fault::invalid(format!(
+                "{place}: the model expects {} dimensions (shape {}) but the model configuration \
+                 specifies {} dimensions ({specifies})",
+                known.len(),
+                shape_text(known),
+                full.len(),
+            )));
+        }
+        if known.iter().zip(&full).any(|(&known, &wanted)| known != -1 && known != wanted) {
+            return Err(Fault::invalid(format!(
+                "{place}: the model expects shape {} but the model configuration specifies {specifies}",
+                shape_text(known)
+            )));
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use trtserver_plugin_api::abi::types::dtype;
+
+    pub fn declared(name: &str, element: i32, dims: &[i64]) -> Declared {
+        Declared {
+            name: name.into(),
+            c_name: CString::new(name).unwrap(),
+            element,
+            dims: dims.to_vec(),
+        }
+    }
+
+    fn decl(name: &str, dtype: u32, dims: &[i64]) -> Decl {
+        Decl {
+            name: name.into(),
+            dtype,
+            dims: dims.to_vec(),
+            model_dims: dims.to_vec(),
+            optional: false,
+        }
+    }
+
+    fn model() -> Signature {
+        Signature {
+            inputs: vec![declared("a", 1, &[-1, 16]), declared("b", 7, &[-1, -1])],
+            outputs: vec![declared("y", 1, &[-1, 16]), declared("z", 1, &[])],
+            defaulted: vec![declared("bias", 1, &[16])],
+        }
+    }
+
+    fn config(max_batch_size: usize) -> Config {
+        let rest = |dims: &'static [i64]| if max_batch_size > 0 { &dims[1..] } else { dims };
+        Config {
+            model: "M".into(),
+            max_batch_size,
+            inputs: vec![
+                decl("a", dtype::FP32, rest(&[-1, 16])),
+                decl("b", dtype::INT64, rest(&[-1, 3])),
+            ],
+            outputs: vec![decl("y", dtype::FP32, rest(&[-1, 16]))],
+            ..Config::default()
+        }
+    }
+
+    fn refusal(config: &Config) -> String {
+        check(config, &model()).unwrap_err().text
+    }
+
+    #[test]
+    fn a_matching_configuration_is_planned_in_its_own_order() {
+        for max in [0, 8] {
+            let mut config = config(max);
+            config.inputs.reverse();
+            let plan = check(&config, &model()).unwrap();
+            let names: Vec<&str> = plan.inputs.iter().map(|slot| slot.name.as_str()).collect();
+            assert_eq!(names, ["b", "a", "bias"]);
+            assert!(plan.inputs[2].optional);
+            assert_eq!(plan.outputs[0].dims, [-1, 16]);
+            assert_eq!(plan.outputs[1].name, "z");
+        }
+    }
+
+    #[test]
+    fn names() {
+        let mut c = config(0);
+        c.inputs[0].name = "q".into();
+        assert!(
+            refusal(&c).contains("unexpected inference input 'q', allowed inputs are: a, b, bias")
+        );
+        let mut c = config(0);
+        c.outputs[0].name = "q".into();
+        assert!(refusal(&c).contains("unexpected inference output 'q', allowed outputs are: y, z"));
+        let mut c = config(0);
+        c.inputs.pop();
+        let text = refusal(&c);
+        assert!(text.starts_with(
+            "unable to load model 'M', configuration expects 1 inputs, model provides 2"
+        ));
+        assert!(text.ends_with("not configured: b"), "{text}");
+        c.facts.host_inputs.push("b".into());
+        assert!(check(&c, &model()).is_ok());
+    }
+
+    #[test]
+    fn types_and_shapes() {
+        let mut c = config(0);
+        c.inputs[0].dtype = dtype::FP64;
+        assert_eq!(
+            refusal(&c),
+            "model 'M', tensor 'a': the model expects data type TYPE_FP32 but the model configuration \
+             specifies data type TYPE_FP64"
+        );
+        let mut c = config(0);
+        c.inputs[0].model_dims = vec![-1, 4, 4];
+        assert_eq!(
+            refusal(&c),
+            "model 'M', tensor 'a': the model expects 2 dimensions (shape [-1,16]) but the model \
+             configuration specifies 3 dimensions (shape [-1,4,4])"
+        );
+        let mut c = config(8);
+        c.inputs[0].model_dims = vec![17];
+        assert!(refusal(&c).contains("the model expects shape [-1,16] but"));
+        assert!(refusal(&c).contains("making complete shape [-1,17]"));
+    }
+
+    #[test]
+    fn batching_needs_a_dynamic_first_dimension() {
+        let mut signature = model();
+        signature.inputs[0].dims[0] = 1;
+        let text = check(&config(8), &signature).unwrap_err().text;
+        assert!(
+            text.contains("first dimension must be -1; but shape expected by the model is [1,16]")
+        );
+    }
+
+    #[test]
+    fn reshape_compares_what_the_model_sees() {
+        let mut c = config(8);
+        c.inputs[0].dims = vec![4, 4];
+        c.inputs[0].model_dims = vec![16];
+        let plan = check(&c, &model()).unwrap();
+        assert_eq!(plan.inputs[0].reshape, Some((vec![4, 4], vec![16])));
+    }
+
+    #[test]
+    fn a_scalar_is_written_as_one_element() {
+        let signature = Signature {
+            inputs: vec![declared("a", 1, &[])],
+            outputs: vec![declared("y", 1, &[])],
+            defaulted: vec![],
+        };
+        let c = Config {
+            model: "M".into(),
+            inputs: vec![decl("a", dtype::FP32, &[1])],
+            outputs: vec![decl("y", dtype::FP32, &[1])],
+            ..Config::default()
+        };
+        let plan = check(&c, &signature).unwrap();
+        assert!(plan.inputs[0].scalar && plan.outputs[0].scalar);
+    }
+
+    #[test]
+    fn what_cannot_be_expressed_is_refused_only_when_asked_for() {
+        let mut signature = model();
+        signature.outputs.push(declared("map", 0, &[]));
+        signature.outputs.push(declared("c64", 14, &[2]));
+        assert_eq!(check(&config(0), &signature).unwrap().outputs.len(), 2);
+        let mut c = config(0);
+        c.outputs.push(decl("map", dtype::FP32, &[1]));
+        assert!(check(&c, &signature).unwrap_err().text.contains("only dense tensors"));
+        c.outputs[1].name = "c64".into();
+        assert!(check(&c, &signature).unwrap_err().text.contains("data type complex64 but"));
+    }
+}

@@ -1,0 +1,236 @@
+//! Fills in what a configuration leaves out: inputs, outputs, the batch size, a scheduler.
+//!
+//! Batch size: kept if given. Else, if every tensor of the file has a dynamic first dimension and no
+//! configured tensor spells that dimension out, it becomes 4 (setting `default-max-batch-size`), and
+//! above 1 a `dynamic_batching {}` comes with it unless there is a scheduler already.
+
+use crate::config::{Config, Decl};
+use crate::fault::Fault;
+use crate::session::{Declared, Signature};
+use crate::types;
+use std::fmt::Write;
+use trtserver_plugin_api::abi::types::dtype;
+
+/// Server setting for the batch size of models that can batch and do not say how much.
+pub const SETTING: &str = "default-max-batch-size";
+const DEFAULT_BATCH: usize = 4;
+
+/// Whether the file has to be read at all. A configuration with both lists is left as it is: that it
+/// names no batch size means that it does not batch.
+pub fn is_needed(config: &Config) -> bool {
+    config.inputs.is_empty() || config.outputs.is_empty()
+}
+
+pub fn default_batch(setting: Option<&str>) -> Result<usize, Fault> {
+    let Some(text) = setting else { return Ok(DEFAULT_BATCH) };
+    text.trim().parse().ok().filter(|&n: &usize| n <= i32::MAX as usize).ok_or_else(|| {
+        Fault::invalid(format!("setting '{SETTING}' must be a number, 0 or more, not '{text}'"))
+    })
+}
+
+/// The additions as protobuf text; `None` = nothing to add.
+pub fn patch(
+    config: &Config,
+    signature: &Signature,
+    default_batch: usize,
+) -> Result<Option<String>, Fault> {
+    let can_batch = can_batch(signature);
+    let mut text = String::new();
+    let batching = match config.max_batch_size {
+        0 if can_batch && !says_unbatched(config, signature) && default_batch > 0 => {
+            let _ = writeln!(text, "max_batch_size: {default_batch}");
+            if default_batch > 1 && !config.facts.has_scheduler {
+                text.push_str("dynamic_batching { }\n");
+            }
+            true
+        }
+        0 => false,
+        _ if can_batch => true,
+        _ => {
+            return Err(Fault::invalid(format!(
+                "autofill failed for model '{}': model does not support batching while non-zero \
+                 max_batch_size is specified",
+                config.model
+            )));
+        }
+    };
+    let add = |text: &mut String, field: &str, tensors: &[Declared], not: &[String]| {
+        let wanted = tensors.iter().filter(|tensor| !not.contains(&tensor.name));
+        for tensor in wanted.filter(|tensor| tensor.element != 0) {
+            tensor_text(text, field, &config.model, tensor, batching)?;
+        }
+        Ok::<(), Fault>(())
+    };
+    if config.inputs.is_empty() {
+        // What is no tensor cannot be fed, and an input that cannot be fed makes the model unusable.
+        if let Some(odd) = signature.inputs.iter().find(|input| input.element == 0) {
+            return Err(Fault::unsupported(format!(
+                "autofill failed for model '{}': input '{}' is not a dense tensor",
+                config.model, odd.name
+            )));
+        }
+        add(&mut text, "input", &signature.inputs, &config.facts.host_inputs)?;
+    }
+    if config.outputs.is_empty() {
+        add(&mut text, "output", &signature.outputs, &config.facts.host_outputs)?;
+    }
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// Tensors that are none (maps, sequences) are left out of the configuration and do not count.
+fn can_batch(signature: &Signature) -> bool {
+    let mut tensors =
+        signature.inputs.iter().chain(&signature.outputs).filter(|tensor| tensor.element != 0);
+    tensors.all(|tensor| tensor.dims.first() == Some(&-1))
+}
+
+/// A configured tensor with as many dimensions as the file's has its batch dimension among them.
+fn says_unbatched(config: &Config, signature: &Signature) -> bool {
+    let same_rank = |decls: &[Decl], tensors: &[Declared]| {
+        decls.iter().any(|decl| {
+            let of = tensors.iter().find(|tensor| tensor.name == decl.name);
+            of.is_some_and(|tensor| tensor.dims.len() == decl.model_dims.len())
+        })
+    };
+    same_rank(&config.inputs, &signature.inputs) || same_rank(&config.outputs, &signature.outputs)
+}
+
+fn tensor_text(
+    text: &mut String,
+    field: &str,
+    model: &str,
+    tensor: &Declared,
+    batching: bool,
+) -> Result<(), Fault> {
+    let kind = types::dtype_of(tensor.element);
+    if kind == dtype::INVALID {
+        return Err(Fault::unsupported(format!(
+            "autofill failed for model '{model}': {field} '{}' has elements of {}, which no \
+             configuration can express",
+            tensor.name,
+            types::element_name(tensor.element)
+        )));
+    }
+    let dims = if batching { &tensor.dims[1..] } else { &tensor.dims[..] };
+    if let Some(zero) = dims.iter().find(|&&dim| dim == 0) {
+        return Err(Fault::unsupported(format!(
+            "autofill failed for model '{model}': {field} '{}' has a dimension of {zero}, which a \
+             configuration cannot express",
+            tensor.name
+        )));
+    }
+    let _ = write!(
+        text,
+        "{field} {{ name: \"{}\" data_type: {} ",
+        escaped(&tensor.name),
+        types::name(kind)
+    );
+    // A configuration must have dims. One element per row is a reshape; a scalar of a model that does
+    // not batch may not be reshaped away, so there `dims: [1]` is by itself this plugin's word for it.
+    if dims.is_empty() {
+        text.push_str(if batching {
+            "dims: [ 1 ] reshape { shape: [ ] } "
+        } else {
+            "dims: [ 1 ] "
+        });
+    } else {
+        let list: Vec<String> = dims.iter().map(i64::to_string).collect();
+        let _ = write!(text, "dims: [ {} ] ", list.join(", "));
+    }
+    text.push_str("}\n");
+    Ok(())
+}
+
+/// Inside the quotes of protobuf text.
+fn escaped(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', byte as char]),
+            0x20..0x7f => out.push(byte as char),
+            _ => {
+                let _ = write!(out, "\\{byte:03o}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::declared;
+
+    fn signature(dims: &[i64]) -> Signature {
+        Signature {
+            inputs: vec![declared("a\"b", 1, dims)],
+            outputs: vec![declared("y", 8, dims), declared("map", 0, &[])],
+            defaulted: vec![],
+        }
+    }
+
+    fn filled(config: &Config, dims: &[i64]) -> String {
+        patch(config, &signature(dims), 4).unwrap().unwrap_or_default()
+    }
+
+    fn named() -> Config {
+        Config { model: "M".into(), ..Config::default() }
+    }
+
+    #[test]
+    fn a_dynamic_first_dimension_is_the_batch() {
+        assert_eq!(
+            filled(&named(), &[-1, 3, -1]),
+            "max_batch_size: 4\ndynamic_batching { }\n\
+             input { name: \"a\\\"b\" data_type: TYPE_FP32 dims: [ 3, -1 ] }\n\
+             output { name: \"y\" data_type: TYPE_STRING dims: [ 3, -1 ] }\n"
+        );
+        assert!(filled(&named(), &[-1]).contains("dims: [ 1 ] reshape { shape: [ ] } }"));
+        assert!(!filled(&named(), &[2, 3]).contains("max_batch_size"));
+        assert!(filled(&named(), &[]).contains("dims: [ 1 ] }"));
+    }
+
+    #[test]
+    fn the_configuration_wins() {
+        let mut config = named();
+        config.max_batch_size = 16;
+        let text = filled(&config, &[-1, 3]);
+        assert!(!text.contains("max_batch_size") && text.contains("dims: [ 3 ]"), "{text}");
+        let text = patch(&config, &signature(&[1, 3]), 4).unwrap_err().text;
+        assert!(text.contains("model does not support batching while non-zero"));
+
+        let mut config = named();
+        config.facts.has_scheduler = true;
+        assert!(!filled(&config, &[-1, 3]).contains("dynamic_batching"));
+        config.facts.host_inputs.push("a\"b".into());
+        assert!(!filled(&config, &[-1, 3]).contains("input {"));
+    }
+
+    #[test]
+    fn configured_tensors_decide_about_batching() {
+        let decl = |dims: &[i64]| Decl {
+            name: "y".into(),
+            dtype: dtype::STRING,
+            dims: dims.to_vec(),
+            model_dims: dims.to_vec(),
+            optional: false,
+        };
+        let mut config = named();
+        config.outputs.push(decl(&[-1, 3]));
+        let text = filled(&config, &[-1, 3]);
+        assert!(text.contains("dims: [ -1, 3 ]") && !text.contains("max_batch"), "{text}");
+        config.outputs[0] = decl(&[3]);
+        assert!(filled(&config, &[-1, 3]).contains("max_batch_size: 4"));
+        config.inputs.push(decl(&[3]));
+        assert!(!is_needed(&config));
+    }
+
+    #[test]
+    fn the_setting() {
+        assert_eq!(default_batch(None), Ok(4));
+        assert_eq!(default_batch(Some("0")), Ok(0));
+        assert!(default_batch(Some("many")).unwrap_err().text.contains(SETTING));
+        assert!(!patch(&named(), &signature(&[-1, 3]), 1).unwrap().unwrap().contains("dynamic"));
+        assert!(!patch(&named(), &signature(&[-1, 3]), 0).unwrap().unwrap().contains("max_batch"));
+    }
+}

@@ -1,0 +1,171 @@
+//! One instance at work: each call of a batch is checked, run and answered by itself.
+//!
+//! Inputs are used where the host has them; outputs are written where the host wants them when their
+//! shape is known beforehand, and donated to the host when it is not. Strings are the exception.
+//! Everything that a call needs is in vectors that keep their room from call to call.
+
+use crate::check::Slot;
+use crate::fault::Fault;
+use crate::model::OnnxModel;
+use crate::runtime;
+use crate::value::Value;
+use ort_sys::OrtValue;
+use std::ffi::c_char;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use trtserver_plugin_api::author::{Batch, Call, Error, Instance, InstanceContext, Kind};
+
+/// A gathering buffer larger than this does not outlive its call.
+const KEPT_BYTES: usize = 1 << 20;
+
+pub struct OnnxInstance {
+    model: Arc<OnnxModel>,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+pub struct Scratch {
+    /// Values over the inputs; freed after each call.
+    pub inputs: Vec<Value>,
+    /// Values over the host's blocks for outputs, where there are any.
+    pub outputs: Vec<Value>,
+    pub input_names: Vec<*const c_char>,
+    pub input_values: Vec<*const OrtValue>,
+    pub output_names: Vec<*const c_char>,
+    pub output_values: Vec<*mut OrtValue>,
+    /// Position of each wanted output in the plan, and whether the host's block is used.
+    pub wanted: Vec<(usize, bool)>,
+    /// Which inputs of the plan the call has.
+    pub seen: Vec<bool>,
+    /// Room for inputs that lie in several pieces or off their alignment.
+    pub gathered: Vec<Vec<u128>>,
+    pub offsets: Vec<usize>,
+}
+
+impl Instance for OnnxInstance {
+    type Model = OnnxModel;
+
+    fn open(model: &Arc<OnnxModel>, context: &InstanceContext) -> Result<Self, Error> {
+        if context.kind() == Kind::Gpu {
+            return Err(Error::unsupported(format_args!(
+                "instance '{}' of model '{}' is of KIND_GPU, but this plugin runs ONNX models on the \
+                 CPU only; the library offers: {}",
+                context.name(),
+                model.name,
+                model.session.runtime.providers().join(", ")
+            )));
+        }
+        Ok(Self { model: model.clone(), scratch: Scratch::default() })
+    }
+
+    fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        batch.mark_start();
+        let mut computing = false;
+        for call in batch.calls() {
+            if call.is_cancelled() {
+                call.fail(Error::cancelled("the request was cancelled before it ran"));
+                continue;
+            }
+            let answered = self.answer(call, batch, &mut computing);
+            self.scratch.clear();
+            if let Err(fault) = answered {
+                call.fail(fault.into());
+            }
+        }
+        batch.mark_end();
+        Ok(())
+    }
+}
+
+impl OnnxInstance {
+    fn answer(
+        &mut self,
+        call: Call<'_>,
+        batch: &Batch<'_>,
+        computing: &mut bool,
+    ) -> Result<(), Fault> {
+        let (model, scratch) = (&*self.model, &mut self.scratch);
+        scratch.take_inputs(model, call)?;
+        let mut ahead = model.ahead.load(Ordering::Relaxed);
+        loop {
+            let mut response = call.respond().map_err(Fault::from)?;
+            let blocks = scratch.take_outputs(model, call, &mut response, ahead)?;
+            if !*computing {
+                batch.mark_compute();
+                *computing = true;
+            }
+            let ran = scratch.run(model);
+            batch.mark_output();
+            match ran {
+                // The file may promise a shape that the graph does not keep. That shows only as a
+                // refusal to write into a block of the promised size, so try once without blocks.
+                Err(fault) if blocks && fault.is_wrong_block() => {
+                    drop(response);
+                    scratch.clear_outputs();
+                    ahead = false;
+                }
+                Err(fault) => return Err(fault.within(format_args!("model '{}'", model.name))),
+                Ok(()) => {
+                    if !ahead && model.ahead.swap(false, Ordering::Relaxed) {
+                        model.log.warning(format_args!(
+                            "model '{}': an output has another shape than its file declares; \
+                             declared shapes are not relied on from now on",
+                            model.name
+                        ));
+                    }
+                    scratch.give_outputs(model, call, &mut response)?;
+                    return response.send().map_err(Fault::from);
+                }
+            }
+        }
+    }
+}
+
+impl Scratch {
+    fn clear(&mut self) {
+        self.inputs.clear();
+        self.input_names.clear();
+        self.input_values.clear();
+        self.gathered.retain(|buffer| buffer.capacity() * size_of::<u128>() <= KEPT_BYTES);
+        self.clear_outputs();
+    }
+
+    fn clear_outputs(&mut self) {
+        // What the library made and nobody took: only after an error. A value over a block of the
+        // host is in `outputs` and freed there.
+        for (&raw, &(_, block)) in self.output_values.iter().zip(&self.wanted) {
+            if !block && let Some(runtime) = runtime::current() {
+                // SAFETY: null, or a value that was made for us and not given away.
+                drop(unsafe { Value::from_raw(runtime, raw) });
+            }
+        }
+        self.outputs.clear();
+        self.output_names.clear();
+        self.output_values.clear();
+        self.wanted.clear();
+    }
+
+    fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
+        // The library refuses a run for nothing; there is nothing to compute then either.
+        if self.output_names.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: names live in the plan, values in this scratch; the blocks of outputs are distinct.
+        unsafe {
+            model.session.run(
+                &self.input_names,
+                &self.input_values,
+                &self.output_names,
+                &mut self.output_values,
+            )
+        }
+    }
+}
+
+/// By the configuration's position if the tensor has one and it is right, else by name.
+pub fn position(slots: &[Slot], index: Option<usize>, name: &str) -> Option<usize> {
+    match index {
+        Some(at) if slots.get(at).is_some_and(|slot| slot.name == name) => Some(at),
+        _ => slots.iter().position(|slot| slot.name == name),
+    }
+}

@@ -1,0 +1,140 @@
+//! The inputs of a call as values of the library: checked first, in place where they can be.
+
+use crate::check::Slot;
+use crate::execute::{Scratch, position};
+use crate::fault::Fault;
+use crate::model::OnnxModel;
+use crate::shape;
+use crate::strings;
+use crate::types::{self, shape_text};
+use crate::value::{MAX_RANK, Value};
+use std::ptr;
+use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_api::author::{Call, Tensor};
+
+impl Scratch {
+    /// Makes a value of each input, after making sure that the model can take it: with an input
+    /// missing, the library would run half of the graph before it complains.
+    pub fn take_inputs(&mut self, model: &OnnxModel, call: Call<'_>) -> Result<(), Fault> {
+        let plan = &model.plan;
+        self.seen.clear();
+        self.seen.resize(plan.inputs.len(), false);
+        for (nth, tensor) in call.inputs().enumerate() {
+            let at = position(&plan.inputs, tensor.index(), tensor.name()).ok_or_else(|| {
+                Fault::invalid(format!(
+                    "unexpected inference input '{}' for model '{}'",
+                    tensor.name(),
+                    model.name
+                ))
+            })?;
+            if std::mem::replace(&mut self.seen[at], true) {
+                return Err(Fault::invalid(format!(
+                    "input '{}' for model '{}' is given twice",
+                    tensor.name(),
+                    model.name
+                )));
+            }
+            let slot = &plan.inputs[at];
+            let value = self.value_of(model, slot, tensor, nth)?;
+            self.input_names.push(slot.c_name.as_ptr());
+            self.input_values.push(value.as_ptr());
+            self.inputs.push(value);
+        }
+        let missing = plan.inputs.iter().zip(&self.seen).find(|(slot, seen)| {
+            // Optional for callers is not optional for the model, unless the file has a value for it.
+            !**seen && model.requires(slot)
+        });
+        match missing {
+            None => Ok(()),
+            Some((slot, _)) => Err(Fault::invalid(format!(
+                "input '{}' is required by model '{}' and was not given",
+                slot.name, model.name
+            ))),
+        }
+    }
+
+    fn value_of(
+        &mut self,
+        model: &OnnxModel,
+        slot: &Slot,
+        tensor: Tensor<'_>,
+        nth: usize,
+    ) -> Result<Value, Fault> {
+        if tensor.dtype().to_abi() != slot.dtype {
+            return Err(Fault::invalid(format!(
+                "inference input '{}' data-type is '{}', model '{}' expects '{}'",
+                slot.name,
+                types::name(tensor.dtype().to_abi()),
+                model.name,
+                types::name(slot.dtype)
+            )));
+        }
+        let mut room = [0; MAX_RANK];
+        let shape = shape::for_model(slot, model.plan.batching, tensor.shape(), &mut room)
+            .ok_or_else(|| {
+                Fault::invalid(format!(
+                    "unexpected shape for input '{}' for model '{}'. Expected {}, got {}",
+                    slot.name,
+                    model.name,
+                    shape_text(&slot.dims),
+                    shape_text(tensor.shape())
+                ))
+            })?;
+        let bytes = tensor.byte_size();
+        let runtime = model.session.runtime;
+        if slot.dtype == dtype::STRING {
+            if let Some(data) = tensor.contiguous() {
+                return strings::decode(runtime, &slot.name, shape, data);
+            }
+            let data = self.gather(tensor, nth)?;
+            // SAFETY: `bytes` bytes were just gathered there.
+            let data = unsafe { std::slice::from_raw_parts(data, bytes) };
+            return strings::decode(runtime, &slot.name, shape, data);
+        }
+        let size = types::size(slot.dtype);
+        let expected = types::elements(shape).and_then(|n| n.checked_mul(size));
+        if expected != Some(bytes) {
+            return Err(Fault::invalid(format!(
+                "unexpected total byte size {bytes} for input '{}' of model '{}' with shape {}, \
+                 expecting {}",
+                slot.name,
+                model.name,
+                shape_text(shape),
+                expected.map_or_else(|| "less".to_owned(), |n| n.to_string())
+            )));
+        }
+        let data = match tensor.contiguous() {
+            Some(data) if data.as_ptr().addr().is_multiple_of(size) => data.as_ptr().cast_mut(),
+            _ => self.gather(tensor, nth)?,
+        };
+        // SAFETY: the host's memory stays put until the call is over, the gathered until the values
+        // are dropped in `clear`; both are aligned. The library only reads inputs.
+        unsafe { Value::over(runtime, slot.element, shape, data, bytes) }
+    }
+
+    /// Copies the pieces of an input together.
+    fn gather(&mut self, tensor: Tensor<'_>, nth: usize) -> Result<*mut u8, Fault> {
+        let total: usize = tensor.parts().map(<[u8]>::len).sum();
+        if total != tensor.byte_size() {
+            return Err(Fault::internal(format!(
+                "input '{}': {total} of {} bytes can be read",
+                tensor.name(),
+                tensor.byte_size()
+            )));
+        }
+        if self.gathered.len() <= nth {
+            self.gathered.resize_with(nth + 1, Vec::new);
+        }
+        let buffer = &mut self.gathered[nth];
+        buffer.clear();
+        buffer.resize(total.div_ceil(size_of::<u128>()), 0);
+        let start = buffer.as_mut_ptr().cast::<u8>();
+        let mut at = 0;
+        for part in tensor.parts() {
+            // SAFETY: the buffer has room for the sum of all parts.
+            unsafe { ptr::copy_nonoverlapping(part.as_ptr(), start.add(at), part.len()) };
+            at += part.len();
+        }
+        Ok(start)
+    }
+}

@@ -1,0 +1,60 @@
+//! The library's messages, on their way to the host's log: by itself it writes colour codes to stderr.
+
+use crate::runtime::text;
+use std::ffi::{c_char, c_void};
+use std::sync::{PoisonError, RwLock};
+use trtserver_plugin_api::abi::types::level;
+
+/// The library's callback, with the severity as the integer that it is.
+pub type Logger = unsafe extern "system" fn(
+    *mut c_void,
+    i32,
+    *const c_char,
+    *const c_char,
+    *const c_char,
+    *const c_char,
+);
+
+/// Takes a line for the host's log: one of the interface's levels, and the text.
+pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
+
+/// The library lives for ever, the host's log as long as the plugin is open: hence settable.
+static SINK: RwLock<Option<Sink>> = RwLock::new(None);
+
+/// Says where the library's messages go from now on; `None` = nowhere.
+pub fn send_to(sink: Option<Sink>) {
+    *SINK.write().unwrap_or_else(PoisonError::into_inner) = sink;
+}
+
+/// A line of the plugin itself.
+pub fn write(level: u32, line: &str) {
+    if let Some(sink) = SINK.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        sink(level, line);
+    }
+}
+
+/// What the library calls for each message.
+///
+/// # Safety
+/// The texts are C strings.
+pub unsafe extern "system" fn on_message(
+    _: *mut c_void,
+    severity: i32,
+    _category: *const c_char,
+    _id: *const c_char,
+    location: *const c_char,
+    message: *const c_char,
+) {
+    // A panic must not reach the library; a log line is not worth more than losing it.
+    let _ = std::panic::catch_unwind(|| {
+        // SAFETY: the library passes C strings that live during this call.
+        let (message, location) = unsafe { (text(message), text(location)) };
+        let level = match severity {
+            0 => level::TRACE,
+            1 => level::VERBOSE,
+            2 => level::WARNING,
+            _ => level::ERROR,
+        };
+        write(level, &format!("onnx runtime: {} ({location})", message.trim_end()));
+    });
+}

@@ -1,0 +1,159 @@
+//! How a session is opened: from the host's thread budget, the optimisation level and the model's parameters.
+//!
+//! | parameter | values | without it |
+//! |---|---|---|
+//! | `intra_op_thread_count` | threads inside an operator, 0 = the library decides | the host's budget; 1 = no pool |
+//! | `inter_op_thread_count` | threads between operators, 0 = the library decides | 1 |
+//! | `execution_mode` | 0 sequential, 1 parallel | 0 |
+//! | `enable_mem_arena` | 0, 1 | 1 |
+//! | `enable_mem_pattern` | 0, 1 | 1 |
+//! | `session.…` | passed to the library as it is | idle threads sleep instead of spinning |
+//!
+//! `optimization { graph { level: L } }`: below 0 none, 0 (also: not set) all, 1 basic, 2 extended,
+//! above 2 all.
+
+use crate::fault::Fault;
+use ort_sys::{ExecutionMode, GraphOptimizationLevel};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    pub intra_threads: i32,
+    pub inter_threads: i32,
+    pub mode: ExecutionMode,
+    pub graph: GraphOptimizationLevel,
+    pub arena: bool,
+    pub pattern: bool,
+    /// Further settings by the library's own names.
+    pub entries: Vec<(String, String)>,
+}
+
+impl Options {
+    /// `params` are the model's parameters. Unknown ones are left alone: they may be meant for others.
+    pub fn new<'a>(
+        threads: u32,
+        graph_level: i32,
+        params: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Fault> {
+        let mut options = Self {
+            intra_threads: i32::try_from(threads.max(1)).unwrap_or(i32::MAX),
+            inter_threads: 1,
+            mode: ExecutionMode::ORT_SEQUENTIAL,
+            graph: graph(graph_level),
+            arena: true,
+            pattern: true,
+            // Threads that spin between requests take the cores from the other models and the network.
+            entries: vec![
+                ("session.intra_op.allow_spinning".into(), "0".into()),
+                ("session.inter_op.allow_spinning".into(), "0".into()),
+            ],
+        };
+        for (key, value) in params {
+            match key {
+                "intra_op_thread_count" => options.intra_threads = number(key, value)?,
+                "inter_op_thread_count" => options.inter_threads = number(key, value)?,
+                "enable_mem_arena" => options.arena = switch(key, value)?,
+                "enable_mem_pattern" => options.pattern = switch(key, value)?,
+                "execution_mode" => {
+                    options.mode = match switch(key, value)? {
+                        true => ExecutionMode::ORT_PARALLEL,
+                        false => ExecutionMode::ORT_SEQUENTIAL,
+                    }
+                }
+                _ if key.starts_with("session.") => {
+                    options.entries.retain(|(known, _)| known != key);
+                    options.entries.push((key.to_owned(), value.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        Ok(options)
+    }
+
+    /// For looking at a model without running it: no time spent on making it fast.
+    pub fn for_reading() -> Self {
+        Self {
+            intra_threads: 1,
+            inter_threads: 1,
+            mode: ExecutionMode::ORT_SEQUENTIAL,
+            graph: GraphOptimizationLevel::ORT_DISABLE_ALL,
+            arena: false,
+            pattern: false,
+            entries: vec![("session.disable_prepacking".into(), "1".into())],
+        }
+    }
+}
+
+fn graph(level: i32) -> GraphOptimizationLevel {
+    match level {
+        ..0 => GraphOptimizationLevel::ORT_DISABLE_ALL,
+        1 => GraphOptimizationLevel::ORT_ENABLE_BASIC,
+        2 => GraphOptimizationLevel::ORT_ENABLE_EXTENDED,
+        0 | 3.. => GraphOptimizationLevel::ORT_ENABLE_ALL,
+    }
+}
+
+fn number(key: &str, value: &str) -> Result<i32, Fault> {
+    value.trim().parse().ok().filter(|&n| n >= 0).ok_or_else(|| {
+        Fault::invalid(format!("parameter '{key}' must be a number of threads, not '{value}'"))
+    })
+}
+
+fn switch(key: &str, value: &str) -> Result<bool, Fault> {
+    match value.trim() {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err(Fault::invalid(format!("parameter '{key}' must be 0 or 1, not '{value}'"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(params: &[(&str, &str)]) -> Result<Options, Fault> {
+        Options::new(3, 0, params.iter().copied())
+    }
+
+    #[test]
+    fn parameters_override_what_the_host_suggests() {
+        let plain = options(&[("priority", "high")]).unwrap();
+        assert_eq!((plain.intra_threads, plain.inter_threads, plain.arena), (3, 1, true));
+        assert!(plain.entries.contains(&("session.intra_op.allow_spinning".into(), "0".into())));
+        let set = options(&[
+            ("intra_op_thread_count", "0"),
+            ("execution_mode", "1"),
+            ("enable_mem_arena", "0"),
+            ("session.intra_op.allow_spinning", "1"),
+        ])
+        .unwrap();
+        assert_eq!(
+            (set.intra_threads, set.mode, set.arena),
+            (0, ExecutionMode::ORT_PARALLEL, false)
+        );
+        assert_eq!(set.entries.iter().filter(|(key, _)| key.contains("intra")).count(), 1);
+        assert!(set.entries.contains(&("session.intra_op.allow_spinning".into(), "1".into())));
+    }
+
+    #[test]
+    fn nonsense_names_the_parameter() {
+        for (key, value) in [("intra_op_thread_count", "-1"), ("enable_mem_pattern", "yes")] {
+            let fault = options(&[(key, value)]).unwrap_err();
+            assert!(fault.text.contains(key) && fault.text.contains(value), "{fault}");
+        }
+    }
+
+    #[test]
+    fn graph_levels() {
+        use GraphOptimizationLevel as G;
+        let expected = [
+            (-1, G::ORT_DISABLE_ALL),
+            (0, G::ORT_ENABLE_ALL),
+            (1, G::ORT_ENABLE_BASIC),
+            (2, G::ORT_ENABLE_EXTENDED),
+            (7, G::ORT_ENABLE_ALL),
+        ];
+        for (level, wanted) in expected {
+            assert_eq!(graph(level), wanted);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The ONNX Runtime library: opened when the first model needs it, kept for the life of the process.
+//!
+//! Nothing here is linked. The library gives one symbol, `OrtGetApiBase`; behind it is a table of
+//! functions whose beginning never changes, so one build of this plugin runs with every release that
+//! grants [`API`]. One environment per process, because the library itself keeps only one.
+
+use crate::fault::Fault;
+use crate::log::{self, Logger};
+use crate::search::{self, Plan};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use ort_sys::{
+    OrtAllocator, OrtAllocatorType, OrtApi, OrtApiBase, OrtEnv, OrtLoggingFunction,
+    OrtLoggingLevel, OrtMemType, OrtMemoryInfo, OrtStatus, OrtStatusPtr,
+};
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use trtserver_plugin_api::abi::types::{code, level};
+
+/// Version of the function table that this plugin asks for: what it uses is in every release since 1.18.
+pub const API: u32 = 18;
+
+/// Calls an entry of the table and turns its status into a `Result`. Expands to an unsafe call: the
+/// block around it says why the arguments are right.
+macro_rules! ort {
+    ($runtime:expr, $entry:ident($($argument:expr),* $(,)?)) => {{
+        let status = ((*$runtime.api).$entry)($($argument),*);
+        $runtime.outcome(status)
+    }};
+}
+pub(crate) use ort;
+
+/// The opened library. There is one, and it is never closed, so `&'static Runtime` is how it travels.
+pub struct Runtime {
+    /// Raw and never a reference: a library may leave entries null that we do not use, and a
+    /// reference to a table with null functions would be undefined behaviour.
+    pub api: *const OrtApi,
+    pub env: *mut OrtEnv,
+    /// "Ordinary memory of the CPU", for tensors over memory that is not the library's.
+    pub memory: *mut OrtMemoryInfo,
+    pub allocator: *mut OrtAllocator,
+    /// For example `1.31.1`.
+    pub version: String,
+    /// Where it came from: a path, or the name that the system's loader resolved.
+    pub origin: String,
+}
+
+// SAFETY: the table is constant; environment, memory info and default allocator are documented as
+// usable from any thread, and nothing here changes them after `Runtime` was made.
+unsafe impl Send for Runtime {}
+// SAFETY: as above.
+unsafe impl Sync for Runtime {}
+
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+/// Held while the library is opened, so that two models loading at once open it once.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// The runtime if some model has already needed it.
+pub fn current() -> Option<&'static Runtime> {
+    RUNTIME.get()
+}
+
+/// Opens the library unless it is open. A failure is not remembered: the next load looks again, so
+/// installing the library helps without a restart.
+pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime, Fault> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let variable = std::env::var_os(search::VARIABLE);
+    let runtime = find(search::plan(setting, variable.as_deref(), plugin_dir))?;
+    log::write(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
+    Ok(RUNTIME.get_or_init(|| runtime))
+}
+
+/// The first library of the plan that opens.
+fn find(plan: Plan) -> Result<Runtime, Fault> {
+    let (found, looked_in, system) = match plan {
+        Plan::Named { path, by } => {
+            return Runtime::open(&path).map_err(|reason| {
+                Fault::unavailable(format!(
+                    "ONNX Runtime library '{}' (named by {by}) cannot be used: {reason}\n{}",
+                    path.display(),
+                    search::how_to_get_it()
+                ))
+            });
+        }
+        Plan::Search { found, looked_in, system } => (found, looked_in, system),
+    };
+    let mut tried = Vec::new();
+    for path in &found {
+        match Runtime::open(path) {
+            Ok(runtime) => return Ok(runtime),
+            Err(reason) => tried.push(format!("{}: {reason}", path.display())),
+        }
+    }
+    for name in &system {
+        match Runtime::open(Path::new(name)) {
+            Ok(runtime) => return Ok(runtime),
+            // That the system's loader does not know the name is the ordinary case, not news.
+            Err(reason) if reason.contains("cannot open shared object file") => {}
+            Err(reason) => tried.push(format!("{name}: {reason}")),
+        }
+    }
+    Err(Fault::unavailable(search::not_found(&looked_in, &system, &tried)))
+}
+
+impl Runtime {
+    fn open(path: &Path) -> Result<Self, String> {
+        // SAFETY: opening runs the library's initialisers. That is the operator's choice of file; local
+        // binding keeps its symbols from meeting those of another framework in this process.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| words(&error))?;
+        // SAFETY: this is the documented type of the one symbol that every ONNX Runtime exports.
+        let base = unsafe {
+            library.get::<unsafe extern "system" fn() -> *const OrtApiBase>(b"OrtGetApiBase\0")
+        }
+        .map_err(|_| "it has no symbol OrtGetApiBase, so it is not ONNX Runtime".to_owned())?;
+        // SAFETY: the function takes nothing and gives a static table or null.
+        let base = unsafe { base() };
+        if base.is_null() {
+            return Err("OrtGetApiBase gave nothing".to_owned());
+        }
+        // SAFETY: not null, hence a table with two entries, static; the version is a C string in it.
+        let version = unsafe { text(((*base).GetVersionString)()) };
+        // Asked before the table: for a version it lacks the library also writes to stderr.
+        let api = if too_old(&version) {
+            ptr::null()
+        } else {
+            // SAFETY: as above; the entry takes any number.
+            unsafe { ((*base).GetApi)(API) }
+        };
+        if api.is_null() {
+            return Err(format!(
+                "it is ONNX Runtime {version}, which does not offer version {API} of its interface; \
+                 ONNX Runtime 1.{API} or newer is needed"
+            ));
+        }
+        // From here on functions of the library are kept, so it must stay.
+        std::mem::forget(library);
+        let mut runtime = Self {
+            api,
+            env: ptr::null_mut(),
+            memory: ptr::null_mut(),
+            allocator: ptr::null_mut(),
+            version,
+            origin: path.display().to_string(),
+        };
+        runtime.begin().map_err(|fault| fault.text)?;
+        Ok(runtime)
+    }
+
+    /// Makes what every session shares.
+    fn begin(&mut self) -> Result<(), Fault> {
+        // SAFETY: differs from the declared type only in taking the severity as the integer that it
+        // is, so that a number unknown to us is not an invalid enum value.
+        let logger =
+            unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(log::on_message as Logger) };
+        let severity = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
+        // SAFETY: the table is valid; out pointers are fields of ours; the name is copied.
+        unsafe {
+            ort!(
+                self,
+                CreateEnvWithCustomLogger(
+                    logger,
+                    ptr::null_mut(),
+                    severity,
+                    c"trtserver".as_ptr(),
+                    &raw mut self.env
+                )
+            )?;
+            ort!(self, DisableTelemetryEvents(self.env))?;
+            ort!(
+                self,
+                CreateCpuMemoryInfo(
+                    OrtAllocatorType::OrtDeviceAllocator,
+                    OrtMemType::OrtMemTypeDefault,
+                    &raw mut self.memory
+                )
+            )?;
+            ort!(self, GetAllocatorWithDefaultOptions(&raw mut self.allocator))
+        }
+    }
+
+    /// Frees a status and keeps its code and text.
+    pub fn outcome(&self, status: OrtStatusPtr) -> Result<(), Fault> {
+        if status.0.is_null() {
+            return Ok(());
+        }
+        Err(self.failure(status.0))
+    }
+
+    #[cold]
+    fn failure(&self, status: *mut OrtStatus) -> Fault {
+        type Code = unsafe extern "system" fn(*const OrtStatus) -> i32;
+        // SAFETY: the status is not null and ours until the release; the code is read as the integer
+        // that it is, because a newer library may know codes that our enum does not.
+        unsafe {
+            let code_of: Code = std::mem::transmute((*self.api).GetErrorCode);
+            let number = code_of(status);
+            let text = text(((*self.api).GetErrorMessage)(status));
+            ((*self.api).ReleaseStatus)(status);
+            let code = match number {
+                2 => code::INVALID,     // ORT_INVALID_ARGUMENT
+                9 => code::UNSUPPORTED, // ORT_NOT_IMPLEMENTED
+                _ => code::INTERNAL,
+            };
+            Fault { code, text: format!("onnx runtime error {number}: {text}") }
+        }
+    }
+
+    /// Execution providers built into the library, for messages about what it cannot do.
+    pub fn providers(&self) -> Vec<String> {
+        let mut names: *mut *mut c_char = ptr::null_mut();
+        let mut count = 0;
+        // SAFETY: on success `names` holds `count` C strings until they are given back.
+        unsafe {
+            if ort!(self, GetAvailableProviders(&raw mut names, &raw mut count)).is_err() {
+                return Vec::new();
+            }
+            let list = (0..usize::try_from(count).unwrap_or(0)).map(|i| text(*names.add(i)));
+            let list = list.collect();
+            // Nothing can be done about a failure to free, and nothing depends on it.
+            let _ = ort!(self, ReleaseAvailableProviders(names, count));
+            list
+        }
+    }
+}
+
+/// What the system's loader said: the error's own text is only that it failed.
+fn words(error: &libloading::Error) -> String {
+    use std::error::Error;
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
+}
+
+/// `1.17.3` for a library that is certain not to grant [`API`]; anything unreadable is asked.
+fn too_old(version: &str) -> bool {
+    let mut parts = version.split('.').map(str::parse::<u32>);
+    matches!((parts.next(), parts.next()), (Some(Ok(1)), Some(Ok(minor))) if minor < API)
+}
+
+/// A copy of a C string; empty for null.
+///
+/// # Safety
+/// `p` is null or a NUL-terminated string.
+pub unsafe fn text(p: *const c_char) -> String {
+    if p.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(p) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_libraries_are_known_by_their_version() {
+        assert!(too_old("1.17.3"));
+        assert!(!too_old("1.18.0"));
+        assert!(!too_old("1.31.1"));
+        assert!(!too_old("2.0.0"));
+        assert!(!too_old("nightly"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_onnx_runtime_is_refused_in_words() {
+        let error = Runtime::open(Path::new("libc.so.6")).err().unwrap();
+        assert!(error.contains("OrtGetApiBase"), "{error}");
+        let error = Runtime::open(Path::new("/nowhere/libonnxruntime.so")).err().unwrap();
+        assert!(error.contains("/nowhere/libonnxruntime.so"), "{error}");
+    }
+
+    #[test]
+    fn a_named_library_has_no_fallback() {
+        let plan = search::plan(Some("/nowhere/x.so"), None, Path::new("/nowhere"));
+        let text = find(plan).err().unwrap().text;
+        assert!(
+            text.starts_with("ONNX Runtime library '/nowhere/x.so' (named by --backend-config")
+        );
+        assert!(text.contains("pip install onnxruntime"), "{text}");
+    }
+
+    #[test]
+    fn a_search_in_vain_says_where_and_what_was_wrong() {
+        let root = std::env::temp_dir().join(format!("onnx-search-{}", std::process::id()));
+        let (dir, lib) = (root.join("backends/onnxruntime"), root.join("lib"));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir_all(&lib).unwrap();
+        std::fs::write(lib.join("libonnxruntime.so.1"), "no library").unwrap();
+        std::fs::write(dir.join("libonnxruntime_providers_shared.so"), "another one").unwrap();
+        let Plan::Search { found, looked_in, .. } = search::plan(None, None, &dir) else {
+            panic!("nobody named a library");
+        };
+        assert_eq!(found, [lib.join("libonnxruntime.so.1")]);
+        let text = find(Plan::Search { found, looked_in, system: vec!["libnowhere.so"] });
+        let text = text.err().unwrap().text;
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(text.contains(&format!("\n  {}\n  {}", dir.display(), dir.join("lib").display())));
+        assert!(text.contains("lib/libonnxruntime.so.1: "), "{text}");
+        assert!(!text.contains("unusable: libnowhere"), "{text}");
+    }
+}

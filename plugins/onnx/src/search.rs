@@ -1,0 +1,182 @@
+//! Where the ONNX Runtime library may be. Pure path work: what to try, in which order, and the
+//! sentence for an operator when none of it served.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Environment variable that names the library; the setting `library` comes before it.
+pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
+/// Server setting that names the library.
+pub const SETTING: &str = "library";
+
+/// Names that the system's loader is asked for, best first.
+const SYSTEM_NAMES: [&str; 2] = ["libonnxruntime.so.1", "libonnxruntime.so"];
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Someone said which library to take: that one or none.
+    Named { path: PathBuf, by: String },
+    /// Nobody said: what lies beside the plugin, then whatever the system's loader knows.
+    Search { found: Vec<PathBuf>, looked_in: Vec<PathBuf>, system: Vec<&'static str> },
+}
+
+/// Decides from the setting, the environment, and the directory that the plugin lies in.
+pub fn plan(setting: Option<&str>, variable: Option<&OsStr>, plugin_dir: &Path) -> Plan {
+    if let Some(path) = setting.filter(|path| !path.is_empty()) {
+        return Plan::Named {
+            path: path.into(),
+            by: format!("--backend-config=onnxruntime,{SETTING}=…"),
+        };
+    }
+    if let Some(path) = variable.filter(|path| !path.is_empty()) {
+        return Plan::Named {
+            path: path.into(),
+            by: format!("the environment variable {VARIABLE}"),
+        };
+    }
+    let looked_in = beside(plugin_dir);
+    let found = looked_in.iter().flat_map(|dir| libraries_in(dir)).collect();
+    Plan::Search { found, looked_in, system: SYSTEM_NAMES.to_vec() }
+}
+
+/// The plugin's own directory, its `lib`, and the `lib` of the installation around it:
+/// `<root>/backends/onnxruntime/libtrtserver_onnxruntime.so` goes with `<root>/lib`.
+fn beside(plugin_dir: &Path) -> Vec<PathBuf> {
+    let mut dirs = vec![plugin_dir.to_path_buf(), plugin_dir.join("lib")];
+    // By path components, not by `..`, so that the message shows a directory one can read.
+    if let Some(root) = plugin_dir.parent().and_then(Path::parent) {
+        dirs.push(root.join("lib"));
+    }
+    dirs
+}
+
+/// The libraries of one directory, best first: the name without a full version is what a package
+/// manager keeps pointing at the right file; after it the highest version.
+fn libraries_in(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| version_of(name).is_some())
+        .collect();
+    names.sort_by_key(|name| std::cmp::Reverse(preference(name)));
+    names.into_iter().map(|name| dir.join(name)).collect()
+}
+
+/// `1.31.1` of `libonnxruntime.so.1.31.1`, nothing of `libonnxruntime.so`; `None` for other files.
+fn version_of(name: &str) -> Option<Vec<u32>> {
+    let rest = name.strip_prefix("libonnxruntime.so")?;
+    if rest.is_empty() {
+        return Some(Vec::new());
+    }
+    rest.strip_prefix('.')?.split('.').map(|part| part.parse().ok()).collect()
+}
+
+fn preference(name: &str) -> (u8, Vec<u32>) {
+    let version = version_of(name).unwrap_or_default();
+    let rank = match version.len() {
+        1 => 2, // the soname
+        0 => 1, // the developer's link
+        _ => 0,
+    };
+    (rank, version)
+}
+
+/// What an operator reads when no library could be opened. `tried` are the ones that exist but failed.
+pub fn not_found(looked_in: &[PathBuf], system: &[&str], tried: &[String]) -> String {
+    let mut text = String::from("ONNX Runtime library not found; looked for libonnxruntime.so* in");
+    for dir in looked_in {
+        text.push_str(&format!("\n  {}", dir.display()));
+    }
+    text.push_str(&format!("\nand asked the system's loader for {}", system.join(", ")));
+    for failure in tried {
+        text.push_str(&format!("\nunusable: {failure}"));
+    }
+    text.push_str(&format!("\n{}", how_to_get_it()));
+    text
+}
+
+/// The advice at the end of every message about a missing library.
+pub fn how_to_get_it() -> String {
+    format!(
+        "To get it: `cargo xtask runtimes`, or `pip install onnxruntime` and name the file \
+         onnxruntime/capi/libonnxruntime.so.<version> with \
+         --backend-config=onnxruntime,{SETTING}=PATH or {VARIABLE}=PATH"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_library_is_the_only_candidate() {
+        let dir = Path::new("/opt/x/backends/onnxruntime");
+        let both = plan(Some("/a.so"), Some(OsStr::new("/b.so")), dir);
+        assert!(
+            matches!(both, Plan::Named { path, by } if path == Path::new("/a.so") && by.contains("library="))
+        );
+        let environment = plan(Some(""), Some(OsStr::new("/b.so")), dir);
+        assert!(
+            matches!(environment, Plan::Named { path, by } if path == Path::new("/b.so") && by.contains(VARIABLE))
+        );
+    }
+
+    #[test]
+    fn the_search_goes_from_the_plugin_outwards() {
+        let Plan::Search { found, looked_in, system } =
+            plan(None, Some(OsStr::new("")), Path::new("/nowhere/dist/backends/onnxruntime"))
+        else {
+            panic!("nobody named a library");
+        };
+        assert!(found.is_empty());
+        assert_eq!(
+            looked_in,
+            [
+                "/nowhere/dist/backends/onnxruntime",
+                "/nowhere/dist/backends/onnxruntime/lib",
+                "/nowhere/dist/lib"
+            ]
+            .map(PathBuf::from)
+        );
+        assert_eq!(system, ["libonnxruntime.so.1", "libonnxruntime.so"]);
+    }
+
+    #[test]
+    fn soname_before_link_before_highest_version() {
+        let mut names = vec![
+            "libonnxruntime.so.1.9.0",
+            "libonnxruntime.so",
+            "libonnxruntime.so.1.31.1",
+            "libonnxruntime.so.1",
+        ];
+        names.sort_by_key(|name| std::cmp::Reverse(preference(name)));
+        assert_eq!(
+            names,
+            [
+                "libonnxruntime.so.1",
+                "libonnxruntime.so",
+                "libonnxruntime.so.1.31.1",
+                "libonnxruntime.so.1.9.0"
+            ]
+        );
+        assert_eq!(version_of("libonnxruntime_providers_shared.so"), None);
+        assert_eq!(version_of("libonnxruntime.so.bak"), None);
+    }
+
+    #[test]
+    fn the_message_says_where_and_how() {
+        let text =
+            not_found(&["/d/lib".into()], &["libonnxruntime.so.1"], &["/d/lib/x: bad ELF".into()]);
+        for part in [
+            "\n  /d/lib",
+            "libonnxruntime.so.1",
+            "bad ELF",
+            "cargo xtask runtimes",
+            "pip install onnxruntime",
+            VARIABLE,
+        ] {
+            assert!(text.contains(part), "{part} missing in {text}");
+        }
+    }
+}

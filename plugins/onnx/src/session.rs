@@ -1,0 +1,237 @@
+//! A session: the model file opened with options, the tensors it declares, and `Run`.
+//!
+//! One session serves all instances of a model version: `Run` may be called from several threads at
+//! once, and the weights are in memory once.
+
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::runtime::{Runtime, ort, text};
+use crate::value::{MAX_RANK, read_info};
+use ort_sys::{ONNXType, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
+use std::ffi::{CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+/// A tensor as the model file declares it.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    pub name: String,
+    /// The same, as the library takes it.
+    pub c_name: CString,
+    /// ONNX Runtime's element number; 0 for what is not a tensor.
+    pub element: i32,
+    /// -1 = dynamic. Empty also when the file does not say how many dimensions there are.
+    pub dims: Vec<i64>,
+}
+
+/// What a model takes and gives, in its own order.
+#[derive(Debug, Clone, Default)]
+pub struct Signature {
+    pub inputs: Vec<Declared>,
+    pub outputs: Vec<Declared>,
+    /// Inputs with a value in the file: a caller may replace it, but need not.
+    pub defaulted: Vec<Declared>,
+}
+
+pub struct Session {
+    pub runtime: &'static Runtime,
+    raw: *mut OrtSession,
+    pub signature: Signature,
+}
+
+// SAFETY: a session may be used from any thread, and by several at once for `Run`.
+unsafe impl Send for Session {}
+// SAFETY: as above; the signature is read once and constant from then on.
+unsafe impl Sync for Session {}
+
+impl Session {
+    pub fn open(runtime: &'static Runtime, file: &Path, options: &Options) -> Result<Self, Fault> {
+        let path = CString::new(file.as_os_str().as_bytes())
+            .map_err(|_| Fault::invalid("the path of the model holds a NUL byte"))?;
+        let options = SessionOptions::new(runtime, options)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: environment and options are alive; the path is copied.
+        unsafe {
+            ort!(runtime, CreateSession(runtime.env, path.as_ptr(), options.raw, &raw mut raw))?;
+        }
+        let mut session = Self { runtime, raw, signature: Signature::default() };
+        session.signature = session.read_signature()?;
+        Ok(session)
+    }
+
+    fn read_signature(&self) -> Result<Signature, Fault> {
+        let api = self.runtime.api;
+        // SAFETY: entries of the table, each used with the count that belongs to it.
+        unsafe {
+            Ok(Signature {
+                inputs: self.declared(
+                    (*api).SessionGetInputCount,
+                    (*api).SessionGetInputName,
+                    (*api).SessionGetInputTypeInfo,
+                )?,
+                outputs: self.declared(
+                    (*api).SessionGetOutputCount,
+                    (*api).SessionGetOutputName,
+                    (*api).SessionGetOutputTypeInfo,
+                )?,
+                defaulted: self.declared(
+                    (*api).SessionGetOverridableInitializerCount,
+                    (*api).SessionGetOverridableInitializerName,
+                    (*api).SessionGetOverridableInitializerTypeInfo,
+                )?,
+            })
+        }
+    }
+
+    fn declared(&self, count: Count, name: Name, info: Info) -> Result<Vec<Declared>, Fault> {
+        let mut n = 0;
+        // SAFETY: the session is alive; the out pointer is ours.
+        self.runtime.outcome(unsafe { count(self.raw, &raw mut n) })?;
+        (0..n).map(|index| self.declared_at(index, name, info)).collect()
+    }
+
+    fn declared_at(&self, index: usize, name: Name, info: Info) -> Result<Declared, Fault> {
+        let allocator = self.runtime.allocator;
+        let mut c_name: *mut c_char = ptr::null_mut();
+        // SAFETY: the index is below the count; the name is ours until it is given back.
+        let name = unsafe {
+            self.runtime.outcome(name(self.raw, index, allocator, &raw mut c_name))?;
+            let name = text(c_name);
+            ort!(self.runtime, AllocatorFree(allocator, c_name.cast()))?;
+            name
+        };
+        let mut type_info: *mut OrtTypeInfo = ptr::null_mut();
+        // SAFETY: as above; the type information is ours until the release.
+        let (element, dims) = unsafe {
+            self.runtime.outcome(info(self.raw, index, &raw mut type_info))?;
+            let read = self.read_type(type_info);
+            ((*self.runtime.api).ReleaseTypeInfo)(type_info);
+            read.map_err(|fault| fault.within(format_args!("tensor '{name}'")))?
+        };
+        let c_name = CString::new(name.as_bytes())
+            .map_err(|_| Fault::internal("a tensor name holds a NUL byte"))?;
+        Ok(Declared { name, c_name, element, dims })
+    }
+
+    /// Element number and dimensions; (0, []) for what is not a tensor.
+    ///
+    /// # Safety
+    /// `info` is alive.
+    unsafe fn read_type(&self, info: *const OrtTypeInfo) -> Result<(i32, Vec<i64>), Fault> {
+        let mut kind = 0i32;
+        let mut tensor = ptr::null();
+        let mut shape = [0; MAX_RANK];
+        // SAFETY: alive by the caller's promise; the cast information belongs to `info`.
+        unsafe {
+            ort!(self.runtime, GetOnnxTypeFromTypeInfo(info, (&raw mut kind).cast()))?;
+            if kind != ONNXType::ONNX_TYPE_TENSOR as i32 {
+                return Ok((0, Vec::new()));
+            }
+            ort!(self.runtime, CastTypeInfoToTensorInfo(info, &raw mut tensor))?;
+            let (element, rank) = read_info(self.runtime, tensor, &mut shape)?;
+            // The library says -1 for every dimension without a number; be sure of it.
+            Ok((element, shape[..rank].iter().map(|&dim| dim.max(-1)).collect()))
+        }
+    }
+
+    /// Runs the model. `outputs` that are null on entry are made by the library and are then the
+    /// caller's; the others are written in place. After an error the null ones are still null.
+    ///
+    /// # Safety
+    /// Names are C strings and inputs are values, alive during the call; no two calls at the same time
+    /// share an output.
+    pub unsafe fn run(
+        &self,
+        input_names: &[*const c_char],
+        inputs: &[*const OrtValue],
+        output_names: &[*const c_char],
+        outputs: &mut [*mut OrtValue],
+    ) -> Result<(), Fault> {
+        debug_assert!(input_names.len() == inputs.len() && output_names.len() == outputs.len());
+        // SAFETY: the caller's promise; lengths match.
+        unsafe {
+            ort!(
+                self.runtime,
+                Run(
+                    self.raw,
+                    ptr::null(),
+                    input_names.as_ptr(),
+                    inputs.as_ptr(),
+                    inputs.len(),
+                    output_names.as_ptr(),
+                    outputs.len(),
+                    outputs.as_mut_ptr()
+                )
+            )
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: ours, and nobody runs it any more. Values that it gave keep their memory themselves.
+        unsafe { ((*self.runtime.api).ReleaseSession)(self.raw) }
+    }
+}
+
+type Count = unsafe extern "system" fn(*const OrtSession, *mut usize) -> ort_sys::OrtStatusPtr;
+type Name = unsafe extern "system" fn(
+    *const OrtSession,
+    usize,
+    *mut ort_sys::OrtAllocator,
+    *mut *mut c_char,
+) -> ort_sys::OrtStatusPtr;
+type Info = unsafe extern "system" fn(
+    *const OrtSession,
+    usize,
+    *mut *mut OrtTypeInfo,
+) -> ort_sys::OrtStatusPtr;
+
+/// Session options while a session is being made.
+struct SessionOptions {
+    runtime: &'static Runtime,
+    raw: *mut OrtSessionOptions,
+}
+
+impl SessionOptions {
+    fn new(runtime: &'static Runtime, wanted: &Options) -> Result<Self, Fault> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the out pointer is ours.
+        unsafe { ort!(runtime, CreateSessionOptions(&raw mut raw))? };
+        let options = Self { runtime, raw };
+        // SAFETY: the options are alive.
+        unsafe {
+            ort!(runtime, SetIntraOpNumThreads(raw, wanted.intra_threads))?;
+            ort!(runtime, SetInterOpNumThreads(raw, wanted.inter_threads))?;
+            ort!(runtime, SetSessionExecutionMode(raw, wanted.mode))?;
+            ort!(runtime, SetSessionGraphOptimizationLevel(raw, wanted.graph))?;
+            match wanted.arena {
+                true => ort!(runtime, EnableCpuMemArena(raw))?,
+                false => ort!(runtime, DisableCpuMemArena(raw))?,
+            }
+            match wanted.pattern {
+                true => ort!(runtime, EnableMemPattern(raw))?,
+                false => ort!(runtime, DisableMemPattern(raw))?,
+            }
+        }
+        for (key, value) in &wanted.entries {
+            let (Ok(c_key), Ok(c_value)) =
+                (CString::new(key.as_str()), CString::new(value.as_str()))
+            else {
+                return Err(Fault::invalid(format!("parameter '{key}' holds a NUL byte")));
+            };
+            // SAFETY: both strings are copied.
+            unsafe { ort!(runtime, AddSessionConfigEntry(raw, c_key.as_ptr(), c_value.as_ptr())) }
+                .map_err(|fault| fault.within(format_args!("parameter '{key}'")))?;
+        }
+        Ok(options)
+    }
+}
+
+impl Drop for SessionOptions {
+    fn drop(&mut self) {
+        // SAFETY: ours; a session copies what it needs.
+        unsafe { ((*self.runtime.api).ReleaseSessionOptions)(self.raw) }
+    }
+}

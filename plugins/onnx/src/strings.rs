@@ -1,0 +1,199 @@
+//! STRING tensors: from length-prefixed bytes to the library's strings and back.
+//!
+//! Lengths travel both ways, so a NUL inside a string survives. This is the one copy that the plugin
+//! makes of tensor data.
+
+use crate::fault::Fault;
+use crate::runtime::ort;
+use crate::types;
+use crate::value::Value;
+use ort_sys::ONNXTensorElementDataType as Element;
+use std::ptr;
+
+/// Bytes of the count before each element.
+const HEAD: usize = 4;
+
+/// Cuts length-prefixed data into its elements.
+pub struct Elements<'a> {
+    rest: &'a [u8],
+}
+
+pub fn elements(bytes: &[u8]) -> Elements<'_> {
+    Elements { rest: bytes }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    /// The error says how many bytes were announced and how many are left.
+    type Item = Result<&'a [u8], (usize, usize)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = std::mem::take(&mut self.rest);
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((head, tail)) = rest.split_first_chunk::<HEAD>() else {
+            return Some(Err((HEAD, rest.len())));
+        };
+        let length = u32::from_le_bytes(*head) as usize;
+        match tail.split_at_checked(length) {
+            Some((element, tail)) => {
+                self.rest = tail;
+                Some(Ok(element))
+            }
+            None => Some(Err((length, tail.len()))),
+        }
+    }
+}
+
+/// Makes the library's string tensor out of length-prefixed bytes. `name` is for messages.
+pub fn decode(
+    runtime: &'static crate::runtime::Runtime,
+    name: &str,
+    shape: &[i64],
+    bytes: &[u8],
+) -> Result<Value, Fault> {
+    let wanted = types::elements(shape)
+        .ok_or_else(|| Fault::invalid(format!("shape of input '{name}' is too large")))?;
+    // The framing is checked before anything is allocated for `wanted` elements: each takes 4 bytes.
+    let mut count = 0;
+    for element in elements(bytes) {
+        element.map_err(|(announced, left)| {
+            Fault::invalid(format!(
+                "incomplete string data for inference input '{name}', expecting {announced} bytes \
+                 but only {left} are left"
+            ))
+        })?;
+        count += 1;
+    }
+    if count != wanted {
+        return Err(Fault::invalid(format!(
+            "unexpected number of string elements {count} for inference input '{name}', \
+             expecting {wanted}"
+        )));
+    }
+    let value = Value::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;
+    for (index, element) in elements(bytes).flatten().enumerate() {
+        let mut to = ptr::null_mut();
+        // SAFETY: the index is below the tensor's element count; the buffer that comes back has room
+        // for exactly the length asked for.
+        unsafe {
+            ort!(
+                runtime,
+                GetResizedStringTensorElementBuffer(
+                    value.as_ptr(),
+                    index,
+                    element.len(),
+                    &raw mut to
+                )
+            )?;
+            ptr::copy_nonoverlapping(element.as_ptr(), to.cast(), element.len());
+        }
+    }
+    Ok(value)
+}
+
+/// Bytes that [`encode`] will write for a tensor of `count` strings.
+pub fn encoded_size(value: &Value, count: usize) -> Result<usize, Fault> {
+    let mut content = 0;
+    // SAFETY: the value is alive; the out pointer is ours.
+    unsafe {
+        ort!(value.runtime(), GetStringTensorDataLength(value.as_ptr(), &raw mut content))?;
+    }
+    Ok(content + HEAD * count)
+}
+
+/// Writes the strings with their lengths into `to`, which has [`encoded_size`] bytes. `offsets` is
+/// scratch space.
+pub fn encode(
+    value: &Value,
+    count: usize,
+    to: &mut [u8],
+    offsets: &mut Vec<usize>,
+) -> Result<(), Fault> {
+    if count == 0 {
+        return Ok(());
+    }
+    offsets.clear();
+    offsets.resize(count, 0);
+    // The contents first go to the end of the buffer, back to back; then each moves towards the
+    // front, behind its length. Element `i` lands at or before where it lay, and never on a later one.
+    let heads = HEAD * count;
+    let content = to.len() - heads;
+    // SAFETY: room for the contents and for one offset per element.
+    unsafe {
+        ort!(
+            value.runtime(),
+            GetStringTensorContent(
+                value.as_ptr(),
+                to[heads..].as_mut_ptr().cast(),
+                content,
+                offsets.as_mut_ptr(),
+                count
+            )
+        )?;
+    }
+    spread(to, offsets, content);
+    Ok(())
+}
+
+/// The second half of [`encode`].
+fn spread(to: &mut [u8], offsets: &[usize], content: usize) {
+    let heads = HEAD * offsets.len();
+    for (i, &from) in offsets.iter().enumerate() {
+        let end = offsets.get(i + 1).copied().unwrap_or(content);
+        let length = end - from;
+        let at = from + HEAD * i;
+        // Strings above 4 GiB cannot be expressed in this format; none get this far, for the whole
+        // tensor would not fit a message.
+        let head = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+        to.copy_within(heads + from..heads + end, at + HEAD);
+        to[at..at + HEAD].copy_from_slice(&head);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(strings: &[&[u8]]) -> Vec<u8> {
+        strings.iter().flat_map(|s| [&(s.len() as u32).to_le_bytes()[..], s].concat()).collect()
+    }
+
+    #[test]
+    fn elements_are_cut_at_their_lengths() {
+        let bytes = framed(&[b"a\0b", b"", b"xyz"]);
+        let cut: Vec<_> = elements(&bytes).map(Result::unwrap).collect();
+        assert_eq!(cut, [&b"a\0b"[..], b"", b"xyz"]);
+        assert_eq!(elements(&[]).count(), 0);
+    }
+
+    #[test]
+    fn broken_framing_ends_with_one_error() {
+        let mut bytes = framed(&[b"ab"]);
+        bytes.extend([9, 0, 0, 0, b'x']);
+        let cut: Vec<_> = elements(&bytes).collect();
+        assert_eq!(cut, [Ok(&b"ab"[..]), Err((9, 1))]);
+        assert_eq!(elements(&[1, 0]).collect::<Vec<_>>(), [Err((4, 2))]);
+        assert_eq!(
+            elements(&[255, 255, 255, 255]).collect::<Vec<_>>(),
+            [Err((u32::MAX as usize, 0))]
+        );
+    }
+
+    #[test]
+    fn contents_spread_in_place() {
+        let strings: [&[u8]; 5] =
+            [b"", b"hello", b"a\0", b"", b"longer than the heads of them all"];
+        let content = strings.concat();
+        let mut offsets = vec![];
+        let mut at = 0;
+        for s in strings {
+            offsets.push(at);
+            at += s.len();
+        }
+        let mut buffer = vec![0xee; HEAD * strings.len()];
+        buffer.extend(&content);
+        spread(&mut buffer, &offsets, content.len());
+        assert_eq!(buffer, framed(&strings));
+    }
+}

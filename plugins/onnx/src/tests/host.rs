@@ -1,0 +1,586 @@
+//! The least host that can run the plugin: no queues, no threads, answers collected in memory.
+
+use std::ffi::CString;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
+use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl, instance_kind};
+use trtserver_plugin_api::abi::host::{HostTable, Release};
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::*;
+use trtserver_plugin_api::author::export;
+
+const NONE: Str = Str { p: ptr::null(), n: 0 };
+
+/// A text that lives as long as the tests do.
+pub fn text(text: &str) -> Str {
+    let n = text.len() as u64;
+    Str { p: CString::new(text).unwrap().into_raw().cast(), n }
+}
+
+unsafe fn own(text: Str) -> String {
+    if text.p.is_null() {
+        return String::new();
+    }
+    // SAFETY: texts of the plugin are valid during the call.
+    let bytes = unsafe { std::slice::from_raw_parts(text.p, text.n as usize) };
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+pub fn leak<T>(list: Vec<T>) -> *const T {
+    list.leak().as_ptr()
+}
+
+/// Any address: this host has one log for all.
+const SCOPE: *mut Scope = ptr::dangling_mut();
+
+type Failure = (u32, String);
+
+/// The answer side of one call.
+#[derive(Default)]
+pub struct Answer {
+    pub outputs: Vec<Output>,
+    pub error: Option<Failure>,
+    pub ended: u32,
+}
+
+pub struct Output {
+    pub name: String,
+    pub dtype: u32,
+    pub shape: Vec<i64>,
+    pub adopted: bool,
+    pub bytes: Vec<u8>,
+    /// The block that the host lent, until the answer is sent.
+    block: Vec<u128>,
+}
+
+struct Pending {
+    answer: *mut Answer,
+    outputs: Vec<Output>,
+}
+
+pub static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+pub static PATCH: Mutex<String> = Mutex::new(String::new());
+pub static RELEASED: AtomicUsize = AtomicUsize::new(0);
+static LEVEL: u32 = 5;
+
+unsafe extern "C" fn error_new(code: u32, _: u32, text: Str) -> *mut Error {
+    // SAFETY: valid during the call.
+    Box::into_raw(Box::new((code, unsafe { own(text) }))).cast()
+}
+unsafe extern "C" fn error_code(error: *const Error) -> u32 {
+    // SAFETY: of `error_new`.
+    unsafe { (*error.cast::<Failure>()).0 }
+}
+unsafe extern "C" fn error_text(error: *const Error) -> Str {
+    // SAFETY: of `error_new`.
+    let text = unsafe { &(*error.cast::<Failure>()).1 };
+    Str { p: text.as_ptr(), n: text.len() as u64 }
+}
+unsafe extern "C" fn error_free(error: *mut Error) {
+    if !error.is_null() {
+        // SAFETY: of `error_new`, freed once.
+        drop(unsafe { Box::from_raw(error.cast::<Failure>()) });
+    }
+}
+unsafe extern "C" fn log_level(_: *const Scope) -> *const u32 {
+    &raw const LEVEL
+}
+unsafe extern "C" fn log(_: *const Scope, level: u32, _: Str, _: u32, text: Str) {
+    // SAFETY: valid during the call.
+    LOG.lock().unwrap().push(format!("{level} {}", unsafe { own(text) }));
+}
+unsafe extern "C" fn now_ns() -> u64 {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
+}
+unsafe extern "C" fn config_patch(_: *mut Scope, _: u32, p: *const u8, n: u64) -> *mut Error {
+    // SAFETY: valid during the call.
+    *PATCH.lock().unwrap() = unsafe { own(Str { p, n }) };
+    ptr::null_mut()
+}
+unsafe extern "C" fn progress(_: *mut Scope, _: Str, _: u32) -> u32 {
+    0
+}
+unsafe extern "C" fn mem_alloc(
+    _: *mut Scope,
+    _: Place,
+    _: u64,
+    _: u64,
+    _: u32,
+    _: *mut u8,
+    _: *mut Buf,
+) -> *mut Error {
+    unreachable!("the plugin asks for no memory")
+}
+unsafe extern "C" fn mem_free(_: u64, _: *mut Event) {}
+unsafe extern "C" fn request_release(_: *mut Request, _: *mut Event) {}
+unsafe extern "C" fn reply_nop(_: *mut Reply) {}
+unsafe extern "C" fn response_new(reply: *mut Reply, out: *mut *mut Response) -> *mut Error {
+    let pending = Pending { answer: reply.cast(), outputs: Vec::new() };
+    // SAFETY: the plugin's out pointer.
+    unsafe { out.write(Box::into_raw(Box::new(pending)).cast()) };
+    ptr::null_mut()
+}
+unsafe extern "C" fn response_drop(response: *mut Response) {
+    // SAFETY: of `response_new`, dropped once.
+    drop(unsafe { Box::from_raw(response.cast::<Pending>()) });
+}
+unsafe extern "C" fn output_alloc(
+    response: *mut Response,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    bytes: u64,
+    _: Place,
+    out: *mut Buf,
+) -> *mut Error {
+    // SAFETY: arguments are valid during the call.
+    unsafe {
+        let mut block = vec![0u128; (bytes as usize).div_ceil(16)];
+        let ptr = block.as_mut_ptr().cast();
+        out.write(Buf { ptr, bytes, place: Place::CPU, ready: ptr::null_mut(), lease: 0 });
+        (*response.cast::<Pending>()).outputs.push(Output {
+            name: own(name),
+            dtype,
+            shape: std::slice::from_raw_parts(shape, rank as usize).to_vec(),
+            adopted: false,
+            bytes: vec![0; bytes as usize],
+            block,
+        });
+    }
+    ptr::null_mut()
+}
+unsafe extern "C" fn output_adopt(
+    response: *mut Response,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    parts: *const Buf,
+    n: u32,
+    release: Release,
+    ctx: *mut u8,
+) -> *mut Error {
+    // SAFETY: arguments are valid during the call, donated memory until the release.
+    unsafe {
+        let mut bytes = Vec::new();
+        for part in std::slice::from_raw_parts(parts, n as usize) {
+            if part.bytes > 0 {
+                bytes.extend_from_slice(std::slice::from_raw_parts(part.ptr, part.bytes as usize));
+            }
+        }
+        (*response.cast::<Pending>()).outputs.push(Output {
+            name: own(name),
+            dtype,
+            shape: std::slice::from_raw_parts(shape, rank as usize).to_vec(),
+            adopted: true,
+            bytes,
+            block: Vec::new(),
+        });
+        (release.func)(ctx);
+    }
+    RELEASED.fetch_add(1, Ordering::Relaxed);
+    ptr::null_mut()
+}
+unsafe extern "C" fn response_param(_: *mut Response, _: *const Param) -> *mut Error {
+    ptr::null_mut()
+}
+unsafe extern "C" fn response_send(
+    response: *mut Response,
+    flags: u32,
+    error: *const Error,
+    _: *mut Event,
+) -> *mut Error {
+    // SAFETY: of `response_new`, sent once.
+    let mut pending = unsafe { Box::from_raw(response.cast::<Pending>()) };
+    assert!(error.is_null());
+    for output in pending.outputs.iter_mut().filter(|output| !output.adopted) {
+        let n = output.bytes.len();
+        // SAFETY: the block has at least `n` bytes.
+        let block = unsafe { std::slice::from_raw_parts(output.block.as_ptr().cast::<u8>(), n) };
+        output.bytes.copy_from_slice(block);
+    }
+    // SAFETY: the call is alive.
+    let answer = unsafe { &mut *pending.answer };
+    answer.outputs.append(&mut pending.outputs);
+    answer.ended += flags;
+    ptr::null_mut()
+}
+unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
+    // SAFETY: the call is alive; the error is valid during the call.
+    unsafe {
+        let answer = &mut *reply.cast::<Answer>();
+        answer.ended += 1;
+        answer.error = error.cast::<Failure>().as_ref().cloned();
+    }
+    ptr::null_mut()
+}
+unsafe extern "C" fn batch_send(
+    batch: *const Batch,
+    error: *const Error,
+    _: *mut Event,
+) -> *mut Error {
+    assert!(error.is_null(), "the plugin answers each call by itself");
+    // SAFETY: the batch of this call.
+    assert!(unsafe { (*batch).t_end > 0 });
+    ptr::null_mut()
+}
+unsafe extern "C" fn metric_new(
+    _: *mut Scope,
+    _: u32,
+    _: Str,
+    _: Str,
+    _: *const Param,
+    _: u32,
+    _: *mut *mut Metric,
+) -> *mut Error {
+    unreachable!("the plugin has no metrics")
+}
+unsafe extern "C" fn metric_put(_: *mut Metric, _: f64) -> *mut Error {
+    ptr::null_mut()
+}
+unsafe extern "C" fn metric_get(_: *const Metric) -> f64 {
+    0.0
+}
+unsafe extern "C" fn metric_free(_: *mut Metric) {}
+
+static HOST: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+
+pub fn plugin() -> &'static PluginTable {
+    let host = *HOST.get_or_init(|| Box::into_raw(Box::new(table())) as usize);
+    // SAFETY: the table is leaked, the plugin's is static.
+    unsafe { &*export::main::<crate::backend::Onnx>(host as *const HostTable) }
+}
+
+fn table() -> HostTable {
+    HostTable {
+        size: size_of::<HostTable>() as u64,
+        abi_major: trtserver_plugin_api::abi::ABI_MAJOR,
+        abi_minor: trtserver_plugin_api::abi::ABI_MINOR,
+        name: text("test"),
+        version: text("0"),
+        error_new,
+        error_code,
+        error_text,
+        error_free,
+        log_level,
+        log,
+        now_ns,
+        config_patch,
+        file_map: None,
+        file_unmap: None,
+        progress,
+        mem_alloc,
+        mem_free,
+        mem_export: None,
+        mem_budget: None,
+        mem_report: None,
+        event_record: None,
+        event_wait: None,
+        event_done: None,
+        event_free: None,
+        copy: None,
+        device_fault: None,
+        gather: None,
+        request_release,
+        request_requeue: None,
+        reply_retain: reply_nop,
+        reply_release: reply_nop,
+        response_new,
+        response_drop,
+        output_query: None,
+        output_alloc,
+        output_adopt,
+        response_param,
+        response_send,
+        reply_end,
+        scatter_alloc: None,
+        scatter_adopt: None,
+        batch_send,
+        state_alloc: None,
+        state_commit: None,
+        report_request: None,
+        report_batch: None,
+        report_response: None,
+        trace_mark: None,
+        trace_context: None,
+        metric_new,
+        metric_put,
+        metric_get,
+        metric_free,
+        infer_new: None,
+        infer_input: None,
+        infer_want: None,
+        infer_param: None,
+        infer_start: None,
+        infer_free: None,
+        model_query: None,
+        model_control: None,
+    }
+}
+
+fn check(error: *mut Error) -> Result<(), Failure> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: of `error_new`, given to us.
+    Err(*unsafe { Box::from_raw(error.cast::<Failure>()) })
+}
+
+pub fn params(list: &[(&str, &str)]) -> (*const Param, u32) {
+    let of = |&(key, value): &(&str, &str)| Param {
+        key: text(key),
+        kind: param::STRING,
+        pad: 0,
+        text: text(value),
+        bits: 0,
+    };
+    (leak(list.iter().map(of).collect()), list.len() as u32)
+}
+
+pub type Handle = *mut PluginHandle;
+
+pub fn open(settings: &[(&str, &str)], dir: &str) -> Result<Handle, Failure> {
+    let (settings, n) = params(settings);
+    let mut out = ptr::null_mut();
+    // SAFETY: everything lent is leaked.
+    check(unsafe {
+        (plugin().plugin_open)(SCOPE, text("onnxruntime"), text(dir), settings, n, &raw mut out)
+    })?;
+    Ok(out)
+}
+
+pub fn decl(name: &str, dtype: u32, dims: &[i64]) -> TensorDecl {
+    reshaped(name, dtype, dims, dims)
+}
+
+pub fn reshaped(name: &str, dtype: u32, dims: &[i64], model_dims: &[i64]) -> TensorDecl {
+    TensorDecl {
+        name: text(name),
+        dtype,
+        rank: dims.len() as u32,
+        dims: leak(dims.to_vec()),
+        model_dims: leak(model_dims.to_vec()),
+        model_rank: model_dims.len() as u32,
+        flags: 0,
+    }
+}
+
+/// A descriptor of one of the test models.
+pub fn model(file: &str, max: i32, inputs: Vec<TensorDecl>, outputs: Vec<TensorDecl>) -> ModelDesc {
+    ModelDesc {
+        size: size_of::<ModelDesc>() as u64,
+        scope: SCOPE,
+        name: text("M"),
+        version: 1,
+        dir: text(""),
+        version_dir: text(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data")),
+        file: text(file),
+        config_pb: Bytes { p: ptr::null(), n: 0 },
+        config_json: text("{}"),
+        settings: ptr::null(),
+        n_settings: 0,
+        autocomplete: 1,
+        params: ptr::null(),
+        n_params: 0,
+        max_batch_size: max,
+        n_inputs: inputs.len() as u32,
+        n_outputs: outputs.len() as u32,
+        inputs: leak(inputs),
+        outputs: leak(outputs),
+        graph_level: 0,
+        n_instances: 1,
+        threads: 1,
+        pad: 0,
+        reserved: [0; 4],
+    }
+}
+
+pub fn complete(plugin_handle: Handle, desc: ModelDesc) -> Result<String, Failure> {
+    PATCH.lock().unwrap().clear();
+    let desc = Box::leak(Box::new(desc));
+    // SAFETY: the handle is open, the descriptor leaked.
+    check(unsafe { (plugin().model_complete.unwrap())(plugin_handle, desc) })?;
+    Ok(PATCH.lock().unwrap().clone())
+}
+
+struct OpenModel(*mut ModelHandle);
+
+// SAFETY: a model is shared by its instances, whatever their threads.
+unsafe impl Send for OpenModel {}
+// SAFETY: as above.
+unsafe impl Sync for OpenModel {}
+
+impl Drop for OpenModel {
+    fn drop(&mut self) {
+        // SAFETY: open, closed once, after its instances.
+        unsafe { (plugin().model_close)(self.0) }
+    }
+}
+
+/// One instance of a loaded model; the model goes with the last one.
+pub struct Loaded {
+    instance: *mut InstanceHandle,
+    model: Arc<OpenModel>,
+}
+
+// SAFETY: these tests use an instance on one thread at a time.
+unsafe impl Send for Loaded {}
+
+pub fn load(handle: Handle, desc: ModelDesc) -> Result<Loaded, Failure> {
+    load_on(handle, desc, instance_kind::CPU)
+}
+
+pub fn load_on(handle: Handle, desc: ModelDesc, kind: u32) -> Result<Loaded, Failure> {
+    let mut model = ptr::null_mut();
+    let desc = Box::leak(Box::new(desc));
+    // SAFETY: the handle is open, the descriptor leaked.
+    check(unsafe { (plugin().model_open)(handle, desc, &raw mut model) })?;
+    instance(&Arc::new(OpenModel(model)), kind)
+}
+
+fn instance(model: &Arc<OpenModel>, kind: u32) -> Result<Loaded, Failure> {
+    // SAFETY: every field is a number or a pointer that may be null.
+    let mut desc: InstanceDesc = unsafe { std::mem::zeroed() };
+    desc.size = size_of::<InstanceDesc>() as u64;
+    desc.scope = SCOPE;
+    desc.name = text("M_0");
+    desc.kind = kind;
+    desc.threads = 1;
+    desc.device = -1;
+    let desc = Box::leak(Box::new(desc));
+    let mut instance = ptr::null_mut();
+    // SAFETY: the model is open, the descriptor leaked.
+    check(unsafe { (plugin().instance_open)(model.0, desc, &raw mut instance) })?;
+    Ok(Loaded { instance, model: model.clone() })
+}
+
+impl Loaded {
+    /// A further instance of the same model.
+    pub fn sibling(&self) -> Loaded {
+        instance(&self.model, instance_kind::CPU).unwrap()
+    }
+
+    /// Runs the calls as one batch.
+    pub fn run(&self, calls: &mut [Ask]) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = calls.iter().map(|_| Answer::default()).collect();
+        self.run_into(calls, &mut answers);
+        answers
+    }
+
+    pub fn run_into(&self, calls: &mut [Ask], answers: &mut [Answer]) {
+        let raw: Vec<Call> = calls
+            .iter_mut()
+            .zip(answers.iter_mut())
+            .map(|(call, answer)| call.raw(answer))
+            .collect();
+        let pointers: Vec<*const Call> = raw.iter().map(ptr::from_ref).collect();
+        let mut batch = Batch {
+            size: size_of::<Batch>() as u64,
+            id: 1,
+            n: raw.len() as u32,
+            rows: raw.iter().map(|call| call.batch).sum(),
+            calls: pointers.as_ptr(),
+            t_start: 0,
+            t_compute: 0,
+            t_output: 0,
+            t_end: 0,
+            reserved: [0; 4],
+        };
+        // SAFETY: instance and batch are alive during the call.
+        let error = unsafe { (plugin().execute)(self.instance, &raw mut batch) };
+        assert_eq!(check(error), Ok(()));
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: open, closed once, before its model.
+        unsafe { (plugin().instance_close)(self.instance) }
+    }
+}
+
+/// One request of a test: inputs as name, type, shape and pieces of bytes.
+#[derive(Default)]
+pub struct Ask {
+    pub batch: u32,
+    pub inputs: Vec<Tensor>,
+    pub wanted: Vec<Wanted>,
+    pub cancelled: u32,
+}
+
+impl Ask {
+    pub fn new(batch: u32) -> Self {
+        Self { batch, ..Self::default() }
+    }
+
+    pub fn input(self, name: &str, dtype: u32, shape: &[i64], bytes: &[u8]) -> Self {
+        self.pieces(name, dtype, shape, &[bytes])
+    }
+
+    pub fn pieces(mut self, name: &str, dtype: u32, shape: &[i64], pieces: &[&[u8]]) -> Self {
+        let part = |bytes: &&[u8]| {
+            // Aligned, and leaked like all the rest.
+            let mut block = vec![0u128; bytes.len().div_ceil(16)];
+            let ptr: *mut u8 = block.as_mut_ptr().cast();
+            // SAFETY: the block is large enough.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), ptr, bytes.len()) };
+            block.leak();
+            Buf {
+                ptr,
+                bytes: bytes.len() as u64,
+                place: Place::CPU,
+                ready: ptr::null_mut(),
+                lease: 0,
+            }
+        };
+        let parts: Vec<Buf> = pieces.iter().map(part).collect();
+        self.inputs.push(Tensor {
+            name: text(name),
+            index: u32::MAX,
+            dtype,
+            rank: shape.len() as u32,
+            flags: 0,
+            shape: leak(shape.to_vec()),
+            bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            n_parts: parts.len() as u32,
+            pad: 0,
+            parts: leak(parts),
+        });
+        self
+    }
+
+    pub fn want(mut self, name: &str) -> Self {
+        self.wanted.push(Wanted { name: text(name), index: u32::MAX, classes: 0 });
+        self
+    }
+
+    fn raw(&mut self, answer: &mut Answer) -> Call {
+        Call {
+            size: size_of::<Call>() as u64,
+            request: ptr::null_mut(),
+            reply: ptr::from_mut(answer).cast(),
+            id: NONE,
+            sequence_text: NONE,
+            sequence: 0,
+            flags: 0,
+            batch: self.batch,
+            priority: 0,
+            received_ns: 0,
+            queued_ns: 0,
+            deadline_ns: 0,
+            cancelled: &raw const self.cancelled,
+            n_inputs: self.inputs.len() as u32,
+            n_outputs: self.wanted.len() as u32,
+            n_params: 0,
+            pad: 0,
+            inputs: self.inputs.as_ptr(),
+            outputs: self.wanted.as_ptr(),
+            params: ptr::null(),
+            reserved: [0; 4],
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! The whole plugin against real libraries and small models, through the tables that a host uses.
+//!
+//! Without a library (see [`library`]) these tests say so and pass.
+
+mod host;
+
+use host::{Answer, Ask, Handle, decl, load, model, open, reshaped};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use trtserver_plugin_api::abi::describe::{ModelDesc, instance_kind};
+use trtserver_plugin_api::abi::types::{code, dtype};
+
+/// The tests share one library, one log and one completed configuration.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn library() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(crate::search::VARIABLE) {
+        return Some(path.into());
+    }
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dist/lib");
+    let built = built.join("libonnxruntime.so.1");
+    built.exists().then_some(built)
+}
+
+fn start() -> Option<(MutexGuard<'static, ()>, Handle)> {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(path) = library() else {
+        eprintln!(
+            "SKIPPED: no ONNX Runtime library; set {} or put one into target/dist/lib",
+            crate::search::VARIABLE
+        );
+        return None;
+    };
+    let handle = open(&[("library", path.to_str().unwrap())], "/nowhere/backends/onnxruntime");
+    Some((alone, handle.unwrap()))
+}
+
+fn bytes_of(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn floats(answer: &Answer, name: &str) -> Vec<f32> {
+    let output = output(answer, name);
+    assert_eq!(output.dtype, dtype::FP32);
+    output.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+fn output<'a>(answer: &'a Answer, name: &str) -> &'a host::Output {
+    assert_eq!(answer.error, None);
+    assert_eq!(answer.ended, 1);
+    answer.outputs.iter().find(|output| output.name == name).unwrap()
+}
+
+fn refused(answer: &Answer, wanted: &str) -> u32 {
+    assert!(answer.outputs.is_empty() && answer.ended == 1);
+    let (code, text) = answer.error.as_ref().unwrap();
+    assert!(text.contains(wanted), "{text}");
+    *code
+}
+
+fn addsub(max: i32) -> ModelDesc {
+    let dims: &[i64] = if max > 0 { &[16] } else { &[-1, 16] };
+    let tensors = |names: [&str; 2]| names.iter().map(|n| decl(n, dtype::FP32, dims)).collect();
+    model("addsub.onnx", max, tensors(["INPUT0", "INPUT1"]), tensors(["OUTPUT0", "OUTPUT1"]))
+}
+
+fn ramp(rows: usize) -> Vec<f32> {
+    (0..rows * 16).map(|i| i as f32).collect()
+}
+
+fn addsub_call(rows: usize) -> Ask {
+    let shape = [rows as i64, 16];
+    Ask::new(rows as u32)
+        .input("INPUT0", dtype::FP32, &shape, &bytes_of(&ramp(rows)))
+        .input("INPUT1", dtype::FP32, &shape, &bytes_of(&vec![1.0; rows * 16]))
+        .want("OUTPUT0")
+        .want("OUTPUT1")
+}
+
+#[test]
+fn calls_of_a_batch_are_answered_one_by_one() {
+    let Some((_alone, handle)) = start() else { return };
+    let loaded = load(handle, addsub(8)).unwrap();
+    let mut cancelled = addsub_call(1);
+    cancelled.cancelled = 1;
+    let mut bad = addsub_call(2);
+    bad.inputs.pop();
+    let mut pieces = addsub_call(2);
+    pieces.inputs.pop();
+    let ones = bytes_of(&[1.0; 32]);
+    let pieces =
+        pieces.pieces("INPUT1", dtype::FP32, &[2, 16], &[&ones[..5], &ones[5..64], &ones[64..]]);
+    let mut one_output = addsub_call(1);
+    one_output.wanted.remove(0);
+    let mut calls = [addsub_call(3), bad, cancelled, pieces, one_output, addsub_call(0)];
+    let answers = loaded.run(&mut calls);
+
+    let sums: Vec<f32> = ramp(3).iter().map(|x| x + 1.0).collect();
+    assert_eq!(floats(&answers[0], "OUTPUT0"), sums);
+    assert_eq!(output(&answers[0], "OUTPUT1").shape, [3, 16]);
+    assert!(!output(&answers[0], "OUTPUT0").adopted, "a known shape is written in place");
+    let code_of_bad = refused(&answers[1], "input 'INPUT1' is required by model 'M'");
+    assert_eq!(code_of_bad, code::INVALID);
+    assert_eq!(refused(&answers[2], "cancelled"), code::CANCELLED);
+    assert_eq!(floats(&answers[3], "OUTPUT0"), sums[..32]);
+    assert_eq!(answers[4].outputs.len(), 1);
+    assert_eq!(floats(&answers[4], "OUTPUT1")[5], 4.0);
+    assert_eq!(output(&answers[5], "OUTPUT0").shape, [0, 16]);
+}
+
+#[test]
+fn wrong_inputs_are_refused_before_the_run() {
+    let Some((_alone, handle)) = start() else { return };
+    let loaded = load(handle, addsub(0)).unwrap();
+    let with = |dtype, shape: &[i64], bytes: &[u8]| {
+        let mut call = addsub_call(2);
+        call.inputs.remove(0);
+        call.input("INPUT0", dtype, shape, bytes)
+    };
+    let cases = [
+        (
+            with(dtype::FP64, &[2, 16], &[0; 256]),
+            "data-type is 'TYPE_FP64', model 'M' expects 'TYPE_FP32'",
+        ),
+        (with(dtype::FP32, &[2, 15], &[0; 120]), "Expected [-1,16], got [2,15]"),
+        (with(dtype::FP32, &[32], &[0; 128]), "Expected [-1,16], got [32]"),
+        (with(dtype::FP32, &[2, 16], &[0; 124]), "unexpected total byte size 124"),
+        (with(dtype::FP32, &[-2, 16], &[0; 128]), "got [-2,16]"),
+        (addsub_call(2).input("INPUT0", dtype::FP32, &[2, 16], &[0; 128]), "given twice"),
+        (
+            addsub_call(2).input("q", dtype::FP32, &[2, 16], &[0; 128]),
+            "unexpected inference input 'q'",
+        ),
+        (addsub_call(2).want("q"), "unexpected inference output 'q'"),
+        // Right one by one, but not together: only the library can tell.
+        (with(dtype::FP32, &[3, 16], &[0; 192]), "model 'M': onnx runtime error"),
+    ];
+    for (call, wanted) in cases {
+        refused(&loaded.run(&mut [call])[0], wanted);
+    }
+    assert_eq!(floats(&loaded.run(&mut [addsub_call(1)])[0], "OUTPUT0")[3], 4.0);
+}
+
+#[test]
+fn every_type_goes_in_and_out() {
+    let Some((_alone, handle)) = start() else { return };
+    let names = [
+        "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
+        "fp32", "fp64", "string", "bf16",
+    ];
+    let of = |prefix: &str| {
+        let tensors = names.iter().zip(1..);
+        tensors.map(|(name, kind)| decl(&format!("{prefix}_{name}"), kind, &[-1])).collect()
+    };
+    let loaded = load(handle, model("types.onnx", 0, of("in"), of("out"))).unwrap();
+    let strings: [&[u8]; 3] = [b"nul\0inside", b"", "höher".as_bytes()];
+    let framed = |strings: &[&[u8]]| -> Vec<u8> {
+        strings.iter().flat_map(|s| [&(s.len() as u32).to_le_bytes()[..], s].concat()).collect()
+    };
+    for count in [3, 0] {
+        let mut call = Ask::new(1);
+        let mut sent = Vec::new();
+        for (name, kind) in names.iter().zip(1..) {
+            let bytes: Vec<u8> = match kind {
+                dtype::STRING => framed(&strings[..count]),
+                dtype::BOOL => [1, 0, 1][..count].to_vec(),
+                _ => (0..count * crate::types::size(kind)).map(|i| i as u8).collect(),
+            };
+            call = call.input(&format!("in_{name}"), kind, &[count as i64], &bytes);
+            call = call.want(&format!("out_{name}"));
+            sent.push(bytes);
+        }
+        let answer = &loaded.run(&mut [call])[0];
+        for ((name, kind), bytes) in names.iter().zip(1..).zip(&sent) {
+            let output = output(answer, &format!("out_{name}"));
+            assert_eq!((output.dtype, &output.bytes), (kind, bytes), "{name}");
+            assert_eq!(output.shape, [count as i64]);
+        }
+    }
+    // The framing of strings is checked.
+    let broken = |bytes: &[u8]| {
+        let call = Ask::new(1).input("in_string", dtype::STRING, &[2], bytes).want("out_string");
+        let rest = names.iter().zip(1..).filter(|(name, _)| **name != "string");
+        rest.fold(call, |call, (name, kind)| call.input(&format!("in_{name}"), kind, &[0], &[]))
+    };
+    let answers = loaded.run(&mut [broken(&framed(&strings)), broken(&framed(&strings)[..9])]);
+    refused(&answers[0], "unexpected number of string elements 3 for inference input 'in_string'");
+    refused(&answers[1], "incomplete string data for inference input 'in_string'");
+}
+
+fn shapes() -> ModelDesc {
+    let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
+    let inputs = vec![f("x", &[-1]), f("s", &[1])];
+    let outputs = vec![
+        decl("where", dtype::INT64, &[1, -1]),
+        f("sum", &[1]),
+        f("scaled", &[-1]),
+        f("square", &[1]),
+        f("x", &[-1]),
+    ];
+    model("shapes.onnx", 0, inputs, outputs)
+}
+
+#[test]
+fn shapes_that_only_the_run_knows() {
+    let Some((_alone, handle)) = start() else { return };
+    let loaded = load(handle, shapes()).unwrap();
+    let call = |x: &[f32]| {
+        let call = Ask::new(1).input("x", dtype::FP32, &[x.len() as i64], &bytes_of(x)).input(
+            "s",
+            dtype::FP32,
+            &[1],
+            &bytes_of(&[3.0]),
+        );
+        ["where", "sum", "scaled", "square", "x"].iter().fold(call, |call, name| call.want(name))
+    };
+    let before = host::RELEASED.load(std::sync::atomic::Ordering::Relaxed);
+    let with_default = call(&[0.0, 1.0, 0.0, 5.0]);
+    let replaced = call(&[1.0]).input("factor", dtype::FP32, &[1], &bytes_of(&[10.0]));
+    let answers = loaded.run(&mut [with_default, replaced, call(&[])]);
+    let found = output(&answers[0], "where");
+    assert_eq!((&found.shape[..], found.adopted), (&[1, 2][..], true));
+    assert_eq!(found.bytes[8], 3);
+    assert_eq!(output(&answers[0], "sum").shape, [1], "a scalar is one element");
+    assert_eq!(floats(&answers[0], "sum"), [6.0]);
+    assert_eq!(floats(&answers[0], "scaled"), [0.0, 2.0, 0.0, 10.0]);
+    assert_eq!(floats(&answers[0], "square"), [9.0]);
+    assert_eq!(floats(&answers[0], "x"), [0.0, 1.0, 0.0, 5.0]);
+    assert!(
+        !output(&answers[0], "x").adopted,
+        "an input passed through is not the library's to give"
+    );
+    assert_eq!(floats(&answers[1], "scaled"), [10.0]);
+    assert_eq!(output(&answers[2], "where").shape, [1, 0]);
+    assert!(host::RELEASED.load(std::sync::atomic::Ordering::Relaxed) > before);
+}
+
+#[test]
+fn a_file_that_is_wrong_about_a_shape_costs_one_run() {
+    let Some((_alone, handle)) = start() else { return };
+    let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
+    let loaded =
+        load(handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
+    let call = |n: i64| {
+        Ask::new(2)
+            .input("x", dtype::FP32, &[2, n], &bytes_of(&vec![1.0; 2 * n as usize]))
+            .want("y")
+    };
+    let answers = loaded.run(&mut [call(4), call(3), call(4)]);
+    assert!(!output(&answers[0], "y").adopted);
+    assert_eq!(output(&answers[1], "y").shape, [2, 3]);
+    assert_eq!(floats(&answers[1], "y"), [-1.0; 6]);
+    assert!(output(&answers[2], "y").adopted);
+    assert!(host::LOG.lock().unwrap().iter().any(|line| line.contains("declared shapes are not")));
+}
+
+#[test]
+fn a_reshape_is_undone_for_the_model() {
+    let Some((_alone, handle)) = start() else { return };
+    let mut desc = addsub(8);
+    let tensor = |name| reshaped(name, dtype::FP32, &[4, 4], &[16]);
+    desc.inputs = host::leak(vec![tensor("INPUT0"), tensor("INPUT1")]);
+    let loaded = load(handle, desc).unwrap();
+    let ones = bytes_of(&[1.0; 16]);
+    let call = Ask::new(1)
+        .input("INPUT0", dtype::FP32, &[1, 4, 4], &ones)
+        .input("INPUT1", dtype::FP32, &[1, 16], &ones)
+        .want("OUTPUT0");
+    assert_eq!(floats(&loaded.run(&mut [call])[0], "OUTPUT0"), [2.0; 16]);
+}
+
+#[test]
+fn loads_fail_in_words() {
+    let Some((_alone, handle)) = start() else { return };
+    let failure = |desc| load(handle, desc).err().unwrap();
+    let (code, text) = failure(model("absent.onnx", 0, vec![], vec![]));
+    assert_eq!(code, code::INTERNAL);
+    assert!(text.starts_with("unable to find ONNX model 'absent.onnx' for M"), "{text}");
+    assert!(text.contains("tests/data/absent.onnx"), "{text}");
+    let (_, text) = failure(model("make_models.py", 0, vec![], vec![]));
+    assert!(text.starts_with("unable to load model 'M' from /"), "{text}");
+
+    let mut desc = addsub(8);
+    (desc.params, desc.n_params) = host::params(&[("intra_op_thread_count", "lots")]);
+    assert!(failure(desc).1.contains("'intra_op_thread_count' must be a number of threads"));
+    let mut desc = addsub(8);
+    desc.n_inputs = 1;
+    assert!(failure(desc).1.contains("configuration expects 1 inputs, model provides 2"));
+
+    let (code, text) = host::load_on(handle, addsub(8), instance_kind::GPU).err().unwrap();
+    assert_eq!(code, code::UNSUPPORTED);
+    assert!(text.contains("KIND_GPU") && text.contains("CPUExecutionProvider"), "{text}");
+    let mut desc = addsub(8);
+    let accelerator = [98, 12, 34, 10, 18, 8, 10, 6, b'm', b'a', b'g', b'i', b'c', b's'];
+    desc.config_pb.n = accelerator.len() as u64;
+    desc.config_pb.p = host::leak(accelerator.to_vec());
+    assert!(failure(desc).1.contains("unknown execution accelerator 'magics'"));
+}
+
+#[test]
+fn options_reach_the_session() {
+    let Some((_alone, handle)) = start() else { return };
+    for graph_level in [-1, 0, 1, 2, 3] {
+        let mut desc = addsub(8);
+        desc.graph_level = graph_level;
+        desc.threads = 2;
+        (desc.params, desc.n_params) = host::params(&[
+            ("execution_mode", "1"),
+            ("inter_op_thread_count", "2"),
+            ("enable_mem_arena", "0"),
+            ("enable_mem_pattern", "0"),
+            ("session.set_denormal_as_zero", "1"),
+        ]);
+        let loaded = load(handle, desc).unwrap();
+        assert_eq!(floats(&loaded.run(&mut [addsub_call(8)])[0], "OUTPUT1")[127], 126.0);
+    }
+}
+
+#[test]
+fn configurations_are_completed() {
+    let Some((_alone, handle)) = start() else { return };
+    let complete = |file, max, inputs| host::complete(handle, model(file, max, inputs, vec![]));
+    let io = |dims: &str, field: &str, names: [&str; 2]| -> String {
+        let line = |name| {
+            format!("{field} {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ {dims} ] }}\n")
+        };
+        names.map(line).concat()
+    };
+    let outputs = io("16", "output", ["OUTPUT0", "OUTPUT1"]);
+    let inputs = io("16", "input", ["INPUT0", "INPUT1"]);
+    let all = format!("max_batch_size: 4\ndynamic_batching {{ }}\n{inputs}{outputs}");
+    assert_eq!(complete("addsub.onnx", 0, vec![]).unwrap(), all);
+    assert_eq!(complete("addsub.onnx", 2, vec![]).unwrap(), format!("{inputs}{outputs}"));
+    let unbatched = vec![decl("INPUT0", dtype::FP32, &[-1, 16])];
+    let patch = complete("addsub.onnx", 0, unbatched).unwrap();
+    assert_eq!(patch, io("-1, 16", "output", ["OUTPUT0", "OUTPUT1"]));
+    let patch = complete("shapes.onnx", 0, vec![]).unwrap();
+    assert!(patch.contains("input { name: \"s\" data_type: TYPE_FP32 dims: [ 1 ] }"), "{patch}");
+    assert!(
+        patch.contains("output { name: \"where\" data_type: TYPE_INT64 dims: [ 1, -1 ] }"),
+        "{patch}"
+    );
+    assert!(
+        complete("shapes.onnx", 4, vec![]).unwrap_err().1.contains("does not support batching")
+    );
+    assert_eq!(host::complete(handle, addsub(0)).unwrap(), "");
+}
+
+#[test]
+fn one_session_serves_several_threads() {
+    let Some((_alone, handle)) = start() else { return };
+    let first = load(handle, addsub(8)).unwrap();
+    let loaded = [first.sibling(), first.sibling(), first];
+    std::thread::scope(|scope| {
+        for instance in loaded {
+            scope.spawn(move || {
+                let instance = instance;
+                for rows in 1..200 {
+                    let answer = &instance.run(&mut [addsub_call(1 + rows % 8)])[0];
+                    assert_eq!(floats(answer, "OUTPUT0")[9], 10.0);
+                }
+            });
+        }
+    });
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn memory_does_not_grow() {
+    let Some((_alone, handle)) = start() else { return };
+    let loaded = load(handle, shapes()).unwrap();
+    let many = bytes_of(&[1.5; 1000]);
+    let good = Ask::new(1)
+        .input("x", dtype::FP32, &[1000], &many)
+        .input("s", dtype::FP32, &[1], &bytes_of(&[3.0]))
+        .want("where")
+        .want("sum");
+    let bad = Ask::new(1).input("x", dtype::FP32, &[1000], &many).want("where");
+    let mut calls = [good, bad];
+    let mut before = 0;
+    for round in 0..5000 {
+        if round == 1000 {
+            before = resident_kib();
+        }
+        drop(loaded.run(&mut calls));
+    }
+    let grown = resident_kib().saturating_sub(before);
+    // One leaked output of 8 kB per call would be 32 MB.
+    assert!(grown < 4096, "{grown} KiB more after 4000 calls");
+}
+
+#[test]
+#[ignore = "a measurement: run by name, with --release and --nocapture"]
+fn cost_of_a_call() {
+    let Some((_alone, handle)) = start() else { return };
+    let loaded = load(handle, addsub(8)).unwrap();
+    let mut call = [addsub_call(2)];
+    let n = 200_000;
+    for round in 0..3 {
+        let start = std::time::Instant::now();
+        for _ in 0..n {
+            let mut answer = [Answer::default()];
+            loaded.run_into(&mut call, &mut answer);
+        }
+        let each = start.elapsed().as_nanos() / n;
+        eprintln!("round {round}: {each} ns per call, 2x16 add and subtract, test host included");
+    }
+    let library = crate::runtime::current().unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/addsub.onnx");
+    let options = crate::options::Options::new(1, 0, std::iter::empty()).unwrap();
+    let session = crate::session::Session::open(library, &file, &options).unwrap();
+    let element = crate::types::element(dtype::FP32).unwrap();
+    let mut blocks = [[0f32; 32]; 4];
+    let mut over = |i: usize| {
+        let data = blocks[i].as_mut_ptr().cast();
+        // SAFETY: the blocks outlive the values and are 128 bytes each.
+        unsafe { crate::value::Value::over(library, element, &[2, 16], data, 128) }.unwrap()
+    };
+    let names = [c"INPUT0", c"INPUT1", c"OUTPUT0", c"OUTPUT1"].map(std::ffi::CStr::as_ptr);
+    for prebuilt in [true, false] {
+        let mut values = [0, 1, 2, 3].map(&mut over);
+        let start = std::time::Instant::now();
+        for _ in 0..n {
+            if !prebuilt {
+                values = [0, 1, 2, 3].map(&mut over);
+            }
+            let inputs = [values[0].as_ptr().cast_const(), values[1].as_ptr().cast_const()];
+            let mut outputs = [values[2].as_ptr(), values[3].as_ptr()];
+            // SAFETY: all alive.
+            unsafe { session.run(&names[..2], &inputs, &names[2..], &mut outputs) }.unwrap();
+        }
+        let each = start.elapsed().as_nanos() / n;
+        eprintln!("the library alone, values made once ({prebuilt}): {each} ns per call");
+    }
+}

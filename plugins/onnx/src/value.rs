@@ -1,0 +1,181 @@
+//! An ONNX Runtime value that frees itself: tensors over foreign memory, and tensors of the library's own.
+
+use crate::fault::Fault;
+use crate::runtime::{self, Runtime, ort};
+use crate::types;
+use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use trtserver_plugin_api::abi::types::dtype;
+
+/// Most dimensions that a tensor may have here. ONNX sets no bound; models stay below ten, and the
+/// bound lets shapes live on the stack.
+pub const MAX_RANK: usize = 32;
+
+pub struct Value {
+    raw: NonNull<OrtValue>,
+    runtime: &'static Runtime,
+}
+
+// SAFETY: a value is plain memory with a shape; the library lets any one thread at a time use it.
+unsafe impl Send for Value {}
+
+impl Value {
+    /// Takes over a value that the library made.
+    ///
+    /// # Safety
+    /// `raw` is null or a value that nobody else frees.
+    pub unsafe fn from_raw(runtime: &'static Runtime, raw: *mut OrtValue) -> Result<Self, Fault> {
+        let raw = NonNull::new(raw)
+            .ok_or_else(|| Fault::internal("ONNX Runtime reported success without a value"))?;
+        Ok(Self { raw, runtime })
+    }
+
+    /// A tensor over memory that stays the caller's. No copy is made.
+    ///
+    /// # Safety
+    /// `bytes` at `data` stay valid (and writable, if the value is used as an output) until the value
+    /// is gone, and `data` is aligned for the element type.
+    pub unsafe fn over(
+        runtime: &'static Runtime,
+        element: Element,
+        shape: &[i64],
+        data: *mut u8,
+        bytes: usize,
+    ) -> Result<Self, Fault> {
+        // The library wants an address even for a tensor of no elements.
+        let data = if data.is_null() { ptr::without_provenance_mut(64) } else { data };
+        let mut raw = ptr::null_mut();
+        // SAFETY: memory as the caller promises; the shape is copied during the call.
+        unsafe {
+            ort!(
+                runtime,
+                CreateTensorWithDataAsOrtValue(
+                    runtime.memory,
+                    data.cast::<c_void>(),
+                    bytes,
+                    shape.as_ptr(),
+                    shape.len(),
+                    element,
+                    &raw mut raw
+                )
+            )?;
+            Self::from_raw(runtime, raw)
+        }
+    }
+
+    /// A tensor in the library's own memory: the only kind that can hold strings.
+    pub fn new(runtime: &'static Runtime, element: Element, shape: &[i64]) -> Result<Self, Fault> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the shape is copied during the call; the out pointer is ours.
+        unsafe {
+            ort!(
+                runtime,
+                CreateTensorAsOrtValue(
+                    runtime.allocator,
+                    shape.as_ptr(),
+                    shape.len(),
+                    element,
+                    &raw mut raw
+                )
+            )?;
+            Self::from_raw(runtime, raw)
+        }
+    }
+
+    pub fn as_ptr(&self) -> *mut OrtValue {
+        self.raw.as_ptr()
+    }
+
+    pub fn runtime(&self) -> &'static Runtime {
+        self.runtime
+    }
+
+    /// Address of a tensor's elements. Not for strings.
+    pub fn data(&self) -> Result<*mut u8, Fault> {
+        let mut data = ptr::null_mut();
+        // SAFETY: the value is alive; the out pointer is ours.
+        unsafe { ort!(self.runtime, GetTensorMutableData(self.as_ptr(), &raw mut data))? };
+        Ok(data.cast())
+    }
+
+    /// Element type (one of the interface's) and shape, which is written into `shape`; gives the rank.
+    pub fn describe(&self, shape: &mut [i64; MAX_RANK]) -> Result<(u32, usize), Fault> {
+        let mut is_tensor = 0;
+        let mut has_value = 0;
+        // SAFETY: the value is alive; out pointers are ours.
+        unsafe {
+            ort!(self.runtime, HasValue(self.as_ptr(), &raw mut has_value))?;
+            ort!(self.runtime, IsTensor(self.as_ptr(), &raw mut is_tensor))?;
+        }
+        if is_tensor == 0 || has_value == 0 {
+            return Err(Fault::unsupported("the model gave something that is not a dense tensor"));
+        }
+        let mut info: *mut OrtTensorTypeAndShapeInfo = ptr::null_mut();
+        // SAFETY: a tensor has this information; it is ours until the release below.
+        unsafe {
+            ort!(self.runtime, GetTensorTypeAndShape(self.as_ptr(), &raw mut info))?;
+            let result = read_info(self.runtime, info, shape);
+            ((*self.runtime.api).ReleaseTensorTypeAndShapeInfo)(info);
+            let (element, rank) = result?;
+            let dtype = types::dtype_of(element);
+            if dtype == dtype::INVALID {
+                let name = types::element_name(element);
+                return Err(Fault::unsupported(format!("the model gave a tensor of {name}")));
+            }
+            Ok((dtype, rank))
+        }
+    }
+
+    /// Gives the value away as an address, to be freed by [`release`].
+    pub fn into_raw(self) -> *mut u8 {
+        let raw = self.as_ptr().cast();
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        // SAFETY: the value is ours and this is the only release.
+        unsafe { ((*self.runtime.api).ReleaseValue)(self.as_ptr()) }
+    }
+}
+
+/// The function that goes with [`Value::into_raw`]: any thread, once.
+///
+/// # Safety
+/// `value` came from [`Value::into_raw`].
+pub unsafe extern "C" fn release(value: *mut u8) {
+    // Whoever holds a value got it from the runtime, which is never closed.
+    if let Some(runtime) = runtime::current() {
+        // SAFETY: the caller's promise.
+        unsafe { ((*runtime.api).ReleaseValue)(value.cast()) }
+    }
+}
+
+/// Element number (ONNX Runtime's) and rank; dimensions go into `shape`.
+///
+/// # Safety
+/// `info` is alive.
+pub unsafe fn read_info(
+    runtime: &Runtime,
+    info: *const OrtTensorTypeAndShapeInfo,
+    shape: &mut [i64; MAX_RANK],
+) -> Result<(i32, usize), Fault> {
+    let mut element = 0i32;
+    let mut rank = 0;
+    // SAFETY: alive by the caller's promise. The element is read as the integer that it is, since a
+    // newer library may know types that the enum does not.
+    unsafe {
+        ort!(runtime, GetTensorElementType(info, (&raw mut element).cast()))?;
+        ort!(runtime, GetDimensionsCount(info, &raw mut rank))?;
+        if rank > MAX_RANK {
+            return Err(Fault::unsupported(format!(
+                "a tensor of {rank} dimensions, more than the {MAX_RANK} supported"
+            )));
+        }
+        ort!(runtime, GetDimensions(info, shape.as_mut_ptr(), rank))?;
+    }
+    Ok((element, rank))
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Writes the small models of these tests beside itself. Needs the packages onnx and numpy."""
+
+import pathlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper
+
+HERE = pathlib.Path(__file__).parent
+TYPES = {
+    "bool": T.BOOL, "uint8": T.UINT8, "uint16": T.UINT16, "uint32": T.UINT32, "uint64": T.UINT64,
+    "int8": T.INT8, "int16": T.INT16, "int32": T.INT32, "int64": T.INT64, "fp16": T.FLOAT16,
+    "fp32": T.FLOAT, "fp64": T.DOUBLE, "string": T.STRING, "bf16": T.BFLOAT16,
+}
+
+
+def save(name, nodes, inputs, outputs, initializers=()):
+    graph = h.make_graph(nodes, name, inputs, outputs, list(initializers))
+    model = h.make_model(graph, producer_name="", opset_imports=[h.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.checker.check_model(model)
+    (HERE / f"{name}.onnx").write_bytes(model.SerializeToString())
+
+
+def value(name, kind, shape):
+    return h.make_tensor_value_info(name, kind, shape)
+
+
+# Two inputs, two outputs, a batch dimension.
+save(
+    "addsub",
+    [h.make_node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"]),
+     h.make_node("Sub", ["INPUT0", "INPUT1"], ["OUTPUT1"])],
+    [value("INPUT0", T.FLOAT, ["batch", 16]), value("INPUT1", T.FLOAT, ["batch", 16])],
+    [value("OUTPUT0", T.FLOAT, ["batch", 16]), value("OUTPUT1", T.FLOAT, ["batch", 16])],
+)
+
+# One pair of tensors per element type, any number of elements, no batch dimension.
+save(
+    "types",
+    [h.make_node("Identity", [f"in_{t}"], [f"out_{t}"]) for t in TYPES],
+    [value(f"in_{t}", k, ["n"]) for t, k in TYPES.items()],
+    [value(f"out_{t}", k, ["n"]) for t, k in TYPES.items()],
+)
+
+# Shapes known only after the run, a scalar, an output that is the input, an input with a default.
+save(
+    "shapes",
+    [h.make_node("NonZero", ["x"], ["where"]),
+     h.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+     h.make_node("Mul", ["x", "factor"], ["scaled"]),
+     h.make_node("Mul", ["s", "s"], ["square"])],
+    [value("x", T.FLOAT, ["n"]), value("s", T.FLOAT, []), value("factor", T.FLOAT, [1])],
+    [value("where", T.INT64, [1, "found"]), value("sum", T.FLOAT, []), value("scaled", T.FLOAT, ["n"]),
+     value("square", T.FLOAT, []), value("x", T.FLOAT, ["n"])],
+    [numpy_helper.from_array(np.array([2.0], np.float32), "factor")],
+)
+
+# The file says four columns, the graph makes as many as the input has.
+save(
+    "liar",
+    [h.make_node("Neg", ["x"], ["middle"]), h.make_node("Shape", ["x"], ["shape"]),
+     h.make_node("Reshape", ["middle", "shape"], ["y"])],
+    [value("x", T.FLOAT, ["batch", "n"])],
+    [value("y", T.FLOAT, ["batch", 4])],
+)

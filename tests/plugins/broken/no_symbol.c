@@ -1,0 +1,2 @@
+/* A shared library that is no plugin. */
+int not_the_symbol_you_look_for(void) { return 0; }

@@ -1,0 +1,109 @@
+//! The probe through both doors, and its commands on the fake host of the interface's own tests.
+
+#![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)] // a test plays the host
+
+#[path = "../../../../plugin-api/tests/fake/mod.rs"]
+mod fake;
+
+use fake::{Bench, Failure, HOST, Request, alone, assert_clean};
+use std::path::PathBuf;
+use trtserver_plugin_api::abi::PLUGIN_MAIN;
+use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
+use trtserver_plugin_api::abi_stable::library::lib_header_from_path;
+
+fn library() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    // Beside the tests, where cargo puts what they depend on; `cargo build` alone fills the folder above.
+    let library = exe.with_file_name("libtrtserver_probe.so");
+    assert!(library.exists(), "{} is not built", library.display());
+    library
+}
+
+fn table() -> &'static PluginTable {
+    let header = lib_header_from_path(&library()).unwrap();
+    let module = header.init_root_module::<PluginModuleRef>().unwrap();
+    unsafe { &*module.main()(&raw const HOST.0) }
+}
+
+/// Runs one request with these parameters; the end, and the answers.
+fn run(params: &[(&'static str, &'static str)]) -> (Result<(), Failure>, Vec<fake::Answer>) {
+    let bench = Bench::open(table(), &[]).unwrap();
+    let request = Request { params: params.to_vec(), ..Request::new(&[1.0, 2.0]) };
+    let request = Request { wanted: vec!["OUT", "BATCH"], ..request };
+    let (calls, _) = bench.run(&[request]);
+    bench.close(); // joins the threads that answer later
+    let state = calls[0].state.lock().unwrap();
+    assert_clean();
+    (state.end.clone().unwrap(), state.answers.clone())
+}
+
+#[test]
+fn both_doors_lead_to_the_same_table() {
+    let checked: *const PluginTable = table();
+    let library = Box::leak(Box::new(unsafe { libloading::Library::new(library()) }.unwrap()));
+    let main = unsafe { library.get::<PluginMain>(PLUGIN_MAIN.as_bytes()) }.unwrap();
+    assert_eq!(unsafe { main(&raw const HOST.0) }, checked);
+    let about = unsafe { &*((*checked).describe)(std::ptr::null_mut()) };
+    assert_eq!(fake::read(about.name), "probe");
+}
+
+#[test]
+fn echoes_by_every_way_of_answering() {
+    let _turn = alone();
+    for params in [&[][..], &[("adopt", "true")], &[("detach", "true")], &[("delay_ms", "1")]] {
+        let (end, answers) = run(params);
+        assert_eq!(end, Ok(()), "{params:?}");
+        assert_eq!(answers.len(), 1);
+        assert_eq!(answers[0].floats("OUT"), [1.0, 2.0], "{params:?}");
+    }
+    assert_eq!(run(&[("responses", "3")]).1.len(), 3);
+    assert_eq!(run(&[("responses", "3"), ("detach", "1")]).1.len(), 3);
+    assert_eq!(run(&[("responses", "0")]), (Ok(()), vec![]));
+    let (_, answers) = run(&[("report_batch", "true")]);
+    assert_eq!(answers[0].outputs["BATCH"], (8, vec![2], vec![1, 0, 0, 0, 1, 0, 0, 0]));
+}
+
+#[test]
+fn fails_as_told() {
+    let _turn = alone();
+    let error = run(&[("fail", "no"), ("fail_code", "4")]).0.unwrap_err();
+    assert_eq!((error.code, &*error.text), (4, "no"));
+    let error = run(&[("panic_in", "execute")]).0.unwrap_err();
+    assert_eq!(error.text, "plugin 'probe' panicked in execute: told to panic in execute");
+    let error = run(&[("fail_in", "execute"), ("broken", "true")]).0.unwrap_err();
+    assert_eq!((&*error.text, error.flags), ("told to fail in execute", 8));
+    for entry in ["model_open", "instance_open"] {
+        for (how, word) in [("panic_in", "panicked"), ("fail_in", "told to fail")] {
+            let error = Bench::open(table(), &[(how, entry)]).err().unwrap();
+            assert!(error.text.contains(word) && error.text.contains(entry), "{}", error.text);
+        }
+    }
+    let scope = Bench::open(table(), &[("panic_in", "close")]).unwrap().close();
+    assert!(scope.said("told to panic in close"));
+}
+
+#[test]
+fn garbage_as_told() {
+    let _turn = alone();
+    let out = |how| run(&[("garbage", how)]).1[0].outputs.get("OUT").cloned();
+    assert_eq!(out("wrong_dtype").unwrap().0, 8);
+    assert_eq!(out("wrong_shape").unwrap().1, [2, 1]);
+    assert_eq!(out("short").unwrap().2.len(), 7);
+    assert_eq!(out("missing_output"), None);
+    assert!(out("unknown_output").is_some());
+    assert_eq!(run(&[("garbage", "twice")]).1.len(), 1);
+    assert_eq!(run(&[("garbage", "never")]).0.unwrap_err().text, "unanswered");
+    let never = run(&[("garbage", "never"), ("detach", "true")]).0.unwrap_err();
+    assert!(never.text.contains("dropped a detached call"));
+}
+
+#[test]
+fn waits_for_the_cancellation() {
+    let _turn = alone();
+    let bench = Bench::open(table(), &[("until_cancelled", "true")]).unwrap();
+    let cancelled = Request { cancelled: true, ..Request::new(&[1.0]) };
+    let (calls, _) = bench.run(&[cancelled]);
+    bench.close();
+    let state = calls[0].state.lock().unwrap();
+    assert!(matches!(&state.end, Some(Err(error)) if error.code == 7));
+}
