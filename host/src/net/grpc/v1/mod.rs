@@ -15,8 +15,8 @@ use tonic::codec::CompressionEncoding;
 use trtserver_proto::v1::grpc_service_server::GrpcServiceServer;
 
 /// Everything but unary inference, which [`infer`] answers faster. The service has that too, so it is whole.
-pub fn service(ctx: &Arc<Context>) -> GrpcServiceServer<service::Service> {
-    GrpcServiceServer::new(service::Service::new(Arc::clone(ctx)))
+pub fn service(ctx: Arc<Context>) -> GrpcServiceServer<service::Service> {
+    GrpcServiceServer::new(service::Service::new(ctx))
         .max_decoding_message_size(MAX_MESSAGE)
         .max_encoding_message_size(MAX_MESSAGE)
         .accept_compressed(CompressionEncoding::Gzip)
