@@ -159,3 +159,6 @@ fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Resp
     *response.status_mut() = status;
     response
 }
+
+#[cfg(test)]
+mod tests;

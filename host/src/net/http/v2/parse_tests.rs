@@ -181,7 +181,8 @@ fn refusals() {
 fn raw_bodies() {
     let error = |text: &str| Err(text.to_owned());
     type Inputs<'a> = &'a [(&'a str, DType, &'a [i64])];
-    let table: [(Inputs<'_>, u32, &[u8], Result<Vec<i64>, String>); 8] = [
+    type Row<'a> = (Inputs<'a>, u32, &'a [u8], Result<Vec<i64>, String>);
+    let table: [Row<'_>; 8] = [
         (&[("A", DType::Int16, &[2])], 8, &[0; 4], Ok(vec![1, 2])),
         (&[("A", DType::Int16, &[-1])], 0, &[0; 6], Ok(vec![3])),
         (&[("A", DType::Int16, &[2, -1])], 4, &[0; 12], Ok(vec![1, 2, 3])),
