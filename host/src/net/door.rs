@@ -13,6 +13,10 @@ use std::sync::Arc;
 use tonic::service::Routes;
 use tower::Service;
 
+/// The two unary inference calls, which carry the tensors.
+const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
+const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
+
 /// What a door returns for a request.
 type Answer = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
@@ -48,7 +52,7 @@ pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answe
     }
 }
 
-/// The four gRPC services. The two unary inference calls go past tonic: they carry the tensors.
+/// The gRPC services of both generations. Unary inference goes past tonic.
 pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
     let (inference, health) = grpc::v2::services(Arc::clone(&context));
     let mut builder = Routes::builder();
@@ -58,8 +62,8 @@ pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer 
     let routes = builder.routes().prepare();
     move |request, received_ns| {
         let context = Arc::clone(&context);
-        let infer_v2 = request.uri().path() == grpc::v2::INFER;
-        if infer_v2 || request.uri().path() == grpc::v1::INFER {
+        let infer_v2 = request.uri().path() == INFER_V2;
+        if infer_v2 || request.uri().path() == INFER_V1 {
             return Box::pin(async move {
                 if infer_v2 {
                     grpc::v2::infer(&context, request, received_ns).await
