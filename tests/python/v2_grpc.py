@@ -1,6 +1,6 @@
 """Today's client over gRPC: call by call, asynchronous, over streams, and with the bare stub."""
 
-import asyncio
+import time
 
 import grpc
 import numpy as np
@@ -11,6 +11,10 @@ from tritonclient.utils import InferenceServerException
 
 import checks
 import v2_checks
+
+
+def answers_to(mailbox):
+    return lambda result, error: mailbox.put(result, error)
 
 
 class Grpc:
@@ -53,13 +57,21 @@ class Infer(Grpc, v2_checks.Infer):
         mailbox = checks.Mailbox()
         for i in range(40):
             tensor = self.input("INPUT0", np.full((1, 3), i, np.float32), "FP32")
-            self.client.async_infer("echo", [tensor], mailbox.put, request_id=str(i))
+            self.client.async_infer("echo", [tensor], answers_to(mailbox), request_id=str(i))
         answers = mailbox.take(40)
         for result, error in answers:
             self.assertIsNone(error)
             id = int(result.get_response().id)
             np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full((1, 3), id, np.float32))
         self.assertEqual(len({result.get_response().id for result, _ in answers}), 40)
+
+    def test_a_deadline_cancels_the_request(self):
+        # The model waits for the cancellation, and fails after ten seconds without it.
+        with self.assertRaises(InferenceServerException):
+            self.echo(parameters={"until_cancelled": True}, client_timeout=0.2)
+        before = time.monotonic()
+        self.echo()
+        self.assertLess(time.monotonic() - before, 5)
 
     def test_a_deadline(self):
         with self.assertRaises(InferenceServerException) as caught:
@@ -72,7 +84,7 @@ class Stream(Grpc, v2_checks.Protocol):
     def setUp(self):
         super().setUp()
         self.mailbox = checks.Mailbox()
-        self.client.start_stream(self.mailbox.put)
+        self.client.start_stream(answers_to(self.mailbox))
 
     def ask(self, model, id, count=2, **more):
         tensor = self.input("INPUT0", np.full((1, count), int(id), np.float32), "FP32")
@@ -112,10 +124,25 @@ class Stream(Grpc, v2_checks.Protocol):
         self.assertIsNone(error)
         self.assertEqual(result.get_response().id, "1")
 
+    def test_a_cancelled_stream_cancels_its_requests(self):
+        self.ask("echo", 1, parameters={"until_cancelled": True})
+        self.client.stop_stream(cancel_requests=True)
+        before = time.monotonic()
+        self.echo()
+        self.assertLess(time.monotonic() - before, 5)
+
+    def test_a_class_output(self):
+        tensor = self.input("INPUT0", np.array([[1, 5, 2, 4, 3]], np.float32), "FP32")
+        wanted = module.InferRequestedOutput("OUTPUT0", class_count=1)
+        self.client.async_stream_infer("classes", [tensor], outputs=[wanted])
+        [(result, error)] = self.mailbox.take(1)
+        self.assertIsNone(error)
+        self.assertEqual(result.as_numpy("OUTPUT0").tolist(), [[b"5.000000:1:green"]])
+
     def test_cancelling(self):
         self.ask("slow", 1)
         self.client.stop_stream(cancel_requests=True)
-        self.client.start_stream(self.mailbox.put)
+        self.client.start_stream(answers_to(self.mailbox))
         # Whatever came of the cancelled one, the next is answered.
         self.ask("echo", 2)
         while True:

@@ -18,6 +18,7 @@
 
 mod compile; // C sources to shared libraries
 mod fixture; // the repository of the protocol tests
+pub mod http2; // HTTP/2 frames for wrong gRPC calls
 mod install; // where the server, its plugins and the Python environments lie
 mod process; // a child and what it printed
 mod python; // the real clients' scripts

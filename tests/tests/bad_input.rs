@@ -743,6 +743,59 @@ fn a_body_beyond_the_limit() {
 }
 
 #[test]
+fn a_small_body_that_grows_beyond_the_limit() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    still_well(&server);
+    let before = server.resident_kib();
+    // 100 MiB of blanks, in a hundred kilobytes: a stored file of the checkout would be larger than this line.
+    let bomb = gzip_of_blanks(100 << 20);
+    assert!(bomb.len() < 1 << 20, "{}", bomb.len());
+    for _ in 0..5 {
+        let encoding = [("Content-Encoding", "gzip")];
+        let response = server.post("/v2/models/echo/infer", &encoding, &bomb);
+        assert_eq!(response.status, 400, "{}", response.text());
+        assert!(response.complaint().contains("--http-max-input-size"), "{}", response.text());
+    }
+    still_well(&server);
+    let after = server.resident_kib();
+    assert!(after < before + (160 << 10), "resident memory grew from {before} KiB to {after} KiB");
+}
+
+/// That many blanks in the gzip format, packed by the program of that name.
+fn gzip_of_blanks(count: usize) -> Vec<u8> {
+    let script = format!("head -c {count} /dev/zero | tr '\\0' ' ' | gzip -c");
+    let done = std::process::Command::new("sh").args(["-c", &script]).output();
+    match done {
+        Ok(done) if done.status.success() => done.stdout,
+        other => panic!("gzip: {other:?}"),
+    }
+}
+
+#[test]
+fn a_client_that_hangs_up_cancels_what_it_asked_for() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    // The model waits for the cancellation, for ten seconds at most.
+    server.connect().send(inference("echo", r#""until_cancelled":true"#));
+    let canceled = r#"nv_inference_request_failure{model="echo",reason="CANCELED",version="1"}"#;
+    still_well(&server);
+    server.ask_until("it is cancelled", |server| server.metrics(canceled) >= Some(1.0));
+}
+
+#[test]
+fn a_thousand_connections_at_once() {
+    let connections: Vec<_> = (0..1000)
+        .map(|_| {
+            let mut connection = SERVER.connect();
+            connection.send(inference("echo", ""));
+            connection
+        })
+        .collect();
+    for mut connection in connections {
+        assert_eq!(connection.response().status, 200);
+    }
+}
+
+#[test]
 fn clients_that_hang_up_while_their_answer_is_made() {
     for _ in 0..3 {
         SERVER.connect().send(inference("slow", ""));

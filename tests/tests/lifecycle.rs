@@ -192,6 +192,35 @@ fn a_second_signal_ends_it_at_once() {
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
+#[test]
+fn idle_connections_do_not_hold_up_the_end() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let mut idle: Vec<Connection> = (0..20).map(|_| server.connect()).collect();
+    for connection in idle.iter_mut().take(10) {
+        connection.send(inference("echo", ""));
+        assert_eq!(connection.response().status, 200);
+    }
+    let begin = Instant::now();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), 0);
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    for connection in &mut idle {
+        assert!(connection.is_closed());
+    }
+}
+
+#[test]
+fn health_on_a_port_of_its_own() {
+    let server = Server::new().flag("--http-health-port=0").start();
+    let line = server.process().stdout_until("line `listening health …`", |out| {
+        out.lines().find_map(|line| Some(line.strip_prefix("listening health ")?.to_owned()))
+    });
+    for (path, status) in [("/v2/health/live", 200), ("/api/health/ready", 200), ("/v2", 404)] {
+        let get = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(Connection::open(&line).send(get).response().status, status, "{path}");
+    }
+}
+
 /// A server that refuses to start says why, in one line that has these parts.
 fn refused(server: Server, parts: &[&str]) {
     let ended = server.refuses_to_start();
