@@ -113,6 +113,12 @@ class Infer(Protocol):
         got = self.context("identity_fp32").run({"INPUT0": [values]}, {"OUTPUT0": RAW})
         self.assertEqual(got["OUTPUT0"][0].tobytes(), values.tobytes())
 
+    def test_a_very_large_tensor(self):
+        values = np.zeros(20_000_000, np.float32)
+        values[-1] = 1
+        got = self.context("echo").run({"INPUT0": [values]}, {"OUTPUT0": RAW})
+        self.assertEqual((got["OUTPUT0"][0].size, got["OUTPUT0"][0][-1]), (values.size, 1))
+
     def test_only_the_outputs_that_were_asked_for(self):
         ones = np.ones(16, np.int32)
         got = self.context("addsub_int32").run({"INPUT0": [ones], "INPUT1": [ones]}, {"OUTPUT1": RAW})

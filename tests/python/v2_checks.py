@@ -258,6 +258,13 @@ class Infer(Protocol):
         got = self.identity("identity_fp32", values, "FP32").as_numpy("OUTPUT0")
         self.assertEqual(got.tobytes(), values.tobytes())
 
+    def test_a_tensor_beyond_the_limit_of_other_input(self):
+        # --http-max-input-size is 64 MiB and does not concern binary tensors; gRPC allows messages of 2 GiB.
+        values = np.zeros((1, 20_000_000), np.float32)
+        values[0, -1] = 1
+        got = self.identity("echo", values, "FP32").as_numpy("OUTPUT0")
+        self.assertEqual((got.shape, got[0, -1]), (values.shape, 1))
+
     def test_id_name_and_version_come_back(self):
         response = self.response(self.echo(request_id="my id"))
         self.assertEqual((response["id"], response["model_name"], response["model_version"]),

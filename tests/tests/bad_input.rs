@@ -782,8 +782,8 @@ fn a_client_that_hangs_up_cancels_what_it_asked_for() {
 }
 
 #[test]
-fn a_thousand_connections_at_once() {
-    let connections: Vec<_> = (0..1000)
+fn hundreds_of_connections_at_once() {
+    let connections: Vec<_> = (0..400)
         .map(|_| {
             let mut connection = SERVER.connect();
             connection.send(inference("echo", ""));
