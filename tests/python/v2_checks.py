@@ -195,6 +195,9 @@ class Server(Protocol):
         text = ("Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.")
         with self.failing(501, text):
             self.client.register_system_shared_memory("region", "/trtserver-test", 64)
+        with self.failing(501, text):
+            self.client.unregister_system_shared_memory("region")
+        self.client.get_system_shared_memory_status()
 
 
 class Infer(Protocol):
