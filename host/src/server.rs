@@ -4,9 +4,9 @@ use crate::config::Settings;
 use crate::device::gpu_count;
 use crate::error::{Error, Result};
 use crate::metrics::Gpus;
+use crate::net;
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, Protocol, bind, serve};
-use crate::net;
 use crate::plugin::Backends;
 use crate::plugin::backend::live_models;
 use crate::repository::Repository;
@@ -24,25 +24,21 @@ use tokio::task::JoinHandle;
 
 /// Where backends are looked for when `--backend-dir` says nothing: beside the installed binary.
 fn default_backend_dirs() -> Vec<std::path::PathBuf> {
-    let beside = std::env::current_exe().ok().and_then(|exe| {
-        Some(exe.parent()?.parent()?.join("backends"))
-    });
+    let beside =
+        std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("backends")));
     beside.into_iter().filter(|dir| dir.is_dir()).collect()
 }
 
 /// Runs the server until it is told to stop. The number is the exit status of the process.
 pub fn run(settings: Settings) -> u8 {
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("net")
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(e) => {
-            tracing::error!("no threads for the network: {e}");
-            return 1;
-        }
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("net").build() {
+            Ok(runtime) => runtime,
+            Err(e) => {
+                tracing::error!("no threads for the network: {e}");
+                return 1;
+            }
+        };
     let code = match Server::start(settings, &runtime) {
         Ok(server) => runtime.block_on(server.serve()),
         Err(e) => {
@@ -117,16 +113,14 @@ impl Server {
 
     /// Loads the models, serves, drains.
     async fn serve(self) -> u8 {
-        let (mut interrupt, mut terminate) = match (
-            signal(SignalKind::interrupt()),
-            signal(SignalKind::terminate()),
-        ) {
-            (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
-            (Err(e), _) | (_, Err(e)) => {
-                tracing::error!("signals cannot be watched: {e}");
-                return 1;
-            }
-        };
+        let (mut interrupt, mut terminate) =
+            match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+                (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
+                (Err(e), _) | (_, Err(e)) => {
+                    tracing::error!("signals cannot be watched: {e}");
+                    return 1;
+                }
+            };
         let context = Arc::clone(&self.context);
         let loading = tokio::task::spawn_blocking(move || load(&context));
         let outcome = tokio::select! {
@@ -276,7 +270,10 @@ fn load(context: &Context) -> Result<Outcome> {
     let backends = Arc::new(Backends::open(&dirs, &settings.backend_config)?);
     let gpus = if settings.cpu_only { 0 } else { gpu_count() };
     if gpus == 0 {
-        tracing::info!("no GPU is used: {}", if settings.cpu_only { "the environment says so" } else { "none was found" });
+        tracing::info!(
+            "no GPU is used: {}",
+            if settings.cpu_only { "the environment says so" } else { "none was found" }
+        );
     }
     let loader = Loader {
         backends,

@@ -8,6 +8,7 @@ mod paths;
 mod python;
 mod runtimes;
 mod test;
+mod tidy;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use command::Result;

@@ -5,6 +5,7 @@ use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
 use crate::python::{self, Environment};
 use crate::runtimes;
+use crate::tidy;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -19,6 +20,7 @@ type Step = fn(&Paths) -> Result<Outcome>;
 /// In this order: what fails fast first, what needs much made beforehand last.
 const STEPS: &[(&str, Step)] = &[
     ("fmt", fmt),
+    ("tidy", |paths| tidy::tidy(paths).map(|()| Outcome::Passed)),
     ("clippy", clippy),
     ("deny", deny),
     ("runtimes", |paths| runtimes::fetch(paths).map(|()| Outcome::Passed)),

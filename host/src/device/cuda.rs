@@ -15,7 +15,8 @@ pub fn gpu_count() -> usize {
             return 0;
         }
         // A driver library may be installed without a device behind it.
-        std::panic::catch_unwind(|| CudaContext::device_count().unwrap_or(0)).map_or(0, |n| n.max(0) as usize)
+        std::panic::catch_unwind(|| CudaContext::device_count().unwrap_or(0))
+            .map_or(0, |n| n.max(0) as usize)
     })
 }
 
@@ -42,7 +43,9 @@ impl Streams {
         }
         let count = gpu_count();
         if device < 0 || device as usize >= count {
-            return Err(Error::invalid(format!("GPU {device} was asked for, this machine has {count}")));
+            return Err(Error::invalid(format!(
+                "GPU {device} was asked for, this machine has {count}"
+            )));
         }
         let fail = |e: cudarc::driver::DriverError| Error::internal(format!("GPU {device}: {e}"));
         let context = CudaContext::new(device as usize).map_err(fail)?;

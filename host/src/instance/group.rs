@@ -53,7 +53,10 @@ mod tests {
             ..Default::default()
         };
         let config = ModelConfig {
-            instance_group: vec![group("m_0", 2, Kind::Cpu, &[]), group("m_1", 1, Kind::Gpu, &[0, 3])],
+            instance_group: vec![
+                group("m_0", 2, Kind::Cpu, &[]),
+                group("m_1", 1, Kind::Gpu, &[0, 3]),
+            ],
             ..Default::default()
         };
         let got: Vec<_> = plans(&config).into_iter().map(|p| (p.name, p.device)).collect();

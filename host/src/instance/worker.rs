@@ -49,7 +49,9 @@ impl Worker {
             .stack_size(stack)
             .spawn(move || self.run(&opened))
             .map(drop)
-            .map_err(|e| Error::internal(format!("no thread for an instance could be started: {e}")))
+            .map_err(|e| {
+                Error::internal(format!("no thread for an instance could be started: {e}"))
+            })
     }
 
     fn run(self, opened: &Sender<Result<()>>) {
@@ -110,8 +112,7 @@ impl Worker {
     ) {
         let rows = requests.iter().map(|r| r.batch).sum();
         let calls = requests.len() as u32;
-        let execution =
-            Arc::new(Execution::new(self.ordinal, calls, rows, now_ns(), in_flight));
+        let execution = Arc::new(Execution::new(self.ordinal, calls, rows, now_ns(), in_flight));
         for request in requests.iter() {
             request.reply.taken(Arc::clone(&execution));
         }
@@ -124,8 +125,7 @@ impl Worker {
                 let omitted = hold.frame().settle(&|| {
                     Error::internal(format!(
                         "model '{}': the backend '{}' returned without answering the request",
-                        self.signature.model,
-                        self.model.backend.facts.name
+                        self.signature.model, self.model.backend.facts.name
                     ))
                 });
                 if omitted > 0 {

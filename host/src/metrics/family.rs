@@ -1,6 +1,8 @@
 //! Metric families of the prometheus crate, built from counts that live elsewhere.
 
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+};
 
 /// Names and values; printed in alphabetical order of the names.
 pub type Labels = Vec<(String, String)>;

@@ -46,9 +46,12 @@ const QUANTITIES: [(&str, &str, bool, Read); 6] = [
     ("nv_gpu_power_limit", "GPU power management limit in watts", false, |d, _| {
         Ok(f64::from(d.enforced_power_limit()?) / 1000.0)
     }),
-    ("nv_energy_consumption", "GPU energy consumption in joules since the server started", true, |d, start| {
-        Ok(d.total_energy_consumption()?.saturating_sub(start) as f64 / 1000.0)
-    }),
+    (
+        "nv_energy_consumption",
+        "GPU energy consumption in joules since the server started",
+        true,
+        |d, start| Ok(d.total_energy_consumption()?.saturating_sub(start) as f64 / 1000.0),
+    ),
 ];
 
 impl Gpus {

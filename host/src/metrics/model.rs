@@ -60,7 +60,8 @@ const COUNTERS: [CounterRow; 9] = [
 
 /// Families with one series per version that was ever loaded.
 pub fn families(repository: &Repository) -> Vec<MetricFamily> {
-    let mut rows: Vec<Family> = COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
+    let mut rows: Vec<Family> =
+        COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
     let mut failures = Family::counter(
         "nv_inference_request_failure",
         "Number of failed inference requests, all batch sizes",
@@ -86,7 +87,12 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
                 labels.push(("reason".into(), reason.into()));
                 failures.put(&labels, *count as f64);
             }
-            ratio.put_buckets(&labels, &LOAD_RATIO_BOUNDS, &counters.load_ratio, counters.load_ratio_sum);
+            ratio.put_buckets(
+                &labels,
+                &LOAD_RATIO_BOUNDS,
+                &counters.load_ratio,
+                counters.load_ratio_sum,
+            );
             if let Some(served) = version.served() {
                 pending.put(&labels, served.scheduler.waiting() as f64);
             }

@@ -13,6 +13,10 @@ use std::sync::Arc;
 use tonic::service::Routes;
 use tower::Service;
 
+/// The two unary inference calls, which carry the tensors.
+const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
+const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
+
 /// What a door returns for a request.
 type Answer = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
@@ -42,11 +46,13 @@ pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answe
         if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
             return all(request, received_ns);
         }
-        Box::pin(async { plain(StatusCode::NOT_FOUND, "application/json", r#"{"error":"Not Found"}"#.to_owned()) })
+        Box::pin(async {
+            plain(StatusCode::NOT_FOUND, "application/json", r#"{"error":"Not Found"}"#.to_owned())
+        })
     }
 }
 
-/// The four gRPC services. The two unary inference calls go past tonic: they carry the tensors.
+/// The gRPC services of both generations. Unary inference goes past tonic.
 pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
     let (inference, health) = grpc::v2::services(Arc::clone(&context));
     let mut builder = Routes::builder();
@@ -56,8 +62,8 @@ pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer 
     let routes = builder.routes().prepare();
     move |request, received_ns| {
         let context = Arc::clone(&context);
-        let infer_v2 = request.uri().path() == grpc::v2::INFER;
-        if infer_v2 || request.uri().path() == grpc::v1::INFER {
+        let infer_v2 = request.uri().path() == INFER_V2;
+        if infer_v2 || request.uri().path() == INFER_V1 {
             return Box::pin(async move {
                 if infer_v2 {
                     grpc::v2::infer(&context, request, received_ns).await
@@ -85,7 +91,8 @@ pub fn metrics(
         let (context, gpus) = (Arc::clone(&context), Arc::clone(&gpus));
         Box::pin(async move {
             if request.method() != Method::GET {
-                let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
+                let mut refused =
+                    plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
                 refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
                 return refused;
             }

@@ -1,6 +1,11 @@
 //! HTTP and gRPC, both protocol generations, over one protocol-neutral request.
+
 pub mod context; // what every front end works with
 pub mod door; // which front end answers a path
 pub mod grpc; // gRPC front ends
 pub mod http; // HTTP front ends
 pub mod listener; // sockets and connections
+pub mod sink; // where responses go on their way to a connection
+pub mod status_code; // error codes as v2 shows them
+pub mod v1; // what both wires of v1 share
+pub mod v2; // what both wires of v2 share

@@ -110,7 +110,9 @@ impl Backend {
         self.check(error, "plugin_open", "")?;
         // SAFETY: the plugin is open; its description is valid until close, which never comes.
         let runtime = unsafe {
-            (self.table.describe)(handle).as_ref().map_or(String::new(), |about| read(about.runtime))
+            (self.table.describe)(handle)
+                .as_ref()
+                .map_or(String::new(), |about| read(about.runtime))
         };
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
@@ -123,7 +125,10 @@ impl Backend {
         unsafe { take(error) }.map_err(|e| {
             let e = e.to_error();
             if e.message.is_empty() {
-                let text = format!("{subject}: backend '{}' failed in {entry} without a reason", self.facts.name);
+                let text = format!(
+                    "{subject}: backend '{}' failed in {entry} without a reason",
+                    self.facts.name
+                );
                 return Error::new(e.code, text.trim_start_matches(": "));
             }
             e
@@ -193,12 +198,13 @@ impl Instance {
     pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
         let backend = &model.backend;
         let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
-        let _one = (!parallel)
-            .then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
+        let _one =
+            (!parallel).then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
         let hold = InstanceHold::new(facts);
         let mut handle = null_mut();
         // SAFETY: the descriptor lives until `instance_close`, in the `Instance`.
-        let error = unsafe { (backend.table.instance_open)(model.handle, hold.desc(), &mut handle) };
+        let error =
+            unsafe { (backend.table.instance_open)(model.handle, hold.desc(), &mut handle) };
         backend.check(error, "instance_open", facts.name)?;
         Ok(Self { handle, model: Arc::clone(model), _hold: hold })
     }
@@ -234,7 +240,13 @@ impl Texts {
         let pairs: Vec<_> = pairs.into_iter().map(|(k, v)| (c_text(k), c_text(v))).collect();
         let params = pairs
             .iter()
-            .map(|(k, v)| Param { key: view(k), kind: param::STRING, pad: 0, text: view(v), bits: 0 })
+            .map(|(k, v)| Param {
+                key: view(k),
+                kind: param::STRING,
+                pad: 0,
+                text: view(v),
+                bits: 0,
+            })
             .collect();
         Self { pairs, params }
     }
@@ -275,7 +287,11 @@ unsafe fn facts(about: *const About) -> Facts {
             flags: about.flags,
             max_in_flight: about.max_in_flight.max(1) as usize,
             align: about.align as usize,
-            stack_bytes: if about.stack_kib == 0 { 8 << 20 } else { about.stack_kib as usize * 1024 },
+            stack_bytes: if about.stack_kib == 0 {
+                8 << 20
+            } else {
+                about.stack_kib as usize * 1024
+            },
             preferred,
         }
     }

@@ -158,12 +158,13 @@ impl Frame {
             let shape_at = self.shapes.len();
             self.shapes.extend_from_slice(&signature.to_model(spec, &input.shape));
             let need = align.max(spec.dtype.size().unwrap_or(1));
-            let data = if (input.data.as_ptr() as usize).is_multiple_of(need) || input.data.is_empty() {
-                &input.data
-            } else {
-                self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
-                &self.aligned[self.aligned.len() - 1]
-            };
+            let data =
+                if (input.data.as_ptr() as usize).is_multiple_of(need) || input.data.is_empty() {
+                    &input.data
+                } else {
+                    self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
+                    &self.aligned[self.aligned.len() - 1]
+                };
             self.bufs.push(Buf {
                 ptr: data.as_ptr().cast_mut(),
                 bytes: data.len() as u64,

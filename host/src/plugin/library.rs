@@ -5,12 +5,14 @@
 
 use super::host_calls;
 use super::text;
+use crate::error::{Error, Result};
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
-use abi_stable::library::{AbiHeaderRef, IsLayoutChecked, LibHeader, ROOT_MODULE_LOADER_NAME_WITH_NUL};
+use abi_stable::library::{
+    AbiHeaderRef, IsLayoutChecked, LibHeader, ROOT_MODULE_LOADER_NAME_WITH_NUL,
+};
 use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
-use crate::error::{Error, Result};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::Path;
 use trtserver_plugin_api::abi::describe::About;
@@ -37,7 +39,8 @@ pub fn open(path: &Path) -> Result<&'static PluginTable> {
 /// The entry through the layout-checked door, else the C symbol.
 fn entry(library: &Library) -> Result<PluginMain, String> {
     // SAFETY: the symbol, if present, is abi_stable's header by its unmistakable name.
-    let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
+    let header =
+        unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
     if let Ok(header) = header {
         // Built with abi_stable: its verdict is final. The C door of the same file would lead past it.
         let header = header.upgrade().map_err(|e| layout_error(&e))?;
@@ -59,14 +62,15 @@ fn entry(library: &Library) -> Result<PluginMain, String> {
 fn checked_module(header: &'static LibHeader) -> Result<PluginModuleRef, LibraryError> {
     let mine = VersionNumber::new(PluginModuleRef::VERSION_STRINGS)?;
     let theirs = VersionNumber::new(header.version_strings())?;
-    let older = mine.major == theirs.major && (theirs.minor, theirs.patch) < (mine.minor, mine.patch);
+    let older =
+        mine.major == theirs.major && (theirs.minor, theirs.patch) < (mine.minor, mine.patch);
     if !older {
         return header.init_root_module::<PluginModuleRef>();
     }
     if let IsLayoutChecked::Yes(layout) = header.root_mod_consts().layout() {
-        check_layout_compatibility(layout, <PluginModuleRef as StableAbi>::LAYOUT).map_err(|e| {
-            LibraryError::AbiInstability(abi_stable::std_types::RBoxError::from_fmt(&e))
-        })?;
+        check_layout_compatibility(layout, <PluginModuleRef as StableAbi>::LAYOUT).map_err(
+            |e| LibraryError::AbiInstability(abi_stable::std_types::RBoxError::from_fmt(&e)),
+        )?;
     }
     // SAFETY: the layouts were compared above, in the direction that allows appended fields.
     unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() }
@@ -113,7 +117,10 @@ fn check_table(table: *const PluginTable) -> Result<&'static PluginTable, String
         ));
     }
     if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
-        return Err(format!("required entry '{}' is missing", ["describe", "plugin_open", "plugin_close"][missing]));
+        return Err(format!(
+            "required entry '{}' is missing",
+            ["describe", "plugin_open", "plugin_close"][missing]
+        ));
     }
     check_required(table)?;
     // SAFETY: size and version were checked, and the required entries are not null.

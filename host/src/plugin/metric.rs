@@ -74,7 +74,9 @@ impl CustomMetrics {
         }
         let texts: Vec<&str> = values.iter().map(String::as_str).collect();
         let series = match &family.vector {
-            Vector::Counter(v) => Series::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?),
+            Vector::Counter(v) => {
+                Series::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?)
+            }
             Vector::Gauge(v) => Series::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
         };
         let vector = family.vector.clone();

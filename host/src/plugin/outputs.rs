@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
-use crate::request::tensor::element_count;
-use crate::request::{DType, InferResponse, OutputTensor, Parameter, Reply, ShapeText, Shape};
 use crate::request::strings;
+use crate::request::tensor::element_count;
+use crate::request::{DType, InferResponse, OutputTensor, Parameter, Reply, Shape, ShapeText};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -106,7 +106,9 @@ impl Building {
             [one] => {
                 (donation.view, donation.len) = (one.ptr, one.bytes as usize);
                 if one.ptr.is_null() && one.bytes > 0 {
-                    return Err(self.error(format!("output '{name}' was donated as a null pointer")));
+                    return Err(
+                        self.error(format!("output '{name}' was donated as a null pointer"))
+                    );
                 }
                 Bytes::from_owner(donation)
             }
@@ -115,7 +117,9 @@ impl Building {
                 let slices: Vec<&[u8]> = many
                     .iter()
                     .filter(|p| p.bytes > 0)
-                    .map(|p| unsafe { std::slice::from_raw_parts(p.ptr.cast_const(), p.bytes as usize) })
+                    .map(|p| unsafe {
+                        std::slice::from_raw_parts(p.ptr.cast_const(), p.bytes as usize)
+                    })
                     .collect();
                 AlignedBuf::copy_of(&slices).into_bytes()
             }
@@ -158,7 +162,8 @@ impl Building {
                 ShapeText(shape)
             )));
         }
-        let expected = element_count(shape).and_then(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)));
+        let expected =
+            element_count(shape).and_then(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)));
         if spec.dtype.size().is_some() && expected.map(|e| e as u64) != Some(bytes) {
             return Err(self.error(format!(
                 "the backend produced output '{name}' of shape {} with {bytes} bytes, {} are right",

@@ -54,7 +54,10 @@ impl PluginError {
     /// log as well: the caller's message alone would not reach the operator.
     pub fn to_error(&self) -> Error {
         if self.flags & (error_flags::MODEL_BROKEN | error_flags::DEVICE_LOST) != 0 {
-            tracing::error!("a backend reports that its model cannot answer any more: {:?}", self.text);
+            tracing::error!(
+                "a backend reports that its model cannot answer any more: {:?}",
+                self.text
+            );
         }
         let code = match self.code {
             code::UNKNOWN => Code::Unknown,

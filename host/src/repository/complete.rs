@@ -85,8 +85,14 @@ mod tests {
     fn config(max_batch_size: i32, inputs: &[&str], outputs: &[&str]) -> ModelConfig {
         ModelConfig {
             max_batch_size,
-            input: inputs.iter().map(|n| ModelInput { name: (*n).into(), ..Default::default() }).collect(),
-            output: outputs.iter().map(|n| ModelOutput { name: (*n).into(), ..Default::default() }).collect(),
+            input: inputs
+                .iter()
+                .map(|n| ModelInput { name: (*n).into(), ..Default::default() })
+                .collect(),
+            output: outputs
+                .iter()
+                .map(|n| ModelOutput { name: (*n).into(), ..Default::default() })
+                .collect(),
             ..Default::default()
         }
     }

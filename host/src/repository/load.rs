@@ -12,8 +12,8 @@ use crate::request::Signature;
 use crate::stats::VersionStats;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
@@ -85,7 +85,9 @@ impl Loader {
                 .map(|_| {
                     scope.spawn(|| {
                         let mut results = Vec::new();
-                        while let Some((job, version)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        while let Some((job, version)) =
+                            work.get(next.fetch_add(1, Ordering::Relaxed))
+                        {
                             results.push(job.load(version));
                         }
                         results
@@ -120,9 +122,13 @@ impl Loader {
             let names = listing(&dir.join(entry))?.into_iter().map(|(n, _)| n).collect();
             listings.push((*number, names));
         }
-        config::complete(&mut config, name, &listings, &*self.backends).map_err(config_error)?;
+        config::complete(&mut config, name, &listings, &*self.backends)
+            .map_err(|e| self.with_broken(config_error(e)))?;
         let backend = self.backends.get(&config.backend).cloned().ok_or_else(|| {
-            Error::unsupported(format!("backend '{}' of model '{name}' is not there", config.backend))
+            Error::unsupported(format!(
+                "backend '{}' of model '{name}' is not there",
+                config.backend
+            ))
         })?;
         if !self.strict {
             from_backend(&mut config, &backend, dir, &found)?;
@@ -154,6 +160,16 @@ impl Loader {
         let by_number = versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
         let model = Model::new(name, Some(config), None, by_number);
         Ok(Job { prepared, model, versions })
+    }
+
+    /// A backend that is missed may be one of the files that could not be opened.
+    fn with_broken(&self, mut e: Error) -> Error {
+        if e.code == Code::Unsupported {
+            for broken in &self.backends.broken {
+                e.message.push_str(&format!("; not usable: {broken}"));
+            }
+        }
+        e
     }
 
     fn read(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
@@ -233,7 +249,9 @@ fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
 
 /// Names in a directory, sorted, and whether each is a directory (links followed).
 fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
-    let fail = |e: std::io::Error| Error::internal(format!("unable to read directory '{}': {e}", dir.display()));
+    let fail = |e: std::io::Error| {
+        Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
+    };
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(fail)? {
         let entry = entry.map_err(fail)?;

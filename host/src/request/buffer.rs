@@ -75,6 +75,13 @@ impl AsRef<[u8]> for AlignedBuf {
     }
 }
 
+impl AsMut<[u8]> for AlignedBuf {
+    fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `as_ref`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         if let Some(layout) = layout(self.len) {

@@ -9,7 +9,9 @@ pub mod dtype; // element types
 pub mod reply; // the answer side: sink, cancellation, accounting
 pub mod signature; // the tensors that a model declares
 pub mod strings; // the byte form of string tensors
-pub mod tensor; // name, type, shape, bytes
+pub mod tensor;
+#[cfg(test)]
+pub mod testing; // requests for tests // name, type, shape, bytes
 
 pub use dtype::DType;
 pub use reply::{Reply, ResponseSink};

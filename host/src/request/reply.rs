@@ -220,3 +220,40 @@ impl Drop for Reply {
 fn ended_twice() -> Error {
     Error::internal("the reply has already ended")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::testing::request;
+
+    #[test]
+    fn ends_once() {
+        let (request, stats, told) = request("");
+        assert!(request.reply.end(Err(Error::internal("first"))).is_ok());
+        assert!(request.reply.end(Ok(None)).is_err());
+        assert!(request.reply.send(InferResponse::default()).is_err());
+        drop(request);
+        let told = told.lock().unwrap();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].0.as_ref().unwrap_err().message, "first");
+        assert_eq!(stats.snapshot().total().failed.count, 1);
+    }
+
+    #[test]
+    fn a_forgotten_request_is_answered() {
+        let (request, _, told) = request("");
+        drop(request);
+        let told = told.lock().unwrap();
+        assert_eq!(told[0].0.as_ref().unwrap_err().code, Code::Internal);
+        assert!(told[0].1);
+    }
+
+    #[test]
+    fn a_stream_ends_with_its_last() {
+        let (request, _, told) = request("");
+        request.reply.send(InferResponse::default()).unwrap();
+        request.reply.end(Ok(None)).unwrap();
+        let last: Vec<bool> = told.lock().unwrap().iter().map(|(_, last)| *last).collect();
+        assert_eq!(last, [false, true]);
+    }
+}

@@ -127,3 +127,62 @@ impl Scheduler {
         self.queue.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::testing::request;
+
+    #[test]
+    fn first_come_first_served() {
+        let queue = Arc::new(Queue::default());
+        let scheduler = Scheduler::new(Arc::clone(&queue));
+        for id in ["a", "b", "c"] {
+            scheduler.submit(request(id).0);
+        }
+        assert_eq!(scheduler.waiting(), 3);
+        for id in ["a", "b", "c"] {
+            let mut batch = Vec::new();
+            assert!(queue.take(&mut batch));
+            assert_eq!(batch.len(), 1);
+            assert_eq!(batch[0].id, id);
+        }
+        scheduler.close();
+        assert!(!queue.take(&mut Vec::new()));
+    }
+
+    #[test]
+    fn the_gone_and_the_late_are_not_executed() {
+        let queue = Arc::new(Queue::default());
+        let scheduler = Scheduler::new(Arc::clone(&queue));
+        let (gone, gone_stats, gone_told) = request("gone");
+        gone.reply.cancel();
+        let (mut late, late_stats, late_told) = request("late");
+        late.deadline_ns = 1;
+        for r in [gone, late, request("good").0] {
+            scheduler.submit(r);
+        }
+        let mut batch = Vec::new();
+        assert!(queue.take(&mut batch));
+        assert_eq!(batch[0].id, "good");
+        assert_eq!(gone_stats.snapshot().failures, [0, 1, 0, 0]);
+        assert_eq!(late_stats.snapshot().failures, [1, 0, 0, 0]);
+        let code = |told: &crate::request::testing::Told| {
+            told.lock().unwrap()[0].0.as_ref().unwrap_err().code
+        };
+        assert_eq!((code(&gone_told), code(&late_told)), (Code::Cancelled, Code::Unavailable));
+    }
+
+    #[test]
+    fn closing_executes_what_waits_and_refuses_the_rest() {
+        let queue = Arc::new(Queue::default());
+        let scheduler = Scheduler::new(Arc::clone(&queue));
+        scheduler.submit(request("in time").0);
+        scheduler.close();
+        let (after, _, told) = request("after");
+        scheduler.submit(after);
+        assert!(told.lock().unwrap()[0].0.as_ref().unwrap_err().message.contains("is stopping"));
+        assert!(queue.take(&mut Vec::new()));
+        assert!(!queue.take(&mut Vec::new()));
+    }
+}

@@ -147,7 +147,7 @@ enum {
   TRTS_ERROR_RETRYABLE = 1,   /* the same request may succeed if sent again */
   TRTS_ERROR_CLIENT = 2,      /* the caller's mistake, not the model's */
   TRTS_ERROR_DEVICE_LOST = 4,
-  TRTS_ERROR_MODEL_BROKEN = 8 /* takes the instance out of service */
+  TRTS_ERROR_MODEL_BROKEN = 8 /* the host says so in its log */
 };
 
 /* Log levels: a record is wanted when its level is at most the scope's. */

@@ -54,7 +54,8 @@ pub(super) unsafe extern "C" fn reply_release(reply: *mut Reply) {
 /// `reply` is null or alive.
 unsafe fn host_reply<'a>(reply: *mut Reply) -> Result<&'a HostReply> {
     // SAFETY: by the caller's promise.
-    unsafe { reply.cast::<HostReply>().as_ref() }.ok_or_else(|| HostError::invalid("no reply was given"))
+    unsafe { reply.cast::<HostReply>().as_ref() }
+        .ok_or_else(|| HostError::invalid("no reply was given"))
 }
 
 /// The response behind a handle.
@@ -160,7 +161,9 @@ pub(super) unsafe extern "C" fn output_adopt(
             // SAFETY: the plugin passes `n_parts` buffers.
             unsafe { std::slice::from_raw_parts(parts, n_parts as usize) }
         };
-        if let Some(far) = parts.iter().find(|p| !matches!(p.place.kind, place::CPU | place::PINNED)) {
+        if let Some(far) =
+            parts.iter().find(|p| !matches!(p.place.kind, place::CPU | place::PINNED))
+        {
             return Err(HostError::unsupported(format!(
                 "output '{name}' was donated in memory of kind {}, this host takes CPU memory",
                 far.place.kind
@@ -178,7 +181,10 @@ pub(super) unsafe extern "C" fn response_param(
         // SAFETY: handle and parameter are valid during the call.
         let (response, given) = unsafe {
             let given = given.as_ref();
-            (building(response)?, given.ok_or_else(|| HostError::invalid("no parameter was given"))?)
+            (
+                building(response)?,
+                given.ok_or_else(|| HostError::invalid("no parameter was given"))?,
+            )
         };
         // SAFETY: texts are valid during the call.
         let (key, text) = unsafe { (read(given.key), read(given.text)) };
@@ -222,8 +228,7 @@ pub(super) unsafe extern "C" fn response_send(
 pub(super) unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
     guard(|| {
         // SAFETY: the reply is alive; the error is null or alive and stays the sender's.
-        let (reply, error) =
-            unsafe { (host_reply(reply)?, error.cast::<PluginError>().as_ref()) };
+        let (reply, error) = unsafe { (host_reply(reply)?, error.cast::<PluginError>().as_ref()) };
         match error {
             Some(error) => reply.end(Err(error.to_error())),
             None => reply.end(Ok(None)),
@@ -246,7 +251,11 @@ pub(super) unsafe extern "C" fn batch_send(
         match error {
             Some(error) => frame.fail(&error.to_error()),
             None => {
-                frame.settle(&|| HostError::internal("the backend ended the batch without answering this request"));
+                frame.settle(&|| {
+                    HostError::internal(
+                        "the backend ended the batch without answering this request",
+                    )
+                });
             }
         }
         Ok(())

@@ -165,9 +165,8 @@ pub(super) unsafe extern "C" fn metric_new(
 ) -> *mut Error {
     guard(|| {
         // SAFETY: handle and texts are valid during the call.
-        let (scope, name, help) = unsafe {
-            (Scope::from_handle(scope).ok_or_else(no_scope)?, read(name), read(help))
-        };
+        let (scope, name, help) =
+            unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, read(name), read(help)) };
         let labels = if labels.is_null() {
             &[]
         } else {

@@ -28,7 +28,9 @@ fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => std::ptr::null_mut(),
         Ok(Err(e)) => give(&e),
-        Err(_) => PluginError::new(code::INTERNAL, 0, "the host failed inside this call; see its log"),
+        Err(_) => {
+            PluginError::new(code::INTERNAL, 0, "the host failed inside this call; see its log")
+        }
     }
 }
 

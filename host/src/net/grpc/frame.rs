@@ -1,0 +1,251 @@
+//! Unary gRPC calls by hand: a tensor crosses with at most one copy on the way in and none on the way out.
+
+mod chunks;
+
+pub use chunks::FrameBuf;
+
+use crate::clock::now_ns;
+use crate::net::http::body::{Chunks, ResponseBody};
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http_body_util::BodyExt;
+use prost::Message;
+use std::io::Read;
+use tonic::Status;
+
+/// The longest message in either direction.
+pub const MAX_MESSAGE: usize = i32::MAX as usize;
+
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// Reads the one message of a unary call.
+///
+/// # Errors
+/// What the caller is to be told with [`refuse`].
+pub async fn read<M, B>(headers: &HeaderMap, body: B) -> Result<M, Status>
+where
+    M: Message + Default,
+    B: http_body::Body<Data = Bytes>,
+{
+    let mut frames = collect(body).await?;
+    if frames.remaining() < 5 {
+        return Err(Status::internal("the call ended before a whole message was received"));
+    }
+    let compressed = match frames.get_u8() {
+        0 => false,
+        1 => true,
+        flag => {
+            return Err(Status::internal(format!(
+                "received a message with the compression flag {flag}; only 0 and 1 are known"
+            )));
+        }
+    };
+    let len = frames.get_u32() as usize;
+    if len > MAX_MESSAGE {
+        return Err(too_long(len));
+    }
+    match frames.remaining() {
+        n if n < len => {
+            return Err(Status::internal(format!(
+                "the message is cut short: expected {len} bytes, got {n}"
+            )));
+        }
+        n if n > len => {
+            return Err(Status::unimplemented("a unary call takes one message, got more"));
+        }
+        _ => {}
+    }
+    if compressed {
+        frames = expand(headers, frames).await?;
+    }
+    M::decode(frames).map_err(|e| Status::internal(format!("failed to decode the message: {e}")))
+}
+
+async fn collect<B: http_body::Body<Data = Bytes>>(body: B) -> Result<FrameBuf, Status> {
+    let mut frames = FrameBuf::default();
+    let mut body = std::pin::pin!(body);
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| Status::cancelled("the call was broken off by the caller"))?;
+        if let Ok(data) = frame.into_data() {
+            frames.push(data);
+            // The prefix and, generously, nothing else: longer messages are refused before they fill the memory.
+            if frames.remaining() > MAX_MESSAGE + 5 {
+                return Err(too_long(frames.remaining()));
+            }
+        }
+    }
+    frames.seal();
+    Ok(frames)
+}
+
+fn too_long(len: usize) -> Status {
+    Status::resource_exhausted(format!(
+        "Received message larger than max ({len} vs. {MAX_MESSAGE})"
+    ))
+}
+
+async fn expand(headers: &HeaderMap, frames: FrameBuf) -> Result<FrameBuf, Status> {
+    let encoding = headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
+    let gzip = match encoding {
+        b"gzip" => true,
+        b"deflate" => false,
+        b"" | b"identity" => {
+            return Err(Status::internal("a message is compressed, but grpc-encoding is not set"));
+        }
+        other => {
+            let mut status = Status::unimplemented(format!(
+                "messages compressed with '{}' are not supported",
+                String::from_utf8_lossy(other)
+            ));
+            status.metadata_mut().insert(
+                "grpc-accept-encoding",
+                tonic::metadata::MetadataValue::from_static("identity,gzip,deflate"),
+            );
+            return Err(status);
+        }
+    };
+    // Expanding takes long enough to hold up other connections of this thread.
+    let work = move || -> std::io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let limit = MAX_MESSAGE as u64 + 1;
+        let reader = frames.reader();
+        if gzip {
+            flate2::read::MultiGzDecoder::new(reader).take(limit).read_to_end(&mut out)?;
+        } else {
+            flate2::read::ZlibDecoder::new(reader).take(limit).read_to_end(&mut out)?;
+        }
+        Ok(out)
+    };
+    let out = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Status::internal("failed to decompress the message"))?
+        .map_err(|e| Status::internal(format!("failed to decompress the message: {e}")))?;
+    if out.len() > MAX_MESSAGE {
+        return Err(too_long(out.len()));
+    }
+    let mut frames = FrameBuf::default();
+    frames.push(Bytes::from(out));
+    frames.seal();
+    Ok(frames)
+}
+
+/// A successful answer: `head` is the message without its `payloads`, which follow as elements of
+/// the repeated bytes field number `field`. The order of fields is free in protobuf, so the payloads
+/// need not be copied into the message.
+pub fn respond(
+    head: &impl Message,
+    field: u32,
+    payloads: &[Bytes],
+) -> http::Response<ResponseBody> {
+    let key = |len: usize| {
+        let mut key = Vec::with_capacity(12);
+        prost::encoding::encode_key(field, prost::encoding::WireType::LengthDelimited, &mut key);
+        prost::encoding::encode_varint(len as u64, &mut key);
+        key
+    };
+    let keys: smallvec::SmallVec<[Vec<u8>; 4]> = payloads.iter().map(|p| key(p.len())).collect();
+    let tail: usize =
+        keys.iter().map(Vec::len).sum::<usize>() + payloads.iter().map(Bytes::len).sum::<usize>();
+    let head_len = head.encoded_len();
+    let len = head_len + tail;
+    if len > MAX_MESSAGE {
+        return refuse(&Status::invalid_argument(format!(
+            "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
+        )));
+    }
+    let mut first = Vec::with_capacity(head_len + 5);
+    first.push(0);
+    first.extend_from_slice(&(len as u32).to_be_bytes());
+    head.encode_raw(&mut first);
+    let mut chunks = Chunks::from(first);
+    for (key, payload) in keys.iter().zip(payloads) {
+        chunks.push_slice(key);
+        chunks.push(payload.clone());
+    }
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
+    let mut response = http::Response::new(ResponseBody::with_trailers(chunks, Some(trailers)));
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// A failure: a response of headers alone.
+pub fn refuse(status: &Status) -> http::Response<ResponseBody> {
+    let mut response = http::Response::new(ResponseBody::empty());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    headers.insert(STATUS, HeaderValue::from(status.code() as i32));
+    if let Ok(message) = HeaderValue::from_str(&percent_encode(status.message()))
+        && !status.message().is_empty()
+    {
+        headers.insert(MESSAGE, message);
+    }
+    if let Some(accept) = status.metadata().get("grpc-accept-encoding")
+        && let Ok(value) = HeaderValue::from_bytes(accept.as_bytes())
+    {
+        headers.insert(ACCEPT, value);
+    }
+    response
+}
+
+/// Printable ASCII but `%` stays; everything else becomes `%XX`.
+fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => out.push(byte as char),
+            _ => {
+                out.push('%');
+                for digit in [byte >> 4, byte & 15] {
+                    out.push(b"0123456789ABCDEF"[usize::from(digit)] as char);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// When the caller stops waiting, on the clock of [`now_ns`]; 0 when he did not say.
+pub fn deadline_ns(headers: &HeaderMap) -> u64 {
+    let after = headers.get("grpc-timeout").and_then(|v| timeout_ns(v.as_bytes()));
+    after.map_or(0, |ns| now_ns().saturating_add(ns).max(1))
+}
+
+/// At most eight digits and a unit, from hours to nanoseconds.
+fn timeout_ns(text: &[u8]) -> Option<u64> {
+    let (unit, digits) = text.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let amount = digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
+    let unit = match unit {
+        b'H' => 3_600_000_000_000,
+        b'M' => 60_000_000_000,
+        b'S' => 1_000_000_000,
+        b'm' => 1_000_000,
+        b'u' => 1_000,
+        b'n' => 1,
+        _ => return None,
+    };
+    Some(amount.saturating_mul(unit))
+}
+
+/// Refuses what is not a gRPC call at all.
+pub fn check_call(method: &http::Method, headers: &HeaderMap) -> Result<(), http::StatusCode> {
+    let content = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    if method != http::Method::POST {
+        return Err(http::StatusCode::METHOD_NOT_ALLOWED);
+    }
+    if !content.starts_with(b"application/grpc") || content.starts_with(b"application/grpc-web") {
+        return Err(http::StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

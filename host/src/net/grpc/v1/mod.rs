@@ -1,0 +1,1 @@
+//! v1 over gRPC: `nvidia.inferenceserver.GRPCService` (contract/v1 §4).

@@ -1,0 +1,10 @@
+//! `inference.GRPCInferenceService` and the standard health check.
+
+mod infer; // the hot path: ModelInfer by hand
+mod input; // tensors of a request: raw, or typed contents
+mod message; // requests in, responses out
+mod service; // the other calls, through tonic
+mod stream; // ModelStreamInfer
+
+pub use infer::infer;
+pub use service::{Health, Service, services};

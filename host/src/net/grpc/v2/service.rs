@@ -1,0 +1,218 @@
+//! Every call but the hot one, through tonic: each method hands over to what both wires share.
+
+use super::{infer, stream};
+use crate::clock::now_ns;
+use crate::error::Error;
+use crate::net::context::Context;
+use crate::net::grpc::frame;
+use crate::net::status_code::status;
+use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::codec::CompressionEncoding::{Deflate, Gzip};
+use tonic::{Request, Response, Status, Streaming};
+use trtserver_proto::health::health_check_response::ServingStatus;
+use trtserver_proto::health::health_server::HealthServer;
+use trtserver_proto::health::{HealthCheckRequest, HealthCheckResponse, health_server};
+use trtserver_proto::v2::grpc_inference_service_server::{
+    GrpcInferenceService, GrpcInferenceServiceServer,
+};
+use trtserver_proto::v2::*;
+
+/// The inference service and the health service, for one connection or for all.
+pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, HealthServer<Health>) {
+    let inference = GrpcInferenceServiceServer::new(Service(Arc::clone(&ctx)))
+        .max_decoding_message_size(frame::MAX_MESSAGE)
+        .max_encoding_message_size(frame::MAX_MESSAGE)
+        .accept_compressed(Gzip)
+        .accept_compressed(Deflate);
+    let health = HealthServer::new(Health(ctx)).accept_compressed(Gzip).accept_compressed(Deflate);
+    (inference, health)
+}
+
+/// `grpc.health.v1.Health`: readiness, whatever service is asked for.
+pub struct Health(Arc<Context>);
+
+#[tonic::async_trait]
+impl health_server::Health for Health {
+    async fn check(&self, _: Request<HealthCheckRequest>) -> Answer<HealthCheckResponse> {
+        let ready = describe::ready(&self.0).map_err(status)?;
+        let serving = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
+        Ok(Response::new(HealthCheckResponse { status: serving as i32 }))
+    }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+fn ok<T>(message: T) -> Answer<T> {
+    Ok(Response::new(message))
+}
+
+fn not_offered<T>(what: &str) -> Answer<T> {
+    Err(status(Error::unsupported(format!("this server does not offer {what} yet"))))
+}
+
+/// `inference.GRPCInferenceService`.
+pub struct Service(Arc<Context>);
+
+#[tonic::async_trait]
+impl GrpcInferenceService for Service {
+    async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
+        ok(ServerLiveResponse { live: describe::live(&self.0).map_err(status)? })
+    }
+
+    async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Answer<ServerReadyResponse> {
+        ok(ServerReadyResponse { ready: describe::ready(&self.0).map_err(status)? })
+    }
+
+    async fn model_ready(&self, r: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
+        let r = r.get_ref();
+        let ready = describe::model_ready(&self.0, &r.name, &r.version).map_err(status)?;
+        ok(ModelReadyResponse { ready })
+    }
+
+    async fn server_metadata(
+        &self,
+        _: Request<ServerMetadataRequest>,
+    ) -> Answer<ServerMetadataResponse> {
+        ok(describe::server(&self.0))
+    }
+
+    async fn model_metadata(
+        &self,
+        r: Request<ModelMetadataRequest>,
+    ) -> Answer<ModelMetadataResponse> {
+        let r = r.get_ref();
+        ok(describe::model(&self.0, &r.name, &r.version).map_err(status)?)
+    }
+
+    /// The slow way in, for servers that route everything through tonic.
+    async fn model_infer(&self, r: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
+        let received_ns = now_ns();
+        let (metadata, _, message) = r.into_parts();
+        let deadline_ns = frame::deadline_ns(&metadata.into_headers());
+        let (mut head, payloads) =
+            infer::answer(&self.0, message, deadline_ns, received_ns).await.map_err(status)?;
+        head.raw_output_contents = payloads;
+        ok(head)
+    }
+
+    type ModelStreamInferStream = ReceiverStream<Result<ModelStreamInferResponse, Status>>;
+
+    async fn model_stream_infer(
+        &self,
+        r: Request<Streaming<ModelInferRequest>>,
+    ) -> Answer<Self::ModelStreamInferStream> {
+        let true_status =
+            r.metadata().get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
+        ok(stream::answer(Arc::clone(&self.0), r.into_inner(), true_status))
+    }
+
+    async fn model_config(&self, r: Request<ModelConfigRequest>) -> Answer<ModelConfigResponse> {
+        let r = r.get_ref();
+        let served = served(&self.0, &r.name, &r.version).map_err(status)?;
+        ok(ModelConfigResponse { config: Some((*served.config).clone()) })
+    }
+
+    async fn model_statistics(
+        &self,
+        r: Request<ModelStatisticsRequest>,
+    ) -> Answer<ModelStatisticsResponse> {
+        let r = r.get_ref();
+        let model_stats = statistics::collect(&self.0, &r.name, &r.version).map_err(status)?;
+        ok(ModelStatisticsResponse { model_stats })
+    }
+
+    async fn repository_index(
+        &self,
+        r: Request<RepositoryIndexRequest>,
+    ) -> Answer<RepositoryIndexResponse> {
+        let r = r.get_ref();
+        let models = describe::index(&self.0, &r.repository_name, r.ready).map_err(status)?;
+        ok(RepositoryIndexResponse { models })
+    }
+
+    async fn repository_model_load(
+        &self,
+        _: Request<RepositoryModelLoadRequest>,
+    ) -> Answer<RepositoryModelLoadResponse> {
+        not_offered("loading models on request")
+    }
+
+    async fn repository_model_unload(
+        &self,
+        _: Request<RepositoryModelUnloadRequest>,
+    ) -> Answer<RepositoryModelUnloadResponse> {
+        not_offered("unloading models on request")
+    }
+
+    async fn system_shared_memory_status(
+        &self,
+        r: Request<SystemSharedMemoryStatusRequest>,
+    ) -> Answer<SystemSharedMemoryStatusResponse> {
+        describe::no_region("system", &r.get_ref().name).map_err(status)?;
+        ok(SystemSharedMemoryStatusResponse::default())
+    }
+
+    async fn system_shared_memory_register(
+        &self,
+        _: Request<SystemSharedMemoryRegisterRequest>,
+    ) -> Answer<SystemSharedMemoryRegisterResponse> {
+        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
+    }
+
+    async fn system_shared_memory_unregister(
+        &self,
+        _: Request<SystemSharedMemoryUnregisterRequest>,
+    ) -> Answer<SystemSharedMemoryUnregisterResponse> {
+        ok(SystemSharedMemoryUnregisterResponse {})
+    }
+
+    async fn cuda_shared_memory_status(
+        &self,
+        r: Request<CudaSharedMemoryStatusRequest>,
+    ) -> Answer<CudaSharedMemoryStatusResponse> {
+        describe::no_region("cuda", &r.get_ref().name).map_err(status)?;
+        ok(CudaSharedMemoryStatusResponse::default())
+    }
+
+    async fn cuda_shared_memory_register(
+        &self,
+        _: Request<CudaSharedMemoryRegisterRequest>,
+    ) -> Answer<CudaSharedMemoryRegisterResponse> {
+        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
+    }
+
+    async fn cuda_shared_memory_unregister(
+        &self,
+        _: Request<CudaSharedMemoryUnregisterRequest>,
+    ) -> Answer<CudaSharedMemoryUnregisterResponse> {
+        ok(CudaSharedMemoryUnregisterResponse {})
+    }
+
+    async fn trace_setting(&self, r: Request<TraceSettingRequest>) -> Answer<TraceSettingResponse> {
+        let r = r.get_ref();
+        let known = settings::trace(&self.0, &r.model_name).map_err(status)?;
+        if !r.settings.is_empty() {
+            return Err(status(settings::cannot_change("trace")));
+        }
+        let value = |values: &[&str]| trace_setting_response::SettingValue {
+            value: values.iter().map(|v| (*v).to_owned()).collect(),
+        };
+        let settings: BTreeMap<_, _> =
+            known.iter().map(|(key, values)| ((*key).to_owned(), value(values))).collect();
+        ok(TraceSettingResponse { settings })
+    }
+
+    async fn log_settings(&self, r: Request<LogSettingsRequest>) -> Answer<LogSettingsResponse> {
+        if !r.get_ref().settings.is_empty() {
+            return Err(status(settings::cannot_change("log")));
+        }
+        let settings = settings::log(&self.0).into_iter().map(|(key, value)| {
+            let value = log_settings_response::SettingValue { parameter_choice: Some(value) };
+            (key.to_owned(), value)
+        });
+        ok(LogSettingsResponse { settings: settings.collect() })
+    }
+}

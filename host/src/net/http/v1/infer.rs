@@ -1,0 +1,107 @@
+//! Inference (contract/v1 §3.6): tensors in, tensors and a trailer out.
+
+use super::reply::{BINARY, Reply};
+use super::route;
+use super::upload::{self, Fault};
+use crate::error::Error;
+use crate::net::context::Context;
+use crate::net::v1::request::{self, Wanted};
+use crate::net::v1::run::{Call, Done, Failure};
+use crate::net::v1::{data, header, response};
+use bytes::Bytes;
+use http::header::{EXPECT, USER_AGENT};
+use http::{HeaderMap, Request};
+use http_body::Body;
+use prost::Message;
+use std::pin::{Pin, pin};
+use trtserver_proto::text;
+
+/// How the clients of 18.04 and 18.05 call themselves, and many after them.
+const OLD_AGENT: &[u8] = b"libcurl-agent/1.0";
+
+/// The answer to one inference request.
+pub async fn answer<B: Body<Data = Bytes>>(
+    ctx: &Context,
+    model: &str,
+    version: Wanted,
+    request: Request<B>,
+    received_ns: u64,
+) -> Reply {
+    let (head, body) = request.into_parts();
+    let mut body = pin!(body);
+    let result = run(ctx, model, version, &head.headers, body.as_mut(), received_ns).await;
+    let reply = match result {
+        Ok(done) => {
+            let format = route::query(head.uri.query(), "format");
+            let binary = match format.as_deref() {
+                Some(format) => format == "binary",
+                // Clients of that time name no format and read binary.
+                None => ctx.settings.era_a || (done.per_item && from_old_agent(&head.headers)),
+            };
+            success(ctx, done, binary)
+        }
+        Err(failure) => self::failure(ctx, &failure),
+    };
+    // Who waits for a word before sending gets it now instead of a body being asked for.
+    if !head.headers.contains_key(EXPECT) {
+        upload::drain(body, ctx.settings.http_max_input_size).await;
+    }
+    reply
+}
+
+async fn run<B: Body<Data = Bytes>>(
+    ctx: &Context,
+    model: &str,
+    version: Wanted,
+    headers: &HeaderMap,
+    body: Pin<&mut B>,
+    received_ns: u64,
+) -> Result<Done, Failure> {
+    let header = request::parse(model, headers.get("nv-inferrequest").map(|v| v.as_bytes()));
+    let (call, plan) = Call::open(ctx, model, version, header, received_ns)?;
+    let signature = &call.served.signature;
+    let expected = plan.bytes();
+    let parts = match upload::collect(body, expected).await {
+        Ok(body) => data::split(signature, &plan, &body),
+        Err(Fault::Size(got)) => Err(data::wrong_body(signature, &plan, got)),
+        Err(Fault::Memory) => Err(Error::unavailable(format!(
+            "no room for {expected} bytes of input data for model '{model}'"
+        ))),
+        Err(Fault::Broken) => {
+            Err(Error::invalid(format!("the input data for model '{model}' broke off")))
+        }
+    };
+    let parts = parts.map_err(|e| call.refuse(e))?;
+    call.start(plan, parts, 0)?.finish().await
+}
+
+fn from_old_agent(headers: &HeaderMap) -> bool {
+    headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes() == OLD_AGENT)
+}
+
+fn success(ctx: &Context, done: Done, binary: bool) -> Reply {
+    let mut reply = Reply::success(&ctx.settings, done.request_id, BINARY);
+    for raw in done.built.raw {
+        reply.body.push(raw);
+    }
+    let modern = done.built.header;
+    let shown = |header| if done.per_item { response::per_item(header) } else { header };
+    if binary {
+        reply.body.push_slice(&modern.encode_to_vec());
+    } else {
+        reply.body.push_slice(text::print(&shown(modern.clone())).as_bytes());
+    }
+    reply.infer_response = Some(header::response(&shown(response::without_classes(modern))));
+    reply
+}
+
+/// The caller's id is all that a failure repeats.
+fn failure(ctx: &Context, failure: &Failure) -> Reply {
+    let mut reply = Reply::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);
+    let id = match failure.id {
+        0 => String::new(),
+        id => format!("id: {id}"),
+    };
+    reply.infer_response = Some(id);
+    reply
+}

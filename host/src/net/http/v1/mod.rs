@@ -1,0 +1,117 @@
+//! v1 over HTTP: everything under `/api` (contract/v1 §3).
+
+mod infer; // tensors in, tensors and a trailer out
+mod reply; // codes and headers of an answer
+mod route; // paths and queries
+mod upload; // the request's body
+
+use crate::error::Result;
+use crate::net::context::Context;
+use crate::net::http::body::ResponseBody;
+use crate::net::v1::{control, counted, health, request_id, status};
+use bytes::Bytes;
+use http::header::{ACCEPT, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use prost::Message;
+use reply::{BINARY, JSON, Reply, TEXT, bare};
+use route::{Control, Route};
+use std::sync::Arc;
+use trtserver_proto::schema::Described;
+use trtserver_proto::v1::SharedMemoryStatus;
+use trtserver_proto::{json, text};
+
+/// Answers a request whose path begins with `/api`; `received_ns` is when its head had come in.
+pub async fn handle<B: Body<Data = Bytes>>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    received_ns: u64,
+) -> Response<ResponseBody> {
+    let uri = request.uri().clone();
+    let Some(route) = Route::of(uri.path()) else { return bare(StatusCode::BAD_REQUEST) };
+    let allowed = route.method() == *request.method();
+    let refused = || bare(StatusCode::METHOD_NOT_ALLOWED);
+    let call = match route {
+        Route::Infer { model, version } if allowed => {
+            return infer::answer(ctx, model, version, request, received_ns).await.into_response();
+        }
+        Route::Infer { .. } => return refused(),
+        Route::Control(call) => call,
+    };
+    let answer = || {
+        let accept = request.headers().get(ACCEPT);
+        let form = Form::of(route::query(uri.query(), "format"), accept);
+        if allowed { control(ctx, call, form).into_response() } else { refused() }
+    };
+    match call {
+        Control::Health(_) => counted(&ctx.endpoints.health, received_ns, answer),
+        Control::Status(_) => counted(&ctx.endpoints.status, received_ns, answer),
+        Control::Profile => counted(&ctx.endpoints.profile, received_ns, answer),
+        _ => answer(),
+    }
+}
+
+/// Everything but inference: done at once.
+fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
+    let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
+    // Profiling belongs to a server that is ready, everything else to one that is not on its way out.
+    let admitted = call != Control::Profile || ctx.require_ready().is_ok();
+    let id = if admitted { request_id(ctx) } else { 0 };
+    let result = match call {
+        Control::Health(mode) => {
+            let health = health::answer(ctx, mode);
+            if health == Ok(false) {
+                // A false answer is a call that went well, told by a code that says otherwise.
+                let mut reply = Reply::success(&ctx.settings, id, TEXT);
+                reply.code = StatusCode::BAD_REQUEST;
+                return reply;
+            }
+            nothing(health.map(|_| ()))
+        }
+        Control::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
+        Control::Profile => nothing(control::profile(ctx)),
+        Control::Model(model) => nothing(control::model(ctx, model)),
+        Control::SharedMemory(control::SharedMemory::Status) => {
+            control::shared_memory(ctx, control::SharedMemory::Status)
+                .map(|()| form.write(&SharedMemoryStatus::default()))
+        }
+        Control::SharedMemory(call) => nothing(control::shared_memory(ctx, call)),
+        Control::Index => control::index(ctx).map(|index| form.write(&index)),
+    };
+    match result {
+        Ok((content_type, body)) => Reply::success(&ctx.settings, id, content_type).with_body(body),
+        Err(error) => Reply::failure(&ctx.settings, &error, id, TEXT),
+    }
+}
+
+/// The three forms of a message in a body.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Text,
+    Binary,
+    Json,
+}
+
+impl Form {
+    /// A format that is named wins over what the caller accepts.
+    fn of(format: Option<String>, accept: Option<&HeaderValue>) -> Self {
+        match format.as_deref() {
+            Some("binary") => Form::Binary,
+            Some("json") => Form::Json,
+            Some(_) => Form::Text,
+            None if accept.is_some_and(|a| a == "application/json") => Form::Json,
+            None => Form::Text,
+        }
+    }
+
+    fn write<M: Described>(self, message: &M) -> (HeaderValue, Vec<u8>) {
+        match self {
+            Form::Text => (TEXT, text::print(message).into_bytes()),
+            Form::Binary => (BINARY, Message::encode_to_vec(message)),
+            Form::Json => (JSON, json::message(message).into_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! From a raw path to what it asks for (contract/v1 §3.1). Nothing is decoded, slashes are not merged.
+
+use crate::net::v1::control::SharedMemory;
+use crate::net::v1::request::Wanted;
+use http::Method;
+
+/// What a path asks for.
+#[derive(Debug, PartialEq)]
+pub enum Route<'a> {
+    Infer { model: &'a str, version: Wanted },
+    Control(Control<'a>),
+}
+
+/// Everything but inference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control<'a> {
+    /// With the mode; empty when the path ends before it.
+    Health(&'a str),
+    /// With the model, if only one is meant.
+    Status(Option<&'a str>),
+    Profile,
+    /// Load or unload.
+    Model(&'a str),
+    SharedMemory(SharedMemory<'a>),
+    Index,
+}
+
+impl<'a> Route<'a> {
+    /// The whole path must match; anything else is no endpoint at all.
+    pub fn of(path: &'a str) -> Option<Self> {
+        let rest = path.strip_prefix("/api/")?;
+        let (endpoint, rest) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, ""),
+        };
+        let control = match endpoint {
+            "health" => match rest {
+                "" | "/live" | "/ready" => Control::Health(rest.trim_start_matches('/')),
+                _ => return None,
+            },
+            "status" => Control::Status(rest.strip_prefix('/').filter(|m| !m.is_empty())),
+            "profile" if matches!(rest, "" | "/") => Control::Profile,
+            "infer" => return infer(rest),
+            "modelcontrol" => {
+                let (action, model) = rest.strip_prefix('/')?.split_once('/')?;
+                if !matches!(action, "load" | "unload") || !is_name(model) {
+                    return None;
+                }
+                Control::Model(model)
+            }
+            "sharedmemorycontrol" => Control::SharedMemory(shared_memory(rest.strip_prefix('/')?)?),
+            "repository" if rest == "/index" => Control::Index,
+            _ => return None,
+        };
+        Some(Route::Control(control))
+    }
+
+    /// The one method that the endpoint takes.
+    pub fn method(&self) -> Method {
+        match self {
+            Route::Infer { .. } | Route::Control(Control::Model(_)) => Method::POST,
+            Route::Control(Control::SharedMemory(c)) if *c != SharedMemory::Status => Method::POST,
+            _ => Method::GET,
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains('/')
+}
+
+/// Without a model the name is empty, which no model has.
+fn infer(rest: &str) -> Option<Route<'_>> {
+    let Some(rest) = rest.strip_prefix('/') else {
+        return Some(Route::Infer { model: "", version: Wanted::Latest });
+    };
+    let Some((model, version)) = rest.split_once('/') else {
+        return is_name(rest).then_some(Route::Infer { model: rest, version: Wanted::Latest });
+    };
+    let digits = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
+    // A number too large for a version names none that exists.
+    let version = Wanted::Exact(version.parse().unwrap_or(i64::MAX));
+    (is_name(model) && digits).then_some(Route::Infer { model, version })
+}
+
+fn shared_memory(rest: &str) -> Option<SharedMemory<'_>> {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = rest.split('/').collect();
+    match parts[..] {
+        ["status"] => Some(SharedMemory::Status),
+        ["unregisterall"] => Some(SharedMemory::Unregister),
+        ["unregister", name] if is_name(name) => Some(SharedMemory::Unregister),
+        // The key of a POSIX region begins with a slash of its own.
+        ["register", name, "", key, offset, size] | ["register", name, key, offset, size]
+            if is_name(name) && is_name(key) && number(offset) && number(size) =>
+        {
+            Some(SharedMemory::Register(name))
+        }
+        ["cudaregister", name, size, device] if is_name(name) && number(size) && number(device) => {
+            Some(SharedMemory::Register(name))
+        }
+        _ => None,
+    }
+}
+
+/// The value of a query parameter, percent-decoded; the first one counts.
+pub fn query(query: Option<&str>, name: &str) -> Option<String> {
+    query?.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(key) == name).then(|| decoded(value))
+    })
+}
+
+fn decoded(text: &str) -> String {
+    let hex = |b: &[u8]| u8::from_str_radix(std::str::from_utf8(b).ok()?, 16).ok();
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let code = (byte == b'%').then(|| tail.get(..2).and_then(hex)).flatten();
+        out.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let infer = |model, version| Some(Route::Infer { model, version });
+        let call = |control| Some(Route::Control(control));
+        let table = [
+            ("/api/health", call(Control::Health(""))),
+            ("/api/health/live", call(Control::Health("live"))),
+            ("/api/health/ready", call(Control::Health("ready"))),
+            ("/api/health/", None),
+            ("/api/health/foo", None),
+            ("/api/health/live/", None),
+            ("/api/healthy", None),
+            ("/api", None),
+            ("/api/", None),
+            ("/api/status", call(Control::Status(None))),
+            ("/api/status/", call(Control::Status(None))),
+            ("/api/status/m", call(Control::Status(Some("m")))),
+            ("/api/status/a/b%20/", call(Control::Status(Some("a/b%20/")))),
+            ("/api/profile", call(Control::Profile)),
+            ("/api/profile/", call(Control::Profile)),
+            ("/api/profile/x", None),
+            ("/api/infer", infer("", Wanted::Latest)),
+            ("/api/infer/", None),
+            ("/api/infer/m", infer("m", Wanted::Latest)),
+            ("/api/infer/m/0", infer("m", Wanted::Exact(0))),
+            ("/api/infer/m/007", infer("m", Wanted::Exact(7))),
+            ("/api/infer/m/99999999999999999999", infer("m", Wanted::Exact(i64::MAX))),
+            ("/api/infer/m%2F", infer("m%2F", Wanted::Latest)),
+            ("/api/infer/m/", None),
+            ("/api/infer/m/x", None),
+            ("/api/infer/m/-1", None),
+            ("/api/infer/a/b", None),
+            ("/api/infer/m/1/", None),
+            ("/api/modelcontrol/load/m", call(Control::Model("m"))),
+            ("/api/modelcontrol/unload/m", call(Control::Model("m"))),
+            ("/api/modelcontrol/reload/m", None),
+            ("/api/modelcontrol/load", None),
+            ("/api/sharedmemorycontrol/status", call(Control::SharedMemory(SharedMemory::Status))),
+            (
+                "/api/sharedmemorycontrol/unregisterall",
+                call(Control::SharedMemory(SharedMemory::Unregister)),
+            ),
+            (
+                "/api/sharedmemorycontrol/unregister/n",
+                call(Control::SharedMemory(SharedMemory::Unregister)),
+            ),
+            (
+                "/api/sharedmemorycontrol/register/n//key/0/64",
+                call(Control::SharedMemory(SharedMemory::Register("n"))),
+            ),
+            (
+                "/api/sharedmemorycontrol/cudaregister/n/64/0",
+                call(Control::SharedMemory(SharedMemory::Register("n"))),
+            ),
+            ("/api/sharedmemorycontrol/register/n/64", None),
+            ("/api/sharedmemorycontrol/register/n//key/a/64", None),
+            ("/api/repository/index", call(Control::Index)),
+            ("/api/repository", None),
+            ("/api/v1/models", None),
+        ];
+        for (path, want) in table {
+            assert_eq!(Route::of(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn queries() {
+        for (text, want) in [
+            (None, None),
+            (Some(""), None),
+            (Some("format=binary"), Some("binary")),
+            (Some("x=1&format=%62inary&format=json"), Some("binary")),
+            (Some("format"), Some("")),
+            (Some("%66ormat=100%"), Some("100%")),
+            (Some("format=%zz%C3%A9"), Some("%zzé")),
+        ] {
+            assert_eq!(query(text, "format").as_deref(), want, "{text:?}");
+        }
+    }
+}

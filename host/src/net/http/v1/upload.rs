@@ -1,0 +1,112 @@
+//! The body of a request: read into one block of exactly the announced size, or thrown away.
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::BodyExt;
+use std::pin::Pin;
+
+/// A cache line, as every block of tensor data begins.
+const ALIGN: usize = 64;
+
+/// Why a body could not be had.
+#[derive(Debug, PartialEq)]
+pub enum Fault {
+    /// So many bytes came or were about to come; of an endless body, as many as were read.
+    Size(usize),
+    /// No room for so many bytes.
+    Memory,
+    /// The caller went away.
+    Broken,
+}
+
+/// Reads a body that must have `expected` bytes. A longer or shorter one is never buffered beyond that.
+pub async fn collect<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+    expected: usize,
+) -> Result<Bytes, Fault> {
+    if let Some(declared) = body.size_hint().exact()
+        && declared != expected as u64
+    {
+        return Err(Fault::Size(usize::try_from(declared).unwrap_or(usize::MAX)));
+    }
+    if expected == 0 && body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    // A header may announce more than there is: asking for it must not end the process. Room that nobody
+    // fills costs addresses only.
+    let mut block: Vec<u8> = Vec::new();
+    block.try_reserve_exact(expected.saturating_add(ALIGN)).map_err(|_| Fault::Memory)?;
+    let begin = block.as_ptr().align_offset(ALIGN).min(ALIGN);
+    block.resize(begin, 0);
+    let end = begin + expected;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Fault::Broken)?;
+        let Ok(data) = frame.into_data() else { continue };
+        if data.len() > end - block.len() {
+            return Err(Fault::Size(block.len() - begin + data.len()));
+        }
+        block.extend_from_slice(&data);
+    }
+    if block.len() != end {
+        return Err(Fault::Size(block.len() - begin));
+    }
+    Ok(Bytes::from(block).slice(begin..))
+}
+
+/// Throws away the rest of a body that nobody wants, up to `most` bytes: the caller, who reads our answer only
+/// after he has sent everything, gets to see it, and the connection stays usable.
+pub async fn drain<B: Body<Data = Bytes>>(mut body: Pin<&mut B>, most: u64) {
+    if body.size_hint().exact().is_some_and(|n| n > most) {
+        return;
+    }
+    let mut seen = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        seen += frame.data_ref().map_or(0, |d| d.len() as u64);
+        if seen > most {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Frame;
+    use http_body_util::{Full, StreamBody};
+    use std::convert::Infallible;
+    use std::pin::pin;
+
+    fn chunked(sizes: &[usize]) -> impl Body<Data = Bytes, Error = Infallible> + use<> {
+        let frames: Vec<Result<_, Infallible>> =
+            sizes.iter().map(|n| Ok(Frame::data(Bytes::from(vec![7; *n])))).collect();
+        StreamBody::new(tokio_stream::iter(frames))
+    }
+
+    #[tokio::test]
+    async fn exactly_the_announced_size() {
+        for (sizes, expected, want) in [
+            (&[3, 0, 5][..], 8, Ok(8)),
+            (&[], 0, Ok(0)),
+            (&[], 5, Err(Fault::Size(0))),
+            (&[3], 8, Err(Fault::Size(3))),
+            (&[3, 6, 100], 8, Err(Fault::Size(9))),
+            (&[3], usize::MAX, Err(Fault::Memory)),
+        ] {
+            let got = collect(pin!(chunked(sizes)), expected).await;
+            if let Ok(bytes) = &got {
+                assert!(bytes.is_empty() || bytes.as_ptr() as usize % ALIGN == 0);
+            }
+            assert_eq!(got.map(|b| b.len()), want, "{sizes:?}");
+        }
+        let whole = Full::new(Bytes::from(vec![1; 10]));
+        assert_eq!(collect(pin!(whole.clone()), 10).await.unwrap(), vec![1; 10]);
+        assert_eq!(collect(pin!(whole), 1 << 50).await, Err(Fault::Size(10)));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_wanted_is_read_up_to_a_limit() {
+        let mut body = pin!(chunked(&[5, 5, 5, 5]));
+        drain(body.as_mut(), 9).await;
+        assert_eq!(body.collect().await.unwrap().to_bytes().len(), 10);
+    }
+}

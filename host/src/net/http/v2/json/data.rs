@@ -1,0 +1,183 @@
+//! Tensors in JSON: `data` arrays into little-endian bytes, and bytes into `data` arrays.
+
+use super::{Array, Value, write};
+use crate::error::{Error, Result};
+use crate::request::buffer::AlignedBuf;
+use crate::request::{DType, strings};
+use bytes::Bytes;
+
+/// `attempt to access JSON …`, an error of the JSON layer.
+pub fn wrong_type(field: &str, expected: &str) -> Error {
+    Error::internal(format!(
+        "Unable to parse '{field}': attempt to access JSON non-{expected} as {expected}"
+    ))
+}
+
+/// The `elements` values of `array`, nested in whatever way, as tensor bytes.
+///
+/// # Errors
+/// Another number of values, values of another type, or more bytes than `limit`.
+pub fn decode(
+    array: Array<'_>,
+    dtype: DType,
+    elements: usize,
+    input: &str,
+    limit: u64,
+) -> Result<Bytes> {
+    let too_large = |bytes: u64| {
+        Error::invalid(format!(
+            "JSON input '{input}' has a byte_size ({bytes} bytes) that exceeds the maximum allowed \
+             value of {limit} bytes. Use --http-max-input-size to increase the limit."
+        ))
+    };
+    // Not even looked at: there is nothing that it could hold.
+    if elements == 0 {
+        return Ok(Bytes::new());
+    }
+    // Every value takes a byte and a comma at least.
+    let room = elements.min(array.text().len() / 2 + 1);
+    let mut count = 0;
+    let bytes = if let Some(size) = dtype.size() {
+        let bytes = (elements as u64).saturating_mul(size as u64);
+        if bytes > limit {
+            return Err(too_large(bytes));
+        }
+        let mut buf = AlignedBuf::new(room * size);
+        let mut slots = buf.as_mut().chunks_exact_mut(size);
+        array.flat(|value| {
+            let Some(slot) = slots.next().filter(|_| count < elements) else {
+                return Err(too_many());
+            };
+            count += 1;
+            number(dtype, &value, slot, input)
+        })?;
+        buf.into_bytes()
+    } else {
+        let mut out = Vec::with_capacity(array.text().len().min(limit as usize));
+        array.flat(|value| {
+            if count == elements {
+                return Err(too_many());
+            }
+            count += 1;
+            let Value::String(text) = &value else { return Err(wrong_type("data", "string")) };
+            strings::push(&mut out, text);
+            if out.len() as u64 > limit { Err(too_large(out.len() as u64)) } else { Ok(()) }
+        })?;
+        Bytes::from(out)
+    };
+    if count < elements {
+        return Err(Error::internal(
+            "Failed to parse 'data' field: shape does not match true shape",
+        ));
+    }
+    Ok(bytes)
+}
+
+fn too_many() -> Error {
+    Error::internal("Unable to parse 'data': Shape does not match true shape of 'data' field")
+}
+
+fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8], input: &str) -> Result<()> {
+    match dtype {
+        DType::Bool => match value {
+            Value::Bool(b) => slot[0] = u8::from(*b),
+            _ => return Err(wrong_type("data", "boolean")),
+        },
+        DType::Uint8 | DType::Uint16 | DType::Uint32 | DType::Uint64 => {
+            put(slot, unsigned(value).ok_or_else(|| wrong_type("data", "unsigned-integer"))?);
+        }
+        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => {
+            let v = signed(value).ok_or_else(|| wrong_type("data", "signed-integer"))?;
+            put(slot, v as u64);
+        }
+        DType::Fp32 => slot.copy_from_slice(&(real("data", value)? as f32).to_le_bytes()),
+        DType::Fp64 => slot.copy_from_slice(&real("data", value)?.to_le_bytes()),
+        DType::Fp16 | DType::Bf16 | DType::String => {
+            return Err(Error::invalid(format!(
+                "receiving {} data via JSON is not supported. Please use the binary data format for \
+                 input {input}",
+                dtype.v2_name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The low bytes of `value`; narrow types wrap silently.
+fn put(slot: &mut [u8], value: u64) {
+    let size = slot.len();
+    slot.copy_from_slice(&value.to_le_bytes()[..size]);
+}
+
+fn token<'a>(value: &Value<'a>) -> Option<&'a str> {
+    match value {
+        Value::Number(token) => std::str::from_utf8(token).ok(),
+        _ => None,
+    }
+}
+
+/// A JSON integer of at least 0; `1.0` is none.
+pub fn unsigned(value: &Value<'_>) -> Option<u64> {
+    token(value)?.parse().ok()
+}
+
+/// A JSON integer.
+pub fn signed(value: &Value<'_>) -> Option<i64> {
+    token(value)?.parse().ok()
+}
+
+/// Any number, `NaN` and infinities included.
+pub fn real(field: &str, value: &Value<'_>) -> Result<f64> {
+    let token = token(value).ok_or_else(|| wrong_type(field, "number"))?;
+    let number: f64 = token.parse().map_err(|_| wrong_type(field, "number"))?;
+    if number.is_infinite() && !token.contains('I') {
+        return Err(Error::internal(format!(
+            "Unable to parse '{field}': Number too big to be stored in double."
+        )));
+    }
+    Ok(number)
+}
+
+/// Writes a tensor as a flat array.
+///
+/// # Errors
+/// Types without a JSON form.
+pub fn encode(out: &mut Vec<u8>, dtype: DType, data: &[u8]) -> Result<()> {
+    macro_rules! numbers {
+        ($t:ty) => {
+            write::array(out, data.chunks_exact(size_of::<$t>()), |out, e| {
+                let value = <$t>::from_le_bytes(e.try_into().unwrap_or_default());
+                // Writing a number into a vector cannot fail.
+                let _ = serde_json::to_writer(out, &value);
+            })
+        };
+    }
+    match dtype {
+        DType::Bool => write::array(out, data, |out, b| {
+            out.extend_from_slice(if *b != 0 { b"true" } else { b"false" });
+        }),
+        DType::Uint8 => numbers!(u8),
+        DType::Uint16 => numbers!(u16),
+        DType::Uint32 => numbers!(u32),
+        DType::Uint64 => numbers!(u64),
+        DType::Int8 => numbers!(i8),
+        DType::Int16 => numbers!(i16),
+        DType::Int32 => numbers!(i32),
+        DType::Int64 => numbers!(i64),
+        DType::Fp32 => write::array(out, data.chunks_exact(4), |out, e| {
+            write::double(out, f32::from_le_bytes(e.try_into().unwrap_or_default()).into());
+        }),
+        DType::Fp64 => write::array(out, data.chunks_exact(8), |out, e| {
+            write::double(out, f64::from_le_bytes(e.try_into().unwrap_or_default()));
+        }),
+        DType::String => write::array(out, strings::elements(data), write::string),
+        DType::Fp16 | DType::Bf16 => {
+            return Err(Error::invalid(format!(
+                "sending {} data via JSON is not supported. Please use the binary data format for \
+                 output",
+                dtype.v2_name()
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Against serde_json where both speak the same language, and tables where ours says more.
+
+use super::*;
+use crate::error::Code;
+use crate::request::DType;
+use proptest::prelude::*;
+
+/// Reads everything, so that nothing stays unread.
+fn tree(value: Value<'_>) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(b) => b.into(),
+        // serde_json's own floats are off by a digit now and then.
+        Value::Number(token) => match std::str::from_utf8(token).unwrap() {
+            real if real.contains(['.', 'e', 'E']) => real.parse::<f64>().unwrap().into(),
+            whole => serde_json::from_str(whole).unwrap_or("not finite".into()),
+        },
+        Value::String(s) => String::from_utf8_lossy(&s).into_owned().into(),
+        Value::Array(a) => a.elements().map(|v| tree(v.unwrap())).collect(),
+        Value::Object(o) => {
+            o.0.into_iter()
+                .map(|(k, v)| (String::from_utf8_lossy(&k).into_owned(), tree(v)))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        }
+    }
+}
+
+fn any_json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<u64>().prop_map(Into::into),
+        any::<f64>().prop_map(Into::into),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(6, 60, 8, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..8).prop_map(Into::into),
+            proptest::collection::btree_map(any::<String>(), inner, 0..8)
+                .prop_map(|m| m.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn agrees_on_valid_json(value in any_json(), pretty: bool) {
+        let text = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
+        prop_assert_eq!(tree(parse(&text.unwrap()).unwrap()), value);
+    }
+
+    #[test]
+    fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse(&bytes).map(tree);
+    }
+
+    #[test]
+    fn agrees_on_what_is_valid(text in r#"[\[\]{}:,"\\u0-9eE+. truefalsn\-]{0,24}"#) {
+        let theirs = serde_json::from_str::<serde_json::Value>(&text);
+        let ours = parse(text.as_bytes());
+        // Numbers too large for a double are refused later here, when they are used.
+        let out_of_range = theirs.as_ref().is_err_and(|e| e.to_string().contains("out of range"));
+        prop_assert!(ours.is_ok() == theirs.is_ok() || out_of_range, "{:?} {:?}", ours, theirs);
+    }
+
+    #[test]
+    fn strings_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
+        let mut out = Vec::new();
+        write::string(&mut out, &bytes);
+        let Value::String(got) = parse(&out).unwrap() else { panic!("no string") };
+        prop_assert_eq!(got.as_ref(), bytes.as_slice());
+    }
+
+    #[test]
+    fn floats_come_back(bits in proptest::collection::vec(any::<u32>(), 1..20)) {
+        let data: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()).collect();
+        let mut out = Vec::new();
+        data::encode(&mut out, DType::Fp32, &data).unwrap();
+        let Value::Array(array) = parse(&out).unwrap() else { panic!("no array") };
+        let got = data::decode(array, DType::Fp32, bits.len(), "I", 1000).unwrap();
+        for (want, got) in data.chunks(4).zip(got.chunks(4)) {
+            let [want, got] = [want, got].map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+            prop_assert!(want == got || (want.is_nan() && got.is_nan()));
+        }
+    }
+}
+
+#[test]
+fn depth_is_bounded() {
+    let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
+    assert!(parse(nested(100).as_bytes()).is_ok());
+    let error = parse(nested(101).as_bytes()).unwrap_err();
+    assert_eq!(error.code, Code::InvalidArg);
+    assert_eq!(error.message, "JSON nesting depth exceeds maximum allowed limit (100)");
+    assert!(parse("{\"a\":".repeat(100_000).as_bytes()).is_err());
+}
+
+#[test]
+fn members_are_bounded() {
+    let many = format!("{{{}}}", vec!["\"a\":0"; 70_000].join(","));
+    assert!(parse(many.as_bytes()).is_err());
+}
+
+#[test]
+fn data_arrays() {
+    let ok = |bytes: &[u8]| Ok(bytes.to_vec());
+    let less = "Failed to parse 'data' field: shape does not match true shape";
+    let more = "Unable to parse 'data': Shape does not match true shape of 'data' field";
+    let kind = |k: &str| format!("Unable to parse 'data': attempt to access JSON non-{k} as {k}");
+    let table: Vec<(&str, DType, usize, Result<Vec<u8>, String>)> = vec![
+        ("[1,[2,[3]]]", DType::Uint8, 3, ok(&[1, 2, 3])),
+        ("[256, 257]", DType::Uint8, 2, ok(&[0, 1])),
+        ("[-1,300]", DType::Int8, 2, ok(&[255, 44])),
+        ("[true,false]", DType::Bool, 2, ok(&[1, 0])),
+        ("[1]", DType::Bool, 1, Err(kind("boolean"))),
+        ("[1.0]", DType::Int32, 1, Err(kind("signed-integer"))),
+        ("[-1]", DType::Uint32, 1, Err(kind("unsigned-integer"))),
+        ("[\"a\"]", DType::Fp32, 1, Err(kind("number"))),
+        ("[null]", DType::String, 1, Err(kind("string"))),
+        ("[{}]", DType::Int32, 1, Err(kind("signed-integer"))),
+        ("[1,2]", DType::Int32, 3, Err(less.into())),
+        ("[1,2,3,4]", DType::Int32, 3, Err(more.into())),
+        ("[]", DType::Int32, 3, Err(less.into())),
+        ("[1,2]", DType::Int32, 0, ok(&[])),
+        ("[\"ab\",\"\"]", DType::String, 2, ok(&[2, 0, 0, 0, b'a', b'b', 0, 0, 0, 0])),
+        ("[1]", DType::Fp32, 1, ok(&1f32.to_le_bytes())),
+        ("[-Inf]", DType::Fp64, 1, ok(&f64::NEG_INFINITY.to_le_bytes())),
+        ("[Infinity]", DType::Fp32, 1, ok(&f32::INFINITY.to_le_bytes())),
+        (
+            "[1e400]",
+            DType::Fp32,
+            1,
+            Err("Unable to parse 'data': Number too big to be stored in double.".into()),
+        ),
+        (
+            "[1]",
+            DType::Fp16,
+            1,
+            Err(
+                "receiving FP16 data via JSON is not supported. Please use the binary data format for \
+                 input I"
+                    .into(),
+            ),
+        ),
+        (
+            "[1]",
+            DType::Fp64,
+            200,
+            Err(
+                "JSON input 'I' has a byte_size (1600 bytes) that exceeds the maximum allowed value of \
+                 1000 bytes. Use --http-max-input-size to increase the limit."
+                    .into(),
+            ),
+        ),
+    ];
+    for (text, dtype, elements, want) in table {
+        let Value::Array(array) = parse(text.as_bytes()).unwrap() else { panic!("no array") };
+        let got = data::decode(array, dtype, elements, "I", 1000);
+        assert_eq!(got.map(|b| b.to_vec()).map_err(|e| e.message), want, "{text}");
+    }
+}
+
+#[test]
+fn numbers_as_text() {
+    let mut out = Vec::new();
+    let floats = [0.1f32, 1.0, -0.0, 1e20, 1e-7, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+    let data: Vec<u8> = floats.iter().flat_map(|v| v.to_le_bytes()).collect();
+    data::encode(&mut out, DType::Fp32, &data).unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "[0.10000000149011612,1.0,-0.0,1.0000000200408773e+20,1.0000000116860974e-7,NaN,Infinity,-Infinity]"
+    );
+}

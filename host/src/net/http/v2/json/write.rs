@@ -1,0 +1,99 @@
+//! Writing JSON: compact, keys in the order written, strings as the bytes they are.
+
+/// An object being written; `end` closes it.
+pub struct Object<'a> {
+    pub out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> Object<'a> {
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Writes a key; the caller writes its value into the buffer it gets.
+    pub fn key(&mut self, key: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.empty) {
+            self.out.push(b',');
+        }
+        string(self.out, key.as_bytes());
+        self.out.push(b':');
+        self.out
+    }
+
+    pub fn string(&mut self, key: &str, value: &str) {
+        string(self.key(key), value.as_bytes());
+    }
+
+    /// Any value whose `Display` is JSON: integers and truth values.
+    pub fn plain(&mut self, key: &str, value: impl std::fmt::Display) {
+        let text = value.to_string();
+        self.key(key).extend_from_slice(text.as_bytes());
+    }
+
+    pub fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// `[` items `]`, each written by `each`.
+pub fn array<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut each: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(b'[');
+    for (i, item) in items.into_iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        each(out, item);
+    }
+    out.push(b']');
+}
+
+/// Dimensions.
+pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
+    array(out, dims, |out, d| out.extend_from_slice(d.to_string().as_bytes()));
+}
+
+/// A string of any bytes; only what JSON cannot hold is escaped.
+pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    let mut start = 0;
+    for (i, &byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            8 => b'b',
+            12 => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0..0x20 => 0,
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[start..i]);
+        start = i + 1;
+        if short != 0 {
+            out.extend_from_slice(&[b'\\', short]);
+        } else {
+            out.extend_from_slice(format!("\\u{byte:04X}").as_bytes());
+        }
+    }
+    out.extend_from_slice(&bytes[start..]);
+    out.push(b'"');
+}
+
+/// The shortest text that reads back as the same number; whole numbers keep `.0`, what JSON has no
+/// number for is written bare.
+pub fn double(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+    } else if value.is_infinite() {
+        out.extend_from_slice(if value < 0.0 { b"-Infinity" } else { b"Infinity" });
+    } else {
+        // Writing a number into a vector cannot fail.
+        let _ = serde_json::to_writer(out, &value);
+    }
+}

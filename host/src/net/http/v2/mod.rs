@@ -1,0 +1,2 @@
+//! The v2 endpoints over HTTP.
+mod json; // JSON as this protocol needs it

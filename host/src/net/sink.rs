@@ -1,0 +1,168 @@
+//! Where responses go on their way to a connection: one answer, or many through a channel.
+//!
+//! The waiting side holds its reply weakly. If it kept the reply alive, a server that lost a request
+//! could never notice that nobody is left to answer it.
+
+use crate::error::{Error, Result};
+use crate::request::{InferResponse, Reply, ResponseSink};
+use std::sync::{Arc, Weak};
+use tokio::sync::{mpsc, oneshot};
+
+/// A sink for a caller who takes exactly one response, and the end where it arrives.
+pub fn unary() -> (Box<dyn ResponseSink>, UnaryAnswer) {
+    let (sender, receiver) = oneshot::channel();
+    let sink = UnarySink { sender: Some(sender), first: None, count: 0 };
+    (Box::new(sink), UnaryAnswer(receiver))
+}
+
+struct UnarySink {
+    sender: Option<oneshot::Sender<Result<InferResponse>>>,
+    first: Option<InferResponse>,
+    count: usize,
+}
+
+impl ResponseSink for UnarySink {
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        let answer = match response {
+            Err(error) => Err(error),
+            Ok(response) => {
+                if let Some(response) = response {
+                    self.count += 1;
+                    self.first.get_or_insert(response);
+                }
+                if !last {
+                    return;
+                }
+                match (self.first.take(), self.count) {
+                    (Some(response), 1) => Ok(response),
+                    (_, n) => Err(Error::internal(format!("expected a single response, got {n}"))),
+                }
+            }
+        };
+        if let Some(sender) = self.sender.take() {
+            // Nobody listens any more: the caller went away.
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+/// The end of a [`unary`] sink.
+pub struct UnaryAnswer(oneshot::Receiver<Result<InferResponse>>);
+
+impl UnaryAnswer {
+    /// Waits for the answer. Letting go of the future before that cancels the request.
+    pub async fn wait(self, reply: Weak<Reply>) -> Result<InferResponse> {
+        let mut guard = CancelGuard::new(reply);
+        let answer = self.0.await;
+        guard.disarm();
+        answer.unwrap_or_else(|_| Err(Error::internal("the request was lost inside the server")))
+    }
+}
+
+/// What a channel sink passes on.
+pub struct StreamItem {
+    /// Which request of the connection is answered.
+    pub request: u64,
+    pub response: Result<Option<InferResponse>>,
+    /// Nothing follows for this request.
+    pub last: bool,
+}
+
+/// A sink that tags every response with `request` and puts it into `channel`. Many requests may
+/// share a channel.
+pub fn channel(request: u64, channel: mpsc::UnboundedSender<StreamItem>) -> Box<dyn ResponseSink> {
+    Box::new(ChannelSink { request, channel })
+}
+
+struct ChannelSink {
+    request: u64,
+    channel: mpsc::UnboundedSender<StreamItem>,
+}
+
+impl ResponseSink for ChannelSink {
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        let last = last || response.is_err();
+        let _ = self.channel.send(StreamItem { request: self.request, response, last });
+    }
+}
+
+/// Cancels a request when dropped: its caller went away. Disarmed once the answer is there.
+pub struct CancelGuard(Option<Weak<Reply>>);
+
+impl CancelGuard {
+    pub fn new(reply: Weak<Reply>) -> Self {
+        Self(Some(reply))
+    }
+
+    /// A guard over a reply that somebody else owns.
+    pub fn of(reply: &Arc<Reply>) -> Self {
+        Self::new(Arc::downgrade(reply))
+    }
+
+    pub fn disarm(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take().and_then(|weak| weak.upgrade()) {
+            reply.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Signature;
+    use crate::stats::VersionStats;
+
+    fn reply(sink: Box<dyn ResponseSink>) -> Arc<Reply> {
+        let signature =
+            Signature { model: "m".into(), max_batch_size: 0, inputs: vec![], outputs: vec![] };
+        Reply::new(0, Arc::new(signature), Arc::new(VersionStats::new(1)), sink)
+    }
+
+    #[tokio::test]
+    async fn one_answer_and_only_one() {
+        let table: [(usize, bool, Result<(), &str>); 4] = [
+            (1, true, Ok(())),
+            (0, true, Err("expected a single response, got 0")),
+            (3, true, Err("expected a single response, got 3")),
+            (
+                1,
+                false,
+                Err(
+                    "the request was dropped without an answer; this is a fault of the server or of \
+                     the model's backend",
+                ),
+            ),
+        ];
+        for (responses, ended, want) in table {
+            let (sink, answer) = unary();
+            let reply = reply(sink);
+            let weak = Arc::downgrade(&reply);
+            for _ in 0..responses {
+                reply.send(InferResponse::default()).unwrap();
+            }
+            if ended {
+                reply.end(Ok(None)).unwrap();
+            }
+            drop(reply);
+            let got = answer.wait(weak).await;
+            assert_eq!(got.map(|_| ()).map_err(|e| e.message), want.map_err(str::to_owned));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_leaves_cancels() {
+        let (sink, answer) = unary();
+        let reply = reply(sink);
+        let mut waiting = Box::pin(answer.wait(Arc::downgrade(&reply)));
+        let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
+        assert!(first.await.is_pending());
+        drop(waiting);
+        assert!(reply.is_cancelled());
+    }
+}

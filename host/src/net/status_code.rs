@@ -1,0 +1,53 @@
+//! The only table from error codes to the status codes of the v2 wires (contract/v2 §1.3).
+
+use crate::error::{Code, Error};
+use http::StatusCode;
+
+/// HTTP status of a v2 error.
+pub fn http(code: Code) -> StatusCode {
+    row(code).1
+}
+
+/// gRPC status of a v2 error.
+pub fn grpc(code: Code) -> tonic::Code {
+    row(code).0
+}
+
+/// A v2 error as tonic carries it.
+pub fn status(error: Error) -> tonic::Status {
+    tonic::Status::new(grpc(error.code), error.message)
+}
+
+fn row(code: Code) -> (tonic::Code, StatusCode) {
+    match code {
+        Code::Unknown => (tonic::Code::Unknown, StatusCode::BAD_REQUEST),
+        Code::Internal => (tonic::Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
+        Code::NotFound => (tonic::Code::NotFound, StatusCode::NOT_FOUND),
+        Code::InvalidArg => (tonic::Code::InvalidArgument, StatusCode::BAD_REQUEST),
+        Code::Unavailable => (tonic::Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+        Code::Unsupported => (tonic::Code::Unimplemented, StatusCode::NOT_IMPLEMENTED),
+        Code::AlreadyExists => (tonic::Code::AlreadyExists, StatusCode::BAD_REQUEST),
+        Code::Cancelled => (tonic::Code::Cancelled, StatusCode::BAD_REQUEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_on_the_wire() {
+        for (code, want_grpc, want_http) in [
+            (Code::Unknown, 2, 400),
+            (Code::Internal, 13, 500),
+            (Code::NotFound, 5, 404),
+            (Code::InvalidArg, 3, 400),
+            (Code::Unavailable, 14, 503),
+            (Code::Unsupported, 12, 501),
+            (Code::AlreadyExists, 6, 400),
+            (Code::Cancelled, 1, 400),
+        ] {
+            assert_eq!((grpc(code) as i32, http(code).as_u16()), (want_grpc, want_http));
+        }
+    }
+}

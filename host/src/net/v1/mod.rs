@@ -1,0 +1,30 @@
+//! What v1 answers, whatever wire the call came by (contract/v1). HTTP and gRPC are thin skins over this.
+
+pub mod code; // request statuses
+pub mod control; // profile, model control, shared memory, repository index
+pub mod data; // a request's bytes against what its header announced
+pub mod header; // header texts in one line
+pub mod health; // live, ready
+pub mod request; // the error ladder: from a request's header to what it asks for
+pub mod response; // outputs to response header and raw parts
+pub mod run; // a request with its data into the scheduler
+pub mod status; // ServerStatus
+
+use crate::clock::now_ns;
+use crate::net::context::Context;
+use crate::net::context::EndpointSpan;
+
+/// The id of a call that is handled: 0, which is left out, while the server is on its way out.
+pub fn request_id(ctx: &Context) -> u64 {
+    if ctx.refuse_when_exiting().is_ok() { ctx.state.next_request_id() } else { 0 }
+}
+
+/// Counts a call of an endpoint, whatever comes of it, once its answer is made.
+pub fn counted<T>(endpoint: &EndpointSpan, received_ns: u64, call: impl FnOnce() -> T) -> T {
+    let answer = call();
+    endpoint.add(now_ns().saturating_sub(received_ns));
+    answer
+}
+
+#[cfg(test)]
+pub mod testing; // a context with one model that answers by itself

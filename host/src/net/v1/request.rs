@@ -1,0 +1,265 @@
+//! The error ladder of v1 (contract/v1 §3.6), rows 1 to 11: from a request's header to what it asks for.
+//!
+//! Texts and their order follow the first gRPC release where it and later ones differ, apart from unknown
+//! outputs (v1.x), tensors named twice (v1.12) and the shapes that a shape error shows (v1.1).
+
+use crate::error::{Error, Result};
+use crate::repository::{Repository, Served};
+use crate::request::tensor::element_count;
+use crate::request::{Shape, ShapeText, Signature, TensorSpec, WantedOutput, signature};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use trtserver_proto::text;
+use trtserver_proto::v1::InferRequestHeader;
+use trtserver_proto::v1::infer_request_header::Input;
+
+/// Which version a caller wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Latest,
+    Exact(i64),
+    /// Version 0 if there is one, else the latest: a number left out of a gRPC request reads as 0, and clients
+    /// up to v0.8 left it out to get the latest.
+    ZeroOrLatest,
+}
+
+impl Wanted {
+    /// From the number in a gRPC request.
+    pub fn from_number(version: i64) -> Self {
+        match version {
+            0 => Wanted::ZeroOrLatest,
+            v if v < 0 => Wanted::Latest,
+            v => Wanted::Exact(v),
+        }
+    }
+}
+
+/// Row 1. One text, whatever is missing.
+pub fn find(repository: &Repository, model: &str, version: Wanted) -> Result<Arc<Served>> {
+    let found = match version {
+        Wanted::Latest => repository.find(model, None),
+        Wanted::Exact(v) => repository.find(model, Some(v)),
+        Wanted::ZeroOrLatest => {
+            repository.find(model, Some(0)).or_else(|_| repository.find(model, None))
+        }
+    };
+    found.map_err(|_| Error::unavailable(format!("Inference request for unknown model '{model}'")))
+}
+
+/// Row 2: the header of an HTTP request. Without one it is the empty header, which row 3 refuses.
+pub fn parse(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
+    std::str::from_utf8(header.unwrap_or_default())
+        .ok()
+        .and_then(|header| text::parse(header).ok())
+        .ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))
+}
+
+/// What a header asks for; the data is still to come.
+#[derive(Debug, PartialEq)]
+pub struct Plan {
+    pub batch: u32,
+    /// In the order of the header, which is that of the data.
+    pub inputs: SmallVec<[PlannedInput; 4]>,
+    /// In the order of the header.
+    pub outputs: SmallVec<[WantedOutput; 4]>,
+    /// Sizes were given per batch item: a client up to v0.10, which wants the answer's sizes so too.
+    pub per_item: bool,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct PlannedInput {
+    pub index: usize,
+    /// Batch first when the model batches.
+    pub shape: Shape,
+    pub bytes: usize,
+}
+
+impl Plan {
+    /// All data together.
+    pub fn bytes(&self) -> usize {
+        self.inputs.iter().fold(0, |sum, i| sum.saturating_add(i.bytes))
+    }
+}
+
+/// The batch size under which a refused request is counted: 0 unless the header gave a sound one.
+pub fn counted_batch(signature: &Signature, header: &InferRequestHeader) -> u32 {
+    if batch(signature, header).is_ok() { header.batch_size } else { 0 }
+}
+
+/// Rows 3 to 11.
+pub fn plan(signature: &Signature, header: &InferRequestHeader) -> Result<Plan> {
+    let m = &signature.model;
+    batch(signature, header)?;
+    let outputs = outputs(signature, header)?;
+    let count = |got: usize| {
+        let all = signature.inputs.len();
+        Error::invalid(format!("expected {all} inputs but got {got} inputs for model '{m}'"))
+    };
+    repeated(signature, header)?;
+    let got = header.input.len();
+    let required = signature.inputs.iter().filter(|i| !i.optional).count();
+    if got > signature.inputs.len() || got < required {
+        return Err(count(got));
+    }
+    let mut inputs = SmallVec::new();
+    for input in &header.input {
+        let index = signature.input(&input.name).ok_or_else(|| {
+            Error::invalid(format!("unexpected inference input '{}' for model '{m}'", input.name))
+        })?;
+        inputs.push(one_input(signature, index, header.batch_size, input)?);
+    }
+    let given = |index| inputs.iter().any(|i: &PlannedInput| i.index == index);
+    if signature.inputs.iter().enumerate().any(|(i, spec)| !spec.optional && !given(i)) {
+        return Err(count(got));
+    }
+    shared_memory(header)?;
+    let per_item = header.input.iter().any(|i| i.byte_size != 0)
+        || header.output.iter().any(|o| o.byte_size != 0);
+    Ok(Plan { batch: header.batch_size, inputs, outputs, per_item })
+}
+
+/// Rows 3 and 4.
+fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
+    let m = &signature.model;
+    match header.batch_size {
+        0 => Err(Error::invalid(format!("inference request batch-size must be >= 1 for '{m}'"))),
+        b if b != 1 && b > signature.max_batch_size => Err(Error::invalid(format!(
+            "inference request batch-size must be <= {} for '{m}'",
+            signature.max_batch_size
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Row 5, and outputs named twice.
+fn outputs(
+    signature: &Signature,
+    header: &InferRequestHeader,
+) -> Result<SmallVec<[WantedOutput; 4]>> {
+    let mut wanted: SmallVec<[WantedOutput; 4]> = SmallVec::new();
+    for output in &header.output {
+        let name = &output.name;
+        let index = signature.output(name).ok_or_else(|| {
+            let m = &signature.model;
+            Error::invalid(format!("unexpected inference output '{name}' for model '{m}'"))
+        })?;
+        if wanted.iter().any(|w| w.index == index) {
+            return Err(Error::invalid(format!("output '{name}' already requested")));
+        }
+        // A count of 0 means the tensor itself (v1.2 and later).
+        let classes = output.cls.as_ref().map_or(0, |c| c.count);
+        wanted.push(WantedOutput { index, classes });
+    }
+    Ok(wanted)
+}
+
+/// Inputs named twice. Unknown names are left to row 7, which keeps this short however long the list.
+fn repeated(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
+    let mut seen: SmallVec<[bool; 16]> = SmallVec::from_elem(false, signature.inputs.len());
+    for input in &header.input {
+        let Some(index) = signature.input(&input.name) else { continue };
+        if std::mem::replace(&mut seen[index], true) {
+            let name = &input.name;
+            return Err(Error::invalid(format!("input '{name}' already exists in request")));
+        }
+    }
+    Ok(())
+}
+
+/// Rows 8 to 11.
+fn one_input(
+    signature: &Signature,
+    index: usize,
+    batch: u32,
+    input: &Input,
+) -> Result<PlannedInput> {
+    let (spec, m, name) = (&signature.inputs[index], &signature.model, &input.name);
+    let dims: &[i64] = if input.dims.is_empty() { &spec.dims } else { &input.dims };
+    if input.dims.is_empty() {
+        if dims.iter().any(|d| *d < 0) {
+            return Err(Error::invalid(format!(
+                "model supports variable-size for input '{name}', request must specify input shape for model '{m}'"
+            )));
+        }
+    } else if !signature::dims_match(&spec.dims, dims) {
+        return Err(wrong_shape(signature, spec, dims));
+    }
+    let batched = signature.batching() && !spec.shape_tensor;
+    let shape: Shape = batched.then_some(batch.into()).into_iter().chain(dims.to_vec()).collect();
+    // More than can be counted is no shape either.
+    let elements = element_count(&shape)
+        .filter(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)).is_some_and(|n| n < MOST))
+        .ok_or_else(|| wrong_shape(signature, spec, dims))?;
+    let bytes = bytes(signature, spec, batch, input, elements)?;
+    Ok(PlannedInput { index, shape, bytes })
+}
+
+/// No tensor is larger, so that sums of sizes cannot overflow.
+const MOST: usize = 1 << 56;
+
+fn wrong_shape(signature: &Signature, spec: &TensorSpec, got: &[i64]) -> Error {
+    Error::invalid(format!(
+        "unexpected shape for input '{}' for model '{}'. Expected {}, got {}",
+        spec.name,
+        signature.model,
+        ShapeText(&spec.dims),
+        ShapeText(got)
+    ))
+}
+
+/// Rows 10 and 11: the size that was given, for the whole batch or (up to v0.10) for each item, against the shape.
+fn bytes(
+    signature: &Signature,
+    spec: &TensorSpec,
+    batch: u32,
+    input: &Input,
+    elements: usize,
+) -> Result<usize> {
+    let (name, m) = (&spec.name, &signature.model);
+    let mismatch = || {
+        Error::invalid(format!(
+            "specific batch-byte-size for input '{name}' does not match expected byte-size calculated from \
+             shape and datatype for model '{m}'"
+        ))
+    };
+    let items = if spec.shape_tensor { 1 } else { u64::from(batch) };
+    let of_items = input.byte_size.checked_mul(items).ok_or_else(mismatch)?;
+    let given = [input.batch_byte_size, of_items];
+    if let Some(size) = spec.dtype.size() {
+        let expected = elements * size;
+        return match given.iter().all(|g| *g == 0 || *g == expected as u64) {
+            true => Ok(expected),
+            false => Err(mismatch()),
+        };
+    }
+    let given = match given {
+        [whole, 0] => whole,
+        [0, of_items] => of_items,
+        [whole, of_items] if whole == of_items => whole,
+        _ => return Err(mismatch()),
+    };
+    // Every string takes four bytes at least: no bytes are right for no strings only.
+    if given == 0 && elements != 0 {
+        return Err(Error::invalid(format!(
+            "batch-byte-size must be specified for input '{name}' with non-fixed-size datatype for model '{m}'"
+        )));
+    }
+    usize::try_from(given).ok().filter(|n| *n < MOST).ok_or_else(mismatch)
+}
+
+/// No region can be registered yet, so every reference is to an unknown one.
+fn shared_memory(header: &InferRequestHeader) -> Result<()> {
+    let inputs = header.input.iter().filter_map(|i| i.shared_memory.as_ref());
+    let outputs = header.output.iter().filter_map(|o| o.shared_memory.as_ref());
+    match inputs.chain(outputs).next() {
+        Some(region) => Err(Error::not_found(format!(
+            "shared memory block '{}' not found in manager",
+            region.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,195 @@
+//! From a model's outputs to the response header and the raw parts, in the order in which they were asked for.
+//!
+//! Requested order serves all clients: those up to v0.10 assume it, later ones follow the header. `data_type`
+//! is never filled, because the text parsers of clients before v1.12 refuse the name.
+
+use crate::error::{Error, Result};
+use crate::repository::Served;
+use crate::request::classes::{self, Class};
+use crate::request::{DType, InferResponse, OutputTensor, TensorSpec, WantedOutput};
+use bytes::Bytes;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use trtserver_proto::v1::InferResponseHeader;
+use trtserver_proto::v1::infer_response_header::{Output, output};
+
+/// What of a request shapes its answer.
+pub struct Form {
+    pub served: Arc<Served>,
+    pub batch: u32,
+    pub id: u64,
+    pub wanted: SmallVec<[WantedOutput; 4]>,
+    pub per_item: bool,
+}
+
+/// An answer, not yet in the form of either wire.
+pub struct Built {
+    pub header: InferResponseHeader,
+    /// One for each output of the header; empty for classes.
+    pub raw: Vec<Bytes>,
+}
+
+/// The answer. An output that the model left out is left out here too.
+pub fn build(form: &Form, response: InferResponse) -> Result<Built> {
+    let signature = &form.served.signature;
+    let mut outputs = Vec::with_capacity(form.wanted.len());
+    let mut raw = Vec::with_capacity(form.wanted.len());
+    for (place, wanted) in form.wanted.iter().enumerate() {
+        let spec = &signature.outputs[wanted.index];
+        let in_place = response.outputs.get(place).filter(|o| o.name == spec.name);
+        let tensor = in_place.or_else(|| response.outputs.iter().find(|o| o.name == spec.name));
+        let Some(tensor) = tensor else { continue };
+        if wanted.classes == 0 {
+            let batched = signature.batching() && !spec.shape_tensor;
+            outputs.push(raw_output(tensor, batched));
+            raw.push(tensor.data.clone());
+        } else {
+            outputs.push(class_output(spec, tensor, form.batch, wanted.classes)?);
+            raw.push(Bytes::new());
+        }
+    }
+    let header = InferResponseHeader {
+        model_name: form.served.name.to_string(),
+        model_version: form.served.version,
+        batch_size: form.batch,
+        output: outputs,
+        id: form.id,
+    };
+    Ok(Built { header, raw })
+}
+
+fn raw_output(tensor: &OutputTensor, batched: bool) -> Output {
+    let dims = tensor.shape.get(usize::from(batched)..).unwrap_or_default().to_vec();
+    let batch_byte_size = tensor.data.len() as u64;
+    let raw = output::Raw { dims, batch_byte_size, byte_size: 0 };
+    Output { name: tensor.name.to_string(), raw: Some(raw), ..Output::default() }
+}
+
+fn class_output(spec: &TensorSpec, tensor: &OutputTensor, batch: u32, k: u32) -> Result<Output> {
+    let items = classes::top(tensor, batch as usize, k as usize)
+        .ok_or_else(|| no_classes(&tensor.name, tensor.dtype))?;
+    let class = |c: &Class| output::Class {
+        idx: c.index as i32,
+        value: c.value as f32,
+        label: spec.labels.as_ref().and_then(|l| l.get(c.index)).cloned().unwrap_or_default(),
+    };
+    let batch_classes = items
+        .iter()
+        .map(|item| output::Classes { cls: item.iter().map(class).collect() })
+        .collect();
+    Ok(Output { name: tensor.name.to_string(), batch_classes, ..Output::default() })
+}
+
+/// Classes were asked of a type that has no order, or none that was ever ranked.
+pub fn no_classes(name: &str, dtype: DType) -> Error {
+    Error::invalid(format!(
+        "class result not available for output '{name}' due to unsupported type '{}'",
+        dtype.config_name()
+    ))
+}
+
+/// The header as NV-InferResponse repeats it: without the classes, which would make it very long.
+pub fn without_classes(mut header: InferResponseHeader) -> InferResponseHeader {
+    header.output.iter_mut().for_each(|o| o.batch_classes.clear());
+    header
+}
+
+/// The header with sizes per batch item, as clients up to v0.10 read them in text. The field is a private one
+/// that only text knows: their binary form had it under a number that is taken by `dims` now, so the binary
+/// trailer keeps today's layout, in which those clients see outputs without a size.
+pub fn per_item(mut header: InferResponseHeader) -> InferResponseHeader {
+    let batch = u64::from(header.batch_size.max(1));
+    for raw in header.output.iter_mut().filter_map(|o| o.raw.as_mut()) {
+        let byte_size = raw.batch_byte_size / batch;
+        *raw = output::Raw { dims: Vec::new(), batch_byte_size: 0, byte_size };
+    }
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::v1::{header, testing};
+    use trtserver_proto::text;
+
+    fn form(model: &str, batch: u32, wanted: &[(usize, u32)]) -> Form {
+        let served = testing::context("").repository.find(model, None).unwrap();
+        let wanted =
+            wanted.iter().map(|&(index, classes)| WantedOutput { index, classes }).collect();
+        Form { served, batch, id: 0, wanted, per_item: false }
+    }
+
+    fn tensor(name: &str, dtype: DType, shape: &[i64], data: Vec<u8>) -> OutputTensor {
+        OutputTensor { name: name.into(), dtype, shape: shape.into(), data: data.into() }
+    }
+
+    fn response(outputs: Vec<OutputTensor>) -> InferResponse {
+        InferResponse { outputs: outputs.into(), parameters: vec![] }
+    }
+
+    #[test]
+    fn raw_outputs_in_requested_order() {
+        let one = tensor("OUTPUT1", DType::Int32, &[2, 16], vec![1; 128]);
+        let zero = tensor("OUTPUT0", DType::Int32, &[2, 16], vec![0; 128]);
+        let want = "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { dims: \
+                    16 batch_byte_size: 128 } } output { name: \"OUTPUT0\" raw { dims: 16 batch_byte_size: 128 } }";
+        for outputs in [vec![one.clone(), zero.clone()], vec![zero.clone(), one.clone()]] {
+            let built = build(&form("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
+            assert_eq!(header::response(&built.header), want);
+            assert_eq!((built.raw[0][0], built.raw[1][0]), (1, 0));
+            assert_eq!(
+                header::response(&per_item(built.header)),
+                "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { \
+                 byte_size: 64 } } output { name: \"OUTPUT0\" raw { byte_size: 64 } }"
+            );
+        }
+        let built = build(&form("simple", 1, &[]), response(vec![])).unwrap();
+        assert_eq!(
+            header::response(&built.header),
+            "model_name: \"simple\" model_version: 1 batch_size: 1"
+        );
+        let built = build(&form("simple", 1, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
+        assert_eq!((built.header.output.len(), built.raw.len()), (1, 1));
+    }
+
+    #[test]
+    fn without_a_batch_dimension_dims_are_the_whole_shape() {
+        let data = vec![0; 16];
+        let out = response(vec![tensor("C", DType::Fp32, &[1, 4], data)]);
+        let built = build(&form("m", 1, &[(2, 0)]), out).unwrap();
+        assert_eq!(
+            header::response(&built.header),
+            "model_name: \"m\" model_version: 3 batch_size: 1 output { name: \"C\" raw { dims: 1 dims: 4 \
+             batch_byte_size: 16 } }"
+        );
+    }
+
+    #[test]
+    fn classes_with_labels() {
+        let values: Vec<u8> =
+            (0..32i32).flat_map(|i| if i < 16 { i } else { 100 - i }.to_le_bytes()).collect();
+        let out = response(vec![tensor("OUTPUT1", DType::Int32, &[2, 16], values)]);
+        let built = build(&form("simple", 2, &[(1, 2)]), out).unwrap();
+        assert_eq!(built.raw, [Bytes::new()]);
+        assert_eq!(
+            text::print_line(&built.header),
+            "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" batch_classes { \
+             cls { idx: 15 value: 15 } cls { idx: 14 value: 14 } } batch_classes { cls { value: 84 label: \
+             \"zero\" } cls { idx: 1 value: 83 label: \"one\" } } }"
+        );
+        assert_eq!(
+            header::response(&without_classes(built.header)),
+            "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" }"
+        );
+    }
+
+    #[test]
+    fn types_without_classes() {
+        let out = response(vec![tensor("F", DType::Fp16, &[1], vec![0, 0])]);
+        let error = build(&form("m", 1, &[(0, 1)]), out).err().unwrap();
+        assert_eq!(
+            error.message,
+            "class result not available for output 'F' due to unsupported type 'TYPE_FP16'"
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The way of a request: found, planned, given its data, queued, answered. Both wires walk it in the same steps.
+
+use super::data::{self, Parts};
+use super::request::{self, Plan, Wanted};
+use super::response::{self, Built, Form};
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::net::sink::{self, CancelGuard, UnaryAnswer};
+use crate::repository::Served;
+use crate::request::{CorrelationId, InferRequest, Reply, Sequence, classes};
+use crate::state::InFlightGuard;
+use crate::stats::FailureReason;
+use std::sync::{Arc, Weak};
+use trtserver_proto::v1::InferRequestHeader;
+use trtserver_proto::v1::infer_request_header::Flag;
+
+/// A request that failed, and what is echoed to its caller nevertheless.
+#[derive(Debug)]
+pub struct Failure {
+    pub error: Error,
+    /// The caller's own id.
+    pub id: u64,
+    /// The server's; 0 when it failed before it was run.
+    pub request_id: u64,
+}
+
+/// A request whose model was found: from here on, failures count.
+pub struct Call<'a> {
+    ctx: &'a Context,
+    pub served: Arc<Served>,
+    header: InferRequestHeader,
+    received_ns: u64,
+}
+
+impl<'a> Call<'a> {
+    /// Rows 1 to 11 of the ladder. A header that could not be read is row 2, after the look-up.
+    pub fn open(
+        ctx: &'a Context,
+        model: &str,
+        version: Wanted,
+        header: Result<InferRequestHeader>,
+        received_ns: u64,
+    ) -> Result<(Self, Plan), Failure> {
+        let id = header.as_ref().map_or(0, |h| h.id);
+        let served = request::find(&ctx.repository, model, version).map_err(|error| Failure {
+            error,
+            id,
+            request_id: 0,
+        })?;
+        let (header, unreadable) = match header {
+            Ok(header) => (header, None),
+            Err(error) => (InferRequestHeader::default(), Some(error)),
+        };
+        let call = Self { ctx, served, header, received_ns };
+        if let Some(error) = unreadable {
+            return Err(call.refuse(error));
+        }
+        match request::plan(&call.served.signature, &call.header) {
+            Ok(plan) => Ok((call, plan)),
+            Err(error) => Err(call.refuse(error)),
+        }
+    }
+
+    /// Counts a failure before execution.
+    pub fn refuse(&self, error: Error) -> Failure {
+        let batch = request::counted_batch(&self.served.signature, &self.header);
+        let ns = now_ns().saturating_sub(self.received_ns);
+        self.served.stats.failure(batch, ns, FailureReason::Other);
+        Failure { error, id: self.header.id, request_id: 0 }
+    }
+
+    /// Row 16, then what the old server found while running, then the queue. `deadline_ns` 0 = none.
+    pub fn start(self, plan: Plan, parts: Parts, deadline_ns: u64) -> Result<Running, Failure> {
+        let in_flight = self.ctx.state.begin_request();
+        self.ctx.require_ready().map_err(|e| self.refuse(e))?;
+        let request_id = self.ctx.state.next_request_id();
+        let signature = &self.served.signature;
+        let (batch, per_item, wanted) = (plan.batch, plan.per_item, plan.outputs.clone());
+        let inputs = data::tensors(signature, plan, parts);
+        let unusable = wanted
+            .iter()
+            .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index].dtype));
+        let checked = match unusable {
+            Some(w) => {
+                let spec = &signature.outputs[w.index];
+                Err(response::no_classes(&spec.name, spec.dtype))
+            }
+            None => data::check_strings(signature, &inputs),
+        };
+        checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+
+        let (sink, answer) = sink::unary();
+        let stats = Arc::clone(&self.served.stats);
+        let reply = Reply::new(self.received_ns, Arc::clone(signature), stats, sink);
+        let weak = Arc::downgrade(&reply);
+        let h = &self.header;
+        let request = InferRequest {
+            id: if h.id == 0 { String::new() } else { h.id.to_string() },
+            batch,
+            inputs,
+            outputs: wanted.clone(),
+            sequence: sequence(h),
+            priority: h.priority.into(),
+            timeout_us: h.timeout_microseconds,
+            parameters: Vec::new(),
+            deadline_ns,
+            streaming: false,
+            reply,
+        };
+        let id = h.id;
+        let guard = CancelGuard::new(Weak::clone(&weak));
+        self.served.submit(request);
+        let form = Form { served: self.served, batch, id, wanted, per_item };
+        Ok(Running { form, request_id, answer, reply: weak, guard, _in_flight: in_flight })
+    }
+}
+
+fn sequence(header: &InferRequestHeader) -> Sequence {
+    let id = match header.correlation_id {
+        0 => CorrelationId::None,
+        n => CorrelationId::Number(n),
+    };
+    let has = |flag: Flag| header.flags & flag as u32 != 0;
+    Sequence { id, start: has(Flag::SequenceStart), end: has(Flag::SequenceEnd) }
+}
+
+/// A request in the queue or on its way back. Letting go of it cancels the request.
+pub struct Running {
+    form: Form,
+    request_id: u64,
+    answer: UnaryAnswer,
+    reply: Weak<Reply>,
+    /// The answer guards itself only from its first poll on; streams let requests wait longer than that.
+    guard: CancelGuard,
+    _in_flight: InFlightGuard,
+}
+
+/// A request that was answered well.
+pub struct Done {
+    pub built: Built,
+    pub request_id: u64,
+    pub batch: u32,
+    pub per_item: bool,
+}
+
+impl Running {
+    pub async fn finish(self) -> Result<Done, Failure> {
+        let Running { form, request_id, answer, reply, mut guard, _in_flight } = self;
+        let answer = answer.wait(reply).await;
+        guard.disarm();
+        let (batch, per_item) = (form.batch, form.per_item);
+        match answer.and_then(|r| response::build(&form, r)) {
+            Ok(built) => Ok(Done { built, request_id, batch, per_item }),
+            Err(error) => Err(Failure { error, id: form.id, request_id }),
+        }
+    }
+}

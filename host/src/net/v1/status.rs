@@ -1,0 +1,157 @@
+//! What the status call reports (contract/v1 §3.4, §9).
+//!
+//! Two things differ from the old server on purpose. A request for a version that does not exist leaves no
+//! entry here: such entries made strict readiness false for ever, and anybody could make as many as he liked.
+//! And a model whose configuration was refused is listed, under its name and without versions; the reason has
+//! no place in these messages and stands in the log.
+
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::repository::{Model, Version};
+use crate::stats::{RequestCounters, Span};
+use std::collections::BTreeMap;
+use trtserver_proto::v1::{
+    HealthRequestStats, InferRequestStats, ModelReadyStateReason, ModelStatus, ModelVersionStatus,
+    ProfileRequestStats, ServerStatus, StatDuration, StatusRequestStats,
+};
+use trtserver_proto::v2::ModelConfig;
+
+/// The whole server, or with `model` that one only and none of the counters of endpoints.
+pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
+    ctx.refuse_when_exiting()?;
+    let Some(name) = model else {
+        let models = ctx.repository.models();
+        return Ok(ServerStatus {
+            model_status: models.iter().map(|(name, m)| (name.clone(), of_model(m))).collect(),
+            status_stats: duration(ctx.endpoints.status.get())
+                .map(|success| StatusRequestStats { success: Some(success) }),
+            profile_stats: duration(ctx.endpoints.profile.get())
+                .map(|success| ProfileRequestStats { success: Some(success) }),
+            health_stats: duration(ctx.endpoints.health.get())
+                .map(|success| HealthRequestStats { success: Some(success) }),
+            ..bare(ctx)
+        });
+    };
+    let model = ctx
+        .repository
+        .model(name)
+        .ok_or_else(|| Error::invalid(format!("no status available for unknown model '{name}'")))?;
+    Ok(ServerStatus {
+        model_status: BTreeMap::from([(name.to_owned(), of_model(&model))]),
+        ..bare(ctx)
+    })
+}
+
+/// Who the server is and how it is; all that gRPC sends along with a failure.
+pub fn bare(ctx: &Context) -> ServerStatus {
+    ServerStatus {
+        id: ctx.settings.server_id.clone(),
+        version: ctx.settings.server_version.clone(),
+        uptime_ns: ctx.state.uptime_ns(),
+        ready_state: ctx.state.phase() as i32,
+        ..ServerStatus::default()
+    }
+}
+
+fn of_model(model: &Model) -> ModelStatus {
+    let config = match &model.config {
+        Some(config) => (**config).clone(),
+        None => ModelConfig { name: model.name.to_string(), ..ModelConfig::default() },
+    };
+    let version_status = model.versions.values().map(|v| (v.number, of_version(v))).collect();
+    ModelStatus { config: Some(config), version_status }
+}
+
+fn of_version(version: &Version) -> ModelVersionStatus {
+    let status = version.status();
+    let (state, reason) = (status.0, &status.1);
+    let counters = version.stats.snapshot();
+    ModelVersionStatus {
+        ready_state: state as i32,
+        infer_stats: counters.requests.iter().map(|(b, r)| (*b, of_requests(r))).collect(),
+        model_execution_count: counters.execution_count,
+        model_inference_count: counters.inference_count,
+        ready_state_reason: (!reason.is_empty())
+            .then(|| ModelReadyStateReason { message: reason.clone() }),
+        last_inference_timestamp_milliseconds: counters.last_inference_ms,
+    }
+}
+
+fn of_requests(r: &RequestCounters) -> InferRequestStats {
+    InferRequestStats {
+        success: duration(r.success),
+        failed: duration(r.failed),
+        compute: duration(r.compute),
+        queue: duration(r.queue),
+        compute_input: duration(r.compute_input),
+        compute_infer: duration(r.compute_infer),
+        compute_output: duration(r.compute_output),
+    }
+}
+
+/// What never happened is left out, as it always was.
+fn duration(span: Span) -> Option<StatDuration> {
+    (span.count != 0).then_some(StatDuration { count: span.count, total_time_ns: span.ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::v1::testing;
+    use crate::state::Phase;
+    use crate::stats::FailureReason;
+    use trtserver_proto::text;
+
+    fn shown(mut status: ServerStatus) -> String {
+        assert!(status.uptime_ns > 0);
+        status.uptime_ns = 5;
+        for model in status.model_status.values_mut() {
+            for version in model.version_status.values_mut() {
+                if version.last_inference_timestamp_milliseconds > 0 {
+                    version.last_inference_timestamp_milliseconds = 99;
+                }
+            }
+        }
+        text::print(&status)
+    }
+
+    #[test]
+    fn golden() {
+        let ctx = testing::context("--id=me");
+        ctx.endpoints.status.add(10);
+        ctx.endpoints.status.add(20);
+        ctx.endpoints.health.add(3);
+        let served = ctx.repository.find("m", None).unwrap();
+        served.stats.failure(0, 7, FailureReason::Other);
+        let model = "model_status {\n  key: \"m\"\n  value {\n    config {\n      name: \"m\"\n    }\n    \
+                     version_status {\n      key: 3\n      value {\n        ready_state: MODEL_READY\n        \
+                     infer_stats {\n          key: 0\n          value {\n            failed {\n              \
+                     count: 1\n              total_time_ns: 7\n            }\n          }\n        }\n        \
+                     last_inference_timestamp_milliseconds: 99\n      }\n    }\n    version_status {\n      \
+                     key: 4\n      value {\n        ready_state: MODEL_UNAVAILABLE\n        \
+                     ready_state_reason {\n          message: \"no file\"\n        }\n      }\n    }\n  }\n}\n";
+        let refused = "model_status {\n  key: \"refused\"\n  value {\n    config {\n      name: \"refused\"\n    \
+                       }\n  }\n}\n";
+        let head =
+            format!("id: \"me\"\nversion: \"{}\"\nuptime_ns: 5\n", ctx.settings.server_version);
+        let stats = "status_stats {\n  success {\n    count: 2\n    total_time_ns: 30\n  }\n}\n";
+        let health = "health_stats {\n  success {\n    count: 1\n    total_time_ns: 3\n  }\n}\n";
+        let ready = "ready_state: SERVER_READY\n";
+        let all = shown(report(&ctx, None).unwrap());
+        let simple = "model_status {\n  key: \"simple\"";
+        let (before, after) = all.split_once(simple).unwrap();
+        assert_eq!(before, format!("{head}{model}{refused}"));
+        assert!(after.ends_with(&format!("}}\n{stats}{ready}{health}")), "{after}");
+        assert_eq!(shown(report(&ctx, Some("m")).unwrap()), format!("{head}{model}{ready}"));
+    }
+
+    #[test]
+    fn refusals() {
+        let ctx = testing::context("");
+        let error = report(&ctx, Some("a/b")).unwrap_err();
+        assert_eq!(error.message, "no status available for unknown model 'a/b'");
+        ctx.state.set_phase(Phase::Exiting);
+        assert_eq!(report(&ctx, None).unwrap_err(), Error::unavailable("Server exiting"));
+        assert_eq!(bare(&ctx).ready_state, 3);
+    }
+}

@@ -1,0 +1,139 @@
+//! A context for tests, with models that a thread answers.
+//!
+//! `simple` (versions 0 and 1, up to 8 rows): INT32 INPUT0 and INPUT1 [16]; OUTPUT0 is the sum, OUTPUT1 the
+//! difference and has labels. `m` (version 3; 4 failed to load; no batching): FP32 V [-1,2], STRING S [2], BOOL
+//! P [1] optional; FP16 F [1], BOOL B [1], FP32 C [1,4]; its backend always fails. The configuration of
+//! `refused` was refused.
+
+use crate::clock::now_ns;
+use crate::config::{Settings, from_args};
+use crate::error::{Error, Result};
+use crate::net::context::{Context, EndpointStats};
+use crate::repository::{Model, Repository, Served, Version, VersionState};
+use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
+use crate::scheduler::{Queue, Scheduler};
+use crate::state::{Phase, ServerState};
+use crate::stats::{Execution, VersionStats};
+use std::collections::HashMap;
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+
+pub fn settings(flags: &str) -> Settings {
+    let words = ["trtserver", "--model-store=/nowhere"].into_iter().chain(flags.split_whitespace());
+    from_args(words.map(Into::into), &|_| None, "1.0").expect("flags").settings
+}
+
+/// A server that is READY. Its answering threads live as long as the test process.
+pub fn context(flags: &str) -> Arc<Context> {
+    let repository = Repository::default();
+    let simple = model("simple", simple_signature(), &[0, 1], add_and_subtract);
+    let m = model("m", m_signature(), &[3, 4], |_| Err(Error::internal("backend says no")));
+    m.not_ready(&m.versions[&4], VersionState::Unavailable, "no file");
+    let refused = Model::new("refused", None, Some("bad".into()), Default::default());
+    let models = [simple, m, refused].map(|m| (m.name.to_string(), m));
+    repository.publish(HashMap::from(models));
+    let state = ServerState::new();
+    state.set_phase(Phase::Ready);
+    Arc::new(Context {
+        settings: Arc::new(Settings { strict_readiness: false, ..settings(flags) }),
+        repository: Arc::new(repository),
+        state: Arc::new(state),
+        endpoints: EndpointStats::default(),
+    })
+}
+
+fn spec(name: &str, dtype: DType, dims: &[i64]) -> TensorSpec {
+    TensorSpec {
+        name: name.into(),
+        dtype,
+        dims: dims.to_vec(),
+        model_dims: dims.to_vec(),
+        optional: false,
+        shape_tensor: false,
+        labels: None,
+    }
+}
+
+fn simple_signature() -> Signature {
+    let labels = ["zero", "one"].map(str::to_owned).to_vec();
+    let labelled =
+        TensorSpec { labels: Some(labels.into()), ..spec("OUTPUT1", DType::Int32, &[16]) };
+    Signature {
+        model: "simple".into(),
+        max_batch_size: 8,
+        inputs: ["INPUT0", "INPUT1"].map(|n| spec(n, DType::Int32, &[16])).to_vec(),
+        outputs: vec![spec("OUTPUT0", DType::Int32, &[16]), labelled],
+    }
+}
+
+fn m_signature() -> Signature {
+    let optional = TensorSpec { optional: true, ..spec("P", DType::Bool, &[1]) };
+    Signature {
+        model: "m".into(),
+        max_batch_size: 0,
+        inputs: vec![spec("V", DType::Fp32, &[-1, 2]), spec("S", DType::String, &[2]), optional],
+        outputs: vec![
+            spec("F", DType::Fp16, &[1]),
+            spec("B", DType::Bool, &[1]),
+            spec("C", DType::Fp32, &[1, 4]),
+        ],
+    }
+}
+
+type Answer = fn(&InferRequest) -> Result<InferResponse>;
+
+fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> Arc<Model> {
+    let config = Arc::new(ModelConfig { name: name.into(), ..ModelConfig::default() });
+    let signature = Arc::new(signature);
+    let version = |n: &i64| (*n, Version::new(*n, Arc::new(VersionStats::new(1))));
+    let table = versions.iter().map(version).collect();
+    let model = Model::new(name, Some(Arc::clone(&config)), None, table);
+    for version in model.versions.values() {
+        let queue = Arc::new(Queue::default());
+        let served = Served {
+            name: name.into(),
+            version: version.number,
+            version_text: version.number.to_string().into(),
+            config: Arc::clone(&config),
+            signature: Arc::clone(&signature),
+            stats: Arc::clone(&version.stats),
+            scheduler: Scheduler::new(Arc::clone(&queue)),
+        };
+        model.ready(version, Arc::new(served));
+        std::thread::spawn(move || serve(&queue, answer));
+    }
+    model
+}
+
+/// One request at a time. A request whose id is above 1000 waits that many microseconds.
+fn serve(queue: &Queue, answer: Answer) {
+    let mut batch = Vec::new();
+    while queue.take(&mut batch) {
+        for request in batch.drain(..) {
+            if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
+                std::thread::sleep(std::time::Duration::from_micros(us));
+            }
+            let execution = Execution::new(0, 1, request.batch, now_ns(), &Default::default());
+            request.reply.taken(Arc::new(execution));
+            let _ = request.reply.end(answer(&request).map(Some));
+        }
+    }
+}
+
+fn add_and_subtract(request: &InferRequest) -> Result<InferResponse> {
+    let number = |b: &[u8]| i32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    let pairs = || {
+        let [a, b] = [0, 1].map(|i| request.inputs[i].data.chunks_exact(4).map(number));
+        a.zip(b)
+    };
+    let outputs = request.outputs.iter().map(|wanted| {
+        let sum = |(a, b): (i32, i32)| if wanted.index == 0 { a + b } else { a - b };
+        OutputTensor {
+            name: ["OUTPUT0", "OUTPUT1"][wanted.index].into(),
+            dtype: DType::Int32,
+            shape: request.inputs[0].shape.clone(),
+            data: pairs().flat_map(|p| sum(p).to_le_bytes()).collect::<Vec<u8>>().into(),
+        }
+    });
+    Ok(InferResponse { outputs: outputs.collect(), parameters: vec![] })
+}

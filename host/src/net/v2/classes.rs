@@ -1,0 +1,112 @@
+//! Outputs as top-k strings (contract/v2 §2.11).
+
+use crate::error::{Error, Result};
+use crate::request::{DType, OutputTensor, Signature, classes, strings, tensor::element_count};
+use bytes::Bytes;
+use smallvec::smallvec;
+use std::fmt::Write;
+
+/// Ranking more elements per item than this is refused.
+const MAX_ELEMENTS: usize = 1_000_000;
+
+/// `output` as BYTES: the `k` best of each item as `value:index[:label]`.
+pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<OutputTensor> {
+    if !classes::supported(output.dtype) {
+        return Err(Error::invalid(format!(
+            "class result not available for output due to unsupported type '{}'",
+            output.dtype.v2_name()
+        )));
+    }
+    let batching = signature.batching();
+    let (batch, item) = match output.shape.as_slice() {
+        [rows, item @ ..] if batching => (usize::try_from(*rows).unwrap_or(0), item),
+        shape => (1, shape),
+    };
+    let elements = element_count(item).unwrap_or(usize::MAX);
+    if elements > MAX_ELEMENTS {
+        return Err(Error::invalid("classification output tensor too large"));
+    }
+    let items = classes::top(output, batch, k as usize)
+        .ok_or_else(|| Error::internal(format!("output '{}' cannot be ranked", output.name)))?;
+    let labels =
+        signature.output(&output.name).and_then(|i| signature.outputs[i].labels.as_deref());
+
+    let mut data = Vec::new();
+    let mut text = String::new();
+    for class in items.iter().flatten() {
+        text.clear();
+        // Writing into a string cannot fail.
+        let _ = match class.integer {
+            Some(value) => write!(text, "{value}:{}", class.index),
+            None if class.value.is_nan() => write!(text, "nan:{}", class.index),
+            None => write!(text, "{:.6}:{}", class.value, class.index),
+        };
+        if let Some(label) = labels.and_then(|l| l.get(class.index)).filter(|l| !l.is_empty()) {
+            text.push(':');
+            text.push_str(label);
+        }
+        strings::push(&mut data, text.as_bytes());
+    }
+    let each = elements.min(k as usize) as i64;
+    Ok(OutputTensor {
+        name: output.name.clone(),
+        dtype: DType::String,
+        shape: if batching { smallvec![batch as i64, each] } else { smallvec![each] },
+        data: Bytes::from(data),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::TensorSpec;
+
+    #[test]
+    fn strings_and_shapes() {
+        let spec = TensorSpec {
+            name: "O".into(),
+            dtype: DType::Fp32,
+            dims: vec![3],
+            model_dims: vec![3],
+            optional: false,
+            shape_tensor: false,
+            labels: Some(["zero".to_owned(), String::new()].into()),
+        };
+        let signature = |max_batch_size| Signature {
+            model: "m".into(),
+            max_batch_size,
+            inputs: vec![],
+            outputs: vec![spec.clone()],
+        };
+        let floats: Vec<u8> =
+            [0.25f32, 1.5, -1.0, 3.0, 2.0, 1.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let output = |dtype, shape: &[i64], data: &[u8]| OutputTensor {
+            name: "O".into(),
+            dtype,
+            shape: shape.into(),
+            data: Bytes::copy_from_slice(data),
+        };
+        let table = [
+            (
+                output(DType::Fp32, &[2, 3], &floats),
+                8,
+                2,
+                vec![2, 2],
+                vec!["1.500000:1", "0.250000:0:zero", "3.000000:0:zero", "2.000000:1"],
+            ),
+            (output(DType::Int8, &[2], &[255, 0]), 0, 9, vec![2], vec!["0:1", "-1:0:zero"]),
+        ];
+        for (output, max_batch, k, shape, want) in table {
+            let got = of(&signature(max_batch), &output, k).unwrap();
+            assert_eq!((got.dtype, got.shape.to_vec()), (DType::String, shape));
+            let texts: Vec<_> =
+                strings::elements(&got.data).map(|s| String::from_utf8_lossy(s)).collect();
+            assert_eq!(texts, want);
+        }
+        let refused = of(&signature(0), &output(DType::Bool, &[1], &[1]), 1).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "class result not available for output due to unsupported type 'BOOL'"
+        );
+    }
+}

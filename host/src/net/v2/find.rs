@@ -1,0 +1,59 @@
+//! From a model's name and a version's text to what serves them.
+
+use crate::error::{Error, Result};
+use crate::net::context::{Context, v2_missing};
+use crate::repository::Served;
+use std::sync::Arc;
+
+/// What serves inference (and metadata) for `name`; an empty version means the highest one.
+pub fn served(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
+    ctx.require_ready()?;
+    ctx.repository.find(name, parse_version(version)?).map_err(v2_missing)
+}
+
+/// A version as it stands in a request; `None` leaves the choice to the server.
+pub fn parse_version(text: &str) -> Result<Option<i64>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let start = format!("failed to get model version from specified version string '{text}'");
+    let end = "version should be an integral value > 0";
+    match text.parse::<i64>() {
+        Ok(number) if number >= 0 => Ok(Some(number)),
+        Ok(_) => Err(Error::invalid(format!("{start}, {end}"))),
+        Err(why) => Err(Error::invalid(format!("{start} (details: {why}), {end}"))),
+    }
+}
+
+/// Refuses models that answer as often as they like, where the call can carry one answer only.
+pub fn require_unary(served: &Served, refusal: &str) -> Result<()> {
+    if is_decoupled(served) { Err(Error::unsupported(refusal)) } else { Ok(()) }
+}
+
+pub fn is_decoupled(served: &Served) -> bool {
+    served.config.model_transaction_policy.as_ref().is_some_and(|p| p.decoupled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        let bad = |text: &str, details: &str| {
+            Err(format!(
+                "failed to get model version from specified version string '{text}'{details}, version \
+                 should be an integral value > 0"
+            ))
+        };
+        for (text, want) in [
+            ("", Ok(None)),
+            ("0", Ok(Some(0))),
+            ("3", Ok(Some(3))),
+            ("-1", bad("-1", "")),
+            ("x", bad("x", " (details: invalid digit found in string)")),
+        ] {
+            assert_eq!(parse_version(text).map_err(|e| e.message), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What both wires of v2 share: finding the model, checking and submitting a request, and what the
+//! other calls answer. Answers are built as the protobuf messages; HTTP prints those as JSON.
+
+pub mod classes; // outputs as top-k strings
+pub mod describe; // metadata, readiness, repository index
+pub mod find; // from name and version text to what serves
+pub mod parameters; // request parameters: which are ours, which the model's
+pub mod request; // a request read off the wire, on its way into the scheduler
+pub mod settings; // trace and logging settings, read only
+pub mod statistics; // counters as the protocol shows them
+
+pub use find::{require_unary, served};
+pub use parameters::RequestParameters;
+pub use request::{Draft, refused};
+
+/// What every use of client shared memory is answered.
+pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
+                                          '--allow-client-shm=true' to enable.";

@@ -1,0 +1,192 @@
+//! Request parameters: which ones steer the server, which are the model's, which are refused.
+//!
+//! The wires differ in how a value looks and what a wrong one is called, so each reads the values
+//! and both end here.
+
+use crate::error::{Error, Result};
+use crate::request::{CorrelationId, Parameter, Sequence};
+use std::collections::BTreeMap;
+use trtserver_proto::v2::{self, infer_parameter::ParameterChoice};
+
+/// All parameters of a request, sorted by what they are for.
+#[derive(Debug, Default, PartialEq)]
+pub struct RequestParameters {
+    pub sequence: Sequence,
+    pub priority: u64,
+    pub timeout_us: u64,
+    /// For the model.
+    pub custom: Vec<(String, Parameter)>,
+    /// HTTP: outputs that are not listed go out as bytes.
+    pub binary_output: bool,
+    /// Streams: an end without data is worth a message.
+    pub empty_final_response: bool,
+}
+
+/// A string correlation id is at most this long.
+const MAX_ID: usize = 128;
+
+impl RequestParameters {
+    /// From a gRPC request.
+    pub fn from_grpc(map: BTreeMap<String, v2::InferParameter>) -> Result<Self> {
+        let mut parameters = Self::default();
+        for (key, value) in map {
+            parameters.take(key, value.parameter_choice)?;
+        }
+        Ok(parameters)
+    }
+
+    fn take(&mut self, key: String, value: Option<ParameterChoice>) -> Result<()> {
+        use ParameterChoice::*;
+        let wrong = |expected: &str| {
+            Error::invalid(format!(
+                "invalid value type for '{key}' parameter, expected {expected}."
+            ))
+        };
+        match (key.as_str(), value) {
+            // A negative number is the same 64 bits without a sign.
+            ("sequence_id", Some(Int64Param(n))) => self.sequence.id = number_id(n as u64),
+            ("sequence_id", Some(StringParam(text))) => self.sequence.id = text_id(text)?,
+            ("sequence_id", _) => return Err(wrong("int64_param or string_param")),
+            ("sequence_start", Some(BoolParam(b))) => self.sequence.start = b,
+            ("sequence_end", Some(BoolParam(b))) => self.sequence.end = b,
+            ("triton_enable_empty_final_response", Some(BoolParam(b))) => {
+                self.empty_final_response = b;
+            }
+            ("sequence_start" | "sequence_end" | "triton_enable_empty_final_response", _) => {
+                return Err(wrong("bool_param"));
+            }
+            ("priority", Some(Uint64Param(n))) => self.priority = n,
+            ("priority", Some(Int64Param(n))) => {
+                self.priority = u64::try_from(n).map_err(|_| {
+                    Error::invalid("invalid value for 'priority', expected value >= 0.")
+                })?;
+            }
+            ("priority", _) => return Err(wrong("int64_param or uint64_param")),
+            ("timeout", Some(Int64Param(n))) => self.timeout_us = n as u64,
+            ("timeout", _) => return Err(wrong("int64_param")),
+            (reserved, _) if reserved.starts_with("triton_") => {
+                return Err(Error::invalid(
+                    "parameter keys starting with 'triton_' are reserved for Triton usage. Only the \
+                     following keys starting with 'triton_' are allowed: \
+                     triton_enable_empty_final_response",
+                ));
+            }
+            (_, Some(value)) => {
+                let value = match value {
+                    BoolParam(b) => Parameter::Bool(b),
+                    Int64Param(n) => Parameter::Int(n),
+                    StringParam(s) => Parameter::String(s),
+                    DoubleParam(d) => Parameter::Double(d),
+                    Uint64Param(_) => {
+                        return Err(wrong("int64_param, bool_param, or string_param"));
+                    }
+                };
+                self.custom.push((key, value));
+            }
+            (_, None) => return Err(wrong("int64_param, bool_param, or string_param")),
+        }
+        Ok(())
+    }
+}
+
+/// 0 means no sequence.
+pub fn number_id(number: u64) -> CorrelationId {
+    if number == 0 { CorrelationId::None } else { CorrelationId::Number(number) }
+}
+
+/// An empty text means no sequence.
+pub fn text_id(text: String) -> Result<CorrelationId> {
+    match text.len() {
+        0 => Ok(CorrelationId::None),
+        1..=MAX_ID => Ok(CorrelationId::Text(text)),
+        _ => Err(Error::unsupported(format!(
+            "string correlation ID cannot be longer than {MAX_ID} characters"
+        ))),
+    }
+}
+
+/// A parameter on the gRPC wire.
+pub fn to_grpc(value: &Parameter) -> v2::InferParameter {
+    let choice = match value {
+        Parameter::Bool(b) => ParameterChoice::BoolParam(*b),
+        Parameter::Int(n) => ParameterChoice::Int64Param(*n),
+        Parameter::String(s) => ParameterChoice::StringParam(s.clone()),
+        Parameter::Double(d) => ParameterChoice::DoubleParam(*d),
+    };
+    v2::InferParameter { parameter_choice: Some(choice) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ParameterChoice::*;
+
+    fn read(key: &str, value: Option<ParameterChoice>) -> Result<RequestParameters, String> {
+        let value = v2::InferParameter { parameter_choice: value };
+        RequestParameters::from_grpc([(key.to_owned(), value)].into()).map_err(|e| e.message)
+    }
+
+    #[test]
+    fn refusals() {
+        let wrong = |key: &str, expected: &str| {
+            format!("invalid value type for '{key}' parameter, expected {expected}.")
+        };
+        let custom = "int64_param, bool_param, or string_param";
+        for (key, value, want) in [
+            (
+                "sequence_id",
+                Some(BoolParam(true)),
+                wrong("sequence_id", "int64_param or string_param"),
+            ),
+            ("sequence_start", Some(Int64Param(1)), wrong("sequence_start", "bool_param")),
+            ("sequence_end", None, wrong("sequence_end", "bool_param")),
+            (
+                "priority",
+                Some(Int64Param(-1)),
+                "invalid value for 'priority', expected value >= 0.".into(),
+            ),
+            ("timeout", Some(Uint64Param(1)), wrong("timeout", "int64_param")),
+            ("mine", Some(Uint64Param(1)), wrong("mine", custom)),
+            ("mine", None, wrong("mine", custom)),
+        ] {
+            assert_eq!(read(key, value), Err(want), "{key}");
+        }
+        assert!(read("triton_x", Some(BoolParam(true))).is_err_and(|e| e.contains("reserved")));
+        assert!(read("sequence_id", Some(StringParam("x".repeat(129)))).is_err());
+    }
+
+    #[test]
+    fn values() {
+        let sequence = |id| Sequence { id, ..Default::default() };
+        let with = |f: fn(&mut RequestParameters)| {
+            let mut p = RequestParameters::default();
+            f(&mut p);
+            Ok(p)
+        };
+        for (key, value, want) in [
+            (
+                "sequence_id",
+                Int64Param(-1),
+                Ok(RequestParameters {
+                    sequence: sequence(CorrelationId::Number(u64::MAX)),
+                    ..Default::default()
+                }),
+            ),
+            ("sequence_id", StringParam(String::new()), with(|_| ())),
+            ("priority", Uint64Param(3), with(|p| p.priority = 3)),
+            ("timeout", Int64Param(7), with(|p| p.timeout_us = 7)),
+            (
+                "triton_enable_empty_final_response",
+                BoolParam(true),
+                with(|p| p.empty_final_response = true),
+            ),
+            (
+                "mine",
+                DoubleParam(0.5),
+                with(|p| p.custom = vec![("mine".into(), Parameter::Double(0.5))]),
+            ),
+        ] {
+            assert_eq!(read(key, Some(value)), want, "{key}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A request read off a v2 wire, on its way into the scheduler.
+
+use super::parameters::RequestParameters;
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use crate::repository::Served;
+use crate::request::buffer::AlignedBuf;
+use crate::request::check::{self, IdPrefix};
+use crate::request::{InferRequest, InputTensor, Reply, ResponseSink, Signature, WantedOutput};
+use crate::stats::FailureReason;
+use bytes::Bytes;
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
+
+/// Everything a caller said, not checked against each other yet.
+#[derive(Default)]
+pub struct Draft {
+    pub id: String,
+    pub parameters: RequestParameters,
+    pub inputs: SmallVec<[InputTensor; 4]>,
+    pub outputs: SmallVec<[WantedOutput; 4]>,
+    pub deadline_ns: u64,
+    pub streaming: bool,
+}
+
+impl Draft {
+    /// Adds an output that the caller names.
+    pub fn want(&mut self, signature: &Signature, name: &str, classes: u32) -> Result<()> {
+        let index = check::find_output(signature, name)?;
+        if self.outputs.iter().any(|w| w.index == index) {
+            return Err(Error::invalid(format!(
+                "{}output '{name}' already exists in request",
+                IdPrefix(&self.id)
+            )));
+        }
+        self.outputs.push(WantedOutput { index, classes });
+        Ok(())
+    }
+
+    /// Checks the request and queues it. What comes back is for cancelling; it does not keep the
+    /// request alive.
+    pub fn submit(
+        mut self,
+        served: &Served,
+        received_ns: u64,
+        sink: Box<dyn ResponseSink>,
+    ) -> Result<Weak<Reply>> {
+        let signature = &served.signature;
+        let batch = check::inputs(signature, &self.id, &self.inputs)?;
+        self.inputs.sort_by_key(|i| i.index);
+        for input in &mut self.inputs {
+            align(input);
+        }
+        if self.outputs.is_empty() {
+            self.outputs = check::all_outputs(signature);
+        }
+        let reply = Reply::new(received_ns, Arc::clone(signature), Arc::clone(&served.stats), sink);
+        let weak = Arc::downgrade(&reply);
+        served.submit(InferRequest {
+            id: self.id,
+            batch,
+            inputs: self.inputs,
+            outputs: self.outputs,
+            sequence: self.parameters.sequence,
+            priority: self.parameters.priority,
+            timeout_us: self.parameters.timeout_us,
+            parameters: self.parameters.custom,
+            deadline_ns: self.deadline_ns,
+            streaming: self.streaming,
+            reply,
+        });
+        Ok(weak)
+    }
+}
+
+/// Counts a request that was refused after its model was found.
+pub fn refused(served: &Served, received_ns: u64, error: Error) -> Error {
+    let ns = now_ns().saturating_sub(received_ns);
+    served.stats.failure(0, ns, FailureReason::Other);
+    error
+}
+
+/// Elements start where their type wants them. Where a message put them elsewhere, they are copied.
+fn align(input: &mut InputTensor) {
+    let Some(size) = input.dtype.size() else { return };
+    if !(input.data.as_ptr() as usize).is_multiple_of(size) {
+        input.data = aligned(&input.data);
+    }
+}
+
+fn aligned(data: &Bytes) -> Bytes {
+    AlignedBuf::copy_of(&[data]).into_bytes()
+}

@@ -1,0 +1,95 @@
+//! Counters as v2 shows them (contract/v2 §2.13).
+
+use super::find::parse_version;
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::repository::Model;
+use crate::stats::{Counters, Span};
+use trtserver_proto::v2::{
+    InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
+};
+
+/// Of one version, of all READY versions of a model, or (empty name) of all models.
+pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStatistics>> {
+    if name.is_empty() {
+        let models = ctx.repository.models();
+        return Ok(models.values().flat_map(|m| of_model(m, None)).collect());
+    }
+    let Some(model) = ctx.repository.model(name).filter(|m| !m.ready_versions().is_empty()) else {
+        return Err(Error::invalid(format!("requested model '{name}' is not available")));
+    };
+    let number = parse_version(version)?;
+    let found = of_model(&model, number);
+    if number.is_some() && found.is_empty() {
+        return Err(Error::invalid(format!(
+            "requested model version is not available for model '{name}'"
+        )));
+    }
+    Ok(found)
+}
+
+fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
+    let wanted = model
+        .versions
+        .values()
+        .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
+    wanted.map(|v| message(&model.name, v.number, &v.stats.snapshot())).collect()
+}
+
+fn message(name: &str, version: i64, counters: &Counters) -> ModelStatistics {
+    let total = counters.total();
+    let batches = counters.executions.iter().map(|(rows, e)| InferBatchStatistics {
+        batch_size: u64::from(*rows),
+        compute_input: duration(&e.compute_input),
+        compute_infer: duration(&e.compute_infer),
+        compute_output: duration(&e.compute_output),
+    });
+    ModelStatistics {
+        name: name.to_owned(),
+        version: version.to_string(),
+        last_inference: counters.last_inference_ms,
+        inference_count: counters.inference_count,
+        execution_count: counters.execution_count,
+        inference_stats: Some(InferStatistics {
+            success: duration(&total.success),
+            fail: duration(&total.failed),
+            queue: duration(&total.queue),
+            compute_input: duration(&total.compute_input),
+            compute_infer: duration(&total.compute_infer),
+            compute_output: duration(&total.compute_output),
+            cache_hit: duration(&Span::default()),
+            cache_miss: duration(&Span::default()),
+        }),
+        batch_stats: batches.collect(),
+        ..Default::default()
+    }
+}
+
+fn duration(span: &Span) -> Option<StatisticDuration> {
+    Some(StatisticDuration { count: span.count, ns: span.ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Execution, FailureReason, VersionStats};
+
+    #[test]
+    fn compute_counts_agree() {
+        let stats = VersionStats::new(1);
+        let execution = Execution::new(0, 2, 3, 100, &Default::default());
+        stats.success(1, 50, 60, 200, &execution);
+        stats.success(2, 50, 60, 200, &execution);
+        stats.failure(0, 9, FailureReason::Other);
+        let got = message("m", 3, &stats.snapshot());
+        let all = got.inference_stats.unwrap();
+        let counts =
+            [all.success, all.queue, all.compute_input, all.compute_infer, all.compute_output]
+                .map(|d| d.unwrap().count);
+        assert_eq!(counts, [2; 5]);
+        assert_eq!(all.fail, Some(StatisticDuration { count: 1, ns: 9 }));
+        assert_eq!((got.inference_count, got.execution_count), (3, 1));
+        assert_eq!(got.batch_stats.len(), 1);
+        assert_eq!(got.batch_stats[0].batch_size, 3);
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests for tests: a signature with one input and one output, and a sink that remembers.
+
+use super::reply::ResponseSink;
+use super::signature::{Signature, TensorSpec};
+use super::tensor::{InputTensor, WantedOutput};
+use super::{DType, InferRequest, InferResponse, Reply, Sequence};
+use crate::clock::now_ns;
+use crate::error::Result;
+use crate::stats::VersionStats;
+use bytes::Bytes;
+use std::sync::{Arc, Mutex};
+
+/// What a sink was told, in order: each answer and whether it was the last.
+pub type Told = Arc<Mutex<Vec<(Result<Option<InferResponse>>, bool)>>>;
+
+struct Remember(Told);
+
+impl ResponseSink for Remember {
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        self.0.lock().unwrap().push((response, last));
+    }
+}
+
+/// FP32 `I` and `O` of `dims`.
+pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<Signature> {
+    let spec = |name: &str| TensorSpec {
+        name: name.into(),
+        dtype: DType::Fp32,
+        dims: dims.to_vec(),
+        model_dims: dims.to_vec(),
+        optional: false,
+        shape_tensor: false,
+        labels: None,
+    };
+    let (inputs, outputs) = (vec![spec("I")], vec![spec("O")]);
+    Arc::new(Signature { model: "m".into(), max_batch_size, inputs, outputs })
+}
+
+/// A request of two floats, its statistics, and what its caller was told.
+pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, Told) {
+    let (stats, told) = (Arc::new(VersionStats::new(1)), Told::default());
+    let sink = Box::new(Remember(Arc::clone(&told)));
+    let reply = Reply::new(now_ns(), signature(&[2], 0), Arc::clone(&stats), sink);
+    let data = Bytes::from(vec![0; 8]);
+    let input = InputTensor { index: 0, dtype: DType::Fp32, shape: [2][..].into(), data };
+    let request = InferRequest {
+        id: id.into(),
+        batch: 1,
+        inputs: [input].into_iter().collect(),
+        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        sequence: Sequence::default(),
+        priority: 0,
+        timeout_us: 0,
+        parameters: Vec::new(),
+        deadline_ns: 0,
+        streaming: false,
+        reply,
+    };
+    (request, stats, told)
+}
