@@ -44,7 +44,9 @@ fn measure(options: &Options) -> Result<()> {
     if starts.is_empty() && rows.is_empty() {
         return Err("no row has that text in its name".into());
     }
-    println!("{}\n{}", rows.aligned(), starts.aligned());
+    for table in [&rows, &starts].into_iter().filter(|table| !table.is_empty()) {
+        println!("{}", table.aligned());
+    }
     if let Some(file) = &options.csv {
         std::fs::write(file, format!("{}\n{}", rows.csv(), starts.csv()))
             .map_err(|e| format!("cannot write {}: {e}", file.display()))?;

@@ -7,6 +7,7 @@ use crate::process::Process;
 use crate::repository;
 use crate::requests::{Front, Work, exchanges, floor_exchanges};
 use crate::table::{Table, median, spread, verdict};
+use std::io::IsTerminal;
 
 pub const COLUMNS: &[&str] = &[
     "row",
@@ -91,7 +92,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     let mut noisy = 0;
     for row in &rows {
         let name = row.name();
-        eprint!("\r{name:<40}");
+        show(&name);
         let floor = if row.front.floor() == Floor::Hyper { &hyper } else { &tonic };
         match passes(options, row, &server, floor) {
             Ok(measured) => {
@@ -102,7 +103,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
             Err(problem) => table.failure(&name, &problem),
         }
     }
-    eprint!("\r{:<40}\r", "");
+    show("");
     if noisy > 0 {
         let n = rows.len();
         table.remark(format!(
@@ -112,6 +113,13 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Where the measurement is, for somebody who waits for it.
+fn show(row: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{row:<40}\r");
+    }
 }
 
 struct Measured {

@@ -53,7 +53,8 @@ pub fn run(
             None => Err("nothing to do".to_owned()),
         }
     };
-    let pass = LocalSet::new().block_on(&runtime, tokio::time::timeout(limit, work));
+    let pass =
+        LocalSet::new().block_on(&runtime, async { tokio::time::timeout(limit, work).await });
     pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
