@@ -16,7 +16,8 @@ use paths::Paths;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = cli().get_matches();
+    // `cargo xtask demo -- --once` and `cargo xtask demo --once` are the same wish.
+    let matches = cli().get_matches_from(std::env::args_os().filter(|argument| argument != "--"));
     match work(&Paths::find(), &matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {

@@ -46,7 +46,8 @@ pub struct PluginError {
 }
 
 impl PluginError {
-    pub fn new(code: u32, flags: u32, text: &str) -> *mut types::Error {
+    /// A new error, owned by whoever gets the pointer.
+    pub fn raw(code: u32, flags: u32, text: &str) -> *mut types::Error {
         Box::into_raw(Box::new(Self { code, flags, text: c_text(text) })).cast()
     }
 
@@ -85,13 +86,13 @@ pub fn give(error: &Error) -> *mut types::Error {
         Code::AlreadyExists => code::EXISTS,
         Code::Cancelled => code::CANCELLED,
     };
-    PluginError::new(code, 0, &error.message)
+    PluginError::raw(code, 0, &error.message)
 }
 
 /// Takes and frees what a plugin returned; null is success.
 ///
 /// # Safety
-/// `error` is null or came from [`PluginError::new`] and is used by nobody else.
+/// `error` is null or came from [`PluginError::raw`] and is used by nobody else.
 pub unsafe fn take(error: *mut types::Error) -> Result<(), Box<PluginError>> {
     if error.is_null() {
         Ok(())

@@ -24,10 +24,10 @@ struct State {
 
 impl Queue {
     /// Appends a request. A closed queue hands it back.
-    fn push(&self, request: InferRequest) -> Result<(), InferRequest> {
+    fn push(&self, request: InferRequest) -> Option<InferRequest> {
         let mut state = self.lock();
         if state.closed {
-            return Err(request);
+            return Some(request);
         }
         state.waiting.push_back(request);
         let wake = state.idle > 0;
@@ -35,7 +35,7 @@ impl Queue {
         if wake {
             self.arrived.notify_one();
         }
-        Ok(())
+        None
     }
 
     /// Waits for work: puts one request into `batch`. False when the queue is closed and empty.
@@ -109,7 +109,7 @@ impl Scheduler {
     /// Queues a checked request. The reply is answered whatever happens.
     pub fn submit(&self, request: InferRequest) {
         Reply::queued(&request, now_ns());
-        if let Err(request) = self.queue.push(request) {
+        if let Some(request) = self.queue.push(request) {
             let error = Error::unavailable(
                 "Server is stopping, scheduler for model has stopped accepting new inference requests",
             );

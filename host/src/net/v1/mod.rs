@@ -5,14 +5,14 @@ pub mod control; // profile, model control, shared memory, repository index
 pub mod data; // a request's bytes against what its header announced
 pub mod header; // header texts in one line
 pub mod health; // live, ready
+pub mod old; // binary forms up to v0.10
 pub mod request; // the error ladder: from a request's header to what it asks for
 pub mod response; // outputs to response header and raw parts
 pub mod run; // a request with its data into the scheduler
 pub mod status; // ServerStatus
 
 use crate::clock::now_ns;
-use crate::net::context::Context;
-use crate::net::context::EndpointSpan;
+use crate::net::context::{Context, EndpointSpan};
 
 /// The id of a call that is handled: 0, which is left out, while the server is on its way out.
 pub fn request_id(ctx: &Context) -> u64 {

@@ -185,7 +185,8 @@ fn one_input(
         return Err(wrong_shape(signature, spec, dims));
     }
     let batched = signature.batching() && !spec.shape_tensor;
-    let shape: Shape = batched.then_some(batch.into()).into_iter().chain(dims.to_vec()).collect();
+    let shape: Shape =
+        batched.then_some(batch.into()).into_iter().chain(dims.iter().copied()).collect();
     // More than can be counted is no shape either.
     let elements = element_count(&shape)
         .filter(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)).is_some_and(|n| n < MOST))

@@ -3,6 +3,7 @@
 use super::*;
 use crate::error::Code;
 use crate::net::v1::testing;
+use proptest::prelude::*;
 
 fn planned(model: &str, header: &str) -> Result<Plan> {
     let ctx = testing::context("");
@@ -170,5 +171,42 @@ fn batch_under_which_failures_count() {
     for (batch_size, counted) in [(0, 0), (1, 1), (8, 8), (9, 0), (u32::MAX, 0)] {
         let header = InferRequestHeader { batch_size, ..Default::default() };
         assert_eq!(counted_batch(&served.signature, &header), counted);
+    }
+}
+
+proptest! {
+    /// Whatever numbers a header holds, it is planned or refused; and a plan is never of another size than its shapes.
+    #[test]
+    fn numbers_of_any_size(
+        batch in prop_oneof![0u32..10, any::<u32>()],
+        dims in proptest::collection::vec(prop_oneof![-2i64..20, any::<i64>()], 0..4),
+        sizes in proptest::collection::vec(prop_oneof![0u64..200, any::<u64>()], 4),
+    ) {
+        let ctx = testing::context("");
+        for (model, names) in [("simple", ["INPUT0", "INPUT1"]), ("m", ["V", "S"])] {
+            let input = |i: usize| Input {
+                name: names[i].into(),
+                dims: if i == 0 { dims.clone() } else { vec![] },
+                batch_byte_size: sizes[2 * i],
+                byte_size: sizes[2 * i + 1],
+                ..Input::default()
+            };
+            let header = InferRequestHeader {
+                batch_size: batch,
+                input: vec![input(0), input(1)],
+                ..InferRequestHeader::default()
+            };
+            let served = find(&ctx.repository, model, Wanted::Latest).unwrap();
+            if let Ok(plan) = plan(&served.signature, &header) {
+                let input = &plan.inputs[0];
+                prop_assert_eq!(element_count(&input.shape).unwrap() * 4, input.bytes);
+                prop_assert!(plan.bytes() < 2 * MOST);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(bytes: Vec<u8>) {
+        let _ = parse("m", Some(&bytes));
     }
 }

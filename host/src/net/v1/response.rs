@@ -94,9 +94,8 @@ pub fn without_classes(mut header: InferResponseHeader) -> InferResponseHeader {
     header
 }
 
-/// The header with sizes per batch item, as clients up to v0.10 read them in text. The field is a private one
-/// that only text knows: their binary form had it under a number that is taken by `dims` now, so the binary
-/// trailer keeps today's layout, in which those clients see outputs without a size.
+/// The header with sizes per batch item, as clients up to v0.10 read them in text; [`super::old`] has the binary
+/// form. The field is a private one that only text knows.
 pub fn per_item(mut header: InferResponseHeader) -> InferResponseHeader {
     let batch = u64::from(header.batch_size.max(1));
     for raw in header.output.iter_mut().filter_map(|o| o.raw.as_mut()) {

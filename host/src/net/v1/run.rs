@@ -145,6 +145,11 @@ pub struct Done {
 }
 
 impl Running {
+    /// The caller gave sizes per batch item, and wants them so.
+    pub fn per_item(&self) -> bool {
+        self.form.per_item
+    }
+
     pub async fn finish(self) -> Result<Done, Failure> {
         let Running { form, request_id, answer, reply, mut guard, _in_flight } = self;
         let answer = answer.wait(reply).await;

@@ -16,3 +16,6 @@ pub use request::{Draft, refused};
 /// What every use of client shared memory is answered.
 pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
                                           '--allow-client-shm=true' to enable.";
+
+#[cfg(test)]
+pub mod testing; // a server without plugins or files

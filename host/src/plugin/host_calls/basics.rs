@@ -29,7 +29,7 @@ pub fn set_log_level(level: u32) {
 pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {
     guard_value(std::ptr::null_mut(), || {
         // SAFETY: the text is valid during the call.
-        PluginError::new(code, flags, &unsafe { read(text) })
+        PluginError::raw(code, flags, &unsafe { read(text) })
     })
 }
 

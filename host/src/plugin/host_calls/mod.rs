@@ -29,7 +29,7 @@ fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
         Ok(Ok(())) => std::ptr::null_mut(),
         Ok(Err(e)) => give(&e),
         Err(_) => {
-            PluginError::new(code::INTERNAL, 0, "the host failed inside this call; see its log")
+            PluginError::raw(code::INTERNAL, 0, "the host failed inside this call; see its log")
         }
     }
 }

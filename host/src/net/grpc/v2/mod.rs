@@ -8,3 +8,6 @@ mod stream; // ModelStreamInfer
 
 pub use infer::infer;
 pub use service::{Health, Service, services};
+
+#[cfg(test)]
+mod tests;

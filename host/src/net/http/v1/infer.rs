@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::v1::request::{self, Wanted};
 use crate::net::v1::run::{Call, Done, Failure};
-use crate::net::v1::{data, header, response};
+use crate::net::v1::{data, header, old, response};
 use bytes::Bytes;
 use http::header::{EXPECT, USER_AGENT};
 use http::{HeaderMap, Request};
@@ -86,11 +86,12 @@ fn success(ctx: &Context, done: Done, binary: bool) -> Reply {
     }
     let modern = done.built.header;
     let shown = |header| if done.per_item { response::per_item(header) } else { header };
-    if binary {
-        reply.body.push_slice(&modern.encode_to_vec());
-    } else {
-        reply.body.push_slice(text::print(&shown(modern.clone())).as_bytes());
-    }
+    let trailer = match (binary, done.per_item) {
+        (true, false) => modern.encode_to_vec(),
+        (true, true) => old::Header::new(modern.clone()).trailer(ctx.settings.era_a),
+        (false, _) => text::print(&shown(modern.clone())).into_bytes(),
+    };
+    reply.body.push_slice(&trailer);
     reply.infer_response = Some(header::response(&shown(response::without_classes(modern))));
     reply
 }

@@ -115,3 +115,5 @@ impl Form {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wire_tests;

@@ -94,7 +94,7 @@ mod tests {
         ] {
             let got = collect(pin!(chunked(sizes)), expected).await;
             if let Ok(bytes) = &got {
-                assert!(bytes.is_empty() || bytes.as_ptr() as usize % ALIGN == 0);
+                assert!(bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(ALIGN));
             }
             assert_eq!(got.map(|b| b.len()), want, "{sizes:?}");
         }

@@ -1,2 +1,164 @@
-//! The v2 endpoints over HTTP.
+//! The v2 endpoints over HTTP: everything under `/v2`.
+
+mod answers; // the calls around inference, as JSON
+mod infer; // inference
 mod json; // JSON as this protocol needs it
+mod parameters; // request parameters
+mod parse; // inference requests
+mod receive; // request bodies
+mod respond; // inference responses
+mod route; // paths
+
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::net::http::body::ResponseBody;
+use crate::net::status_code;
+use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use route::{Call, Region, Route};
+use std::sync::Arc;
+
+/// Answers a request for a path under `/v2`. Dropping the future cancels an inference.
+pub async fn handle<B>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    received_ns: u64,
+) -> Response<ResponseBody>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let (parts, body) = request.into_parts();
+    let route = match route::route(&parts.method, parts.uri.path()) {
+        Ok(route) => route,
+        Err(status) => {
+            let text = status.canonical_reason().unwrap_or_default();
+            return with_status(status, json(answers::error(text)));
+        }
+    };
+    if let Route::Model { name, version, call: Call::Infer } = route {
+        return infer::infer(ctx, (name, version), &parts.headers, body, received_ns).await;
+    }
+    let body = match small_body(body).await {
+        Ok(body) => body,
+        Err(error) => return failure(&error),
+    };
+    answer(ctx, route, &body).unwrap_or_else(|error| failure(&error))
+}
+
+/// Bodies of everything but inference are a few bytes.
+const MAX_SMALL_BODY: u64 = 1 << 20;
+
+async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> {
+    let too_large = |n| {
+        Error::invalid(format!(
+            "request body of {n} bytes is too long, this endpoint takes at most {MAX_SMALL_BODY}"
+        ))
+    };
+    receive::receive(body, None, 0, MAX_SMALL_BODY, too_large).await
+}
+
+fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {
+    Ok(match route {
+        Route::Live => health(describe::live(ctx)?),
+        Route::Ready => health(describe::ready(ctx)?),
+        Route::Server => json(answers::server(&describe::server(ctx))),
+        Route::Model { name, version, call } => match call {
+            Call::Ready if describe::model_ready(ctx, name, version)? => health(true),
+            Call::Ready => return Err(Error::invalid("Model version not ready")),
+            Call::Metadata => json(answers::model(&describe::model(ctx, name, version)?)),
+            Call::Config => {
+                let served = served(ctx, name, version)?;
+                json(trtserver_proto::json::model_config(&served.config).into_bytes())
+            }
+            Call::Statistics => {
+                json(answers::statistics(&statistics::collect(ctx, name, version)?))
+            }
+            Call::Infer | Call::Generate => return Err(not_offered("generate")),
+        },
+        Route::AllStatistics => json(answers::statistics(&statistics::collect(ctx, "", "")?)),
+        Route::Trace { model, change } => {
+            let known = settings::trace(ctx, model)?;
+            if change && !is_empty(body) {
+                return Err(settings::cannot_change("trace"));
+            }
+            json(answers::trace(known))
+        }
+        Route::Logging { change } => {
+            if change && !is_empty(body) {
+                return Err(settings::cannot_change("log"));
+            }
+            json(answers::log(&settings::log(ctx)))
+        }
+        Route::Index { repository } => {
+            let index = describe::index(ctx, repository, only_ready(body)?)?;
+            json(answers::index(&index))
+        }
+        Route::Control { repository, load } => {
+            if !repository.is_empty() {
+                return Err(Error::unsupported("'repository_name' specification is not supported"));
+            }
+            let what = if load { "loading" } else { "unloading" };
+            return Err(not_offered(&format!("{what} models on request")));
+        }
+        Route::SharedMemory { kind, region, call } => match call {
+            Region::Status => {
+                describe::no_region(kind, region)?;
+                json(b"[]".to_vec())
+            }
+            Region::Unregister => Response::new(ResponseBody::empty()),
+            Region::Register => return Err(Error::unsupported(SHARED_MEMORY_DISABLED)),
+        },
+    })
+}
+
+fn not_offered(what: &str) -> Error {
+    Error::unsupported(format!("this server does not offer {what} yet"))
+}
+
+/// Nothing to change: no body, or an object without members.
+fn is_empty(body: &[u8]) -> bool {
+    let body = body.trim_ascii();
+    body.is_empty()
+        || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.0.is_empty())
+}
+
+/// The one field of a repository index request.
+fn only_ready(body: &[u8]) -> Result<bool> {
+    if body.trim_ascii().is_empty() {
+        return Ok(false);
+    }
+    let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
+    let json::Value::Object(object) = json::parse(body)? else { return Err(wrong()) };
+    match object.get("ready") {
+        None => Ok(false),
+        Some(json::Value::Bool(ready)) => Ok(*ready),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// No body says enough.
+fn health(good: bool) -> Response<ResponseBody> {
+    let status = if good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    with_status(status, Response::new(ResponseBody::empty()))
+}
+
+fn json(text: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(text));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+/// An error as its callers see it.
+fn failure(error: &Error) -> Response<ResponseBody> {
+    with_status(status_code::http(error.code), json(answers::error(&error.message)))
+}
+
+fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -109,7 +109,8 @@ fn data_arrays() {
     let less = "Failed to parse 'data' field: shape does not match true shape";
     let more = "Unable to parse 'data': Shape does not match true shape of 'data' field";
     let kind = |k: &str| format!("Unable to parse 'data': attempt to access JSON non-{k} as {k}");
-    let table: Vec<(&str, DType, usize, Result<Vec<u8>, String>)> = vec![
+    type Row<'a> = (&'a str, DType, usize, Result<Vec<u8>, String>);
+    let table: Vec<Row<'_>> = vec![
         ("[1,[2,[3]]]", DType::Uint8, 3, ok(&[1, 2, 3])),
         ("[256, 257]", DType::Uint8, 2, ok(&[0, 1])),
         ("[-1,300]", DType::Int8, 2, ok(&[255, 44])),

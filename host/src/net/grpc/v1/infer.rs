@@ -1,0 +1,149 @@
+//! Inference over gRPC: what a unary call and one request of a stream have in common, and the unary call.
+
+use crate::error::Error;
+use crate::net::context::Context;
+use crate::net::grpc::frame::{self, MAX_MESSAGE};
+use crate::net::http::body::ResponseBody;
+use crate::net::v1::request::Wanted;
+use crate::net::v1::run::{Call, Done, Failure, Running};
+use crate::net::v1::{code, data, old};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use prost::Message;
+use std::sync::Arc;
+use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
+
+/// Number of `raw_output` in `InferResponse`.
+const RAW_OUTPUT: u32 = 3;
+
+/// Answers a call of `Infer`; `received_ns` is when its head had come in.
+pub async fn answer<B: Body<Data = Bytes>>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    received_ns: u64,
+) -> Response<ResponseBody> {
+    let (head, body) = request.into_parts();
+    if let Err(code) = frame::check_call(&head.method, &head.headers) {
+        let mut response = Response::new(ResponseBody::empty());
+        *response.status_mut() = code;
+        return response;
+    }
+    let deadline_ns = frame::deadline_ns(&head.headers);
+    let old::Either(message) = match frame::read(&head.headers, body).await {
+        Ok(message) => message,
+        Err(status) => return frame::refuse(&status),
+    };
+    let (mut response, per_item) = match begin(ctx, message, received_ns, deadline_ns) {
+        Ok(running) => {
+            let per_item = running.per_item();
+            (finish(ctx, running).await, per_item)
+        }
+        Err(failure) => (failed(ctx, &failure), false),
+    };
+    let raw = std::mem::take(&mut response.raw_output);
+    if per_item {
+        let InferResponse { request_status, meta_data, .. } = response;
+        let response = old::Response { request_status, meta_data: meta_data.map(old::Header::new) };
+        return frame::respond(&response, RAW_OUTPUT, &raw);
+    }
+    frame::respond(&response, RAW_OUTPUT, &raw)
+}
+
+/// The answer to one request.
+pub async fn response(
+    ctx: &Context,
+    request: InferRequest,
+    received_ns: u64,
+    deadline_ns: u64,
+) -> InferResponse {
+    match begin(ctx, request, received_ns, deadline_ns) {
+        Ok(running) => finish(ctx, running).await,
+        Err(failure) => failed(ctx, &failure),
+    }
+}
+
+/// From a request into the queue of its model, at once and without waiting.
+pub fn begin(
+    ctx: &Context,
+    request: InferRequest,
+    received_ns: u64,
+    deadline_ns: u64,
+) -> Result<Running, Failure> {
+    let InferRequest { model_name, model_version, meta_data, raw_input } = request;
+    let version = Wanted::from_number(model_version);
+    let header = Ok(meta_data.unwrap_or_default());
+    let (call, plan) = Call::open(ctx, &model_name, version, header, received_ns)?;
+    let parts = data::entries(&call.served.signature, &plan, raw_input);
+    let parts = parts.map_err(|e| call.refuse(e))?;
+    call.start(plan, parts, deadline_ns)
+}
+
+/// Waits for what [`begin`] began.
+pub async fn finish(ctx: &Context, running: Running) -> InferResponse {
+    match running.finish().await {
+        Ok(done) => succeeded(ctx, done, MAX_MESSAGE),
+        Err(failure) => failed(ctx, &failure),
+    }
+}
+
+fn succeeded(ctx: &Context, done: Done, longest: usize) -> InferResponse {
+    let id = done.built.header.id;
+    let response = InferResponse {
+        request_status: Some(code::success(&ctx.settings, done.request_id)),
+        meta_data: Some(done.built.header),
+        raw_output: done.built.raw,
+    };
+    let len = response.encoded_len();
+    if len <= longest {
+        return response;
+    }
+    let error = Error::invalid(format!(
+        "Response has byte size {len} which exceeds gRPC's byte size limit {longest}."
+    ));
+    failed(ctx, &Failure { error, id, request_id: done.request_id })
+}
+
+/// The caller's id is all that a failure repeats.
+pub fn failed(ctx: &Context, failure: &Failure) -> InferResponse {
+    InferResponse {
+        request_status: Some(code::failure(&ctx.settings, &failure.error, failure.request_id)),
+        meta_data: Some(InferResponseHeader { id: failure.id, ..Default::default() }),
+        raw_output: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::v1::response::Built;
+    use crate::net::v1::testing;
+    use trtserver_proto::v1::infer_response_header::Output;
+
+    #[test]
+    fn answers_that_are_too_long() {
+        let ctx = testing::context("");
+        let header =
+            InferResponseHeader { id: 4, output: vec![Output::default()], ..Default::default() };
+        let done = |bytes| Done {
+            built: Built { header: header.clone(), raw: vec![Bytes::from(vec![0; bytes])] },
+            request_id: 2,
+            batch: 1,
+            per_item: false,
+        };
+        let len = succeeded(&ctx, done(100), 1000).encoded_len();
+        assert!(!succeeded(&ctx, done(100), len).raw_output.is_empty());
+        let refused = succeeded(&ctx, done(100), len - 1);
+        let status = refused.request_status.unwrap();
+        assert_eq!((status.code, status.request_id), (5, 2));
+        assert_eq!(
+            status.msg,
+            format!(
+                "Response has byte size {len} which exceeds gRPC's byte size limit {}.",
+                len - 1
+            )
+        );
+        let echoed = InferResponseHeader { id: 4, ..Default::default() };
+        assert_eq!((refused.meta_data, refused.raw_output.len()), (Some(echoed), 0));
+    }
+}

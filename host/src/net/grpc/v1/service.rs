@@ -1,0 +1,133 @@
+//! The service as tonic calls it.
+
+use super::{infer, stream};
+use crate::clock::now_ns;
+use crate::error::{Code, Error, Result};
+use crate::net::context::Context;
+use crate::net::grpc::frame;
+use crate::net::v1::control::{self, SharedMemory};
+use crate::net::v1::{code, counted, health, request_id, status};
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+use trtserver_proto::v1::grpc_service_server::GrpcService;
+use trtserver_proto::v1::shared_memory_control_request::SharedMemoryControl as ShmRequest;
+use trtserver_proto::v1::shared_memory_control_response as shm_response;
+use trtserver_proto::v1::{
+    HealthRequest, HealthResponse, InferRequest, InferResponse, ModelControlRequest,
+    ModelControlResponse, ProfileRequest, ProfileResponse, RepositoryRequest, RepositoryResponse,
+    RequestStatus, SharedMemoryControlRequest, SharedMemoryControlResponse, StatusRequest,
+    StatusResponse, repository_response,
+};
+
+pub struct Service {
+    ctx: Arc<Context>,
+}
+
+impl Service {
+    pub fn new(ctx: Arc<Context>) -> Self {
+        Self { ctx }
+    }
+
+    /// The status of a call that ended so, with an id of its own.
+    fn status_of<T>(&self, result: &Result<T>) -> Option<RequestStatus> {
+        Some(code::of_result(&self.ctx.settings, result, request_id(&self.ctx)))
+    }
+}
+
+type Answer<T> = std::result::Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl GrpcService for Service {
+    async fn status(&self, request: Request<StatusRequest>) -> Answer<StatusResponse> {
+        let name = request.into_inner().model_name;
+        Ok(Response::new(counted(&self.ctx.endpoints.status, now_ns(), || {
+            let report = status::report(&self.ctx, (!name.is_empty()).then_some(&*name));
+            StatusResponse {
+                request_status: self.status_of(&report),
+                server_status: Some(report.unwrap_or_else(|_| status::bare(&self.ctx))),
+            }
+        })))
+    }
+
+    async fn profile(&self, _: Request<ProfileRequest>) -> Answer<ProfileResponse> {
+        Ok(Response::new(counted(&self.ctx.endpoints.profile, now_ns(), || {
+            let result = control::profile(&self.ctx);
+            // Refused for the state of the server: not handled, no id.
+            let request_status = match self.ctx.require_ready() {
+                Ok(()) => self.status_of(&result),
+                Err(e) => Some(code::failure(&self.ctx.settings, &e, 0)),
+            };
+            ProfileResponse { request_status }
+        })))
+    }
+
+    async fn health(&self, request: Request<HealthRequest>) -> Answer<HealthResponse> {
+        Ok(Response::new(counted(&self.ctx.endpoints.health, now_ns(), || {
+            let health = health::answer(&self.ctx, &request.get_ref().mode);
+            HealthResponse {
+                request_status: self.status_of(&health),
+                health: health.unwrap_or(false),
+            }
+        })))
+    }
+
+    async fn infer(&self, request: Request<InferRequest>) -> Answer<InferResponse> {
+        let received_ns = now_ns();
+        let deadline_ns = frame::deadline_ns(&request.metadata().clone().into_headers());
+        let request = request.into_inner();
+        Ok(Response::new(infer::response(&self.ctx, request, received_ns, deadline_ns).await))
+    }
+
+    type StreamInferStream = stream::Answers;
+
+    async fn stream_infer(
+        &self,
+        request: Request<tonic::Streaming<InferRequest>>,
+    ) -> Answer<stream::Answers> {
+        let deadline_ns = frame::deadline_ns(&request.metadata().clone().into_headers());
+        Ok(Response::new(stream::answers(&self.ctx, request.into_inner(), deadline_ns)))
+    }
+
+    async fn model_control(
+        &self,
+        request: Request<ModelControlRequest>,
+    ) -> Answer<ModelControlResponse> {
+        let result = control::model(&self.ctx, &request.get_ref().model_name);
+        Ok(Response::new(ModelControlResponse { request_status: self.status_of(&result) }))
+    }
+
+    async fn shared_memory_control(
+        &self,
+        request: Request<SharedMemoryControlRequest>,
+    ) -> Answer<SharedMemoryControlResponse> {
+        let call = request.into_inner().shared_memory_control;
+        let call = match &call {
+            Some(ShmRequest::Register(r)) => Some(SharedMemory::Register(&r.name)),
+            Some(ShmRequest::Unregister(_) | ShmRequest::UnregisterAll(_)) => {
+                Some(SharedMemory::Unregister)
+            }
+            Some(ShmRequest::Status(_)) => Some(SharedMemory::Status),
+            None => None,
+        };
+        let unknown = || Error::new(Code::Unknown, "unknown sharedmemorycontrol request type");
+        let result = call
+            .ok_or_else(unknown)
+            .and_then(|c| control::shared_memory(&self.ctx, c).map(|()| c == SharedMemory::Status));
+        let list = shm_response::SharedMemoryControl::SharedMemoryStatus(Default::default());
+        Ok(Response::new(SharedMemoryControlResponse {
+            request_status: self.status_of(&result),
+            shared_memory_control: result.is_ok_and(|is_status| is_status).then_some(list),
+        }))
+    }
+
+    async fn repository(&self, request: Request<RepositoryRequest>) -> Answer<RepositoryResponse> {
+        let result = match request.get_ref().request_type {
+            Some(_) => control::index(&self.ctx),
+            None => Err(Error::new(Code::Unknown, "request type is not specified")),
+        };
+        Ok(Response::new(RepositoryResponse {
+            request_status: self.status_of(&result),
+            response_type: result.ok().map(repository_response::ResponseType::Index),
+        }))
+    }
+}

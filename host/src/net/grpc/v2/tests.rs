@@ -1,0 +1,196 @@
+//! Whole calls against models made of closures.
+
+use super::*;
+use crate::net::context::Context;
+use crate::net::grpc::frame;
+use crate::net::v2::testing::context;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use prost::Message;
+use std::sync::Arc;
+use tokio_stream::StreamExt;
+use trtserver_proto::v2::infer_parameter::ParameterChoice;
+use trtserver_proto::v2::*;
+
+fn request(model: &str, id: &str) -> ModelInferRequest {
+    ModelInferRequest {
+        model_name: model.into(),
+        id: id.into(),
+        inputs: vec![model_infer_request::InferInputTensor {
+            name: "FP".into(),
+            datatype: "FP32".into(),
+            shape: vec![1, 2],
+            ..Default::default()
+        }],
+        raw_input_contents: vec![Bytes::from_static(b"01234567")],
+        ..Default::default()
+    }
+}
+
+async fn unary(
+    ctx: &Arc<Context>,
+    request: &ModelInferRequest,
+) -> Result<ModelInferResponse, (String, String)> {
+    let message = request.encode_to_vec();
+    let mut wire = vec![0];
+    wire.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    wire.extend_from_slice(&message);
+    let call = http::Request::post("/inference.GRPCInferenceService/ModelInfer")
+        .header("content-type", "application/grpc")
+        .body(Full::new(Bytes::from(wire)))
+        .unwrap();
+    let (head, body) = infer(ctx, call, crate::clock::now_ns()).await.into_parts();
+    let body = body.collect().await.unwrap();
+    if let Some(status) = head.headers.get("grpc-status") {
+        let text = |v: &http::HeaderValue| v.to_str().unwrap().to_owned();
+        let message = head.headers.get("grpc-message").map(text).unwrap_or_default();
+        return Err((text(status), message));
+    }
+    assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
+    Ok(ModelInferResponse::decode(&body.to_bytes()[5..]).unwrap())
+}
+
+#[tokio::test]
+async fn one_request_one_response() {
+    let ctx = context();
+    let got = unary(&ctx, &request("echo", "7")).await.unwrap();
+    assert_eq!(
+        (got.model_name.as_str(), got.model_version.as_str(), got.id.as_str()),
+        ("echo", "3", "7")
+    );
+    assert_eq!(got.raw_output_contents, [Bytes::from_static(b"01234567")]);
+    assert_eq!(got.outputs[0].shape, [1, 2]);
+    assert_eq!(ctx.state.in_flight(), 0);
+
+    let table = [
+        ("who", "", "5", "Request for unknown model: 'who' is not found"),
+        ("echo", "2", "5", "Request for unknown model: 'echo' version 2 is not found"),
+        (
+            "echo",
+            "x",
+            "3",
+            "failed to get model version from specified version string 'x' (details: invalid digit found \
+             in string), version should be an integral value > 0",
+        ),
+        ("broken", "", "13", "out of order"),
+        ("twice", "", "13", "expected a single response, got 2"),
+        (
+            "stream",
+            "",
+            "12",
+            "ModelInfer RPC doesn't support models with decoupled transaction policy",
+        ),
+    ];
+    for (model, version, status, message) in table {
+        let request = ModelInferRequest { model_version: version.into(), ..request(model, "") };
+        let want = Err((status.to_owned(), message.to_owned()));
+        assert_eq!(unary(&ctx, &request).await, want, "{model}");
+    }
+    let failed = ctx.repository.find("broken", None).unwrap().stats.snapshot().total().failed;
+    assert_eq!(failed.count, 1);
+}
+
+#[tokio::test]
+async fn not_a_call_at_all() {
+    let ctx = context();
+    for (method, content, status) in [
+        ("GET", "application/grpc", 405),
+        ("POST", "text/plain", 415),
+        ("POST", "application/grpc", 200),
+    ] {
+        let call = http::Request::builder()
+            .method(method)
+            .header("content-type", content)
+            .body(Full::new(Bytes::new()))
+            .unwrap();
+        assert_eq!(infer(&ctx, call, 0).await.status(), status);
+    }
+    assert_eq!(frame::MAX_MESSAGE, 2_147_483_647);
+}
+
+/// What a stream answers, in short: `id:final:outputs`, `id!error`, or `status`.
+async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
+    let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
+    let mut answers = super::stream::answer(context(), incoming, true_status);
+    let mut got = Vec::new();
+    while let Some(answer) = answers.next().await {
+        got.push(match answer {
+            Err(status) => format!("{:?}", status.code()),
+            Ok(message) => {
+                let response = message.infer_response.unwrap();
+                let last = response.parameters.get("triton_final_response");
+                let last = match last.and_then(|p| p.parameter_choice.clone()) {
+                    Some(ParameterChoice::BoolParam(last)) => last.to_string(),
+                    _ => "unset".to_owned(),
+                };
+                assert_eq!(response.outputs.len(), response.raw_output_contents.len());
+                if message.error_message.is_empty() {
+                    format!("{}:{last}:{}", response.id, response.outputs.len())
+                } else {
+                    format!("{}!{}:{last}", response.id, message.error_message)
+                }
+            }
+        });
+    }
+    got
+}
+
+#[tokio::test]
+async fn ordinary_models_answer_in_order() {
+    let requests = ["echo", "broken", "who", "twice", "silent", "echo"];
+    let requests = requests.iter().enumerate().map(|(i, m)| request(m, &i.to_string())).collect();
+    let want = [
+        "0:true:1",
+        "1!out of order:true",
+        "2!Request for unknown model: 'who' is not found:unset",
+        "3:false:1",
+        "3:true:1",
+        "4!expected a single response, got 0:true",
+        "5:true:1",
+    ];
+    assert_eq!(stream(requests, false).await, want);
+}
+
+#[tokio::test]
+async fn decoupled_models_answer_as_often_as_they_like() {
+    let empty = InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(true)) };
+    let opted_in = ModelInferRequest {
+        parameters: [("triton_enable_empty_final_response".to_owned(), empty)].into(),
+        ..request("none", "2")
+    };
+    let mut got = stream(vec![request("stream", "0"), request("none", "1"), opted_in], false).await;
+    got.sort();
+    assert_eq!(got, ["0:false:1", "0:true:1", "2:true:0"]);
+}
+
+#[tokio::test]
+async fn the_true_status_on_demand() {
+    let requests = vec![request("echo", "0"), request("who", "1"), request("echo", "2")];
+    assert_eq!(stream(requests, true).await, ["0:true:1", "NotFound"]);
+}
+
+#[tokio::test]
+async fn a_dropped_stream_cancels() {
+    let ctx = context();
+    let incoming = tokio_stream::StreamExt::chain(
+        tokio_stream::iter([Ok(request("stuck", "0"))]),
+        tokio_stream::pending(),
+    );
+    let answers = super::stream::answer(Arc::clone(&ctx), incoming, false);
+    while ctx.state.in_flight() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    drop(answers);
+    let served = ctx.repository.find("stuck", None).unwrap();
+    while ctx.state.in_flight() > 0 || served.stats.snapshot().inference_count == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+}
+
+/// hyper runs every connection as tasks.
+#[allow(dead_code)]
+fn futures_can_move(ctx: &Arc<Context>, request: http::Request<hyper::body::Incoming>) {
+    fn check(_: impl Send) {}
+    check(infer(ctx, request, 0));
+    check(services(Arc::clone(ctx)));
+}

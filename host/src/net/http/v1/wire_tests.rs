@@ -1,0 +1,100 @@
+//! Bytes in, bytes out, through hyper: what becomes of a connection after a request was refused.
+
+use super::*;
+use crate::clock::now_ns;
+use crate::net::v1::testing;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const HEADER: &str = "NV-InferRequest:batch_size: 1 input { name: \"INPUT0\" } input { name: \"INPUT1\" } output { \
+                      name: \"OUTPUT0\" }";
+
+/// What a server says to `sent`, all of it, until it closes or nothing more comes.
+async fn said(sent: Vec<u8>) -> String {
+    let ctx = testing::context("--http-max-input-size=100000");
+    let (mut client, server) = tokio::io::duplex(4096);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let ctx = Arc::clone(&ctx);
+        async move { Ok::<_, Infallible>(handle(&ctx, request, now_ns()).await) }
+    });
+    // All requests are sent in one go, and the end of them is not the end of the caller.
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    let connection = builder.half_close(true).serve_connection(TokioIo::new(server), service);
+    // A listener gives connections to other threads.
+    let serving = tokio::spawn(connection);
+    let (mut reader, mut writer) = tokio::io::split(&mut client);
+    let mut got = Vec::new();
+    let write = async {
+        let _ = writer.write_all(&sent).await;
+        let _ = writer.shutdown().await;
+    };
+    let read = async {
+        let mut buffer = [0; 4096];
+        while let Ok(n @ 1..) = reader.read(&mut buffer).await {
+            got.extend_from_slice(&buffer[..n]);
+        }
+    };
+    let limit = std::time::Duration::from_secs(5);
+    tokio::time::timeout(limit, async { tokio::join!(write, read) }).await.unwrap();
+    let _ = serving.await;
+    String::from_utf8_lossy(&got).into_owned()
+}
+
+fn post(length: usize, body: usize) -> Vec<u8> {
+    let head = format!(
+        "POST /api/infer/simple HTTP/1.1\r\nHost: x\r\n{HEADER}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    [head.into_bytes(), vec![0; body]].concat()
+}
+
+fn chunked(sizes: &[usize]) -> Vec<u8> {
+    let head = format!(
+        "POST /api/infer/simple HTTP/1.1\r\nHost: x\r\n{HEADER}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    let mut out = head.into_bytes();
+    for n in sizes {
+        out.extend_from_slice(format!("{n:x}\r\n").as_bytes());
+        out.extend(vec![0; *n]);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
+    out
+}
+
+#[tokio::test]
+async fn a_refused_body_leaves_the_connection_usable() {
+    let good = post(128, 128);
+    for (bad, why) in [
+        (post(127, 127), "missing expecting 1 bytes"),
+        (post(90_000, 90_000), "unexpected additional input data"),
+        (chunked(&[64, 63]), "missing expecting 1 bytes"),
+        (chunked(&[64, 50_000, 5]), "unexpected additional input data"),
+    ] {
+        let got = said([bad, good.clone()].concat()).await;
+        assert_eq!(got.matches("HTTP/1.1 400").count(), 1, "{why}: {got}");
+        assert_eq!(got.matches("HTTP/1.1 200").count(), 1, "{why}: {got}");
+        assert!(got.contains(why), "{got}");
+    }
+    let got = said([chunked(&[1, 127]), good.clone(), good].concat()).await;
+    assert_eq!(got.matches("HTTP/1.1 200").count(), 3);
+    assert!(got.contains("content-length: 1"), "{got}");
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_answered_and_ends_the_connection() {
+    let got = said(post(1 << 40, 3000)).await;
+    assert!(got.starts_with("HTTP/1.1 400"), "{got}");
+    assert!(got.contains("unexpected additional input data"), "{got}");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_word_is_told_at_once() {
+    let mut request =
+        b"POST /api/infer/nothing HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n".to_vec();
+    request.extend_from_slice(b"Content-Length: 100\r\n\r\n");
+    let got = said(request).await;
+    assert!(got.starts_with("HTTP/1.1 400"), "{got}");
+}

@@ -1,0 +1,127 @@
+//! `POST /v2/models/{m}[/versions/{v}]/infer`.
+
+use super::respond::{HEADER_LENGTH, respond};
+use super::{parse, receive};
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::net::http::body::ResponseBody;
+use crate::net::sink;
+use crate::net::v2::{Draft, refused, require_unary, served};
+use crate::repository::Served;
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::{HeaderMap, HeaderValue, Response};
+use parse::Asked;
+use std::sync::Arc;
+
+/// Of a body that is not looked at, this much is read nevertheless.
+const DRAINED: u64 = 64 << 20;
+
+/// Answers an inference. Dropping the future cancels it.
+pub async fn infer<B>(
+    ctx: &Arc<Context>,
+    (name, version): (&str, &str),
+    headers: &HeaderMap,
+    body: B,
+    received_ns: u64,
+) -> Response<ResponseBody>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let _in_flight = ctx.state.begin_request();
+    let found = served(ctx, name, version);
+    let ready = found.as_ref().map_err(Error::clone).and_then(|served| {
+        Head::read(served, headers).map_err(|e| refused(served, received_ns, e))
+    });
+    let (served, head) = match (found, ready) {
+        (Ok(served), Ok(head)) => (served, head),
+        (_, Err(error)) | (Err(error), _) => {
+            // The caller is still sending, and reads the answer only when that is done.
+            receive::drain(std::pin::pin!(body), DRAINED).await;
+            let mut response = super::failure(&error);
+            // By contract only what goes wrong later has a content type.
+            response.headers_mut().remove(http::header::CONTENT_TYPE);
+            if error.message == UNSUPPORTED_ENCODING {
+                let accepted = HeaderValue::from_static("gzip, deflate");
+                response.headers_mut().insert(ACCEPT_ENCODING, accepted);
+            }
+            return response;
+        }
+    };
+    let limit = ctx.settings.http_max_input_size;
+    let submitted = head.request(&served, body, limit).await.and_then(|(draft, asked)| {
+        let (sink, waiting) = sink::unary();
+        Ok((draft.submit(&served, received_ns, sink)?, waiting, asked))
+    });
+    let answer = match submitted {
+        Err(error) => Err(refused(&served, received_ns, error)),
+        Ok((reply, waiting, asked)) => match waiting.wait(reply).await {
+            Ok(response) => respond(&served, &asked, response, headers).await,
+            Err(error) => Err(error),
+        },
+    };
+    answer.unwrap_or_else(|error| super::failure(&error))
+}
+
+const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
+/// As messages write it.
+const HEADER_NAME: &str = "Inference-Header-Content-Length";
+
+/// What the headers say about the body.
+struct Head {
+    length: Option<u64>,
+    compressed: bool,
+    /// Length of the JSON part as it stands in its header.
+    json: Option<i64>,
+}
+
+impl Head {
+    fn read(served: &Served, headers: &HeaderMap) -> Result<Self> {
+        require_unary(
+            served,
+            "HTTP end point doesn't support models with decoupled transaction policy",
+        )?;
+        let encoding = headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
+        let compressed = match encoding {
+            b"" | b"identity" => false,
+            b"gzip" | b"deflate" => true,
+            _ => return Err(Error::unsupported(UNSUPPORTED_ENCODING)),
+        };
+        let json = headers.get(HEADER_LENGTH).map(|value| {
+            let text = String::from_utf8_lossy(value.as_bytes());
+            text.trim()
+                .parse::<i64>()
+                .map_err(|_| Error::invalid(format!("Unable to parse {HEADER_NAME}, got: {text}")))
+        });
+        Ok(Self { length: receive::content_length(headers)?, compressed, json: json.transpose()? })
+    }
+
+    async fn request<B>(self, served: &Served, body: B, limit: u64) -> Result<(Draft, Asked)>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        // What comes behind the JSON is not limited; everything else is.
+        let sections = matches!(self.json, Some(n) if n != 0);
+        let most = if sections || self.compressed { u64::MAX } else { limit };
+        let too_large = |n| match self.json {
+            Some(0) => parse::too_large_raw(n, limit),
+            _ => parse::too_large_json(n, limit),
+        };
+        let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
+        let mut body = receive::receive(body, self.length, aligned_at, most, too_large).await?;
+        if self.compressed {
+            body = receive::expand(body, limit).await?;
+        }
+        match self.json {
+            Some(0) => parse::raw(&served.signature, body),
+            None => parse::request(&served.signature, &body, body.len(), limit),
+            Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {
+                Some(n) => parse::request(&served.signature, &body, n, limit),
+                None => Err(Error::invalid(format!(
+                    "inference header size should be in range (0, {}), got: {n}",
+                    body.len()
+                ))),
+            },
+        }
+    }
+}

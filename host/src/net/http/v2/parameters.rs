@@ -1,0 +1,63 @@
+//! Request parameters as JSON (contract/v2 §2.12).
+
+use super::json::data::{real, signed, unsigned, wrong_type};
+use super::json::{Object, Value};
+use crate::error::{Error, Result};
+use crate::net::v2::RequestParameters;
+use crate::net::v2::parameters::{number_id, text_id};
+use crate::request::Parameter;
+
+/// Sorts the members of `parameters` by what they are for.
+pub fn read(object: &Object<'_>) -> Result<RequestParameters> {
+    let mut parameters = RequestParameters::default();
+    for (key, value) in &object.0 {
+        let key = String::from_utf8_lossy(key);
+        take(&mut parameters, &key, value)?;
+    }
+    Ok(parameters)
+}
+
+fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Result<()> {
+    let whole = || unsigned(value).ok_or_else(|| wrong_type(key, "unsigned-integer"));
+    let truth = || match value {
+        Value::Bool(b) => Ok(*b),
+        _ => Err(wrong_type(key, "boolean")),
+    };
+    match key {
+        "sequence_id" => {
+            parameters.sequence.id = match value {
+                Value::String(text) => text_id(String::from_utf8_lossy(text).into_owned())?,
+                _ => number_id(whole()?),
+            };
+        }
+        "sequence_start" => parameters.sequence.start = truth()?,
+        "sequence_end" => parameters.sequence.end = truth()?,
+        "priority" => parameters.priority = whole()?,
+        "timeout" => parameters.timeout_us = whole()?,
+        "binary_data_output" => parameters.binary_output = truth()?,
+        _ if key.starts_with("triton_") => {
+            return Err(Error::invalid(
+                "parameter keys starting with 'triton_' are reserved for Triton usage and should not be \
+                 specified.",
+            ));
+        }
+        _ => parameters.custom.push((key.to_owned(), custom(key, value)?)),
+    }
+    Ok(())
+}
+
+fn custom(key: &str, value: &Value<'_>) -> Result<Parameter> {
+    Ok(match value {
+        Value::String(text) => Parameter::String(String::from_utf8_lossy(text).into_owned()),
+        Value::Bool(b) => Parameter::Bool(*b),
+        Value::Number(_) => match signed(value) {
+            Some(n) => Parameter::Int(n),
+            None => Parameter::Double(real(key, value)?),
+        },
+        _ => {
+            return Err(Error::invalid(format!(
+                "parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'."
+            )));
+        }
+    })
+}

@@ -1,0 +1,135 @@
+//! A server without plugins or files: models that are a thread and a closure.
+
+use crate::clock::now_ns;
+use crate::config;
+use crate::error::Error;
+use crate::net::context::Context;
+use crate::repository::{Model, Repository, Served, Version};
+use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Reply, Signature};
+use crate::scheduler::{Queue, Scheduler};
+use crate::state::{Phase, ServerState};
+use crate::stats::{Execution, VersionStats};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy};
+
+/// Serves, each with input and output `FP` (FP32) and `TEXT` (BYTES), both of a variable length:
+/// - `echo`: gives back what it gets; batches up to 4, versions 1 and 3
+/// - `twice`: the same, two responses; `stream`: the same, and decoupled
+/// - `silent`: ends without a response; `none`: the same, and decoupled
+/// - `broken`: fails; `stuck`: waits until it is cancelled
+pub fn context() -> Arc<Context> {
+    let words = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
+    let start = config::from_args(words.map(Into::into), &|_| None, "1").ok().unwrap();
+    let repository = Repository::default();
+    let mut models = HashMap::new();
+    for (name, decoupled) in [
+        ("echo", false),
+        ("twice", false),
+        ("stream", true),
+        ("silent", false),
+        ("none", true),
+        ("broken", false),
+        ("stuck", false),
+    ] {
+        models.insert(name.to_owned(), model(name, decoupled));
+    }
+    repository.publish(models);
+    let state = ServerState::new();
+    state.set_phase(Phase::Ready);
+    Arc::new(Context {
+        settings: Arc::new(start.settings),
+        repository: Arc::new(repository),
+        state: Arc::new(state),
+        endpoints: Default::default(),
+    })
+}
+
+fn model(name: &str, decoupled: bool) -> Arc<Model> {
+    let input = |name: &str, data_type: DataType| ModelInput {
+        name: name.into(),
+        data_type: data_type as i32,
+        dims: vec![-1],
+        optional: true,
+        ..Default::default()
+    };
+    let output = |name: &str, data_type: DataType| ModelOutput {
+        name: name.into(),
+        data_type: data_type as i32,
+        dims: vec![-1],
+        ..Default::default()
+    };
+    let config = Arc::new(ModelConfig {
+        name: name.to_owned(),
+        backend: "closure".to_owned(),
+        max_batch_size: 4,
+        input: vec![input("FP", DataType::TypeFp32), input("TEXT", DataType::TypeString)],
+        output: vec![output("FP", DataType::TypeFp32), output("TEXT", DataType::TypeString)],
+        model_transaction_policy: decoupled.then_some(ModelTransactionPolicy { decoupled }),
+        ..Default::default()
+    });
+    let versions: Vec<_> =
+        [1, 3].into_iter().map(|n| Version::new(n, Arc::new(VersionStats::new(1)))).collect();
+    let table: BTreeMap<_, _> = versions.iter().map(|v| (v.number, Arc::clone(v))).collect();
+    let model = Model::new(name, Some(Arc::clone(&config)), None, table);
+    for version in versions {
+        let queue = Arc::new(Queue::default());
+        let served = Served {
+            name: name.into(),
+            version: version.number,
+            version_text: version.number.to_string().into(),
+            config: Arc::clone(&config),
+            signature: Arc::new(Signature::new(&config, |_| None).unwrap()),
+            stats: Arc::clone(&version.stats),
+            scheduler: Scheduler::new(Arc::clone(&queue)),
+        };
+        model.ready(&version, Arc::new(served));
+        let name = name.to_owned();
+        std::thread::spawn(move || {
+            let mut batch = Vec::new();
+            while queue.take(&mut batch) {
+                for request in batch.drain(..) {
+                    let start = now_ns();
+                    let execution = Execution::new(0, 1, request.batch, start, &Default::default());
+                    request.reply.taken(Arc::new(execution));
+                    execute(&name, &request, &request.reply);
+                }
+            }
+        });
+    }
+    model
+}
+
+fn execute(name: &str, request: &InferRequest, reply: &Reply) {
+    let end = match name {
+        "silent" | "none" => Ok(None),
+        "broken" => Err(Error::internal("out of order")),
+        "stuck" => {
+            while !reply.is_cancelled() {
+                std::thread::yield_now();
+            }
+            Ok(None)
+        }
+        "twice" | "stream" => {
+            reply.send(echo(request, reply)).unwrap();
+            Ok(Some(echo(request, reply)))
+        }
+        _ => Ok(Some(echo(request, reply))),
+    };
+    reply.end(end).unwrap();
+}
+
+fn echo(request: &InferRequest, reply: &Reply) -> InferResponse {
+    let outputs = request.outputs.iter().filter_map(|wanted| {
+        let spec = &reply.signature().outputs[wanted.index];
+        let input = request.inputs.iter().find(|i| i.index == wanted.index)?;
+        Some(OutputTensor {
+            name: spec.name.clone(),
+            dtype: spec.dtype,
+            shape: input.shape.clone(),
+            data: input.data.clone(),
+        })
+    });
+    let parameters: Vec<(String, Parameter)> = request.parameters.clone();
+    InferResponse { outputs: outputs.collect(), parameters }
+}
