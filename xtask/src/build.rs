@@ -3,6 +3,7 @@
 //!     target/dist/bin/trtserver  bin/trtserver-classify
 //!                 backends/<name>/libtrtserver_<name>.so
 //!                 lib/            framework libraries, filled by `runtimes`
+//!                 profile         `release` or `debug`
 
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
@@ -56,7 +57,8 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     }
     run(&mut command, "")?;
 
-    let built = paths.target.join(if debug { "debug" } else { "release" });
+    let profile = if debug { "debug" } else { "release" };
+    let built = paths.target.join(profile);
     let dist = paths.dist(debug);
     for (_, program) in PROGRAMS {
         put(&built.join(program), &dist.join("bin").join(program))?;
@@ -68,12 +70,14 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     if debug {
         share_lib(paths, &dist)?;
     }
+    fs::write(dist.join("profile"), format!("{profile}\n"))
+        .map_err(|e| format!("cannot write to {}: {e}", dist.display()))?;
     say(format!("build: {}", paths.short(&dist)));
     Ok(dist)
 }
 
 /// Replaces the file in one step: a server that still runs from the old one keeps it.
-fn put(from: &Path, to: &Path) -> Result<()> {
+pub fn put(from: &Path, to: &Path) -> Result<()> {
     let wrap = |e| format!("cannot put {} to {}: {e}", from.display(), to.display());
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(wrap)?;

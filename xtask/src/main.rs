@@ -1,5 +1,6 @@
 //! `cargo xtask`: the chores of this repository, each with one command. This file is the list.
 
+mod bench;
 mod build;
 mod command;
 mod demo;
@@ -41,6 +42,11 @@ fn work(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("test", with)) => {
             let only: Vec<String> = with.get_many("only").unwrap_or_default().cloned().collect();
             test::test(paths, &only)
+        }
+        Some(("bench", with)) => {
+            let arguments: Vec<String> =
+                with.get_many("arguments").unwrap_or_default().cloned().collect();
+            bench::bench(paths, with.get_flag("no-build"), &arguments)
         }
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("runtimes", _)) => runtimes::fetch(paths),
@@ -87,6 +93,19 @@ fn cli() -> Command {
                     .value_parser(PossibleValuesParser::new(test::step_names()))
                     .help("Run this step alone (repeatable)"),
             ),
+        )
+        .subcommand(
+            Command::new("bench")
+                .about("Build the release server and measure what a request costs it")
+                .arg(flag("no-build", "Measure what was built last"))
+                .arg(
+                    Arg::new("arguments")
+                        .value_name("ARGUMENT")
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .help("For trtserver-bench, such as --quick, or --help for all of them"),
+                ),
         )
         .subcommand(
             Command::new("build")

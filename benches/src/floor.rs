@@ -1,0 +1,124 @@
+//! The barest servers that speak the same protocols: what they cost is the floor for ours.
+
+use crate::Result;
+use crate::options::Floor;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::future::Future;
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::net::TcpListener;
+use tonic::body::Body;
+use tonic::transport::server::TcpIncoming;
+use tonic_prost::ProstCodec;
+
+pub const ECHO_PATH: &str = "/bench.Echo/Call";
+/// The limits of tonic are below the largest payload.
+const MAX_MESSAGE: usize = 1 << 30;
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Echo {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: Bytes,
+}
+
+/// Serves on a free port of this machine until the process is ended.
+pub fn serve(floor: Floor) -> Result<()> {
+    let wrap = |e: std::io::Error| format!("the floor cannot serve: {e}");
+    // The same runtime as the server's.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(wrap)?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(wrap)?;
+        let address = listener.local_addr().map_err(wrap)?;
+        let door = if floor == Floor::Hyper { "http" } else { "grpc" };
+        println!("listening {door} {address}\nready");
+        std::io::stdout().flush().map_err(wrap)?;
+        match floor {
+            Floor::Hyper => hyper_echo(listener).await.map_err(wrap),
+            Floor::Tonic => tonic_echo(listener).await,
+        }
+    })
+}
+
+async fn hyper_echo(listener: TcpListener) -> std::io::Result<()> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let connection =
+            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(echo));
+        tokio::spawn(connection);
+    }
+}
+
+async fn echo(
+    request: http::Request<Incoming>,
+) -> std::result::Result<http::Response<Full<Bytes>>, hyper::Error> {
+    let body = request.into_body().collect().await?.to_bytes();
+    Ok(http::Response::new(Full::new(body)))
+}
+
+async fn tonic_echo(listener: TcpListener) -> Result<()> {
+    // Windows as large as the server's: with small ones the floor would be a matter of round trips.
+    tonic::transport::Server::builder()
+        .initial_stream_window_size(4 << 20)
+        .initial_connection_window_size(16 << 20)
+        .max_frame_size(1 << 20)
+        .add_service(Service)
+        .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
+        .await
+        .map_err(|e| format!("the floor cannot serve: {e}"))
+}
+
+/// What generated code would be.
+#[derive(Clone)]
+struct Service;
+
+impl tonic::server::NamedService for Service {
+    const NAME: &'static str = "bench.Echo";
+}
+
+type Answer =
+    Pin<Box<dyn Future<Output = std::result::Result<http::Response<Body>, Infallible>> + Send>>;
+
+impl tower::Service<http::Request<Body>> for Service {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Answer {
+        Box::pin(async move {
+            let mut grpc = tonic::server::Grpc::new(ProstCodec::<Echo, Echo>::default())
+                .apply_max_message_size_config(Some(MAX_MESSAGE), Some(MAX_MESSAGE));
+            Ok(grpc.unary(Call, request).await)
+        })
+    }
+}
+
+struct Call;
+
+type Echoed =
+    Pin<Box<dyn Future<Output = std::result::Result<tonic::Response<Echo>, tonic::Status>> + Send>>;
+
+impl tower::Service<tonic::Request<Echo>> for Call {
+    type Response = tonic::Response<Echo>;
+    type Error = tonic::Status;
+    type Future = Echoed;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), tonic::Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: tonic::Request<Echo>) -> Echoed {
+        Box::pin(async move { Ok(tonic::Response::new(request.into_inner())) })
+    }
+}

@@ -1,0 +1,80 @@
+//! Latencies in logarithmic buckets: constant memory, 1.6 % resolution.
+
+use std::time::Duration;
+
+/// Buckets for each doubling.
+const STEPS: u64 = 64;
+
+pub struct Histogram {
+    buckets: Vec<u64>,
+    count: u64,
+}
+
+impl Histogram {
+    pub fn new() -> Self {
+        Histogram { buckets: vec![0; 64 * STEPS as usize], count: 0 }
+    }
+
+    pub fn record(&mut self, latency: Duration) {
+        let bucket = bucket(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(bucket) = self.buckets.get_mut(bucket) {
+            *bucket += 1;
+        }
+        self.count += 1;
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The latency that this share of the requests did not exceed, in microseconds.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return middle(bucket as u64) / 1000.0;
+            }
+        }
+        0.0
+    }
+}
+
+/// Linear below one doubling's steps, then `STEPS` buckets for each doubling.
+fn bucket(ns: u64) -> usize {
+    let doubling = ns.max(1).ilog2().saturating_sub(STEPS.ilog2());
+    let bucket = if doubling == 0 { ns } else { u64::from(doubling) * STEPS + (ns >> doubling) };
+    bucket as usize
+}
+
+fn middle(bucket: u64) -> f64 {
+    if bucket < 2 * STEPS {
+        return bucket as f64 + 0.5;
+    }
+    let doubling = (bucket - STEPS) / STEPS;
+    let mantissa = bucket - doubling * STEPS;
+    (mantissa as f64 + 0.5) * 2f64.powi(doubling as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_never_further_than_two_percent_away() {
+        for ns in (0..60).map(|i| 37u64 + (1 << i)) {
+            let back = middle(bucket(ns) as u64);
+            assert!((back - ns as f64).abs() <= ns as f64 * 0.02 + 0.5, "{ns} became {back}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_what_was_recorded() {
+        let mut all = Histogram::new();
+        (1..=100).for_each(|us| all.record(Duration::from_micros(us)));
+        assert!((all.quantile(0.5) - 50.0).abs() < 1.0);
+        assert!((all.quantile(0.99) - 99.0).abs() < 2.0);
+        assert_eq!(all.count(), 100);
+    }
+}

@@ -1,0 +1,153 @@
+//! gRPC over HTTP/2: one thread, few connections with several streams each, messages ready-made.
+
+use super::{Meter, PATIENCE, Pass, WARM_UP};
+use crate::Result;
+use crate::exchange::Exchange;
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::{HeaderMap, Request};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::net::TcpStream;
+use tokio::task::{JoinSet, LocalSet, spawn_local};
+
+const STREAMS_PER_CONNECTION: usize = 16;
+/// As a client that means to receive large tensors would have it.
+const STREAM_WINDOW: u32 = 32 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+const MAX_FRAME: u32 = 1 << 20;
+/// Flags and length in front of a message.
+const PREFIX: usize = 5;
+
+pub fn run(
+    address: SocketAddr,
+    exchanges: &[Exchange],
+    concurrency: usize,
+    meter: Meter,
+) -> Result<Pass> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| format!("no runtime: {e}"))?;
+    let limit = WARM_UP + meter.length + PATIENCE;
+    let meter = Rc::new(RefCell::new(meter));
+    let work = async {
+        let mut connections = Vec::new();
+        for _ in 0..concurrency.div_ceil(STREAMS_PER_CONNECTION) {
+            connections.push(connect(address).await?);
+        }
+        let mut workers = JoinSet::new();
+        for i in 0..concurrency {
+            let sender = connections[i % connections.len()].clone();
+            let exchange = exchanges[i % exchanges.len()].clone();
+            let request = request(address, &exchange.path)?;
+            workers.spawn_local(worker(sender, request, exchange, Rc::clone(&meter)));
+        }
+        // The first to end has seen the end of the pass, or a failure.
+        match workers.join_next().await {
+            Some(Ok(result)) => result,
+            Some(Err(e)) => Err(e.to_string()),
+            None => Err("nothing to do".to_owned()),
+        }
+    };
+    let pass =
+        LocalSet::new().block_on(&runtime, async { tokio::time::timeout(limit, work).await });
+    pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<Bytes>> {
+    let wrap = |e: &dyn std::fmt::Display| format!("{address}: {e}");
+    let stream = TcpStream::connect(address).await.map_err(|e| wrap(&e))?;
+    stream.set_nodelay(true).map_err(|e| wrap(&e))?;
+    let (sender, connection) = h2::client::Builder::new()
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(MAX_FRAME)
+        .enable_push(false)
+        .handshake(stream)
+        .await
+        .map_err(|e| wrap(&e))?;
+    // Its failures reach the requests.
+    spawn_local(connection);
+    Ok(sender)
+}
+
+fn request(address: SocketAddr, path: &str) -> Result<Request<()>> {
+    Request::post(format!("http://{address}{path}"))
+        .version(http::Version::HTTP_2)
+        .header("te", "trailers")
+        .header("content-type", "application/grpc")
+        .body(())
+        .map_err(|e| e.to_string())
+}
+
+/// Asks until the pass is over.
+async fn worker(
+    mut sender: SendRequest<Bytes>,
+    request: Request<()>,
+    exchange: Exchange,
+    meter: Rc<RefCell<Meter>>,
+) -> Result<Pass> {
+    let text = |e: h2::Error| e.to_string();
+    let mut answer = BytesMut::new();
+    loop {
+        sender = sender.ready().await.map_err(text)?;
+        let asked = Instant::now();
+        let (response, mut stream) = sender.send_request(request.clone(), false).map_err(text)?;
+        // Waits in the stream's own queue for what the window does not let through.
+        stream.send_data(exchange.message.clone(), true).map_err(text)?;
+        let (head, body) = response.await.map_err(text)?.into_parts();
+        if head.status != 200 {
+            return Err(format!("HTTP status {}", head.status));
+        }
+        refused(&head.headers)?;
+        receive(body, &exchange, &mut answer).await?;
+        let mut meter = meter.borrow_mut();
+        if !meter.answered(asked)? {
+            return meter.result();
+        }
+    }
+}
+
+/// Takes one message to its end and looks whether it is right.
+async fn receive(mut body: RecvStream, exchange: &Exchange, answer: &mut BytesMut) -> Result<()> {
+    let text = |e: h2::Error| e.to_string();
+    answer.clear();
+    let mut only: Option<Bytes> = None;
+    while let Some(chunk) = body.data().await {
+        let chunk = chunk.map_err(text)?;
+        body.flow_control().release_capacity(chunk.len()).map_err(text)?;
+        // Mostly one frame holds all.
+        if only.is_none() && answer.is_empty() {
+            only = Some(chunk);
+        } else {
+            if let Some(first) = only.take() {
+                answer.extend_from_slice(&first);
+            }
+            answer.extend_from_slice(&chunk);
+        }
+    }
+    let trailers = body.trailers().await.map_err(text)?.ok_or("an answer without trailers")?;
+    refused(&trailers)?;
+    let message = only.as_deref().unwrap_or(answer);
+    let (prefix, message) = message.split_at_checked(PREFIX).ok_or("no message")?;
+    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]);
+    if length as usize != message.len() {
+        return Err(format!("{} bytes of a message that has {length}", message.len()));
+    }
+    exchange.expect.check(message)
+}
+
+/// An error if these headers carry a status other than OK.
+fn refused(headers: &HeaderMap) -> Result<()> {
+    match headers.get("grpc-status") {
+        Some(status) if status != "0" => {
+            let message = headers.get("grpc-message").map_or("", |m| m.to_str().unwrap_or(""));
+            Err(format!("gRPC status {}: {message}", String::from_utf8_lossy(status.as_bytes())))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,160 @@
+//! HTTP/1.1 over kept connections: one thread, one epoll, requests ready-made, of the answer's head only
+//! what is needed to find its end.
+
+use super::{Meter, PATIENCE, Pass};
+use crate::Result;
+use crate::exchange::Exchange;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Free space offered to each read.
+const READ: usize = 256 * 1024;
+
+pub fn run(
+    address: SocketAddr,
+    exchanges: &[Exchange],
+    concurrency: usize,
+    mut meter: Meter,
+) -> Result<Pass> {
+    let wrap = |e: std::io::Error| format!("{address}: {e}");
+    let mut poll = Poll::new().map_err(wrap)?;
+    let mut connections = Vec::with_capacity(concurrency);
+    for (i, exchange) in (0..concurrency).zip(exchanges.iter().cycle()) {
+        let stream = std::net::TcpStream::connect(address).map_err(wrap)?;
+        stream.set_nodelay(true).map_err(wrap)?;
+        stream.set_nonblocking(true).map_err(wrap)?;
+        let mut stream = TcpStream::from_std(stream);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        poll.registry().register(&mut stream, Token(i), both).map_err(wrap)?;
+        connections.push(Connection::new(stream, exchange));
+    }
+    let mut events = Events::with_capacity(concurrency.max(8));
+    loop {
+        poll.poll(&mut events, Some(PATIENCE)).map_err(wrap)?;
+        if events.is_empty() {
+            return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+        }
+        for event in &events {
+            if let Some(connection) = connections.get_mut(event.token().0)
+                && !connection.drive(&mut meter)?
+            {
+                return meter.result();
+            }
+        }
+    }
+}
+
+struct Connection<'e> {
+    stream: TcpStream,
+    exchange: &'e Exchange,
+    /// How much of the request is on its way.
+    sent: usize,
+    answer: Vec<u8>,
+    filled: usize,
+    /// Length of the answer's head and of the whole, once the head is there.
+    ends: Option<(usize, usize)>,
+    asked: Instant,
+}
+
+impl<'e> Connection<'e> {
+    fn new(stream: TcpStream, exchange: &'e Exchange) -> Self {
+        let (answer, asked) = (vec![0; READ], Instant::now());
+        Connection { stream, exchange, sent: 0, answer, filled: 0, ends: None, asked }
+    }
+
+    /// Goes on until the socket has no more to give or take; false = the pass is over.
+    fn drive(&mut self, meter: &mut Meter) -> Result<bool> {
+        loop {
+            self.send()?;
+            let drained = self.receive()?;
+            if let Some((head, whole)) = self.ends
+                && self.filled >= whole
+            {
+                self.exchange.expect.check(&self.answer[head..whole])?;
+                if self.filled > whole {
+                    return Err("more bytes than the answer has".into());
+                }
+                if !meter.answered(self.asked)? {
+                    return Ok(false);
+                }
+                (self.sent, self.filled, self.ends) = (0, 0, None);
+                self.send()?;
+            }
+            if drained {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn send(&mut self) -> Result<()> {
+        if self.sent == 0 {
+            self.asked = Instant::now();
+        }
+        while self.sent < self.exchange.message.len() {
+            match self.stream.write(&self.exchange.message[self.sent..]) {
+                Ok(n) => self.sent += n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(format!("cannot send: {e}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// One read; true = the socket is empty, so that the next event will tell of more.
+    fn receive(&mut self) -> Result<bool> {
+        let wanted = self.ends.map_or(self.filled + READ, |(_, whole)| whole.max(self.filled + 1));
+        if self.answer.len() < wanted {
+            self.answer.resize(wanted, 0);
+        }
+        let room = self.answer.len() - self.filled;
+        match self.stream.read(&mut self.answer[self.filled..]) {
+            Ok(0) => Err("the server closed the connection".into()),
+            Ok(n) => {
+                self.filled += n;
+                if self.ends.is_none() {
+                    self.ends = ends(&self.answer[..self.filled])?;
+                }
+                Ok(n < room)
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => Ok(true),
+            Err(e) => Err(format!("cannot receive: {e}")),
+        }
+    }
+}
+
+/// Where head and answer end; none = the head is not complete.
+fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
+    let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(&bytes[..at]).map_err(|_| "the answer's head is not text")?;
+    let mut lines = text.split("\r\n");
+    let status = lines.next().unwrap_or_default();
+    if !status.starts_with("HTTP/1.1 200") {
+        let body = String::from_utf8_lossy(&bytes[at + 4..]);
+        return Err(format!("{text}\n{body}").replace("\r\n", " | "));
+    }
+    let length = lines.find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    let length = length.ok_or("the answer has no Content-Length")?;
+    Ok(Some((at + 4, at + 4 + length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn the_end_of_an_answer_is_found() {
+        let head = b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-length: 3\r\n\r\n";
+        assert_eq!(ends(&head[..20]).unwrap(), None);
+        assert_eq!(ends(head).unwrap(), Some((head.len(), head.len() + 3)));
+        assert!(ends(b"HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err().contains("404"));
+        assert!(ends(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+}

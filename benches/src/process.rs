@@ -1,0 +1,142 @@
+//! A server as a child process, and what the system knows about it.
+
+use crate::Result;
+use crate::options::{Floor, Options};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// A running server. It ends with this value.
+pub struct Process {
+    child: Child,
+    pub http: Option<SocketAddr>,
+    pub grpc: Option<SocketAddr>,
+    /// From before it was started until it said that it is ready.
+    pub ready_after: Duration,
+}
+
+impl Process {
+    /// The server on this model repository; its log goes into `folder`.
+    pub fn server(options: &Options, models: &Path, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(options.dist.join("bin/trtserver"));
+        let flag = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
+        command
+            .arg(flag("model-store", models.to_owned()))
+            .arg(flag("backend-dir", options.dist.join("backends")))
+            .arg(flag("backend-dir", options.probe.clone()))
+            .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
+            .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
+        start(command, &folder.join("server.log"))
+    }
+
+    pub fn floor(floor: Floor, folder: &Path) -> Result<Self> {
+        let own = std::env::current_exe().map_err(|e| format!("where is this program? {e}"))?;
+        let mut command = Command::new(own);
+        command.arg(floor.flag());
+        start(command, &folder.join("floor.log"))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Memory in MB by its name in /proc/PID/status: VmRSS now, VmHWM at its highest.
+    pub fn memory(&self, name: &str) -> Result<f64> {
+        let file = format!("/proc/{}/status", self.id());
+        let status = fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+        kilobytes.map(|n| n * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no {name}"))
+    }
+
+    /// Lets VmHWM begin anew, so that each row has its own.
+    pub fn forget_peak(&self) {
+        // Refused on some systems; then the peak is that of all rows so far.
+        let _ = fs::write(format!("/proc/{}/clear_refs", self.id()), "5");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has already ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU time of a process so far: user and system, all threads.
+pub fn cpu_time(pid: u32) -> Result<Duration> {
+    // In nanoseconds where the kernel counts them. /proc/PID/stat has hundredths of a second.
+    if let Some(nanoseconds) = scheduled(pid) {
+        return Ok(Duration::from_nanos(nanoseconds));
+    }
+    let file = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
+    // The name in parentheses may hold anything; user and system time are the 12th and 13th after it.
+    let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+fn scheduled(pid: u32) -> Option<u64> {
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        // A thread that ends meanwhile takes its share with it; servers keep theirs.
+        let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        sum += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    (sum > 0).then_some(sum)
+}
+
+fn start(mut command: Command, log: &Path) -> Result<Process> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let wrap = |e: std::io::Error| format!("cannot start {program}: {e}");
+    let log_file = File::create(log).map_err(wrap)?;
+    let begin = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log_file)
+        .spawn()
+        .map_err(wrap)?;
+    let lines = child.stdout.take().map(listen).ok_or("the server has no output")?;
+    let mut process = Process { child, http: None, grpc: None, ready_after: Duration::ZERO };
+    loop {
+        let left = READY_WITHIN.saturating_sub(begin.elapsed());
+        let Ok((when, line)) = lines.recv_timeout(left) else {
+            let text = fs::read_to_string(log).unwrap_or_default();
+            let last: Vec<&str> = text.lines().rev().take(10).collect();
+            let last: String = last.iter().rev().map(|line| format!("\n    {line}")).collect();
+            return Err(format!("{program} did not become ready; its log ends with:{last}"));
+        };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["listening", "http", address] => process.http = address.parse().ok(),
+            ["listening", "grpc", address] => process.grpc = address.parse().ok(),
+            ["ready"] => {
+                process.ready_after = when - begin;
+                return Ok(process);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Each line and when it came; reads on to the end, so that the server never blocks.
+fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<(Instant, String)> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+            // After the start nobody listens any more.
+            let _ = sender.send((Instant::now(), line));
+        }
+    });
+    lines
+}

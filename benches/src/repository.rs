@@ -1,0 +1,68 @@
+//! Model repositories made for a measurement.
+
+use crate::Result;
+use crate::options::Options;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Those of `examples/models` that run on ONNX Runtime; the first one is there a second time.
+const TINY: [&str; 6] =
+    ["addsub_fp32", "addsub_int32", "digits", "dynamic_shape", "identity_string", "simple"];
+const IDENTITY: &str = r#"name: "identity"
+backend: "probe"
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"#;
+
+pub fn empty() -> Result<TempDir> {
+    tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))
+}
+
+/// `identity`, and `addsub_fp32` where ONNX Runtime is in the install.
+pub fn serving(options: &Options) -> Result<TempDir> {
+    let folder = empty()?;
+    let version = folder.path().join("identity/1");
+    fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
+    let config = folder.path().join("identity/config.pbtxt");
+    fs::write(&config, IDENTITY).map_err(|e| format!("{}: {e}", config.display()))?;
+    if has_onnxruntime(options) {
+        let model = "addsub_fp32";
+        copy(&options.models.join(model), &folder.path().join(model))?;
+    }
+    Ok(folder)
+}
+
+/// Seven ONNX models of a few hundred bytes to a few kilobytes.
+pub fn seven(options: &Options) -> Result<TempDir> {
+    let folder = empty()?;
+    for model in TINY {
+        copy(&options.models.join(model), &folder.path().join(model))?;
+    }
+    let seventh = folder.path().join("seventh");
+    copy(&options.models.join(TINY[0]), &seventh)?;
+    let config = seventh.join("config.pbtxt");
+    let wrap = |e| format!("{}: {e}", config.display());
+    let text = fs::read_to_string(&config).map_err(wrap)?;
+    fs::write(&config, text.replace(TINY[0], "seventh")).map_err(wrap)?;
+    Ok(folder)
+}
+
+pub fn has_onnxruntime(options: &Options) -> bool {
+    options.dist.join("lib/libonnxruntime.so.1").exists()
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let wrap = |e: std::io::Error| format!("cannot copy {}: {e}", from.display());
+    fs::create_dir_all(to).map_err(wrap)?;
+    for entry in fs::read_dir(from).map_err(wrap)? {
+        let entry = entry.map_err(wrap)?;
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target).map_err(wrap)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! The requests of each front end, and the same bytes for its floor.
+
+use crate::exchange::{Exchange, Expect, Wire, grpc, http};
+use crate::floor::{ECHO_PATH, Echo};
+use crate::options::Floor;
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::encoding::encode_varint;
+use trtserver_proto::{v1, v2};
+
+/// Different contents, so that an answer to somebody else's request is noticed.
+const VARIANTS: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    V1Http,
+    V1Grpc,
+    V2Http,
+    V2Json,
+    V2Grpc,
+}
+
+impl Front {
+    pub const ALL: [Front; 5] =
+        [Front::V1Http, Front::V1Grpc, Front::V2Http, Front::V2Grpc, Front::V2Json];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Front::V1Http => "v1-http",
+            Front::V1Grpc => "v1-grpc",
+            Front::V2Http => "v2-http",
+            Front::V2Json => "v2-json",
+            Front::V2Grpc => "v2-grpc",
+        }
+    }
+
+    pub fn wire(self) -> Wire {
+        match self {
+            Front::V1Http | Front::V2Http | Front::V2Json => Wire::Http1,
+            Front::V1Grpc | Front::V2Grpc => Wire::Grpc,
+        }
+    }
+
+    pub fn floor(self) -> Floor {
+        match self.wire() {
+            Wire::Http1 => Floor::Hyper,
+            Wire::Grpc => Floor::Tonic,
+        }
+    }
+}
+
+/// A model and what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Echoes FP32 values of so many bytes.
+    Identity(usize),
+    /// Sum and difference of twice sixteen FP32 values, through ONNX Runtime.
+    AddSub,
+}
+
+/// One tensor each: name and values.
+type Tensors = Vec<(&'static str, Vec<f32>)>;
+
+impl Work {
+    pub fn model(self) -> &'static str {
+        match self {
+            Work::Identity(_) => "identity",
+            Work::AddSub => "addsub_fp32",
+        }
+    }
+
+    /// Bytes of one tensor.
+    pub fn bytes(self) -> usize {
+        match self {
+            Work::Identity(bytes) => bytes,
+            Work::AddSub => 64,
+        }
+    }
+
+    fn batches(self) -> bool {
+        self == Work::AddSub
+    }
+
+    fn tensors(self, variant: usize) -> (Tensors, Tensors) {
+        // Few bits, so that sums are exact and JSON is short.
+        let values = |seed: usize, n: usize| -> Vec<f32> {
+            (0..n).map(|i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5).collect()
+        };
+        match self {
+            Work::Identity(bytes) => {
+                let values = values(variant, bytes / 4);
+                (vec![("INPUT0", values.clone())], vec![("OUTPUT0", values)])
+            }
+            Work::AddSub => {
+                let (a, b) = (values(variant, 16), values(variant + VARIANTS, 16));
+                let sum = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+                let difference = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+                (
+                    vec![("INPUT0", a), ("INPUT1", b)],
+                    vec![("OUTPUT0", sum), ("OUTPUT1", difference)],
+                )
+            }
+        }
+    }
+}
+
+/// What the server is asked.
+pub fn exchanges(front: Front, work: Work) -> Vec<Exchange> {
+    let variants = if work.bytes() > 1 << 20 { 1 } else { VARIANTS };
+    (0..variants).map(|variant| exchange(front, work, variant)).collect()
+}
+
+/// What the floor is asked: the same bytes, which it sends back.
+pub fn floor_exchanges(front: Front, work: Work) -> Vec<Exchange> {
+    let echo = |exchange: Exchange| match front.wire() {
+        Wire::Http1 => {
+            let head = exchange.message.windows(4).position(|four| four == b"\r\n\r\n");
+            let body = exchange.message.slice(head.map_or(0, |at| at + 4)..);
+            Exchange { expect: Expect::Ends(body), ..exchange }
+        }
+        Wire::Grpc => {
+            let data = exchange.message.slice(5..);
+            grpc(ECHO_PATH, &Echo { data: data.clone() }, Expect::Ends(data))
+        }
+    };
+    exchanges(front, work).into_iter().map(echo).collect()
+}
+
+fn exchange(front: Front, work: Work, variant: usize) -> Exchange {
+    let (inputs, outputs) = work.tensors(variant);
+    let raw = |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of(values)).collect();
+    let (raw_in, raw_out): (Vec<Bytes>, Vec<Bytes>) = (raw(&inputs), raw(&outputs));
+    let model = work.model();
+    let v2_path = format!("/v2/models/{model}/infer");
+    match front {
+        Front::V1Http => {
+            let path = format!("/api/infer/{model}?format=binary");
+            let header = format!("NV-InferRequest:{}\r\n", v1_text(&inputs, &outputs));
+            http(&path, &header, &raw_in.concat(), Expect::Starts(raw_out.concat().into()))
+        }
+        Front::V2Http => {
+            let json = v2_json(work, &inputs, &outputs, true);
+            let header = format!("Inference-Header-Content-Length: {}\r\n", json.len());
+            let body = [json.as_bytes(), &raw_in.concat()].concat();
+            http(&v2_path, &header, &body, Expect::Ends(raw_out.concat().into()))
+        }
+        Front::V2Json => {
+            let json = v2_json(work, &inputs, &outputs, false);
+            let numbers = outputs.into_iter().next().map_or_else(Vec::new, |(_, values)| values);
+            http(&v2_path, "", json.as_bytes(), Expect::Numbers(numbers))
+        }
+        Front::V1Grpc => {
+            let request = v1::InferRequest {
+                model_name: model.to_owned(),
+                model_version: -1,
+                meta_data: Some(v1_header(&inputs, &outputs)),
+                raw_input: raw_in,
+            };
+            let path = "/nvidia.inferenceserver.GRPCService/Infer";
+            grpc(path, &request, Expect::Ends(repeated(3, &raw_out)))
+        }
+        Front::V2Grpc => {
+            let request = v2_request(work, &inputs, &outputs, raw_in);
+            let path = "/inference.GRPCInferenceService/ModelInfer";
+            grpc(path, &request, Expect::Ends(repeated(6, &raw_out)))
+        }
+    }
+}
+
+fn bytes_of(values: &[f32]) -> Bytes {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// The tensors as the last field of an answer has them on the wire.
+fn repeated(field: u8, tensors: &[Bytes]) -> Bytes {
+    let mut wire = BytesMut::new();
+    for tensor in tensors {
+        wire.put_u8(field << 3 | 2);
+        encode_varint(tensor.len() as u64, &mut wire);
+        wire.put_slice(tensor);
+    }
+    wire.freeze()
+}
+
+fn v1_text(inputs: &Tensors, outputs: &Tensors) -> String {
+    let mut text = "batch_size: 1".to_owned();
+    for (name, values) in inputs {
+        text += &format!(" input {{ name: \"{name}\" dims: {} }}", values.len());
+    }
+    for (name, _) in outputs {
+        text += &format!(" output {{ name: \"{name}\" }}");
+    }
+    text
+}
+
+fn v1_header(inputs: &Tensors, outputs: &Tensors) -> v1::InferRequestHeader {
+    use v1::infer_request_header::{Input, Output};
+    let input = |(name, values): &(&str, Vec<f32>)| Input {
+        name: (*name).to_owned(),
+        dims: vec![values.len() as i64],
+        ..Input::default()
+    };
+    let output =
+        |(name, _): &(&str, Vec<f32>)| Output { name: (*name).to_owned(), ..Output::default() };
+    v1::InferRequestHeader {
+        batch_size: 1,
+        input: inputs.iter().map(input).collect(),
+        output: outputs.iter().map(output).collect(),
+        ..v1::InferRequestHeader::default()
+    }
+}
+
+fn shape(work: Work, values: &[f32]) -> Vec<i64> {
+    let n = values.len() as i64;
+    if work.batches() { vec![1, n] } else { vec![n] }
+}
+
+fn v2_json(work: Work, inputs: &Tensors, outputs: &Tensors, binary: bool) -> String {
+    let input = |(name, values): &(&str, Vec<f32>)| {
+        let mut input = serde_json::json!({
+            "name": name, "shape": shape(work, values), "datatype": "FP32",
+        });
+        if binary {
+            input["parameters"] = serde_json::json!({ "binary_data_size": values.len() * 4 });
+        } else {
+            input["data"] = serde_json::json!(values);
+        }
+        input
+    };
+    let output = |(name, _): &(&str, Vec<f32>)| serde_json::json!({ "name": name, "parameters": { "binary_data": binary } });
+    let inputs: Vec<_> = inputs.iter().map(input).collect();
+    let outputs: Vec<_> = outputs.iter().map(output).collect();
+    serde_json::json!({ "inputs": inputs, "outputs": outputs }).to_string()
+}
+
+fn v2_request(
+    work: Work,
+    inputs: &Tensors,
+    outputs: &Tensors,
+    raw: Vec<Bytes>,
+) -> v2::ModelInferRequest {
+    use v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
+    let input = |(name, values): &(&str, Vec<f32>)| InferInputTensor {
+        name: (*name).to_owned(),
+        datatype: "FP32".to_owned(),
+        shape: shape(work, values),
+        ..InferInputTensor::default()
+    };
+    let output = |(name, _): &(&str, Vec<f32>)| InferRequestedOutputTensor {
+        name: (*name).to_owned(),
+        ..InferRequestedOutputTensor::default()
+    };
+    v2::ModelInferRequest {
+        model_name: work.model().to_owned(),
+        inputs: inputs.iter().map(input).collect(),
+        outputs: outputs.iter().map(output).collect(),
+        raw_input_contents: raw,
+        ..v2::ModelInferRequest::default()
+    }
+}

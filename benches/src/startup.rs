@@ -1,0 +1,63 @@
+//! How soon the server is there, and how much memory it holds when nobody asks.
+
+use crate::Result;
+use crate::options::Options;
+use crate::process::Process;
+use crate::repository;
+use crate::table::{Table, median, verdict};
+use std::path::Path;
+use std::time::Duration;
+
+pub const COLUMNS: &[&str] = &["start", "ready ms", "idle RSS MB", "targets", ""];
+/// What is only needed for the start has been given back after this.
+const SETTLED: Duration = Duration::from_millis(300);
+
+struct Targets {
+    ready_ms: Option<f64>,
+    rss_mb: f64,
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    if options.wants("start empty") {
+        let models = repository::empty()?;
+        let targets = Targets { ready_ms: Some(50.0), rss_mb: 15.0 };
+        row(options, table, "start empty", models.path(), &targets);
+    }
+    if options.wants("start seven-onnx") && repository::has_onnxruntime(options) {
+        let models = repository::seven(options)?;
+        let targets = Targets { ready_ms: None, rss_mb: 45.0 };
+        row(options, table, "start seven-onnx", models.path(), &targets);
+    }
+    Ok(())
+}
+
+fn row(options: &Options, table: &mut Table, name: &str, models: &Path, targets: &Targets) {
+    let (mut ready, mut rss) = (Vec::new(), Vec::new());
+    for _ in 0..options.passes.max(3) {
+        match start(options, models) {
+            Ok((ms, mb)) => {
+                ready.push(ms);
+                rss.push(mb);
+            }
+            Err(problem) => return table.failure(name, &problem),
+        }
+    }
+    let (ready, rss) = (median(&ready), median(&rss));
+    let met = rss < targets.rss_mb && targets.ready_ms.is_none_or(|limit| ready < limit);
+    let ready_target = targets.ready_ms.map_or(String::new(), |ms| format!("<{ms:.0} ms "));
+    table.row(vec![
+        name.to_owned(),
+        format!("{ready:.1}"),
+        format!("{rss:.1}"),
+        format!("{ready_target}<{:.0} MB", targets.rss_mb),
+        verdict(met).to_owned(),
+    ]);
+}
+
+/// Milliseconds until ready, and megabytes afterwards.
+fn start(options: &Options, models: &Path) -> Result<(f64, f64)> {
+    let log = repository::empty()?;
+    let server = Process::server(options, models, log.path())?;
+    std::thread::sleep(SETTLED);
+    Ok((server.ready_after.as_secs_f64() * 1e3, server.memory("VmRSS")?))
+}

@@ -1,0 +1,118 @@
+//! A table for people, and for programs.
+
+use crate::Result;
+
+pub struct Table {
+    columns: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+    remarks: Vec<String>,
+    failed: usize,
+}
+
+impl Table {
+    pub fn new(columns: &'static [&'static str]) -> Self {
+        Table { columns, rows: Vec::new(), remarks: Vec::new(), failed: 0 }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// A row that could not be measured.
+    pub fn failure(&mut self, name: &str, problem: &str) {
+        self.failed += 1;
+        self.remarks.push(format!("{name}: {problem}"));
+        self.rows.push(vec![name.to_owned(), "failed".to_owned()]);
+    }
+
+    /// A sentence below the table.
+    pub fn remark(&mut self, text: String) {
+        self.remarks.push(text);
+    }
+
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    pub fn outcome(&self) -> Result<()> {
+        match self.failed {
+            0 => Ok(()),
+            n => Err(format!("{n} rows could not be measured")),
+        }
+    }
+
+    /// The first column to the left, numbers to the right.
+    pub fn aligned(&self) -> String {
+        let heads = self.columns.iter().map(|c| (*c).to_owned()).collect();
+        let all = || std::iter::once(&heads).chain(&self.rows);
+        let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
+        let width = |i| all().map(|row| cell(row, i).chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let mut text = String::new();
+        for row in all() {
+            let mut line = String::new();
+            for (i, &width) in widths.iter().enumerate() {
+                let cell = cell(row, i);
+                line += &match i {
+                    0 => format!("{cell:<width$}"),
+                    _ => format!("  {cell:>width$}"),
+                };
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+
+    pub fn csv(&self) -> String {
+        let mut text = self.columns.join(",") + "\n";
+        for row in &self.rows {
+            text += &row.join(",");
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The middle one; of an even number, the lower of the two in the middle.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
+}
+
+/// How far apart the values lie, as a share of the median.
+pub fn spread(values: &[f64]) -> f64 {
+    let high = values.iter().copied().fold(f64::MIN, f64::max);
+    let low = values.iter().copied().fold(f64::MAX, f64::min);
+    let middle = median(values);
+    if middle > 0.0 { (high - low) / middle } else { 0.0 }
+}
+
+pub fn verdict(met: bool) -> &'static str {
+    if met { "PASS" } else { "MISS" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_short_rows_are_filled() {
+        let mut table = Table::new(&["row", "n"]);
+        table.row(vec!["a".into(), "100".into()]);
+        table.row(vec!["long".into()]);
+        assert_eq!(table.aligned(), "row     n\na     100\nlong\n");
+        assert_eq!(table.csv(), "row,n\na,100\nlong\n");
+    }
+
+    #[test]
+    fn the_median_is_not_moved_by_one_wild_value() {
+        assert_eq!(median(&[3.0, 900.0, 1.0]), 3.0);
+        assert_eq!(spread(&[2.0, 4.0, 3.0]), 2.0 / 3.0);
+    }
+}
