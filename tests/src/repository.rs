@@ -53,6 +53,12 @@ impl Repository {
             .unwrap_or_else(|e| panic!("cannot remove {}: {e}", path.display()));
     }
 
+    /// Removes everything, the directory itself included.
+    pub fn remove_all(&self) {
+        fs::remove_dir_all(self.path())
+            .unwrap_or_else(|e| panic!("cannot remove {}: {e}", self.path().display()));
+    }
+
     /// Copies every model of a folder.
     pub fn copy_all(&self, folder: &Path) {
         let from = root().join(folder);

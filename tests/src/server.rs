@@ -114,6 +114,15 @@ impl Server {
         server
     }
 
+    /// For a server in a `static`, which several tests share. Nothing drops those, so its repository goes as soon as
+    /// it is loaded; the server itself goes with the test program.
+    #[track_caller]
+    pub fn start_shared(self) -> Running {
+        let server = self.start();
+        server.models.remove_all();
+        server
+    }
+
     /// For servers that refuse to serve: starts it and waits for its end.
     #[track_caller]
     pub fn refuses_to_start(self) -> Ended {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use trtserver_tests::http2::{End, call, call_headers, garbage, message, prefixed};
 use trtserver_tests::{Running, Server, every_model, probe};
 
-static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start());
+static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
 
 const INFER: [&str; 2] =
     ["/inference.GRPCInferenceService/ModelInfer", "/nvidia.inferenceserver.GRPCService/Infer"];

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use trtserver_tests::wire::request;
 use trtserver_tests::{Response, Running, Server, every_model, inference, probe};
 
-static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start());
+static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
 
 const LENGTH: &str = "Inference-Header-Content-Length";
 

@@ -8,7 +8,7 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| {
         .model("echo", probe("echo", &[]))
         .model("bad", probe("bad", &[]))
         .model("unlabelled", probe("unlabelled", &[]).replace("TYPE_FP32", "TYPE_STRING"))
-        .start()
+        .start_shared()
 });
 
 /// What the model `bad` answers when it is told to do this; afterwards both models must work.

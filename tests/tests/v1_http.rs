@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use trtserver_tests::wire::request;
 use trtserver_tests::{Response, Running, every_model, python_v1};
 
-static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start());
+static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
 
 const ADDSUB: &str = r#"batch_size: 1 input { name: "INPUT0" dims: 16 } input { name: "INPUT1" dims: 16 } output { name: "OUTPUT0" } output { name: "OUTPUT1" }"#;
 
