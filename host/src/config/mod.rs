@@ -196,7 +196,8 @@ fn settings(
         allow_http: v.bool("allow-http")?,
         http_address,
         http_port,
-        http_health_port: health_port.filter(|port| *port != http_port),
+        // Two zeros are two free ports, not one.
+        http_health_port: health_port.filter(|port| *port != http_port || *port == 0),
         http_max_input_size: v.number("http-max-input-size")?,
         allow_grpc: v.bool("allow-grpc")?,
         grpc_address: v.text("grpc-address")?,

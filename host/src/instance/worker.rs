@@ -122,7 +122,7 @@ impl Worker {
         match instance.execute(hold.frame()) {
             Err(e) => hold.frame().fail(&self.named(e)),
             Ok(()) => {
-                let omitted = hold.frame().settle(&|| {
+                let omitted = hold.frame().settle(&|_| {
                     Error::internal(format!(
                         "model '{}': the backend '{}' returned without answering the request",
                         self.signature.model, self.model.backend.facts.name

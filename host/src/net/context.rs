@@ -63,6 +63,12 @@ impl Context {
     }
 }
 
+/// The answer to load and unload on request while the repository is read once (contract/v2 trap 36:
+/// the words speak of polling in that mode too, and clients know them).
+pub fn no_explicit_control() -> Error {
+    Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
+}
+
 /// v2's answer to a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
 pub fn v2_missing(missing: Missing) -> Error {
     match missing {

@@ -280,7 +280,7 @@ impl Frame {
 
     /// After `execute` accepted the batch: ends what the plugin neither answered nor kept, and
     /// releases its request. Gives the number of such omissions.
-    pub fn settle(&self, omission: &dyn Fn() -> Error) -> usize {
+    pub fn settle(&self, omission: &dyn Fn(&Reply) -> Error) -> usize {
         let mut omissions = 0;
         for (slot, reply) in self.slots.iter().zip(&self.replies) {
             if reply.is_retained() {
@@ -288,7 +288,7 @@ impl Frame {
             }
             if !reply.is_ended() {
                 omissions += 1;
-                let _ = reply.end(Err(omission()));
+                let _ = reply.end(Err(omission(reply)));
             }
             // SAFETY: the caller holds the frame.
             unsafe { slot.release() };

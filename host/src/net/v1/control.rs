@@ -1,7 +1,7 @@
 //! Calls around the models: profile, explicit control, shared memory, the list of what the repository holds.
 
 use crate::error::{Error, Result};
-use crate::net::context::Context;
+use crate::net::context::{Context, no_explicit_control};
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
 
@@ -12,11 +12,9 @@ pub fn profile(ctx: &Context) -> Result<()> {
 }
 
 /// Load or unload of a model on request.
-pub fn model(ctx: &Context, name: &str) -> Result<()> {
+pub fn model(ctx: &Context) -> Result<()> {
     ctx.refuse_when_exiting()?;
-    Err(Error::unsupported(format!(
-        "explicit model load / unload is not supported, model '{name}' stays as it is"
-    )))
+    Err(no_explicit_control())
 }
 
 /// What can be asked of shared memory.

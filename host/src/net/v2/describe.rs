@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::{Model, VersionState};
 use crate::request::{Signature, TensorSpec};
-use crate::state::Phase;
 use trtserver_proto::v2::{
     ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
     repository_index_response::ModelIndex,
@@ -28,10 +27,11 @@ const EXTENSIONS: [&str; 13] = [
     "logging",
 ];
 
-/// v2 calls a server live once it has come up; v1 already while it does.
+/// Live from the first moment that it answers, as in v1: who watches liveness must not kill a server
+/// that loads its models. (The original opens its ports only after that.)
 pub fn live(ctx: &Context) -> Result<bool> {
     ctx.refuse_when_exiting()?;
-    Ok(ctx.state.phase() == Phase::Ready)
+    Ok(ctx.state.is_live())
 }
 
 pub fn ready(ctx: &Context) -> Result<bool> {

@@ -251,10 +251,11 @@ pub(super) unsafe extern "C" fn batch_send(
         match error {
             Some(error) => frame.fail(&error.to_error()),
             None => {
-                frame.settle(&|| {
-                    HostError::internal(
-                        "the backend ended the batch without answering this request",
-                    )
+                frame.settle(&|reply| {
+                    let model = &reply.signature().model;
+                    HostError::internal(format!(
+                        "model '{model}': its backend ended the batch without answering the request"
+                    ))
                 });
             }
         }

@@ -88,11 +88,8 @@ impl GrpcService for Service {
         Ok(Response::new(stream::answers(&self.ctx, request.into_inner(), deadline_ns)))
     }
 
-    async fn model_control(
-        &self,
-        request: Request<ModelControlRequest>,
-    ) -> Answer<ModelControlResponse> {
-        let result = control::model(&self.ctx, &request.get_ref().model_name);
+    async fn model_control(&self, _: Request<ModelControlRequest>) -> Answer<ModelControlResponse> {
+        let result = control::model(&self.ctx);
         Ok(Response::new(ModelControlResponse { request_status: self.status_of(&result) }))
     }
 

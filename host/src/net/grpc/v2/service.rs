@@ -3,7 +3,7 @@
 use super::{infer, stream};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::net::context::Context;
+use crate::net::context::{Context, no_explicit_control};
 use crate::net::grpc::frame;
 use crate::net::status_code::status;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
@@ -47,10 +47,6 @@ type Answer<T> = Result<Response<T>, Status>;
 
 fn ok<T>(message: T) -> Answer<T> {
     Ok(Response::new(message))
-}
-
-fn not_offered<T>(what: &str) -> Answer<T> {
-    Err(status(Error::unsupported(format!("this server does not offer {what} yet"))))
 }
 
 /// `inference.GRPCInferenceService`.
@@ -137,14 +133,14 @@ impl GrpcInferenceService for Service {
         &self,
         _: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
-        not_offered("loading models on request")
+        Err(status(no_explicit_control()))
     }
 
     async fn repository_model_unload(
         &self,
         _: Request<RepositoryModelUnloadRequest>,
     ) -> Answer<RepositoryModelUnloadResponse> {
-        not_offered("unloading models on request")
+        Err(status(no_explicit_control()))
     }
 
     async fn system_shared_memory_status(
@@ -166,7 +162,7 @@ impl GrpcInferenceService for Service {
         &self,
         _: Request<SystemSharedMemoryUnregisterRequest>,
     ) -> Answer<SystemSharedMemoryUnregisterResponse> {
-        ok(SystemSharedMemoryUnregisterResponse {})
+        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
     }
 
     async fn cuda_shared_memory_status(
@@ -188,7 +184,7 @@ impl GrpcInferenceService for Service {
         &self,
         _: Request<CudaSharedMemoryUnregisterRequest>,
     ) -> Answer<CudaSharedMemoryUnregisterResponse> {
-        ok(CudaSharedMemoryUnregisterResponse {})
+        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
     }
 
     async fn trace_setting(&self, r: Request<TraceSettingRequest>) -> Answer<TraceSettingResponse> {

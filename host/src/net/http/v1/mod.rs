@@ -70,7 +70,7 @@ fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
         }
         Control::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
         Control::Profile => nothing(control::profile(ctx)),
-        Control::Model(model) => nothing(control::model(ctx, model)),
+        Control::Model(_) => nothing(control::model(ctx)),
         Control::SharedMemory(control::SharedMemory::Status) => {
             control::shared_memory(ctx, control::SharedMemory::Status)
                 .map(|()| form.write(&SharedMemoryStatus::default()))

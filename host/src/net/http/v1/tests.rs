@@ -75,8 +75,8 @@ async fn control_calls() {
             "POST /api/modelcontrol/load/m",
             400,
             fail(
-                "UNSUPPORTED",
-                "explicit model load / unload is not supported, model \\'m\\' stays as it is",
+                "UNAVAILABLE",
+                "explicit model load / unload is not allowed if polling is enabled",
                 8,
             ),
         ),

@@ -10,7 +10,7 @@ mod respond; // inference responses
 mod route; // paths
 
 use crate::error::{Error, Result};
-use crate::net::context::Context;
+use crate::net::context::{Context, no_explicit_control};
 use crate::net::http::body::ResponseBody;
 use crate::net::status_code;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
@@ -94,20 +94,20 @@ fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<Respo
             let index = describe::index(ctx, repository, only_ready(body)?)?;
             json(answers::index(&index))
         }
-        Route::Control { repository, load } => {
+        Route::Control { repository, .. } => {
             if !repository.is_empty() {
                 return Err(Error::unsupported("'repository_name' specification is not supported"));
             }
-            let what = if load { "loading" } else { "unloading" };
-            return Err(not_offered(&format!("{what} models on request")));
+            return Err(no_explicit_control());
         }
         Route::SharedMemory { kind, region, call } => match call {
             Region::Status => {
                 describe::no_region(kind, region)?;
                 json(b"[]".to_vec())
             }
-            Region::Unregister => Response::new(ResponseBody::empty()),
-            Region::Register => return Err(Error::unsupported(SHARED_MEMORY_DISABLED)),
+            Region::Register | Region::Unregister => {
+                return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+            }
         },
     })
 }

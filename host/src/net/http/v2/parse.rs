@@ -260,7 +260,7 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(Draft, Asked)> {
     let [spec] = signature.inputs.as_slice() else {
         let n = signature.inputs.len();
         return Err(Error::invalid(format!(
-            "Raw request must only have 1 input (found {n}) to be deduced but got {n} inputs in '{}' \
+            "Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
              model configuration",
             signature.model
         )));

@@ -208,7 +208,7 @@ fn raw_bodies() {
             4,
             b"abc",
             error(
-                "Raw request must only have 1 input (found 2) to be deduced but got 2 inputs in 'm' model \
+                "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in 'm' model \
                  configuration",
             ),
         ),
