@@ -121,7 +121,10 @@ fn rust(paths: &Paths) -> Result<Outcome> {
     let environments = environments(paths)?;
     let dist = build::build(paths, true)?;
     run(
-        in_root(paths).args(["test", "--workspace"]).env("TRTSERVER_DIST", dist).envs(environments),
+        in_root(paths)
+            .args(["test", "--workspace", "--no-fail-fast"])
+            .env("TRTSERVER_DIST", dist)
+            .envs(environments),
         "",
     )
     .map(|()| Outcome::Passed)

@@ -149,7 +149,7 @@ async fn control_calls() {
     assert_eq!(got.request_status, status(7, "Profile API not enabled", 5));
     let request = Request::new(ModelControlRequest { model_name: "m".into(), r#type: 1 });
     let got = s.model_control(request).await.unwrap().into_inner();
-    assert_eq!(got.request_status.unwrap().code, 7);
+    assert_eq!(got.request_status.unwrap().code, 6);
 
     for (request, code, listed) in [
         (None, 2, false),

@@ -66,7 +66,7 @@ async fn what_the_server_says() {
             404,
             error("Unable to find cuda shared memory region: 'r'"),
         ),
-        ("POST /v2/systemsharedmemory/unregister", 200, String::new()),
+        ("POST /v2/systemsharedmemory/unregister", 501, error(SHARED_MEMORY_DISABLED)),
         ("POST /v2/systemsharedmemory/region/r/register", 501, error(SHARED_MEMORY_DISABLED)),
         ("POST /v2/models/echo/generate", 501, error("this server does not offer generate yet")),
         (
@@ -183,7 +183,7 @@ async fn refusals() {
             Some("0"),
             body,
             400,
-            "Raw request must only have 1 input (found 2) to be deduced but got 2 inputs in 'echo' model \
+            "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in 'echo' model \
              configuration",
         ),
         (
