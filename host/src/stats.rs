@@ -6,7 +6,7 @@
 use crate::clock::wall_ms;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often, and how long in total.
@@ -70,37 +70,54 @@ pub struct Execution {
 /// Executions of one instance that still owe answers.
 #[derive(Default)]
 pub struct InFlight {
-    count: Mutex<usize>,
+    state: Mutex<Owed>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Owed {
+    executions: usize,
+    /// The instance's thread waits; without it nobody is called, which saves the system call.
+    waiting: bool,
 }
 
 impl InFlight {
     fn begin(&self) {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.lock().executions += 1;
     }
 
     fn end(&self) {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.executions -= 1;
+        let call = state.waiting;
+        drop(state);
+        if call {
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Owed> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until at most `most` executions owe answers; false when the time was not enough.
     pub fn wait_at_most(&self, most: usize, limit: Option<Duration>) -> bool {
         let deadline = limit.map(|l| Instant::now() + l);
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        while *count > most {
-            count = match deadline {
-                None => self.changed.wait(count).unwrap_or_else(PoisonError::into_inner),
+        let mut state = self.lock();
+        let mut in_time = true;
+        while state.executions > most && in_time {
+            state.waiting = true;
+            state = match deadline {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return false;
-                    }
-                    self.changed.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0
+                    in_time = !left.is_zero();
+                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
-        true
+        state.waiting = false;
+        state.executions <= most
     }
 }
 

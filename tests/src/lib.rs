@@ -1,1 +1,36 @@
-//! (placeholder)
+//! The test kit: the real binary, a temporary repository, real clients, and raw sockets.
+//!
+//! ```no_run
+//! use trtserver_tests::{Server, probe};
+//!
+//! let server = Server::new()
+//!     .model("echo", probe("echo", &[]))
+//!     .copy_model("tests/models/addsub_fp32")
+//!     .flag("--strict-readiness=false")
+//!     .start();
+//! assert_eq!(server.get("/v2/health/ready").status, 200);
+//! assert!(server.stop().success());
+//! ```
+//!
+//! Nothing here sleeps. A server tells on its standard output where it listens and that it is ready, and tells
+//! by ending that it will never be; whatever waits for longer than [`PATIENCE`] fails with all that was printed.
+//! What the kit cannot do is a panic, as in any test.
+
+mod compile; // C sources to shared libraries
+mod fixture; // the repository of the protocol tests
+pub mod http2; // HTTP/2 frames for wrong gRPC calls
+mod install; // where the server, its plugins and the Python environments lie
+mod process; // a child and what it printed
+mod python; // the real clients' scripts
+mod repository; // the models of one server
+mod server; // the builder and the running server
+pub mod wire; // HTTP/1.1 on a bare socket
+
+pub use compile::{compile_c, folder};
+pub use fixture::every_model;
+pub use install::{backends, dist, root};
+pub use process::{Ended, PATIENCE, Process};
+pub use python::{python_v1, python_v2};
+pub use repository::{Repository, probe};
+pub use server::{Running, Server, Signal, inference, trtserver};
+pub use wire::{Connection, Response};

@@ -1,17 +1,18 @@
 //! Host memory for tensors: 64-byte aligned blocks that turn into wire bytes without a copy.
 
 use bytes::Bytes;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// Alignment of every block: a cache line, and what vectorised kernels like best.
 pub const ALIGN: usize = 64;
 
-/// An owned block of bytes, aligned to [`ALIGN`]. Contents start out undefined-but-initialised: zero
-/// for small blocks, see [`AlignedBuf::new`].
+/// An owned block of bytes, aligned to [`ALIGN`].
 pub struct AlignedBuf {
     ptr: NonNull<u8>,
     len: usize,
+    /// What the allocator gave, with room to align in; none when `len` is 0.
+    block: Option<(NonNull<u8>, Layout)>,
 }
 
 // SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
@@ -21,33 +22,47 @@ unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
     /// A zeroed block of `len` bytes. Zeroing matters: a plugin that writes too little must not leak
-    /// what another request left there. Large blocks come zeroed from the kernel at no cost.
+    /// what another request left there.
     pub fn new(len: usize) -> Self {
-        let Some(layout) = layout(len) else {
-            return Self { ptr: NonNull::<Aligned>::dangling().cast(), len: 0 };
-        };
-        // SAFETY: the layout has a non-zero size.
-        let ptr = unsafe { std::alloc::alloc_zeroed(layout) };
-        let Some(ptr) = NonNull::new(ptr) else { handle_alloc_error(layout) };
-        Self { ptr, len }
+        // SAFETY: `of` passes a layout of non-zero size.
+        Self::of(len, |layout| unsafe { alloc_zeroed(layout) })
     }
 
     /// A copy of `parts`, one after another.
     pub fn copy_of(parts: &[&[u8]]) -> Self {
-        let len = parts.iter().map(|p| p.len()).sum();
-        let Some(layout) = layout(len) else { return Self::new(0) };
-        // SAFETY: the layout has a non-zero size.
-        let ptr = unsafe { alloc(layout) };
-        let Some(ptr) = NonNull::new(ptr) else { handle_alloc_error(layout) };
+        // SAFETY: `of` passes a layout of non-zero size; every byte is written below.
+        let block = Self::of(parts.iter().map(|p| p.len()).sum(), |l| unsafe { alloc(l) });
         let mut at = 0;
         for part in parts {
             // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap them.
             unsafe {
-                std::ptr::copy_nonoverlapping(part.as_ptr(), ptr.as_ptr().add(at), part.len())
-            };
+                std::ptr::copy_nonoverlapping(
+                    part.as_ptr(),
+                    block.ptr.as_ptr().add(at),
+                    part.len(),
+                );
+            }
             at += part.len();
         }
-        Self { ptr, len }
+        block
+    }
+
+    /// The allocator is asked for room to align in, not for an aligned block: only so do large zeroed
+    /// blocks come from the kernel as they are, where an aligned one is written over byte by byte.
+    fn of(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
+        let Some(layout) = len.checked_add(ALIGN - 1).and_then(|n| Layout::array::<u8>(n).ok())
+        else {
+            // The size of a tensor that was never there; nothing this large passes the checks before.
+            handle_alloc_error(Layout::new::<u8>());
+        };
+        if len == 0 {
+            return Self { ptr: NonNull::<Aligned>::dangling().cast(), len, block: None };
+        }
+        let Some(base) = NonNull::new(allocate(layout)) else { handle_alloc_error(layout) };
+        let skip = base.as_ptr().align_offset(ALIGN);
+        // SAFETY: at most `ALIGN - 1` bytes on, inside the block.
+        let ptr = unsafe { base.add(skip) };
+        Self { ptr, len, block: Some((base, layout)) }
     }
 
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -84,9 +99,9 @@ impl AsMut<[u8]> for AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        if let Some(layout) = layout(self.len) {
+        if let Some((base, layout)) = self.block {
             // SAFETY: the block came from the allocator with this very layout.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) };
+            unsafe { dealloc(base.as_ptr(), layout) };
         }
     }
 }
@@ -94,10 +109,6 @@ impl Drop for AlignedBuf {
 /// Gives a dangling pointer the promised alignment.
 #[repr(align(64))]
 struct Aligned;
-
-fn layout(len: usize) -> Option<Layout> {
-    if len == 0 { None } else { Layout::from_size_align(len, ALIGN).ok() }
-}
 
 #[cfg(test)]
 mod tests {

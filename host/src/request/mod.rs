@@ -55,7 +55,7 @@ pub struct InferRequest {
     pub batch: u32,
     /// In the order of the model configuration; optional inputs may be missing.
     pub inputs: SmallVec<[InputTensor; 4]>,
-    /// In the order in which the caller asked; never empty after `check`.
+    /// In the order in which the caller asked. v2 fills in all outputs when none is named; v1 may ask for none.
     pub outputs: SmallVec<[WantedOutput; 4]>,
     pub sequence: Sequence,
     /// 0 = the model's default level, 1 is the highest.

@@ -17,8 +17,11 @@ pub struct Queue {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<InferRequest>,
-    /// Instances asleep in `take`; nobody to wake saves the system call.
+    /// Instances asleep in `take` that nobody has called yet: a burst of requests calls each once,
+    /// and a busy model is not called at all, which saves the system calls.
     idle: usize,
+    /// Instances called and not awake yet.
+    called: usize,
     closed: bool,
 }
 
@@ -31,6 +34,10 @@ impl Queue {
         }
         state.waiting.push_back(request);
         let wake = state.idle > 0;
+        if wake {
+            state.idle -= 1;
+            state.called += 1;
+        }
         drop(state);
         if wake {
             self.arrived.notify_one();
@@ -56,8 +63,12 @@ impl Queue {
                 return false;
             }
             state.idle += 1;
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
+            while state.called == 0 && !state.closed {
+                state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if state.called > 0 {
+                state.called -= 1;
+            }
         }
     }
 

@@ -1,0 +1,66 @@
+"""What every script of checks begins with: the server's addresses, and running the checks.
+
+A script holds unittest cases and ends with `checks.run()`. By hand, against a server of your own:
+
+    SCRIPT.py --http HOST:PORT --grpc HOST:PORT --metrics HOST:PORT [-k PART-OF-A-NAME]
+"""
+
+import argparse
+import contextlib
+import sys
+import threading
+import unittest
+
+HTTP = GRPC = METRICS = ""
+# What a callback or a stream is waited for, in seconds. Only failing checks wait that long.
+PATIENCE = 30
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    @contextlib.contextmanager
+    def refusal(self, kind, text, whole=True):
+        """The block must raise an exception of this kind with this text (or with it as a part)."""
+        with self.assertRaises(kind) as caught:
+            yield caught
+        message = caught.exception.message()
+        if isinstance(message, bytes):
+            message = message.decode()
+        if whole:
+            self.assertEqual(message, text)
+        else:
+            self.assertIn(text, message)
+
+
+class Mailbox:
+    """Where callbacks put what they get, and the check waits for it."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._items = []
+
+    def put(self, *item):
+        with self._changed:
+            self._items.append(item[0] if len(item) == 1 else item)
+            self._changed.notify_all()
+
+    def take(self, count):
+        with self._changed:
+            done = self._changed.wait_for(lambda: len(self._items) >= count, PATIENCE)
+            assert done, f"{len(self._items)} of {count} answers came within {PATIENCE} s: {self._items}"
+            taken, self._items = self._items[:count], self._items[count:]
+            return taken
+
+
+def run():
+    arguments = argparse.ArgumentParser()
+    for kind in ("http", "grpc", "metrics"):
+        arguments.add_argument(f"--{kind}", required=True, help="HOST:PORT")
+    arguments.add_argument("-k", action="append", default=[], help="only checks with this in their name")
+    given = arguments.parse_args()
+    module = sys.modules["__main__"]
+    global HTTP, GRPC, METRICS
+    HTTP, GRPC, METRICS = given.http, given.grpc, given.metrics
+    argv = [sys.argv[0], "--verbose"] + [word for part in given.k for word in ("-k", part)]
+    unittest.main(module=module, argv=argv)

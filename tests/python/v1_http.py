@@ -1,0 +1,25 @@
+"""The client of 2020 over HTTP."""
+
+import checks
+import v1_checks
+from trtis_client import InferContext, InferenceServerException, ProtocolType
+
+
+class Infer(v1_checks.Infer):
+    PROTOCOL = ProtocolType.HTTP
+
+
+class Control(v1_checks.Control):
+    PROTOCOL = ProtocolType.HTTP
+
+    def test_there_are_no_streams(self):
+        with self.assertRaises(InferenceServerException):
+            InferContext(checks.HTTP, ProtocolType.HTTP, "echo", streaming=True)
+
+    def test_further_headers_do_no_harm(self):
+        context = InferContext(checks.HTTP, ProtocolType.HTTP, "echo", http_headers=["X-One:1", "Accept:*/*"])
+        self.assertIsNotNone(context)
+
+
+if __name__ == "__main__":
+    checks.run()

@@ -1,0 +1,90 @@
+//! Where the parts under test lie: told by `cargo xtask test`, or where it puts them.
+
+use std::env;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+/// The checkout.
+pub fn root() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests)
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// The install under test: `bin/trtserver`, `backends/`, `lib/`.
+pub fn dist() -> PathBuf {
+    let told = env::var_os("TRTSERVER_DIST").map(|dir| root().join(dir));
+    let dist = told.clone().unwrap_or_else(|| target().join("dist-debug"));
+    let server = dist.join("bin/trtserver");
+    assert!(
+        server.is_file(),
+        "no server to test at {}\n  `cargo xtask test --only build` makes target/dist-debug, \
+         `cargo xtask runtimes` its ONNX Runtime, `cargo xtask test --only rust` everything; \
+         TRTSERVER_DIST=DIR names another install",
+        server.display()
+    );
+    if told.is_none() {
+        warn_if_stale(&server);
+    }
+    dist
+}
+
+/// A debug install is a copy. Someone who builds with cargo alone would test yesterday's server.
+fn warn_if_stale(installed: &Path) {
+    static ONCE: Once = Once::new();
+    let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    let built = target().join("debug/trtserver");
+    ONCE.call_once(|| {
+        if time(&built) > time(installed) {
+            say(&format!(
+                "{} is older than {}: `cargo xtask test --only build` brings it up to date",
+                installed.display(),
+                built.display()
+            ));
+        }
+    });
+}
+
+/// The plugins of the install: a folder each.
+pub fn backends() -> PathBuf {
+    let dir = dist().join("backends");
+    let probe = dir.join("probe/libtrtserver_probe.so");
+    assert!(
+        probe.is_file(),
+        "the install has no test plugin at {}: only a debug install has one \
+         (`cargo xtask test --only build`)",
+        probe.display()
+    );
+    dir
+}
+
+/// The program that runs Python with the client of one generation; none where that client cannot run.
+pub fn python(generation: &str) -> Option<PathBuf> {
+    let variable = format!("TRTSERVER_PY_{}", generation.to_uppercase());
+    if let Some(program) = env::var_os(&variable) {
+        return Some(root().join(program));
+    }
+    let program = if generation == "v1" { "run" } else { "bin/python" };
+    let program = target().join("python").join(generation).join(program);
+    if program.is_file() {
+        return Some(program);
+    }
+    if generation == "v1" && !cfg!(target_arch = "x86_64") {
+        return None;
+    }
+    panic!(
+        "no Python with the {generation} client at {}\n  `cargo xtask python` makes it, or {variable}=PROGRAM \
+         names one",
+        program.display()
+    );
+}
+
+/// To the terminal, past the harness, which keeps what passing tests print to itself.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "tests: {text}");
+}

@@ -1,0 +1,44 @@
+//! Runs the scripts of `tests/python` with the real clients.
+
+use crate::install::{python, root, say};
+use crate::process::Process;
+use crate::server::Running;
+use std::process::Command;
+use std::time::Duration;
+
+/// A whole script of checks, on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runs a script with the client of 2020. Where that client has no build, says so and does nothing.
+#[track_caller]
+pub fn python_v1(server: &Running, script: &str, arguments: &[&str]) {
+    run("v1", server, script, arguments);
+}
+
+/// Runs a script with today's client.
+#[track_caller]
+pub fn python_v2(server: &Running, script: &str, arguments: &[&str]) {
+    run("v2", server, script, arguments);
+}
+
+#[track_caller]
+fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
+    let Some(program) = python(generation) else {
+        let here = std::env::consts::ARCH;
+        say(&format!("SKIPPED {script}: the {generation} client has no build for {here}"));
+        return;
+    };
+    let scripts = root().join("tests/python");
+    let mut command = Command::new(program);
+    command.arg(scripts.join(script)).args(["--http", server.http(), "--grpc", server.grpc()]);
+    command.args(["--metrics", server.metrics_address()]).args(arguments).current_dir(root());
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+    let process = Process::spawn(command);
+    let ended = process.wait(PATIENCE);
+    if !ended.status.success() {
+        let log = server.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(40)..].join("\n");
+        panic!("{script} failed\n{process}\n--- the end of the server's log\n{last}\n---");
+    }
+}

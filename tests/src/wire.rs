@@ -1,0 +1,184 @@
+//! HTTP/1.1 on a bare socket: sends exactly the bytes it is given, so that wrong ones get there too.
+
+use crate::process::PATIENCE;
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+/// One connection to a server.
+pub struct Connection {
+    stream: BufReader<TcpStream>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Connection {
+    #[track_caller]
+    pub fn open(address: &str) -> Self {
+        let stream = TcpStream::connect(address)
+            .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
+        let set = stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.set_nodelay(true));
+        set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
+        Connection { stream: BufReader::new(stream) }
+    }
+
+    /// Sends these bytes. A server that has already refused and hung up is no failure here: its answer may still
+    /// be read.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let stream = self.stream.get_mut();
+        match stream.write_all(bytes.as_ref()).and_then(|()| stream.flush()) {
+            Ok(()) => {}
+            Err(e) if hung_up(&e) => {}
+            Err(e) => panic!("cannot send: {e}"),
+        }
+        self
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn finish(&mut self) -> &mut Self {
+        let _ = self.stream.get_ref().shutdown(Shutdown::Write);
+        self
+    }
+
+    /// Reads one answer.
+    #[track_caller]
+    pub fn response(&mut self) -> Response {
+        self.answer().unwrap_or_else(|| panic!("the server hung up without an answer"))
+    }
+
+    /// Reads one answer; `None` when the server hangs up instead.
+    #[track_caller]
+    pub fn answer(&mut self) -> Option<Response> {
+        match Response::read(&mut self.stream) {
+            Ok(response) => response,
+            Err(e) if hung_up(&e) => None,
+            Err(e) => panic!("no answer: {e}"),
+        }
+    }
+
+    /// Reads up to the end of the connection and says whether there was nothing more. Waits for that end.
+    pub fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => rest.is_empty(),
+            Err(e) => hung_up(&e),
+        }
+    }
+}
+
+fn hung_up(e: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(e.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+}
+
+impl Response {
+    fn read(from: &mut impl BufRead) -> io::Result<Option<Response>> {
+        let mut line = String::new();
+        if from.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.ok_or_else(|| wrong(&format!("not a status line: {line:?}")))?;
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            if from.read_line(&mut line)? == 0 {
+                return Err(wrong("the headers have no end"));
+            }
+            let line = line.trim_end_matches(['\r', '\n']);
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) =
+                line.split_once(':').ok_or_else(|| wrong(&format!("not a header: {line:?}")))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let mut response = Response { status, headers, body: Vec::new() };
+        if status == 100 {
+            return Self::read(from);
+        }
+        if let Some(length) = response.header("content-length") {
+            let length = length.parse().map_err(|_| wrong(&format!("content-length: {length}")))?;
+            response.body.resize(length, 0);
+            from.read_exact(&mut response.body)?;
+        } else if response.header("transfer-encoding") == Some("chunked") {
+            response.body = chunks(from)?;
+        } else if status != 204 && status != 304 {
+            from.read_to_end(&mut response.body)?;
+        }
+        Ok(Some(response))
+    }
+
+    /// A header's value by its name in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {}", self.text()))
+    }
+
+    /// The words of a refusal: `{"error": …}` of v2, the message in NV-Status of v1, or else the body.
+    pub fn complaint(&self) -> String {
+        if let Some(status) = self.header("nv-status") {
+            return status.to_owned();
+        }
+        let json: Option<Value> = serde_json::from_slice(&self.body).ok();
+        match json.as_ref().and_then(|json| json["error"].as_str()) {
+            Some(error) => error.to_owned(),
+            None => self.text(),
+        }
+    }
+}
+
+fn chunks(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line)?;
+        let size = line.trim_end().split(';').next().unwrap_or_default();
+        let size = usize::from_str_radix(size, 16)
+            .map_err(|_| wrong(&format!("not a chunk size: {line:?}")))?;
+        let start = body.len();
+        body.resize(start + size, 0);
+        from.read_exact(&mut body[start..])?;
+        let mut end = [0; 2];
+        from.read_exact(&mut end)?;
+        if size == 0 {
+            return Ok(body);
+        }
+    }
+}
+
+fn wrong(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// A whole request: the line, these headers, the length of the body, the body.
+pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n").into_bytes();
+    for (name, value) in headers {
+        bytes.extend(format!("{name}: {value}\r\n").bytes());
+    }
+    if method != "GET" || !body.is_empty() {
+        bytes.extend(format!("Content-Length: {}\r\n", body.len()).bytes());
+    }
+    bytes.extend(b"\r\n");
+    bytes.extend(body);
+    bytes
+}

@@ -1,0 +1,131 @@
+//! What can be typed, and what is said to what cannot.
+
+use trtserver_tests::{Server, folder, probe, trtserver};
+
+/// Refused with exit status 1 and these first lines on the standard error.
+fn refused(words: &[&str], lines: &str) {
+    let ended = trtserver(words);
+    assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{words:?}: {}", ended.stderr);
+    assert!(ended.stderr.starts_with(lines), "{words:?}: {}", ended.stderr);
+}
+
+#[test]
+fn help_lists_the_flags() {
+    let ended = trtserver(["--help"]);
+    assert_eq!(ended.code(), 0);
+    for flag in [
+        "--model-repository",
+        "--model-store",
+        "--http-port",
+        "--backend-dir",
+        "--strict-readiness",
+        "--help",
+        "--version",
+    ] {
+        assert!(ended.stdout.contains(flag), "no {flag} in {}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_version_and_that_of_the_plugin_interface() {
+    let ended = trtserver(["--version"]);
+    assert_eq!(ended.code(), 0);
+    let (name, rest) = ended.stdout.trim().split_once(' ').expect("two words");
+    let (version, abi) = rest.split_once(" (plugin ABI ").expect("two versions");
+    assert_eq!((name, version), ("trtserver", env!("CARGO_PKG_VERSION")));
+    let (major, minor) = abi.trim_end_matches(')').split_once('.').expect("major and minor");
+    assert!(major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok(), "{abi}");
+}
+
+#[test]
+fn a_flag_nobody_knows() {
+    refused(
+        &["--model-store=/models", "--http-prot=1"],
+        "Unrecognized option: --http-prot\nDid you mean --http-port?\n",
+    );
+    refused(&["--model-store=/models", "stray"], "Unexpected argument: stray\n");
+}
+
+#[test]
+fn a_value_that_cannot_be() {
+    for (flag, parts) in [
+        ("--http-port=eighty", ["http-port", "eighty"]),
+        ("--http-port=70000", ["http-port", "70000"]),
+        ("--allow-http=maybe", ["allow-http", "maybe"]),
+        ("--log-format=xml", ["log-format", "xml"]),
+    ] {
+        let ended = trtserver(["--model-store=/models", flag]);
+        assert_eq!(ended.code(), 1, "{flag}");
+        let first = ended.stderr.lines().next().unwrap_or_default();
+        assert!(parts.iter().all(|part| first.contains(part)), "{flag}: {first}");
+    }
+}
+
+#[test]
+fn conflicts() {
+    refused(&[], "--model-store must be specified\n");
+    let store = "--model-store=/models";
+    refused(
+        &[store, "--allow-http=false", "--allow-grpc=false"],
+        "At least one of the following options must be true: --allow-http, --allow-grpc\n",
+    );
+    refused(
+        &[store, "--http-port=8000", "--grpc-port=8000"],
+        "The server cannot listen to HTTP requests and gRPC requests at the same port\n",
+    );
+    refused(
+        &[store, "--metrics-port=8000"],
+        "The server cannot provide metrics on same port used for HTTP or gRPC requests\n",
+    );
+}
+
+#[test]
+fn what_is_not_there_yet_is_refused_rather_than_ignored() {
+    let ended = trtserver(["--model-store=/models", "--grpc-use-ssl=true"]);
+    assert_eq!(ended.code(), 1);
+    assert!(ended.stderr.contains("--grpc-use-ssl=true"), "{}", ended.stderr);
+}
+
+#[test]
+fn names_of_all_generations() {
+    let echo = || Server::new().model("echo", probe("echo", &[]));
+    for flags in [
+        &["--exit-timeout-secs", "3", "--log-verbose", "1"][..],
+        &["--api-version=2", "--http-thread-count=8", "--disable-auto-complete-config=true"],
+        &["--allow-poll-model-repository=false", "--repository-poll-secs=0"],
+        &["--tf-allow-soft-placement=true", "--allow-gpu-metrics=false"],
+    ] {
+        let server = flags.iter().fold(echo(), |server, flag| server.flag(*flag)).start();
+        assert_eq!(server.infer("echo", "").status, 200, "{flags:?}");
+    }
+}
+
+#[test]
+fn the_identity_of_the_server() {
+    let server = Server::new().flag("--id=left:1").start();
+    assert_eq!(server.get("/v2").json()["name"], "left:1");
+    let status = server.get("/api/status");
+    assert!(status.text().starts_with("id: \"left:1\"\n"), "{}", status.text());
+    assert!(status.complaint().contains(r#"server_id: "left:1""#), "{}", status.complaint());
+}
+
+#[test]
+fn flags_in_a_file() {
+    let dir = folder();
+    let file = dir.path().join("trtserver.toml");
+    let text = "id = \"from the file\"\nstrict_readiness = false\n\nexit-timeout-secs = 1\n";
+    std::fs::write(&file, text).unwrap();
+    let config = format!("--config={}", file.display());
+    let server = Server::new().flag(&config).start();
+    assert_eq!(server.get("/v2").json()["name"], "from the file");
+    // What is typed wins.
+    let server = Server::new().flag(&config).flag("--id=typed").start();
+    assert_eq!(server.get("/v2").json()["name"], "typed");
+    // A mistake is told with its place.
+    std::fs::write(&file, "id = \"a\"\n\nhttp-prot = 1\n").unwrap();
+    let wanted = format!(
+        "{}:3: there is no flag named http-prot. Did you mean http-port?\n",
+        file.display()
+    );
+    refused(&[&config], &wanted);
+}

@@ -1,0 +1,86 @@
+//! The log: one line per record in a form that tools of the old server read, or JSON.
+
+use trtserver_tests::{Running, Server, folder, probe};
+
+fn log_of(flags: &[&str]) -> String {
+    let server = Server::new().model("echo", probe("echo", &[]));
+    let server = flags.iter().fold(server, |server, flag| server.flag(*flag)).start();
+    ended(server)
+}
+
+fn ended(server: Running) -> String {
+    server.infer("echo", "");
+    server.signal(trtserver_tests::Signal::TERM);
+    server.wait().stderr
+}
+
+/// `d` in the pattern is a digit, anything else itself.
+fn looks_like(text: &str, pattern: &str) -> bool {
+    text.len() >= pattern.len()
+        && text
+            .bytes()
+            .zip(pattern.bytes())
+            .all(|(t, p)| if p == b'd' { t.is_ascii_digit() } else { t == p })
+}
+
+#[test]
+fn lines_of_the_old_server() {
+    let log = log_of(&[]);
+    assert!(log.contains("successfully loaded 'echo' version 1"), "{log}");
+    for line in log.lines() {
+        let (level, rest) = line.split_at(1);
+        assert!(["I", "W", "E"].contains(&level), "{line}");
+        assert!(looks_like(rest, "dddd dd:dd:dd.dddddd "), "{line}");
+        let (head, message) = line.split_once("] ").expect("a head and a message");
+        let place = head.rsplit(' ').next().expect("a place");
+        let (file, number) = place.split_once(':').expect("a file and a line");
+        assert!(!file.contains('/') && number.parse::<u32>().is_ok(), "{line}");
+        assert!(!message.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn iso_8601() {
+    for line in log_of(&["--log-format=ISO8601"]).lines() {
+        assert!(looks_like(line, "dddd-dd-ddTdd:dd:ddZ "), "{line}");
+    }
+}
+
+#[test]
+fn json() {
+    let log = log_of(&["--log-format=json"]);
+    assert!(log.lines().count() > 3, "{log}");
+    for line in log.lines() {
+        let json: serde_json::Value = serde_json::from_str(line).expect(line);
+        for key in ["time", "level", "file", "line", "message"] {
+            assert!(!json[key].is_null(), "no {key} in {line}");
+        }
+    }
+}
+
+#[test]
+fn levels_can_be_off_and_verbose_ones_on() {
+    assert_eq!(log_of(&["--log-info=false"]).lines().count(), 0);
+    let verbose = log_of(&["--log-info=false", "--log-verbose=1"]);
+    assert!(verbose.lines().any(|line| line.starts_with('I')), "{verbose}");
+}
+
+#[test]
+fn what_a_client_sends_cannot_forge_a_line() {
+    let server = Server::new().model("echo", probe("echo", &[])).flag("--log-verbose=2").start();
+    let text = "x\\nE0101 00:00:00.000000 1 forged.rs:1] forged";
+    server.infer("echo", &format!(r#""fail":"{text}""#));
+    server.post("/v2/models/echo/infer", &[], format!(r#"{{"id":"{text}","inputs":[]}}"#));
+    let log = ended(server);
+    assert!(!log.lines().any(|line| line.starts_with("E0101 00:00:00.000000 1 forged")), "{log}");
+}
+
+#[test]
+fn into_a_file() {
+    let dir = folder();
+    let file = dir.path().join("trtserver.log");
+    let printed = log_of(&[&format!("--log-file={}", file.display())]);
+    assert_eq!(printed, "");
+    let log = std::fs::read_to_string(&file).expect("the log");
+    assert!(log.contains("successfully loaded 'echo' version 1"), "{log}");
+}

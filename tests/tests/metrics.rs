@@ -1,0 +1,113 @@
+//! The metrics port: what both generations count, in the text format of Prometheus.
+
+use trtserver_tests::wire::request;
+use trtserver_tests::{Connection, Running, Server, probe};
+
+fn server() -> Running {
+    Server::new()
+        .model("echo", probe("echo", &[]) + "metric_tags: { key: \"team\" value: \"blue\" }\n")
+        .model("fails", probe("fails", &[("fail", "always")]))
+        .copy_model("tests/models/addsub_fp32")
+        .start()
+}
+
+/// A batch of three over the protocol of 2019.
+fn three_rows(server: &Running) {
+    let header = r#"batch_size: 3 input { name: "INPUT0" dims: 2 } output { name: "OUTPUT0" }"#;
+    let response = server.post("/api/infer/echo", &[("NV-InferRequest", header)], [0; 24]);
+    assert_eq!(response.status, 200, "{}", response.complaint());
+}
+
+#[test]
+fn both_protocols_count_in_the_same_place() {
+    let server = server();
+    let labels = r#"{_team="blue",model="echo",version="1"}"#;
+    let value = |name: &str| server.metrics(&format!("{name}{labels}"));
+    for name in ["nv_inference_request_success", "nv_inference_count", "nv_inference_exec_count"] {
+        assert!(matches!(value(name), None | Some(0.0)), "{name}");
+    }
+    three_rows(&server);
+    assert_eq!(server.infer("echo", "").status, 200);
+    for (name, wanted) in [
+        ("nv_inference_request_success", 2.0),
+        ("nv_inference_count", 4.0),
+        ("nv_inference_exec_count", 2.0),
+        ("nv_inference_pending_request_count", 0.0),
+        ("nv_inference_load_ratio_count", 2.0),
+    ] {
+        assert_eq!(value(name), Some(wanted), "{name}");
+    }
+    for part in ["request", "queue", "compute", "compute_input", "compute_infer", "compute_output"]
+    {
+        let name = format!("nv_inference_{part}_duration_us");
+        assert!(value(&name).is_some(), "no {name}");
+    }
+}
+
+#[test]
+fn durations_are_microseconds() {
+    let server = Server::new().model("slow", probe("slow", &[("delay_ms", "50")])).start();
+    server.infer("slow", "");
+    for part in ["request", "compute", "compute_infer"] {
+        let sample = format!(r#"nv_inference_{part}_duration_us{{model="slow",version="1"}}"#);
+        let us = server.metrics(&sample).unwrap_or_default();
+        assert!((50_000.0..5_000_000.0).contains(&us), "{sample} {us}");
+    }
+}
+
+#[test]
+fn failures_are_counted_by_reason_and_add_nothing_else() {
+    let server = server();
+    let failures = |reason: &str| {
+        server.metrics(&format!(
+            r#"nv_inference_request_failure{{model="fails",reason="{reason}",version="1"}}"#
+        ))
+    };
+    for reason in ["REJECTED", "CANCELED", "BACKEND", "OTHER"] {
+        assert_eq!(failures(reason), Some(0.0), "{reason}");
+    }
+    assert_eq!(server.infer("fails", "").status, 500);
+    assert_eq!(failures("BACKEND"), Some(1.0));
+    assert_eq!(failures("OTHER"), Some(0.0));
+    let success = server.metrics(r#"nv_inference_request_success{model="fails",version="1"}"#);
+    assert!(matches!(success, None | Some(0.0)), "{success:?}");
+}
+
+#[test]
+fn the_text_is_what_prometheus_reads() {
+    let server = server();
+    three_rows(&server);
+    let get = request("GET", "/metrics", &[], b"");
+    let response = Connection::open(server.metrics_address()).send(get).response();
+    let kind = response.header("content-type").unwrap_or_default();
+    assert!(kind.starts_with("text/plain"), "{kind}");
+    let mut families = Vec::new();
+    for line in response.text().lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').expect("a name and a kind");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            families.push(name.to_owned());
+        } else if !line.starts_with("# HELP ") {
+            let (sample, value) = line.rsplit_once(' ').expect("a sample and a value");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            let family = families.last().expect("a family before its samples");
+            assert!(sample.starts_with(family.as_str()), "{line} in {family}");
+            let labels: Vec<&str> = sample
+                .split_once('{')
+                .map(|(_, labels)| labels.split(',').filter_map(|l| l.split('=').next()).collect())
+                .unwrap_or_default();
+            assert!(labels.is_sorted() || sample.contains("le="), "{line}");
+        }
+    }
+    let mut once = families.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), families.len(), "{families:?}");
+}
+
+#[test]
+fn metrics_can_be_off() {
+    let server = Server::new().flag("--allow-metrics=false").start();
+    assert!(!server.process().stdout().contains("metrics"));
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+}

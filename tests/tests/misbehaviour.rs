@@ -1,0 +1,225 @@
+//! Nothing a plugin does wrong is answered with silence, and nothing it does harms another model.
+
+use std::sync::LazyLock;
+use trtserver_tests::{Response, Running, Server, backends, compile_c, folder, probe};
+
+static SERVER: LazyLock<Running> = LazyLock::new(|| {
+    Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("bad", probe("bad", &[]))
+        .model("unlabelled", probe("unlabelled", &[]).replace("TYPE_FP32", "TYPE_STRING"))
+        .start()
+});
+
+/// What the model `bad` answers when it is told to do this; afterwards both models must work.
+fn told(parameters: &str) -> Response {
+    let response = SERVER.infer("bad", parameters);
+    for model in ["bad", "echo"] {
+        let after = SERVER.infer(model, "");
+        assert_eq!(after.status, 200, "after {parameters}, {model} fails: {}", after.text());
+    }
+    response
+}
+
+/// It must fail, in words that have these parts.
+fn fails(parameters: &str, parts: &[&str]) {
+    let response = told(parameters);
+    let says = response.complaint();
+    assert!(response.status >= 400, "{parameters}: {says}");
+    assert_eq!(response.header("content-type"), Some("application/json"), "{parameters}: {says}");
+    for part in parts {
+        assert!(says.contains(part), "{parameters}: no {part:?} in {says:?}");
+    }
+}
+
+#[test]
+fn an_error_is_passed_on_with_its_words() {
+    let response = told(r#""fail":"out of ink""#);
+    assert_eq!((response.status, response.complaint().as_str()), (500, "out of ink"));
+}
+
+#[test]
+fn an_error_of_the_whole_batch_too() {
+    fails(r#""fail_in":"execute","fail":"out of paper""#, &["out of paper"]);
+}
+
+#[test]
+fn a_panic_is_an_error() {
+    fails(r#""panic_in":"execute""#, &["panic", "told to panic in execute"]);
+}
+
+#[test]
+fn garbage_is_refused_by_its_name() {
+    fails(r#""garbage":"wrong_dtype""#, &["OUTPUT0"]);
+    fails(r#""garbage":"wrong_shape""#, &["OUTPUT0"]);
+    fails(r#""garbage":"unknown_output""#, &["NOT_AN_OUTPUT"]);
+    fails(r#""garbage":"short""#, &["OUTPUT0"]);
+}
+
+#[test]
+fn an_output_that_was_forgotten_is_missed() {
+    fails(r#""garbage":"missing_output""#, &["OUTPUT0"]);
+}
+
+#[test]
+fn no_answer_is_an_error() {
+    fails(r#""garbage":"never""#, &["without answering"]);
+    fails(r#""garbage":"never","detach":true"#, &[]);
+    fails(r#""responses":0"#, &[]);
+}
+
+#[test]
+fn a_second_answer_does_no_harm() {
+    assert_eq!(told(r#""garbage":"twice""#).status, 200);
+    let response = told(r#""responses":3"#);
+    assert!(response.status == 200 || response.status == 500, "{}", response.text());
+}
+
+#[test]
+fn an_answer_may_come_late_or_in_memory_of_the_plugin() {
+    for parameters in [r#""detach":true"#, r#""adopt":true"#, r#""delay_ms":20"#] {
+        let response = told(parameters);
+        assert_eq!(response.status, 200, "{parameters}: {}", response.text());
+        assert_eq!(
+            response.json()["outputs"][0]["data"],
+            serde_json::json!([1.0, 2.0]),
+            "{parameters}"
+        );
+    }
+}
+
+#[test]
+fn text_that_is_no_text_does_not_reach_clients() {
+    // Two bytes are no length of a string: the host looks before it encodes.
+    let body = r#"{"parameters":{"garbage":"short"},"inputs":[{"name":"INPUT0","datatype":"BYTES","shape":[1,1],"data":["abc"]}]}"#;
+    let response = SERVER.post("/v2/models/unlabelled/infer", &[], body);
+    assert_eq!(response.status, 500, "{}", response.text());
+    assert!(response.complaint().contains("OUTPUT0"), "{}", response.text());
+}
+
+#[test]
+fn failures_are_counted() {
+    let sample = r#"nv_inference_request_failure{model="counted",reason="BACKEND",version="1"}"#;
+    let server = Server::new().model("counted", probe("counted", &[("fail", "always")])).start();
+    assert_eq!(server.metrics(sample), Some(0.0));
+    for n in 1..4 {
+        assert_eq!(server.infer("counted", "").complaint(), "always");
+        assert_eq!(server.metrics(sample), Some(f64::from(n)));
+    }
+}
+
+/// A server that goes on without what fails.
+fn lenient() -> Server {
+    Server::new().model("echo", probe("echo", &[])).flag("--exit-on-error=false")
+}
+
+#[test]
+fn what_goes_wrong_while_a_model_is_loaded_is_told_and_keeps_from_no_other_model() {
+    for (entry, strict) in
+        [("model_open", true), ("instance_open", true), ("plugin_complete", false)]
+    {
+        for (command, words) in [("fail_in", "told to fail in"), ("panic_in", "told to panic in")] {
+            let server = lenient()
+                .model("broken", probe("broken", &[(command, entry)]))
+                .flag(format!("--strict-model-config={strict}"))
+                .start();
+            let words = format!("{words} {entry}");
+            server.wait_for_log_with(&["failed to load", "'broken'", &words]);
+            assert_eq!(server.infer("echo", "").status, 200, "{command} {entry}");
+            let refused = server.infer("broken", "");
+            assert!([404, 503].contains(&refused.status), "{command} {entry}: {}", refused.text());
+            assert_eq!(server.get("/v2/health/ready").status, 400, "{command} {entry}");
+            assert_eq!(server.get("/v2/health/live").status, 200, "{command} {entry}");
+            assert!(server.stop().success(), "{command} {entry}");
+        }
+    }
+}
+
+#[test]
+fn the_repository_index_tells_why_a_model_is_not_there() {
+    let server = lenient().model("broken", probe("broken", &[("fail_in", "model_open")])).start();
+    let index = server.post("/v2/repository/index", &[], "").text();
+    assert!(
+        index.contains(r#""name":"broken","version":"1","state":"UNAVAILABLE","reason":""#),
+        "{index}"
+    );
+    assert!(index.contains("told to fail in model_open"), "{index}");
+    let status = server.get("/api/status/broken").text();
+    assert!(
+        status.contains("MODEL_UNAVAILABLE") && status.contains("told to fail in model_open"),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_panic_at_the_end_is_not_the_end_of_the_process() {
+    let server = Server::new().model("last", probe("last", &[("panic_in", "close")])).start();
+    assert_eq!(server.infer("last", "").status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn libraries_that_are_no_backends_are_named_with_the_reason() {
+    let dir = folder();
+    for name in ["wrong_major", "no_symbol", "missing_entry", "old_size", "null_table"] {
+        compile_c(&format!("tests/plugins/broken/{name}.c"), dir.path(), name);
+    }
+    let text = dir.path().join("libtrtserver_text.so");
+    std::fs::write(&text, "not a library\n").unwrap();
+    let model = |name: &str| {
+        probe(name, &[]).replace("backend: \"probe\"", &format!("backend: \"{name}\""))
+    };
+    let server = lenient()
+        .backend_dir(dir.path())
+        .backend_dir(backends())
+        .model("wrong_major", model("wrong_major"))
+        .model("text", model("text"))
+        .start();
+    for (name, reason) in [
+        ("wrong_major", "built for plugin interface 99.0"),
+        ("no_symbol", "not a trtserver backend"),
+        ("missing_entry", "required entry 'execute' is missing"),
+        ("old_size", "bytes"),
+        ("null_table", "returned no table"),
+        ("text", "not a loadable library"),
+    ] {
+        let file = format!("libtrtserver_{name}.so");
+        let line = server.wait_for_log(&file);
+        assert!(line.contains(reason), "{name}: {line}");
+    }
+    assert_eq!(server.infer("echo", "").status, 200);
+    // The model that wanted it says so too.
+    for name in ["wrong_major", "text"] {
+        let line = server.wait_for_log(&format!("failed to load model '{name}'"));
+        assert!(line.contains(name), "{line}");
+        assert_eq!(server.get(&format!("/v2/models/{name}/ready")).status, 400);
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_backend_that_is_not_there_is_missed_by_name_and_place() {
+    let config = probe("orphan", &[]).replace("backend: \"probe\"", "backend: \"nowhere\"");
+    let ended = Server::new().model("orphan", config).refuses_to_start();
+    assert_eq!(ended.code(), 1);
+    let log = ended.stderr;
+    let line = log.lines().find(|line| line.contains("nowhere")).unwrap_or_default();
+    for part in ["orphan", "nowhere", "probe", &backends().display().to_string()] {
+        assert!(line.contains(part), "no {part:?} in {line:?}\n{log}");
+    }
+}
+
+#[test]
+fn two_backends_of_one_name_are_a_mistake_that_names_both() {
+    let dir = folder();
+    let copy = dir.path().join("libtrtserver_probe.so");
+    std::fs::copy(backends().join("probe/libtrtserver_probe.so"), &copy).unwrap();
+    let ended = Server::new().backend_dir(dir.path()).backend_dir(backends()).refuses_to_start();
+    let log = ended.stderr;
+    for part in [copy.display().to_string(), backends().join("probe").display().to_string()] {
+        assert!(
+            log.lines().any(|line| line.contains("claimed by") && line.contains(&part)),
+            "{part}: {log}"
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The protocol of 2019 over HTTP: its own client, and its bytes.
+
+use std::sync::LazyLock;
+use trtserver_tests::wire::request;
+use trtserver_tests::{Response, Running, every_model, python_v1};
+
+static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start());
+
+const ADDSUB: &str = r#"batch_size: 1 input { name: "INPUT0" dims: 16 } input { name: "INPUT1" dims: 16 } output { name: "OUTPUT0" } output { name: "OUTPUT1" }"#;
+
+/// INPUT0 is 0 to 15, INPUT1 is all 1.
+fn addsub_body() -> Vec<u8> {
+    let ints = (0..16).chain([1; 16]);
+    ints.flat_map(i32::to_le_bytes).collect()
+}
+
+fn ints(bytes: &[u8]) -> Vec<i32> {
+    bytes.chunks(4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn infer(path: &str, header: &str, body: &[u8]) -> Response {
+    SERVER.post(path, &[("NV-InferRequest", header)], body)
+}
+
+#[test]
+fn the_client_of_2020() {
+    python_v1(&SERVER, "v1_http.py", &[]);
+}
+
+#[test]
+fn an_inference_byte_by_byte() {
+    let response = infer("/api/infer/addsub_int32", ADDSUB, &addsub_body());
+    assert_eq!(response.status, 200, "{:?}", response.headers);
+    assert_eq!(response.header("content-type"), Some("application/octet-stream"));
+    let (raw, trailer) = response.body.split_at(128);
+    assert_eq!(ints(&raw[..64]), (1..17).collect::<Vec<_>>());
+    assert_eq!(ints(&raw[64..]), (-1..15).collect::<Vec<_>>());
+    let one_line = r#"model_name: "addsub_int32" model_version: 1 batch_size: 1 output { name: "OUTPUT0" raw { dims: 16 batch_byte_size: 64 } } output { name: "OUTPUT1" raw { dims: 16 batch_byte_size: 64 } }"#;
+    assert_eq!(response.header("nv-inferresponse"), Some(one_line));
+    let trailer = String::from_utf8_lossy(trailer);
+    let many_lines = r#"model_name: "addsub_int32"
+model_version: 1
+batch_size: 1
+output {
+  name: "OUTPUT0"
+  raw {
+    dims: 16
+    batch_byte_size: 64
+  }
+}
+output {
+  name: "OUTPUT1"
+  raw {
+    dims: 16
+    batch_byte_size: 64
+  }
+}
+"#;
+    assert_eq!(trailer, many_lines);
+    let status = response.header("nv-status").unwrap_or_default();
+    let id = status.strip_prefix(r#"code: SUCCESS server_id: "inference:0" request_id: "#);
+    assert!(id.is_some_and(|id| id.parse::<u64>().is_ok_and(|id| id > 0)), "{status}");
+}
+
+#[test]
+fn the_trailer_may_be_binary() {
+    let response = infer("/api/infer/addsub_int32?format=binary", ADDSUB, &addsub_body());
+    // Field 1, a string of 12 bytes, and its bytes; then field 2 is 1, field 3 is 1, and two outputs follow.
+    let trailer = &response.body[128..];
+    assert_eq!(&trailer[..20], b"\x0a\x0caddsub_int32\x10\x01\x18\x01\x22\x10");
+}
+
+#[test]
+fn outputs_come_in_the_order_they_were_asked_for() {
+    let header = ADDSUB.replace(
+        r#"output { name: "OUTPUT0" } output { name: "OUTPUT1" }"#,
+        r#"output { name: "OUTPUT1" } output { name: "OUTPUT0" }"#,
+    );
+    let response = infer("/api/infer/addsub_int32", &header, &addsub_body());
+    assert_eq!(ints(&response.body[..8]), [-1, 0]);
+    let names = response.header("nv-inferresponse").unwrap_or_default();
+    assert!(names.find("OUTPUT1") < names.find("OUTPUT0"), "{names}");
+}
+
+#[test]
+fn a_header_may_be_written_in_many_ways() {
+    for header in [
+        "batch_size:1,input:{name:'INPUT0',dims:[16]};input<name:\"INPUT1\" dims:16>output{name:\"OUTPUT0\"}",
+        "input { name: \"INPUT0\" dims: [ 0x10 ] batch_byte_size: 64 } input { name: \"INPUT\" '1' dims: 020 } \
+         output { name: \"OUTPUT\\060\" } batch_size: 1 id: 7",
+    ] {
+        let response = infer("/api/infer/addsub_int32", header, &addsub_body());
+        assert_eq!(response.status, 200, "{header}: {}", response.complaint());
+        assert_eq!(ints(&response.body[..64]), (1..17).collect::<Vec<_>>(), "{header}");
+    }
+}
+
+#[test]
+fn the_id_comes_back() {
+    let header = format!("id: 99 {ADDSUB}");
+    let response = infer("/api/infer/addsub_int32", &header, &addsub_body());
+    let answer = response.header("nv-inferresponse").unwrap_or_default();
+    assert!(answer.contains("id: 99"), "{answer}");
+    // Also with a refusal.
+    let response = infer("/api/infer/addsub_int32", "id: 99 batch_size: 1", &[]);
+    assert_eq!(response.status, 400);
+    assert_eq!(response.header("nv-inferresponse"), Some("id: 99"));
+}
+
+#[test]
+fn sizes_of_one_item_as_clients_of_2018_gave_them() {
+    let header = r#"batch_size: 1 input { name: "INPUT0" byte_size: 64 } input { name: "INPUT1" byte_size: 64 } output { name: "OUTPUT0" byte_size: 64 }"#;
+    let response = infer("/api/infer/addsub_int32", header, &addsub_body());
+    assert_eq!(response.status, 200, "{}", response.complaint());
+    assert_eq!(ints(&response.body[..64]), (1..17).collect::<Vec<_>>());
+}
+
+#[test]
+fn classes_are_all_text() {
+    let header = r#"batch_size: 1 input { name: "INPUT0" dims: 5 } output { name: "OUTPUT0" cls { count: 2 } }"#;
+    let body: Vec<u8> = [1f32, 5., 2., 4., 3.].into_iter().flat_map(f32::to_le_bytes).collect();
+    let response = infer("/api/infer/classes", header, &body);
+    let text = response.text();
+    let start = "model_name: \"classes\"\nmodel_version: 1\nbatch_size: 1\noutput {\n  name: \"OUTPUT0\"\n  batch_classes {\n    cls {\n      idx: 1\n      value: 5\n      label: \"green\"\n    }\n";
+    assert!(text.starts_with(start), "{text}");
+}
+
+#[test]
+fn a_body_in_chunks() {
+    let body = addsub_body();
+    let mut bytes = format!(
+        "POST /api/infer/addsub_int32 HTTP/1.1\r\nHost: x\r\nNV-InferRequest: {ADDSUB}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    .into_bytes();
+    for piece in body.chunks(50) {
+        bytes.extend(format!("{:x}\r\n", piece.len()).bytes());
+        bytes.extend(piece);
+        bytes.extend(b"\r\n");
+    }
+    bytes.extend(b"0\r\n\r\n");
+    let response = SERVER.send(bytes);
+    assert_eq!(response.status, 200, "{}", response.complaint());
+    assert_eq!(ints(&response.body[..64]), (1..17).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_requests_in_one_packet_get_two_answers() {
+    let one =
+        request("POST", "/api/infer/addsub_int32", &[("NV-InferRequest", ADDSUB)], &addsub_body());
+    let mut connection = SERVER.connect();
+    connection.send([one.clone(), one].concat());
+    for _ in 0..2 {
+        let response = connection.response();
+        assert_eq!((response.status, ints(&response.body[..8])), (200, vec![1, 2]));
+    }
+}
+
+#[test]
+fn health() {
+    for path in ["/api/health/live", "/api/health/ready"] {
+        let response = SERVER.get(path);
+        assert_eq!((response.status, response.body.len()), (200, 0), "{path}");
+        let status = response.header("nv-status").unwrap_or_default();
+        assert!(
+            status.starts_with(r#"code: SUCCESS server_id: "inference:0" request_id: "#),
+            "{status}"
+        );
+    }
+}
+
+#[test]
+fn status_as_text() {
+    let response = SERVER.get("/api/status/versions");
+    assert_eq!(response.status, 200);
+    let text = response.text();
+    assert!(text.starts_with("id: \"inference:0\"\n"), "{text}");
+    for part in [
+        "model_status {\n  key: \"versions\"\n  value {\n    config {\n      name: \"versions\"\n",
+        "    version_status {\n      key: 1\n      value {\n        ready_state: MODEL_READY\n",
+        "ready_state: SERVER_READY\n",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    // The counters of the server are only in the status of everything.
+    assert!(!text.contains("status_stats"), "{text}");
+    let all = SERVER.get("/api/status").text();
+    assert!(all.contains("status_stats {") && all.contains("key: \"echo\""), "{all}");
+}
+
+#[test]
+fn status_of_an_unknown_model() {
+    let response = SERVER.get("/api/status/nobody");
+    assert_eq!((response.status, response.body.len()), (400, 0));
+    let complaint = response.complaint();
+    assert!(
+        complaint.starts_with(
+            r#"code: INVALID_ARG msg: "no status available for unknown model \'nobody\'" server_id: "inference:0" request_id: "#
+        ) || complaint.starts_with(
+            r#"code: INVALID_ARG msg: "no status available for unknown model 'nobody'" server_id: "inference:0" request_id: "#
+        ),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn profiling_is_off() {
+    let response = SERVER.get("/api/profile?cmd=start");
+    assert_eq!(response.status, 400);
+    let complaint = response.complaint();
+    assert!(
+        complaint.contains("UNSUPPORTED") && complaint.contains("Profile API not enabled"),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn paths_that_lead_nowhere() {
+    for path in [
+        "/api",
+        "/api/health/foo",
+        "/api/infer/a/b",
+        "/api/infer/m/1/x",
+        "/api/statusx",
+        "/api/v1/x",
+    ] {
+        let method = if path.contains("infer") { "POST" } else { "GET" };
+        let response = SERVER.send(request(method, path, &[], b""));
+        assert_eq!((response.status, response.header("nv-status")), (400, None), "{path}");
+        assert_eq!(response.text(), "", "{path}");
+    }
+}
+
+#[test]
+fn methods_that_do_not_fit() {
+    for (method, path) in [
+        ("POST", "/api/health/live"),
+        ("DELETE", "/api/status"),
+        ("GET", "/api/infer/echo"),
+        ("PUT", "/api/infer/echo"),
+    ] {
+        let response = SERVER.send(request(method, path, &[], b""));
+        assert_eq!((response.status, response.text().as_str()), (405, ""), "{method} {path}");
+    }
+}

@@ -1,0 +1,10 @@
+//! The Open Inference Protocol over gRPC, with today's client: blocking, asynchronous, streams, a bare stub.
+
+use trtserver_tests::{every_model, python_v2};
+
+#[test]
+fn todays_client() {
+    let server = every_model().start();
+    python_v2(&server, "v2_grpc.py", &[]);
+    assert!(server.stop().success());
+}
