@@ -65,15 +65,16 @@ fn rows(options: &Options) -> Vec<Row> {
             add(front, Work::Identity(SMALL), concurrency);
         }
     }
-    for front in Front::ALL.into_iter().filter(|front| *front != Front::V2Json) {
-        add(front, Work::Identity(LARGE), 1);
-    }
     if repository::has_onnxruntime(options) {
         for front in Front::ALL {
             for concurrency in AT_ONCE {
                 add(front, Work::AddSub, concurrency);
             }
         }
+    }
+    // Last, because the allocator keeps some of their memory, and rows after them would show it.
+    for front in Front::ALL.into_iter().filter(|front| *front != Front::V2Json) {
+        add(front, Work::Identity(LARGE), 1);
     }
     rows.retain(|row| options.wants(&row.name()));
     rows
