@@ -199,7 +199,7 @@ fn data(
         }
         return Ok(());
     }
-    strings::check(&input.data, elements).map_err(|fault| {
+    strings::check(&input.data, elements).map(drop).map_err(|fault| {
         Error::invalid(match fault {
             StringFault::TooFew { found } => format!(
                 "{id}expected {elements} string elements for inference input '{name}' for model '{m}', got {found}"
