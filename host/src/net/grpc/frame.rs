@@ -6,10 +6,11 @@ pub use chunks::FrameBuf;
 
 use crate::clock::now_ns;
 use crate::net::http::body::{Chunks, ResponseBody};
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use std::io::Read;
 use tonic::Status;
 
@@ -142,29 +143,23 @@ pub fn respond(
     field: u32,
     payloads: &[Bytes],
 ) -> http::Response<ResponseBody> {
-    let key = |len: usize| {
-        let mut key = Vec::with_capacity(12);
-        prost::encoding::encode_key(field, prost::encoding::WireType::LengthDelimited, &mut key);
-        prost::encoding::encode_varint(len as u64, &mut key);
-        key
-    };
-    let keys: smallvec::SmallVec<[Vec<u8>; 4]> = payloads.iter().map(|p| key(p.len())).collect();
-    let tail: usize =
-        keys.iter().map(Vec::len).sum::<usize>() + payloads.iter().map(Bytes::len).sum::<usize>();
+    let key_len = |p: &Bytes| key_len(field) + encoded_len_varint(p.len() as u64);
     let head_len = head.encoded_len();
-    let len = head_len + tail;
+    let len = head_len + payloads.iter().map(|p| key_len(p) + p.len()).sum::<usize>();
     if len > MAX_MESSAGE {
         return refuse(&Status::invalid_argument(format!(
             "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
         )));
     }
-    let mut first = Vec::with_capacity(head_len + 5);
-    first.push(0);
-    first.extend_from_slice(&(len as u32).to_be_bytes());
-    head.encode_raw(&mut first);
-    let mut chunks = Chunks::from(first);
-    for (key, payload) in keys.iter().zip(payloads) {
-        chunks.push_slice(key);
+    let mut chunks = Chunks::default();
+    let first = chunks.room(head_len + 5);
+    first.put_u8(0);
+    first.put_u32(len as u32);
+    head.encode_raw(first);
+    for payload in payloads {
+        let key = chunks.room(key_len(payload));
+        encode_key(field, WireType::LengthDelimited, key);
+        encode_varint(payload.len() as u64, key);
         chunks.push(payload.clone());
     }
     let mut trailers = HeaderMap::with_capacity(1);

@@ -114,11 +114,22 @@ pub struct Chunks {
 impl Chunks {
     /// Appends a copy.
     pub fn push_slice(&mut self, piece: &[u8]) {
-        if !self.open.is_empty() && self.open.len() + piece.len() > SHARED {
+        self.room(piece.len()).extend_from_slice(piece);
+    }
+
+    /// Appends an encoded message.
+    pub fn push_message(&mut self, message: &impl prost::Message) {
+        message.encode_raw(self.room(message.encoded_len()));
+    }
+
+    /// Where to append exactly `len` bytes.
+    pub fn room(&mut self, len: usize) -> &mut BytesMut {
+        if !self.open.is_empty() && self.open.len() + len > SHARED {
             self.close();
         }
-        self.open.extend_from_slice(piece);
-        self.len += piece.len() as u64;
+        self.open.reserve(len);
+        self.len += len as u64;
+        &mut self.open
     }
 
     /// Appends a piece, copied only if it is small.
@@ -174,15 +185,15 @@ mod tests {
         chunks.push(Bytes::from_static(b"ab"));
         chunks.push(large.clone());
         chunks.push(Bytes::new());
-        chunks.push(Bytes::from_static(b"c"));
+        chunks.push_message(&"c".to_owned());
         let mut body = ResponseBody::from_chunks(chunks);
-        assert_eq!(body.size_hint().exact(), Some(large.len() as u64 + 7));
+        assert_eq!(body.size_hint().exact(), Some(large.len() as u64 + 9));
         let mut got = Vec::new();
         while let Some(frame) = body.frame().await {
             got.push(frame.unwrap().into_data().unwrap());
         }
         assert_eq!(got.len(), 3);
-        assert_eq!((got[0].as_ref(), got[2].as_ref()), (&b"headab"[..], &b"c"[..]));
+        assert_eq!((got[0].as_ref(), got[2].as_ref()), (&b"headab"[..], &b"\x0a\x01c"[..]));
         assert_eq!(got[1].as_ptr(), large.as_ptr());
         assert!(body.is_end_stream());
     }
