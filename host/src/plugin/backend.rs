@@ -4,7 +4,7 @@ use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::find::Candidate;
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
-use super::{frame::Frame, library};
+use super::{frame::FrameHold, library};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -209,11 +209,11 @@ impl Instance {
         Ok(Self { handle, model: Arc::clone(model), _hold: hold })
     }
 
-    /// Executes the batch in `frame`. An error means that nothing was accepted.
-    pub fn execute(&mut self, frame: &Frame) -> Result<()> {
+    /// Executes the batch in `hold`. An error means that nothing was accepted.
+    pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
         let backend = &self.model.backend;
-        // SAFETY: the frame lives until its last request is released; one call at a time by `&mut self`.
-        let error = unsafe { frame.enter(|batch| (backend.table.execute)(self.handle, batch)) };
+        // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
+        let error = hold.enter(|batch| unsafe { (backend.table.execute)(self.handle, batch) });
         backend.check(error, "execute", "")
     }
 

@@ -181,7 +181,7 @@ impl Building {
     }
 
     /// Sends the response. An output that was asked for and not made is an error for the caller.
-    pub fn send(mut self: Box<Self>, last: bool, error: Option<Error>) -> Result<()> {
+    pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let reply = Arc::clone(&self.reply);
         if let Some(execution) = reply.execution() {
             super::frame::note_times(&execution);
@@ -238,11 +238,5 @@ impl Building {
 
     fn error(&self, text: String) -> Error {
         Error::internal(format!("model '{}': {text}", self.reply.signature().model))
-    }
-}
-
-impl Drop for Building {
-    fn drop(&mut self) {
-        self.reply.finish_response();
     }
 }
