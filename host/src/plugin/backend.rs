@@ -18,6 +18,9 @@ use trtserver_plugin_api::abi::types::{
     self, InstanceHandle, ModelHandle, Param, PluginHandle, Str, param,
 };
 
+/// What the host's own frames need on an instance's thread, whatever a backend declares.
+const LEAST_STACK: usize = 256 << 10;
+
 /// What a backend declares about itself, in our own memory.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -290,7 +293,7 @@ unsafe fn facts(about: *const About) -> Facts {
             stack_bytes: if about.stack_kib == 0 {
                 8 << 20
             } else {
-                about.stack_kib as usize * 1024
+                (about.stack_kib as usize * 1024).max(LEAST_STACK)
             },
             preferred,
         }

@@ -1,6 +1,6 @@
 //! Host entries for answers: responses and their outputs, ends of replies, releases of requests.
 
-use super::{guard, guard_value};
+use super::{guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::frame::Frame;
 use crate::plugin::outputs::Donation;
@@ -35,19 +35,6 @@ pub(super) unsafe extern "C" fn reply_retain(reply: *mut Reply) {
 pub(super) unsafe extern "C" fn reply_release(reply: *mut Reply) {
     // SAFETY: null or a handle of ours.
     tell(|| unsafe { Handle::of(reply) }?.release_reply());
-}
-
-/// Stores a result in the plugin's memory.
-///
-/// # Safety
-/// `out` is null or has room for one value.
-unsafe fn put<T>(out: *mut T, value: T) -> Result<()> {
-    if out.is_null() {
-        return Err(HostError::invalid("a host call got null where its result was to go"));
-    }
-    // SAFETY: by the caller's promise.
-    unsafe { out.write(value) };
-    Ok(())
 }
 
 pub(super) unsafe extern "C" fn response_new(
@@ -212,7 +199,7 @@ pub(super) unsafe extern "C" fn batch_send(
         let (frame, error) =
             unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
         match error {
-            Some(error) => frame.fail(&error.to_error()),
+            Some(error) => drop(frame.settle(&|_| error.to_error())),
             None => {
                 frame.settle(&|reply| {
                     let model = &reply.signature().model;
