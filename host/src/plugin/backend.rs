@@ -49,7 +49,7 @@ pub struct Backend {
     opening: Mutex<()>,
 }
 
-/// A backend after `plugin_open`; open until the process ends.
+/// A backend after `plugin_open`; open until its last user is gone.
 struct Opened {
     handle: *mut PluginHandle,
     runtime: String,
@@ -157,13 +157,39 @@ impl Backend {
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (self.table.model_open)(opened.handle, hold.desc(), &mut handle) };
         self.check(error, "model_open", facts.name)?;
-        LIVE.fetch_add(1, Ordering::AcqRel);
-        Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold }))
+        let live = Live::new();
+        Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold, _live: live }))
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        if let Some(Ok(opened)) = self.opened.get() {
+            // SAFETY: models hold their backend, so none is left; this is the only close.
+            unsafe { (self.table.plugin_close)(opened.handle) };
+            tracing::info!("closed backend '{}'", self.facts.name);
+        }
     }
 }
 
 /// Open model versions in this process; shutdown waits until none is left.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a model while it is open.
+struct Live;
+
+impl Live {
+    fn new() -> Self {
+        LIVE.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 pub fn live_models() -> usize {
     LIVE.load(Ordering::Acquire)
@@ -174,6 +200,8 @@ pub struct Model {
     handle: *mut ModelHandle,
     pub backend: Arc<Backend>,
     _hold: ModelHold,
+    /// Last, so that the backend, if this was its last model, is closed before the process may end.
+    _live: Live,
 }
 
 // SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
@@ -185,7 +213,6 @@ impl Drop for Model {
     fn drop(&mut self) {
         // SAFETY: every instance holds the model, so none is left.
         unsafe { (self.backend.table.model_close)(self.handle) };
-        LIVE.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -110,7 +110,7 @@ typedef struct trts_host {
   trts_error *(*output_alloc)(trts_response *response, trts_str name, uint32_t dtype, uint32_t rank,
                               const int64_t *shape, uint64_t bytes, trts_place wish, trts_buf *out);
   /* Donates the plugin's memory. release(ctx) comes exactly once on any thread, also after a failure
-   * and for an output nobody asked for. */
+   * and for an output nobody asked for; it may come after the model or the plugin was closed. */
   trts_error *(*output_adopt)(trts_response *response, trts_str name, uint32_t dtype, uint32_t rank,
                               const int64_t *shape, const trts_buf *parts, uint32_t n_parts,
                               trts_release_fn release, void *ctx);

@@ -162,7 +162,8 @@ pub struct HostTable {
         out: *mut Buf,
     ) -> *mut Error,
     /// Donates plugin memory as an output, without a copy. The host calls `release(ctx)` exactly once
-    /// on any thread, also when this call fails or nobody asked for the output.
+    /// on any thread, also when this call fails or nobody asked for the output, and perhaps after the
+    /// model or the plugin was closed.
     pub output_adopt: unsafe extern "C" fn(
         response: *mut Response,
         name: Str,
