@@ -13,6 +13,8 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use std::io::Read;
 use tonic::Status;
+use trtserver_proto::parts;
+use trtserver_proto::schema::Message as Schema;
 
 /// The longest message in either direction.
 pub const MAX_MESSAGE: usize = i32::MAX as usize;
@@ -23,11 +25,11 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// Reads the one message of a unary call.
+/// Reads the one message, of type `schema`, of a unary call.
 ///
 /// # Errors
 /// What the caller is to be told with [`refuse`].
-pub async fn read<M, B>(headers: &HeaderMap, body: B) -> Result<M, Status>
+pub async fn read<M, B>(schema: &'static Schema, headers: &HeaderMap, body: B) -> Result<M, Status>
 where
     M: Message + Default,
     B: http_body::Body<Data = Bytes>,
@@ -63,6 +65,7 @@ where
     if compressed {
         frames = expand(headers, frames).await?;
     }
+    parts::check(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))?;
     M::decode(frames).map_err(|e| Status::internal(format!("failed to decode the message: {e}")))
 }
 
