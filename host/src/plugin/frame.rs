@@ -217,6 +217,9 @@ impl FrameHold {
 
 impl Drop for FrameHold {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.frame().fail(&Error::internal("the instance's thread panicked; see the log"));
+        }
         // SAFETY: this hold's own share.
         unsafe { Frame::let_go(self.0) };
     }
