@@ -22,7 +22,7 @@ impl fmt::Display for IdPrefix<'_> {
 
 /// Checks everything that does not depend on a protocol, and gives the request's batch size.
 ///
-/// `inputs` must already name declared tensors ([`find_input`]); they may come in any order.
+/// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order.
 pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result<u32> {
     let id = IdPrefix(id);
     let m = &signature.model;
@@ -71,16 +71,6 @@ pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result
     Ok(rows as u32)
 }
 
-/// Position of a declared input.
-pub fn find_input(signature: &Signature, name: &str) -> Result<usize> {
-    signature.input(name).ok_or_else(|| {
-        Error::invalid(format!(
-            "unexpected inference input '{name}' for model '{}'",
-            signature.model
-        ))
-    })
-}
-
 /// Position of a declared output.
 pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
     signature.output(name).ok_or_else(|| {
@@ -97,7 +87,6 @@ pub fn all_outputs(signature: &Signature) -> SmallVec<[WantedOutput; 4]> {
 }
 
 fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Result<()> {
-    let m = &signature.model;
     for (i, input) in inputs.iter().enumerate() {
         if inputs[..i].iter().any(|other| other.index == input.index) {
             let name = &signature.inputs[input.index].name;
@@ -115,23 +104,44 @@ fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Re
     if missing.is_empty() {
         return Ok(());
     }
+    let got: Vec<&str> = inputs.iter().map(|i| &*signature.inputs[i.index].name).collect();
+    Err(wrong_count(signature, id, &got, &missing))
+}
+
+/// An input that is not declared: too many or too few inputs are the greater mistake.
+pub fn unknown_input(signature: &Signature, id: &str, name: &str, given: &[String]) -> Error {
+    let required = signature.inputs.iter().filter(|spec| !spec.optional);
+    if (required.clone().count()..=signature.inputs.len()).contains(&given.len()) {
+        return Error::invalid(format!(
+            "unexpected inference input '{name}' for model '{}'",
+            signature.model
+        ));
+    }
+    let missing = required.map(|spec| &*spec.name).filter(|n| !given.iter().any(|g| g == n));
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+    wrong_count(signature, &IdPrefix(id), &given, &missing.collect::<Vec<_>>())
+}
+
+fn wrong_count(signature: &Signature, id: &IdPrefix<'_>, got: &[&str], missing: &[&str]) -> Error {
+    let m = &signature.model;
     let required = signature.inputs.iter().filter(|s| !s.optional).count();
     let all = signature.inputs.len();
     let expected = if required == all {
-        format!("expected {all} inputs but got {} inputs", inputs.len())
+        format!("expected {all} inputs but got {} inputs", got.len())
     } else {
         format!(
             "expected number of inputs between {required} and {all} but got {} inputs",
-            inputs.len()
+            got.len()
         )
     };
-    let got: Vec<&str> = inputs.iter().map(|i| &*signature.inputs[i.index].name).collect();
-    Err(Error::invalid(format!(
-        "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) [{}]. \
+    // The lone bracket stands there in base.
+    let open = if missing.is_empty() { "" } else { "[" };
+    Error::invalid(format!(
+        "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) {open}{}]. \
          Please provide all required input(s).",
-        quoted(&got),
-        quoted(&missing)
-    )))
+        quoted(got),
+        quoted(missing)
+    ))
 }
 
 fn quoted(names: &[&str]) -> String {
@@ -152,7 +162,7 @@ fn shape(
     }
     let expected: Shape = signature.full_dims(spec);
     let note = if signature.batching() {
-        " NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be \
+        "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be \
          prepended to each input shape. If you want to specify the full shape including the batch dim in \
          your input dims config, try setting max_batch_size to zero. See the model configuration docs for \
          more info on max_batch_size."
@@ -160,7 +170,7 @@ fn shape(
         ""
     };
     Err(Error::invalid(format!(
-        "{id}unexpected shape for input '{}' for model '{}'. Expected {}, got {}.{note}",
+        "{id}unexpected shape for input '{}' for model '{}'. Expected {}, got {}. {note}",
         spec.name,
         signature.model,
         ShapeText(&expected),
@@ -199,7 +209,12 @@ fn data(
         }
         return Ok(());
     }
-    strings::check(&input.data, elements).map_err(|fault| {
+    let checked = match strings::check(&input.data, elements) {
+        Ok(0) => return Ok(()),
+        Ok(available) => Err(StringFault::NoLength { available }),
+        Err(fault) => Err(fault),
+    };
+    checked.map_err(|fault| {
         Error::invalid(match fault {
             StringFault::TooFew { found } => format!(
                 "{id}expected {elements} string elements for inference input '{name}' for model '{m}', got {found}"
@@ -301,7 +316,7 @@ mod tests {
                 0,
                 vec![a(&[3], 12), s(&[0], &[])],
                 Err(
-                    "[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3].",
+                    "[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3]. ",
                 ),
             ),
             (
@@ -327,6 +342,15 @@ mod tests {
             ),
             (
                 0,
+                vec![a(&[2], 8), s(&[1], &[0, 0, 0, 0, 1])],
+                Err(
+                    "[request id: <id_unknown>] incomplete string length indicator for inference input 'S' for \
+                     model 'm', expecting 4 bytes but only 1 bytes available. Please make sure the string \
+                     length indicator is in one buffer.",
+                ),
+            ),
+            (
+                0,
                 vec![a(&[2], 8), s(&[1], &[9, 0, 0, 0, 1])],
                 Err(
                     "[request id: <id_unknown>] incomplete string data for inference input 'S' for model 'm', \
@@ -346,5 +370,19 @@ mod tests {
             let got = inputs(&signature(max_batch_size), "", &given);
             assert_eq!(got.map_err(|e| e.message), want.map_err(String::from));
         }
+    }
+
+    #[test]
+    fn unknown_inputs() {
+        let message = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|n| (*n).to_owned()).collect();
+            unknown_input(&signature(0), "i", "X", &given).message
+        };
+        assert_eq!(message(&["A", "X"]), "unexpected inference input 'X' for model 'm'");
+        assert_eq!(
+            message(&["A", "S", "X"]),
+            "[request id: i] expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['A','S','X'], \
+             but missing required input(s) ]. Please provide all required input(s)."
+        );
     }
 }

@@ -40,23 +40,28 @@ pub fn request(
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
-    let Value::Object(top) = json::parse(&body[..header])? else {
-        return Err(Error::internal(
-            "failed to parse the request JSON buffer: the request is not an object at 0",
-        ));
-    };
+    let top = object(json::parse(&body[..header])?);
     let mut draft = Draft::default();
     if let Some(id) = top.get("id") {
         draft.id = text("id", id)?;
     }
     if let Some(value) = top.get("parameters") {
-        let Value::Object(object) = value else { return Err(wrong_type("parameters", "object")) };
+        let Value::Object(object) = value else {
+            return Err(Error::internal(
+                "failed to get request params.: attempt to get members for non-object",
+            ));
+        };
         draft.parameters = parameters::read(object)?;
     }
     let mut sections = body.slice(header..);
-    for input in array("inputs", member(&top, "inputs")?)?.elements() {
-        let Value::Object(input) = input? else { return Err(wrong_type("inputs", "object")) };
-        let tensor = self::input(signature, &draft.id, &input, &mut sections, limit)?;
+    let inputs = array("inputs", member(&top, "inputs")?)?;
+    for input in inputs.elements() {
+        let input = object(input?);
+        let input = self::input(&input, &mut sections, signature)?;
+        let Some(index) = signature.input(&input.name) else {
+            return Err(check::unknown_input(signature, &draft.id, &input.name, &names(inputs)));
+        };
+        let tensor = input.tensor(index, signature, limit)?;
         draft.inputs.push(tensor);
     }
     if !sections.is_empty() {
@@ -72,10 +77,7 @@ pub fn request(
     };
     if let Some(outputs) = top.get("outputs") {
         for output in array("outputs", outputs)?.elements() {
-            let Value::Object(output) = output? else {
-                return Err(wrong_type("outputs", "object"));
-            };
-            let output = self::output(&output)?;
+            let output = self::output(&object(output?))?;
             draft.want(signature, &output.name, output.classes)?;
             asked.outputs.push(output);
         }
@@ -97,10 +99,27 @@ pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
     ))
 }
 
+/// What is no object has no members; that they are missing is what the caller is told.
+fn object(value: Value<'_>) -> Object<'_> {
+    match value {
+        Value::Object(object) => object,
+        _ => Object::default(),
+    }
+}
+
+/// The names of all inputs.
+fn names(inputs: Array<'_>) -> Vec<String> {
+    let names = inputs.elements().filter_map(Result::ok).map(|input| {
+        let name = object(input);
+        name.get("name").and_then(|name| text("name", name).ok()).unwrap_or_default()
+    });
+    names.collect()
+}
+
 fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
     object.get(key).ok_or_else(|| {
         Error::internal(format!(
-            "Unable to parse '{key}': attempt to access non-existing member '{key}'"
+            "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
         ))
     })
 }
@@ -123,76 +142,91 @@ fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
     data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
 }
 
-fn input(
-    signature: &Signature,
-    id: &str,
-    object: &Object<'_>,
+/// An input as it stands in a request.
+struct Input<'o, 'a> {
+    name: String,
+    shape: Shape,
+    dtype: DType,
+    source: Source<'o, 'a>,
+}
+
+enum Source<'o, 'a> {
+    Json(&'o Value<'a>),
+    Binary(Bytes),
+}
+
+fn input<'o, 'a>(
+    object: &'o Object<'a>,
     sections: &mut Bytes,
-    limit: u64,
-) -> Result<InputTensor> {
+    signature: &Signature,
+) -> Result<Input<'o, 'a>> {
+    let parameters = match object.get("parameters") {
+        Some(Value::Object(parameters)) => parameters,
+        _ => &Object::default(),
+    };
+    let json = object.get("data");
+    let binary = parameters.get("binary_data_size");
+    let region = parameters.get("shared_memory_region");
+    if [json, binary, region].iter().flatten().count() != 1 {
+        return Err(one_source(json.is_some(), binary.is_some(), region.is_some()));
+    }
     let name = text("name", member(object, "name")?)?;
-    let index = check::find_input(signature, &name)?;
     let mut shape = Shape::new();
     for d in array("shape", member(object, "shape")?)?.elements() {
         shape.push(i64::try_from(unsigned("shape", &d?)?).unwrap_or(i64::MAX));
     }
     let datatype = text("datatype", member(object, "datatype")?)?;
     let Some(dtype) = DType::from_v2_name(&datatype) else {
-        return Err(Error::invalid(format!(
-            "{}inference input '{name}' data-type is '{datatype}', but model '{}' expects '{}'",
-            IdPrefix(id),
-            signature.model,
-            signature.inputs[index].dtype.v2_name()
-        )));
+        return Err(Error::invalid(format!("invalid datatype for input {name}")));
     };
-    let none = Object::default();
-    let parameters = match object.get("parameters") {
-        None => &none,
-        Some(Value::Object(parameters)) => parameters,
-        Some(_) => return Err(wrong_type("parameters", "object")),
-    };
-    let json = object.get("data");
-    let binary = parameters.get("binary_data_size");
-    let region = parameters.get("shared_memory_region");
-    let data = match (json, binary, region) {
-        (Some(json), None, None) => {
-            let elements = elements(&name, &shape, dtype)?;
-            data::decode(array("data", json)?, dtype, elements, &name, limit)?
+    let source = if let Some(json) = json {
+        Source::Json(json)
+    } else if let Some(size) = binary {
+        let size = unsigned("binary_data_size", size)?;
+        let there = sections.len() as u64;
+        if size > there {
+            return Err(Error::invalid(format!(
+                "unexpected size for input '{name}', expecting {} additional bytes for model '{}'",
+                size - there,
+                signature.model
+            )));
         }
-        (None, Some(size), None) => {
-            let size = unsigned("binary_data_size", size)?;
-            let there = sections.len() as u64;
-            if size > there {
-                return Err(Error::invalid(format!(
-                    "unexpected size for input '{name}', expecting {} additional bytes for model '{}'",
-                    size - there,
-                    signature.model
-                )));
-            }
-            sections.split_to(size as usize)
-        }
-        (None, None, Some(region)) => {
+        Source::Binary(sections.split_to(size as usize))
+    } else {
+        if let Some(region) = region {
             text("shared_memory_region", region)?;
-            return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
         }
-        _ => return Err(one_source(json.is_some(), binary.is_some(), region.is_some())),
+        return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
     };
-    Ok(InputTensor { index, dtype, shape, data })
+    Ok(Input { name, shape, dtype, source })
+}
+
+impl Input<'_, '_> {
+    fn tensor(self, index: usize, signature: &Signature, limit: u64) -> Result<InputTensor> {
+        let Self { name, shape, dtype, source } = self;
+        let data = match source {
+            Source::Binary(data) => data,
+            // Nothing is read for no dimensions: where a batch is expected, that is what is wrong.
+            Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
+            Source::Json(json) => match elements(&name, &shape, dtype)? {
+                0 => Bytes::new(),
+                elements => data::decode(array("data", json)?, dtype, elements, &name, limit)?,
+            },
+        };
+        Ok(InputTensor { index, dtype, shape, data })
+    }
 }
 
 fn one_source(data: bool, binary: bool, region: bool) -> Error {
-    let set: Vec<&str> = [
-        (data, "'data'"),
-        (binary, "'binary_data_size' in 'parameters'"),
-        (region, "'shared_memory_region' in 'parameters'"),
-    ]
-    .into_iter()
-    .filter_map(|(set, name)| set.then_some(name))
-    .collect();
+    let set: Vec<&str> =
+        [(data, "'data'"), (binary, "'binary_data_size'"), (region, "'shared_memory_region'")]
+            .into_iter()
+            .filter_map(|(set, name)| set.then_some(name))
+            .collect();
     let found = if set.is_empty() {
         "no field is set".to_owned()
     } else {
-        format!("set {}", set.join(", "))
+        format!("set {}", set.join(" "))
     };
     Error::invalid(format!(
         "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
@@ -224,21 +258,20 @@ fn output(object: &Object<'_>) -> Result<AskedOutput> {
     let name = text("name", member(object, "name")?)?;
     let mut output = AskedOutput { name, binary: false, classes: 0 };
     let parameters = match object.get("parameters") {
-        None => return Ok(output),
         Some(Value::Object(parameters)) => parameters,
-        Some(_) => return Err(wrong_type("parameters", "object")),
+        _ => return Ok(output),
     };
     if let Some(value) = parameters.get("binary_data") {
         let Value::Bool(binary) = value else { return Err(wrong_type("binary_data", "boolean")) };
         output.binary = *binary;
     }
     if let Some(value) = parameters.get("classification") {
-        let classes = unsigned("classification", value)?;
-        if classes == 0 {
-            return Err(Error::invalid(
-                "invalid value for 'classification' parameter, expected > 0",
-            ));
-        }
+        let classes = data::unsigned(value).ok_or_else(|| {
+            Error::internal(
+                "Unable to set 'classification': attempt to access JSON non-unsigned-integer as \
+                 unsigned-integer",
+            )
+        })?;
         output.classes = u32::try_from(classes).unwrap_or(u32::MAX);
     }
     if let Some(region) = parameters.get("shared_memory_region") {
@@ -257,17 +290,18 @@ fn output(object: &Object<'_>) -> Result<AskedOutput> {
 
 /// A body that is nothing but the tensor of the model's only input (contract/v2 §2.7).
 pub fn raw(signature: &Signature, body: Bytes) -> Result<(Draft, Asked)> {
+    let none = IdPrefix("");
     let [spec] = signature.inputs.as_slice() else {
         let n = signature.inputs.len();
         return Err(Error::invalid(format!(
-            "Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
+            "{none}Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
              model configuration",
             signature.model
         )));
     };
     if spec.dims.iter().filter(|d| **d < 0).count() > 1 {
         return Err(Error::invalid(format!(
-            "The shape of the raw input '{}' can not be deduced because there are more than one \
+            "{none}The shape of the raw input '{}' can not be deduced because there are more than one \
              variable-sized dimension",
             spec.name
         )));
@@ -278,13 +312,13 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(Draft, Asked)> {
             let elements = body.len() / size;
             ((elements as i64).checked_div(fixed).unwrap_or(0), body)
         }
-        None if fixed == 1 => {
+        None if spec.dims.iter().all(|d| *d == 1) => {
             let length = (body.len() as u32).to_le_bytes();
             (1, AlignedBuf::copy_of(&[&length, &body]).into_bytes())
         }
         None => {
             return Err(Error::invalid(format!(
-                "For BYTE datatype raw input '{}', the model must have input shape [1]",
+                "{none}For BYTE datatype raw input '{}', the model must have input shape [1]",
                 spec.name
             )));
         }
