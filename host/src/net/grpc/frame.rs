@@ -5,11 +5,12 @@ mod chunks;
 pub use chunks::FrameBuf;
 
 use crate::clock::now_ns;
-use crate::net::http::body::{Chunks, ResponseBody};
+use crate::net::http::body::{Chunks, ResponseBody, SMALL};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use std::io::Read;
 use tonic::Status;
 
@@ -142,15 +143,8 @@ pub fn respond(
     field: u32,
     payloads: &[Bytes],
 ) -> http::Response<ResponseBody> {
-    let key = |len: usize| {
-        let mut key = Vec::with_capacity(12);
-        prost::encoding::encode_key(field, prost::encoding::WireType::LengthDelimited, &mut key);
-        prost::encoding::encode_varint(len as u64, &mut key);
-        key
-    };
-    let keys: smallvec::SmallVec<[Vec<u8>; 4]> = payloads.iter().map(|p| key(p.len())).collect();
-    let tail: usize =
-        keys.iter().map(Vec::len).sum::<usize>() + payloads.iter().map(Bytes::len).sum::<usize>();
+    let element = |p: &Bytes| key_len(field) + encoded_len_varint(p.len() as u64) + p.len();
+    let tail: usize = payloads.iter().map(element).sum();
     let head_len = head.encoded_len();
     let len = head_len + tail;
     if len > MAX_MESSAGE {
@@ -158,13 +152,19 @@ pub fn respond(
             "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
         )));
     }
-    let mut first = Vec::with_capacity(head_len + 5);
+    // Small payloads find room behind the head.
+    let mut first = Vec::with_capacity(head_len + 5 + tail.min(SMALL));
     first.push(0);
     first.extend_from_slice(&(len as u32).to_be_bytes());
     head.encode_raw(&mut first);
     let mut chunks = Chunks::from(first);
-    for (key, payload) in keys.iter().zip(payloads) {
-        chunks.push_slice(key);
+    for payload in payloads {
+        let mut room = [0; 16];
+        let mut rest = &mut room[..];
+        encode_key(field, WireType::LengthDelimited, &mut rest);
+        encode_varint(payload.len() as u64, &mut rest);
+        let unused = rest.len();
+        chunks.push_slice(&room[..room.len() - unused]);
         chunks.push(payload.clone());
     }
     let mut trailers = HeaderMap::with_capacity(1);

@@ -2,6 +2,7 @@
 
 mod answers; // the calls around inference, as JSON
 mod infer; // inference
+mod input; // inputs of inference requests
 mod json; // JSON as this protocol needs it
 mod parameters; // request parameters
 mod parse; // inference requests

@@ -2,15 +2,15 @@
 
 use super::json::data::{self, wrong_type};
 use super::json::{self, Array, Object, Value};
-use super::parameters;
+use super::{input, parameters};
 use crate::error::{Error, Result};
 use crate::net::v2::{Draft, SHARED_MEMORY_DISABLED};
 use crate::request::buffer::AlignedBuf;
 use crate::request::check::{self, IdPrefix};
-use crate::request::tensor::element_count;
-use crate::request::{DType, InputTensor, Shape, ShapeText, Signature};
+use crate::request::{InputTensor, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// What the answer needs of the request.
 #[derive(Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub fn request(
     let top = object(json::parse(&body[..header])?);
     let mut draft = Draft::default();
     if let Some(id) = top.get("id") {
-        draft.id = text("id", id)?;
+        draft.id = text("id", id)?.into_owned();
     }
     if let Some(value) = top.get("parameters") {
         let Value::Object(object) = value else {
@@ -57,7 +57,7 @@ pub fn request(
     let inputs = array("inputs", member(&top, "inputs")?)?;
     for input in inputs.elements() {
         let input = object(input?);
-        let input = self::input(&input, &mut sections, signature)?;
+        let input = input::read(&input, &mut sections, signature)?;
         let Some(index) = signature.input(&input.name) else {
             return Err(check::unknown_input(signature, &draft.id, &input.name, &names(inputs)));
         };
@@ -111,12 +111,13 @@ fn object(value: Value<'_>) -> Object<'_> {
 fn names(inputs: Array<'_>) -> Vec<String> {
     let names = inputs.elements().filter_map(Result::ok).map(|input| {
         let name = object(input);
-        name.get("name").and_then(|name| text("name", name).ok()).unwrap_or_default()
+        let text = name.get("name").and_then(|name| text("name", name).ok());
+        text.unwrap_or_default().into_owned()
     });
     names.collect()
 }
 
-fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
+pub fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
     object.get(key).ok_or_else(|| {
         Error::internal(format!(
             "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
@@ -124,138 +125,26 @@ fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
     })
 }
 
-fn text(field: &str, value: &Value<'_>) -> Result<String> {
+pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
     match value {
-        Value::String(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+        Value::String(text) => Ok(String::from_utf8_lossy(text)),
         _ => Err(wrong_type(field, "string")),
     }
 }
 
-fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
+pub fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
     match value {
         Value::Array(array) => Ok(*array),
         _ => Err(wrong_type(field, "array")),
     }
 }
 
-fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
+pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
     data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
 }
 
-/// An input as it stands in a request.
-struct Input<'o, 'a> {
-    name: String,
-    shape: Shape,
-    dtype: DType,
-    source: Source<'o, 'a>,
-}
-
-enum Source<'o, 'a> {
-    Json(&'o Value<'a>),
-    Binary(Bytes),
-}
-
-fn input<'o, 'a>(
-    object: &'o Object<'a>,
-    sections: &mut Bytes,
-    signature: &Signature,
-) -> Result<Input<'o, 'a>> {
-    let parameters = match object.get("parameters") {
-        Some(Value::Object(parameters)) => parameters,
-        _ => &Object::default(),
-    };
-    let json = object.get("data");
-    let binary = parameters.get("binary_data_size");
-    let region = parameters.get("shared_memory_region");
-    if [json, binary, region].iter().flatten().count() != 1 {
-        return Err(one_source(json.is_some(), binary.is_some(), region.is_some()));
-    }
-    let name = text("name", member(object, "name")?)?;
-    let mut shape = Shape::new();
-    for d in array("shape", member(object, "shape")?)?.elements() {
-        shape.push(i64::try_from(unsigned("shape", &d?)?).unwrap_or(i64::MAX));
-    }
-    let datatype = text("datatype", member(object, "datatype")?)?;
-    let Some(dtype) = DType::from_v2_name(&datatype) else {
-        return Err(Error::invalid(format!("invalid datatype for input {name}")));
-    };
-    let source = if let Some(json) = json {
-        Source::Json(json)
-    } else if let Some(size) = binary {
-        let size = unsigned("binary_data_size", size)?;
-        let there = sections.len() as u64;
-        if size > there {
-            return Err(Error::invalid(format!(
-                "unexpected size for input '{name}', expecting {} additional bytes for model '{}'",
-                size - there,
-                signature.model
-            )));
-        }
-        Source::Binary(sections.split_to(size as usize))
-    } else {
-        if let Some(region) = region {
-            text("shared_memory_region", region)?;
-        }
-        return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
-    };
-    Ok(Input { name, shape, dtype, source })
-}
-
-impl Input<'_, '_> {
-    fn tensor(self, index: usize, signature: &Signature, limit: u64) -> Result<InputTensor> {
-        let Self { name, shape, dtype, source } = self;
-        let data = match source {
-            Source::Binary(data) => data,
-            // Nothing is read for no dimensions: where a batch is expected, that is what is wrong.
-            Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
-            Source::Json(json) => match elements(&name, &shape, dtype)? {
-                0 => Bytes::new(),
-                elements => data::decode(array("data", json)?, dtype, elements, &name, limit)?,
-            },
-        };
-        Ok(InputTensor { index, dtype, shape, data })
-    }
-}
-
-fn one_source(data: bool, binary: bool, region: bool) -> Error {
-    let set: Vec<&str> =
-        [(data, "'data'"), (binary, "'binary_data_size'"), (region, "'shared_memory_region'")]
-            .into_iter()
-            .filter_map(|(set, name)| set.then_some(name))
-            .collect();
-    let found = if set.is_empty() {
-        "no field is set".to_owned()
-    } else {
-        format!("set {}", set.join(" "))
-    };
-    Error::invalid(format!(
-        "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
-         'shared_memory_region' in 'parameters'. But {found}"
-    ))
-}
-
-/// How many values `data` should have. A product that makes no sense is found before any is read.
-fn elements(name: &str, shape: &[i64], dtype: DType) -> Result<usize> {
-    let most = i64::MAX as usize;
-    let Some(count) = element_count(shape).filter(|n| *n <= most) else {
-        return Err(Error::invalid(format!(
-            "invalid shape for input '{name}': shape {} causes total element count to exceed maximum \
-             size of {most}",
-            ShapeText(shape)
-        )));
-    };
-    let size = dtype.size().unwrap_or(1);
-    match count.checked_mul(size).filter(|n| *n <= most) {
-        Some(_) => Ok(count),
-        None => Err(Error::invalid(format!(
-            "byte size overflow for input '{name}': element count ({count}) * data type size ({size}) \
-             exceeds maximum allowed size ({most})"
-        ))),
-    }
-}
-
 fn output(object: &Object<'_>) -> Result<AskedOutput> {
-    let name = text("name", member(object, "name")?)?;
+    let name = text("name", member(object, "name")?)?.into_owned();
     let mut output = AskedOutput { name, binary: false, classes: 0 };
     let parameters = match object.get("parameters") {
         Some(Value::Object(parameters)) => parameters,

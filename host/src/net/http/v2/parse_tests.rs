@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Code;
-use crate::request::{CorrelationId, Parameter, TensorSpec};
+use crate::request::{CorrelationId, DType, Parameter, TensorSpec};
 
 fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> Signature {
     let spec = |name: &str, dtype, dims: &[i64]| TensorSpec {

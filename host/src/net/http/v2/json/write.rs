@@ -1,5 +1,7 @@
 //! Writing JSON: compact, keys in the order written, strings as the bytes they are.
 
+use std::io::Write;
+
 /// An object being written; `end` closes it.
 pub struct Object<'a> {
     pub out: &'a mut Vec<u8>,
@@ -28,8 +30,8 @@ impl<'a> Object<'a> {
 
     /// Any value whose `Display` is JSON: integers and truth values.
     pub fn plain(&mut self, key: &str, value: impl std::fmt::Display) {
-        let text = value.to_string();
-        self.key(key).extend_from_slice(text.as_bytes());
+        // Writing into a vector cannot fail.
+        let _ = write!(self.key(key), "{value}");
     }
 
     pub fn end(self) {
@@ -55,7 +57,9 @@ pub fn array<T>(
 
 /// Dimensions.
 pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
-    array(out, dims, |out, d| out.extend_from_slice(d.to_string().as_bytes()));
+    array(out, dims, |out, d| {
+        let _ = write!(out, "{d}");
+    });
 }
 
 /// A string of any bytes; only what JSON cannot hold is escaped.
