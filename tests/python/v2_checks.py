@@ -343,7 +343,9 @@ class Infer(Protocol):
             (400, f"{id}expected 2 inputs but got 1 inputs for model '{m}'. Got input(s) ['INPUT0'], but missing "
              "required input(s) ['INPUT1']. Please provide all required input(s).", m, [a], {}),
             (400, f"{id}input 'INPUT0' already exists in request", m, [a, a], {}),
-            (400, f"unexpected inference input 'INPUT9' for model '{m}'", m, [a, b, unknown], {}),
+            (400, f"unexpected inference input 'INPUT9' for model '{m}'", m, [a, unknown], {}),
+            (400, f"{id}expected 2 inputs but got 3 inputs for model '{m}'. Got input(s) ['INPUT0','INPUT1','INPUT9'], "
+             "but missing required input(s) ]. Please provide all required input(s).", m, [a, b, unknown], {}),
             (400, f"unexpected inference output 'OUTPUT9' for model '{m}'", m, [a, b],
              {"outputs": [output("OUTPUT9")]}),
             (400, f"{id}unexpected shape for input 'INPUT0' for model '{m}'. Expected [-1,16], got [1,17].{note}",

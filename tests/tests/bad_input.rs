@@ -409,7 +409,7 @@ fn v2_refusals() -> Vec<Bad> {
             "echo",
             &one("FP32", "[1,3]", "[1,2]"),
             &[500],
-            "Failed to parse 'data' field: shape does not match true shape",
+            "Unable to parse 'data': Shape does not match true shape of 'data' field",
         ),
         v2(
             "too many values",
@@ -443,7 +443,8 @@ fn v2_refusals() -> Vec<Bad> {
         v2("nested too deep", "echo", &deep, &[400, 500], ""),
         v2("nested without end", "echo", &abyss, &[400, 500], ""),
         v2("no JSON", "echo", "{\"inputs\":[", &[500], "failed to parse the request JSON buffer"),
-        v2("nothing", "echo", "", &[400, 500], ""),
+        // Nothing at all is a tensor of no bytes, as after a JSON part of length 0.
+        v2("nothing", "echo", " ", &[500], "The document is empty."),
         v2(
             "something behind the JSON",
             "echo",

@@ -31,8 +31,7 @@ pub fn http(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer 
             } else if path.starts_with("/api") {
                 http::v1::handle(&context, request, received_ns).await
             } else {
-                let text = r#"{"error":"Not Found"}"#.to_owned();
-                plain(StatusCode::NOT_FOUND, "application/json", text)
+                not_found()
             }
         })
     }
@@ -46,9 +45,7 @@ pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answe
         if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
             return all(request, received_ns);
         }
-        Box::pin(async {
-            plain(StatusCode::NOT_FOUND, "application/json", r#"{"error":"Not Found"}"#.to_owned())
-        })
+        Box::pin(async { not_found() })
     }
 }
 
@@ -107,6 +104,10 @@ pub fn metrics(
             plain(StatusCode::OK, "text/plain; charset=utf-8", text)
         })
     }
+}
+
+fn not_found() -> Response<ResponseBody> {
+    plain(StatusCode::NOT_FOUND, "text/plain", r#"{"error":"Not Found"}"#.to_owned())
 }
 
 fn plain(status: StatusCode, kind: &'static str, text: String) -> Response<ResponseBody> {

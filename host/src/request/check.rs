@@ -22,7 +22,7 @@ impl fmt::Display for IdPrefix<'_> {
 
 /// Checks everything that does not depend on a protocol, and gives the request's batch size.
 ///
-/// `inputs` must already name declared tensors ([`find_input`]); they may come in any order.
+/// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order.
 pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result<u32> {
     let id = IdPrefix(id);
     let m = &signature.model;
@@ -71,16 +71,6 @@ pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result
     Ok(rows as u32)
 }
 
-/// Position of a declared input.
-pub fn find_input(signature: &Signature, name: &str) -> Result<usize> {
-    signature.input(name).ok_or_else(|| {
-        Error::invalid(format!(
-            "unexpected inference input '{name}' for model '{}'",
-            signature.model
-        ))
-    })
-}
-
 /// Position of a declared output.
 pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
     signature.output(name).ok_or_else(|| {
@@ -97,7 +87,6 @@ pub fn all_outputs(signature: &Signature) -> SmallVec<[WantedOutput; 4]> {
 }
 
 fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Result<()> {
-    let m = &signature.model;
     for (i, input) in inputs.iter().enumerate() {
         if inputs[..i].iter().any(|other| other.index == input.index) {
             let name = &signature.inputs[input.index].name;
@@ -115,23 +104,44 @@ fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Re
     if missing.is_empty() {
         return Ok(());
     }
+    let got: Vec<&str> = inputs.iter().map(|i| &*signature.inputs[i.index].name).collect();
+    Err(wrong_count(signature, id, &got, &missing))
+}
+
+/// An input that is not declared: too many or too few inputs are the greater mistake.
+pub fn unknown_input(signature: &Signature, id: &str, name: &str, given: &[String]) -> Error {
+    let required = signature.inputs.iter().filter(|spec| !spec.optional);
+    if (required.clone().count()..=signature.inputs.len()).contains(&given.len()) {
+        return Error::invalid(format!(
+            "unexpected inference input '{name}' for model '{}'",
+            signature.model
+        ));
+    }
+    let missing = required.map(|spec| &*spec.name).filter(|n| !given.iter().any(|g| g == n));
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+    wrong_count(signature, &IdPrefix(id), &given, &missing.collect::<Vec<_>>())
+}
+
+fn wrong_count(signature: &Signature, id: &IdPrefix<'_>, got: &[&str], missing: &[&str]) -> Error {
+    let m = &signature.model;
     let required = signature.inputs.iter().filter(|s| !s.optional).count();
     let all = signature.inputs.len();
     let expected = if required == all {
-        format!("expected {all} inputs but got {} inputs", inputs.len())
+        format!("expected {all} inputs but got {} inputs", got.len())
     } else {
         format!(
             "expected number of inputs between {required} and {all} but got {} inputs",
-            inputs.len()
+            got.len()
         )
     };
-    let got: Vec<&str> = inputs.iter().map(|i| &*signature.inputs[i.index].name).collect();
-    Err(Error::invalid(format!(
-        "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) [{}]. \
+    // The lone bracket stands there in base.
+    let open = if missing.is_empty() { "" } else { "[" };
+    Error::invalid(format!(
+        "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) {open}{}]. \
          Please provide all required input(s).",
-        quoted(&got),
-        quoted(&missing)
-    )))
+        quoted(got),
+        quoted(missing)
+    ))
 }
 
 fn quoted(names: &[&str]) -> String {
@@ -152,7 +162,7 @@ fn shape(
     }
     let expected: Shape = signature.full_dims(spec);
     let note = if signature.batching() {
-        " NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be \
+        "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be \
          prepended to each input shape. If you want to specify the full shape including the batch dim in \
          your input dims config, try setting max_batch_size to zero. See the model configuration docs for \
          more info on max_batch_size."
@@ -160,7 +170,7 @@ fn shape(
         ""
     };
     Err(Error::invalid(format!(
-        "{id}unexpected shape for input '{}' for model '{}'. Expected {}, got {}.{note}",
+        "{id}unexpected shape for input '{}' for model '{}'. Expected {}, got {}. {note}",
         spec.name,
         signature.model,
         ShapeText(&expected),
@@ -199,7 +209,12 @@ fn data(
         }
         return Ok(());
     }
-    strings::check(&input.data, elements).map(drop).map_err(|fault| {
+    let checked = match strings::check(&input.data, elements) {
+        Ok(end) if end == input.data.len() => return Ok(()),
+        Ok(end) => Err(StringFault::NoLength { available: input.data.len() - end }),
+        Err(fault) => Err(fault),
+    };
+    checked.map_err(|fault| {
         Error::invalid(match fault {
             StringFault::TooFew { found } => format!(
                 "{id}expected {elements} string elements for inference input '{name}' for model '{m}', got {found}"
@@ -222,129 +237,5 @@ fn data(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::DType;
-    use bytes::Bytes;
-
-    fn signature(max_batch_size: u32) -> Signature {
-        let spec = |name: &str, dtype, dims: &[i64]| TensorSpec {
-            name: name.into(),
-            dtype,
-            dims: dims.to_vec(),
-            model_dims: dims.to_vec(),
-            optional: false,
-            shape_tensor: false,
-            labels: None,
-        };
-        Signature {
-            model: "m".into(),
-            max_batch_size,
-            inputs: vec![spec("A", DType::Fp32, &[2]), spec("S", DType::String, &[-1])],
-            outputs: vec![spec("O", DType::Fp32, &[2])],
-        }
-    }
-
-    fn input(index: usize, dtype: DType, shape: &[i64], data: &[u8]) -> InputTensor {
-        InputTensor { index, dtype, shape: shape.into(), data: Bytes::copy_from_slice(data) }
-    }
-
-    #[test]
-    fn every_message() {
-        let a = |shape: &[i64], bytes: usize| input(0, DType::Fp32, shape, &vec![0; bytes]);
-        let s = |shape: &[i64], data: &[u8]| input(1, DType::String, shape, data);
-        let empty = [0u8; 4];
-        let cases: Vec<(u32, Vec<InputTensor>, Result<u32, &str>)> = vec![
-            (4, vec![a(&[1, 2], 8), s(&[1, 1], &empty)], Ok(1)),
-            (4, vec![s(&[3, 0], &[]), a(&[3, 2], 24)], Ok(3)),
-            (0, vec![a(&[2], 8), s(&[0], &[])], Ok(1)),
-            (
-                4,
-                vec![a(&[1, 2], 8)],
-                Err(
-                    "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'm'. Got \
-                     input(s) ['A'], but missing required input(s) ['S']. Please provide all required input(s).",
-                ),
-            ),
-            (
-                4,
-                vec![a(&[1, 2], 8), a(&[1, 2], 8)],
-                Err("[request id: <id_unknown>] input 'A' already exists in request"),
-            ),
-            (
-                4,
-                vec![a(&[5, 2], 40), s(&[5, 0], &[])],
-                Err("[request id: <id_unknown>] inference request batch-size must be <= 4 for 'm'"),
-            ),
-            (
-                4,
-                vec![a(&[1, 2], 8), s(&[2, 0], &[])],
-                Err(
-                    "[request id: <id_unknown>] input 'S' batch size does not match other inputs for 'm'",
-                ),
-            ),
-            (
-                4,
-                vec![a(&[], 8), s(&[1, 0], &[])],
-                Err(
-                    "[request id: <id_unknown>] input 'A' has no shape but model requires batch dimension for 'm'",
-                ),
-            ),
-            (
-                0,
-                vec![input(0, DType::Int32, &[2], &[0; 8]), s(&[0], &[])],
-                Err(
-                    "[request id: <id_unknown>] inference input 'A' data-type is 'INT32', but model 'm' expects 'FP32'",
-                ),
-            ),
-            (
-                0,
-                vec![a(&[3], 12), s(&[0], &[])],
-                Err(
-                    "[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3].",
-                ),
-            ),
-            (
-                0,
-                vec![a(&[2], 7), s(&[0], &[])],
-                Err(
-                    "[request id: <id_unknown>] input byte size mismatch for input 'A' for model 'm'. Expected 8, got 7",
-                ),
-            ),
-            (
-                0,
-                vec![a(&[-2], 8), s(&[0], &[])],
-                Err(
-                    "[request id: <id_unknown>] All input dimensions should be specified for input 'A' for model 'm', got [-2]",
-                ),
-            ),
-            (
-                0,
-                vec![a(&[2], 8), s(&[2], &empty)],
-                Err(
-                    "[request id: <id_unknown>] expected 2 string elements for inference input 'S' for model 'm', got 1",
-                ),
-            ),
-            (
-                0,
-                vec![a(&[2], 8), s(&[1], &[9, 0, 0, 0, 1])],
-                Err(
-                    "[request id: <id_unknown>] incomplete string data for inference input 'S' for model 'm', \
-                     expecting string of length 9 but only 1 bytes available",
-                ),
-            ),
-            (
-                0,
-                vec![a(&[2], 8), s(&[i64::MAX], &[])],
-                Err(
-                    "[request id: <id_unknown>] expected 9223372036854775807 string elements for inference \
-                     input 'S' for model 'm', got 0",
-                ),
-            ),
-        ];
-        for (max_batch_size, given, want) in cases {
-            let got = inputs(&signature(max_batch_size), "", &given);
-            assert_eq!(got.map_err(|e| e.message), want.map_err(String::from));
-        }
-    }
-}
+#[path = "check_tests.rs"]
+mod tests;

@@ -83,11 +83,17 @@ fn tensor(signature: &Signature, spec: &TensorSpec) -> TensorMetadata {
 
 /// Every version of every model, or those that are served.
 pub fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<Vec<ModelIndex>> {
-    if !repository.is_empty() {
-        return Err(Error::unsupported("'repository_name' specification is not supported"));
-    }
+    only_repository(repository)?;
     let models = ctx.repository.models();
     Ok(models.values().flat_map(|m| entries(m, only_ready)).collect())
+}
+
+/// Repositories cannot be told apart by name.
+pub fn only_repository(name: &str) -> Result<()> {
+    match name {
+        "" => Ok(()),
+        _ => Err(Error::unsupported("'repository_name' specification is not supported")),
+    }
 }
 
 fn entries(model: &Model, only_ready: bool) -> Vec<ModelIndex> {

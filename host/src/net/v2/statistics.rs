@@ -11,6 +11,7 @@ use trtserver_proto::v2::{
 
 /// Of one version, of all READY versions of a model, or (empty name) of all models.
 pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStatistics>> {
+    let number = parse_version(version)?;
     if name.is_empty() {
         let models = ctx.repository.models();
         return Ok(models.values().flat_map(|m| of_model(m, None)).collect());
@@ -18,7 +19,6 @@ pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStat
     let Some(model) = ctx.repository.model(name).filter(|m| !m.ready_versions().is_empty()) else {
         return Err(Error::invalid(format!("requested model '{name}' is not available")));
     };
-    let number = parse_version(version)?;
     let found = of_model(&model, number);
     if number.is_some() && found.is_empty() {
         return Err(Error::invalid(format!(

@@ -4,9 +4,13 @@ use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::{DType, strings};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use trtserver_proto::v2::{
-    InferTensorContents, infer_parameter::ParameterChoice, model_infer_request::InferInputTensor,
+    InferParameter, InferTensorContents, infer_parameter::ParameterChoice,
+    model_infer_request::InferInputTensor,
 };
+
+type Parameters = BTreeMap<String, InferParameter>;
 
 /// Where the inputs of one request find their bytes.
 pub struct Source<'a> {
@@ -24,9 +28,7 @@ impl<'a> Source<'a> {
     /// Takes the bytes of `tensor`, which the caller says is of type `dtype`.
     pub fn take(&mut self, tensor: InferInputTensor, dtype: DType) -> Result<Bytes> {
         let (name, model) = (&tensor.name, self.model);
-        if !tensor.parameters.is_empty() {
-            shared_memory(&tensor)?;
-        }
+        shared_memory(name, &tensor.parameters)?;
         if self.is_raw {
             if tensor.contents.is_some() {
                 return Err(Error::invalid(format!(
@@ -47,10 +49,12 @@ fn missing(name: &str, model: &str) -> Error {
     ))
 }
 
-/// Checks what is said about shared memory, and refuses its use.
-fn shared_memory(tensor: &InferInputTensor) -> Result<()> {
-    let name = &tensor.name;
-    let get = |key: &str| tensor.parameters.get(key).map(|p| &p.parameter_choice);
+/// Checks what the parameters of a tensor say about shared memory, and refuses its use.
+pub fn shared_memory(name: &str, parameters: &Parameters) -> Result<()> {
+    if parameters.is_empty() {
+        return Ok(());
+    }
+    let get = |key: &str| parameters.get(key).map(|p| &p.parameter_choice);
     let region = get("shared_memory_region");
     let wrong = |key: &str, expected: &str| {
         Err(Error::invalid(format!(

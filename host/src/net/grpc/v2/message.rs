@@ -1,8 +1,8 @@
 //! ModelInferRequest into a request, a response into ModelInferResponse.
 
-use super::input::Source;
+use super::input::{Source, shared_memory};
 use crate::error::{Error, Result};
-use crate::net::v2::{Draft, RequestParameters, SHARED_MEMORY_DISABLED, classes, parameters};
+use crate::net::v2::{Draft, RequestParameters, classes, parameters};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{DType, InferResponse, InputTensor};
@@ -30,14 +30,20 @@ pub fn read(served: &Served, request: ModelInferRequest) -> Result<(Draft, Asked
         ..Default::default()
     };
     let mut source = Source::new(&served.name, request.raw_input_contents);
-    for mut tensor in request.inputs {
-        let index = check::find_input(signature, &tensor.name)?;
+    let mut indexes = SmallVec::<[usize; 4]>::new();
+    for tensor in &request.inputs {
+        let Some(index) = signature.input(&tensor.name) else {
+            let names: Vec<String> = request.inputs.iter().map(|t| t.name.clone()).collect();
+            return Err(check::unknown_input(signature, &draft.id, &tensor.name, &names));
+        };
+        indexes.push(index);
+    }
+    for (index, mut tensor) in indexes.into_iter().zip(request.inputs) {
         let Some(dtype) = DType::from_v2_name(&tensor.datatype) else {
             return Err(Error::invalid(format!(
-                "{}inference input '{}' data-type is '{}', but model '{}' expects '{}'",
+                "{}inference input '{}' data-type is '<invalid>', but model '{}' expects '{}'",
                 IdPrefix(&draft.id),
                 tensor.name,
-                tensor.datatype,
                 served.name,
                 signature.inputs[index].dtype.v2_name()
             )));
@@ -64,13 +70,12 @@ pub fn read(served: &Served, request: ModelInferRequest) -> Result<(Draft, Asked
                 ));
             }
         };
-        if output.parameters.contains_key("shared_memory_region") {
-            return Err(if classes > 0 {
-                Error::invalid("output can't set both 'shared_memory_region' and 'classification'")
-            } else {
-                Error::unsupported(SHARED_MEMORY_DISABLED)
-            });
+        if classes > 0 && output.parameters.contains_key("shared_memory_region") {
+            return Err(Error::invalid(
+                "output can't set both 'shared_memory_region' and 'classification'",
+            ));
         }
+        shared_memory(&output.name, &output.parameters)?;
         draft.want(signature, &output.name, classes)?;
         if classes > 0 {
             asked.classes.push((output.name, classes));

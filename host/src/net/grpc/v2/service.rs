@@ -131,15 +131,17 @@ impl GrpcInferenceService for Service {
 
     async fn repository_model_load(
         &self,
-        _: Request<RepositoryModelLoadRequest>,
+        request: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
+        describe::only_repository(&request.get_ref().repository_name).map_err(status)?;
         Err(status(no_explicit_control()))
     }
 
     async fn repository_model_unload(
         &self,
-        _: Request<RepositoryModelUnloadRequest>,
+        request: Request<RepositoryModelUnloadRequest>,
     ) -> Answer<RepositoryModelUnloadResponse> {
+        describe::only_repository(&request.get_ref().repository_name).map_err(status)?;
         Err(status(no_explicit_control()))
     }
 

@@ -10,13 +10,14 @@ use prost::Message;
 use std::sync::Arc;
 use tokio_stream::StreamExt;
 use trtserver_proto::v2::infer_parameter::ParameterChoice;
+use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use trtserver_proto::v2::*;
 
 fn request(model: &str, id: &str) -> ModelInferRequest {
     ModelInferRequest {
         model_name: model.into(),
         id: id.into(),
-        inputs: vec![model_infer_request::InferInputTensor {
+        inputs: vec![InferInputTensor {
             name: "FP".into(),
             datatype: "FP32".into(),
             shape: vec![1, 2],
@@ -69,8 +70,8 @@ async fn one_request_one_response() {
             "echo",
             "x",
             "3",
-            "failed to get model version from specified version string 'x' (details: invalid digit found \
-             in string), version should be an integral value > 0",
+            "failed to get model version from specified version string 'x' (details: stol), \
+             version should be an integral value > 0",
         ),
         ("broken", "", "13", "out of order"),
         ("twice", "", "13", "expected a single response, got 2"),
@@ -88,6 +89,58 @@ async fn one_request_one_response() {
     }
     let failed = ctx.repository.find("broken", None).unwrap().stats.snapshot().total().failed;
     assert_eq!(failed.count, 1);
+}
+
+/// What is checked of the parts of a request, in the words of the real server.
+#[tokio::test]
+async fn parts_of_a_request() {
+    let ctx = context();
+    let good = request("echo", "");
+    let parameter = |key: &str, value| {
+        [(key.to_owned(), InferParameter { parameter_choice: Some(value) })].into()
+    };
+    let output = |key: &str, value| ModelInferRequest {
+        outputs: vec![InferRequestedOutputTensor {
+            name: good.inputs[0].name.clone(),
+            parameters: parameter(key, value),
+        }],
+        ..good.clone()
+    };
+    let input = &good.inputs[0];
+    let extra = ["X", "Y"].map(|name| InferInputTensor { name: name.into(), ..input.clone() });
+    let table = [
+        (
+            ModelInferRequest {
+                inputs: [vec![input.clone()], extra.to_vec()].concat(),
+                ..good.clone()
+            },
+            "[request id: <id_unknown>] expected number of inputs between 0 and 2 but got 3 inputs for \
+             model 'echo'. Got input(s) ['FP','X','Y'], but missing required input(s) ]. Please provide all \
+             required input(s).",
+        ),
+        (
+            ModelInferRequest {
+                inputs: vec![InferInputTensor { datatype: "fp32".into(), ..input.clone() }],
+                ..good.clone()
+            },
+            "[request id: <id_unknown>] inference input 'FP' data-type is '<invalid>', but model 'echo' expects \
+             'FP32'",
+        ),
+        (
+            output("shared_memory_offset", ParameterChoice::Int64Param(1)),
+            "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter for \
+             tensor 'FP'",
+        ),
+        (
+            output("shared_memory_region", ParameterChoice::StringParam("r".into())),
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for \
+             tensor 'FP'",
+        ),
+    ];
+    for (request, message) in table {
+        let want = Err(("3".to_owned(), message.to_owned()));
+        assert_eq!(unary(&ctx, &request).await, want);
+    }
 }
 
 #[tokio::test]

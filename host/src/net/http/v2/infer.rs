@@ -38,9 +38,7 @@ where
         (_, Err(error)) | (Err(error), _) => {
             // The caller is still sending, and reads the answer only when that is done.
             receive::drain(std::pin::pin!(body), DRAINED).await;
-            let mut response = super::failure(&error);
-            // By contract only what goes wrong later has a content type.
-            response.headers_mut().remove(http::header::CONTENT_TYPE);
+            let mut response = super::plain_failure(&error);
             if error.message == UNSUPPORTED_ENCODING {
                 let accepted = HeaderValue::from_static("gzip, deflate");
                 response.headers_mut().insert(ACCEPT_ENCODING, accepted);
@@ -53,14 +51,15 @@ where
         let (sink, waiting) = sink::unary();
         Ok((draft.submit(&served, received_ns, sink)?, waiting, asked))
     });
-    let answer = match submitted {
-        Err(error) => Err(refused(&served, received_ns, error)),
-        Ok((reply, waiting, asked)) => match waiting.wait(reply).await {
-            Ok(response) => respond(&served, &asked, response, headers).await,
-            Err(error) => Err(error),
-        },
+    let (reply, waiting, asked) = match submitted {
+        Ok(submitted) => submitted,
+        Err(error) => return super::failure(&refused(&served, received_ns, error)),
     };
-    answer.unwrap_or_else(|error| super::failure(&error))
+    let answer = match waiting.wait(reply).await {
+        Ok(response) => respond(&served, &asked, response, headers).await,
+        Err(error) => Err(error),
+    };
+    answer.unwrap_or_else(|error| super::plain_failure(&error))
 }
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
@@ -81,9 +80,9 @@ impl Head {
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
         )?;
-        let encoding = headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
-        let compressed = match encoding {
-            b"" | b"identity" => false,
+        let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        let compressed = match encoding.unwrap_or(b"identity") {
+            b"identity" => false,
             b"gzip" | b"deflate" => true,
             _ => return Err(Error::unsupported(UNSUPPORTED_ENCODING)),
         };
@@ -114,6 +113,8 @@ impl Head {
         }
         match self.json {
             Some(0) => parse::raw(&served.signature, body),
+            // Without a JSON part of any length: as if its length were given as 0.
+            None if body.is_empty() => parse::raw(&served.signature, body),
             None => parse::request(&served.signature, &body, body.len(), limit),
             Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {
                 Some(n) => parse::request(&served.signature, &body, n, limit),

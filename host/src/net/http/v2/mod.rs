@@ -2,6 +2,7 @@
 
 mod answers; // the calls around inference, as JSON
 mod infer; // inference
+mod input; // inputs of inference requests
 mod json; // JSON as this protocol needs it
 mod parameters; // request parameters
 mod parse; // inference requests
@@ -33,7 +34,7 @@ where
         Ok(route) => route,
         Err(status) => {
             let text = status.canonical_reason().unwrap_or_default();
-            return with_status(status, json(answers::error(text)));
+            return with_status(status, plain(answers::error(text)));
         }
     };
     if let Route::Model { name, version, call: Call::Infer } = route {
@@ -65,7 +66,10 @@ fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<Respo
         Route::Server => json(answers::server(&describe::server(ctx))),
         Route::Model { name, version, call } => match call {
             Call::Ready if describe::model_ready(ctx, name, version)? => health(true),
-            Call::Ready => return Err(Error::invalid("Model version not ready")),
+            Call::Ready => {
+                let why = answers::error("Model version not ready");
+                with_status(StatusCode::BAD_REQUEST, plain(why))
+            }
             Call::Metadata => json(answers::model(&describe::model(ctx, name, version)?)),
             Call::Config => {
                 let served = served(ctx, name, version)?;
@@ -74,7 +78,10 @@ fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<Respo
             Call::Statistics => {
                 json(answers::statistics(&statistics::collect(ctx, name, version)?))
             }
-            Call::Infer | Call::Generate => return Err(not_offered("generate")),
+            Call::Infer | Call::Generate => {
+                served(ctx, name, version)?;
+                return Err(not_offered("generate"));
+            }
         },
         Route::AllStatistics => json(answers::statistics(&statistics::collect(ctx, "", "")?)),
         Route::Trace { model, change } => {
@@ -90,14 +97,13 @@ fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<Respo
             }
             json(answers::log(&settings::log(ctx)))
         }
-        Route::Index { repository } => {
-            let index = describe::index(ctx, repository, only_ready(body)?)?;
+        // The name that may stand in the path means nothing here, unlike over gRPC.
+        Route::Index => {
+            let index = describe::index(ctx, "", only_ready(body)?)?;
             json(answers::index(&index))
         }
         Route::Control { repository, .. } => {
-            if !repository.is_empty() {
-                return Err(Error::unsupported("'repository_name' specification is not supported"));
-            }
+            describe::only_repository(repository)?;
             return Err(no_explicit_control());
         }
         Route::SharedMemory { kind, region, call } => match call {
@@ -129,7 +135,7 @@ fn only_ready(body: &[u8]) -> Result<bool> {
         return Ok(false);
     }
     let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
-    let json::Value::Object(object) = json::parse(body)? else { return Err(wrong()) };
+    let json::Value::Object(object) = json::parse(body)? else { return Ok(false) };
     match object.get("ready") {
         None => Ok(false),
         Some(json::Value::Bool(ready)) => Ok(*ready),
@@ -140,19 +146,32 @@ fn only_ready(body: &[u8]) -> Result<bool> {
 /// No body says enough.
 fn health(good: bool) -> Response<ResponseBody> {
     let status = if good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    with_status(status, Response::new(ResponseBody::empty()))
+    with_status(status, plain(Vec::new()))
 }
 
 fn json(text: Vec<u8>) -> Response<ResponseBody> {
+    typed(text, "application/json")
+}
+
+/// What the HTTP library of base says of a body of which the server says nothing.
+fn plain(text: Vec<u8>) -> Response<ResponseBody> {
+    typed(text, "text/plain")
+}
+
+fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(text));
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
 /// An error as its callers see it.
 fn failure(error: &Error) -> Response<ResponseBody> {
     with_status(status_code::http(error.code), json(answers::error(&error.message)))
+}
+
+/// An error of an inference outside of what its JSON says: before it is read, and when the answer is made.
+fn plain_failure(error: &Error) -> Response<ResponseBody> {
+    with_status(status_code::http(error.code), plain(answers::error(&error.message)))
 }
 
 fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Response<ResponseBody> {

@@ -27,7 +27,7 @@ fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Res
         "sequence_id" => {
             parameters.sequence.id = match value {
                 Value::String(text) => text_id(String::from_utf8_lossy(text).into_owned())?,
-                _ => number_id(whole()?),
+                value => number_id(unsigned(value).ok_or_else(|| wrong_type(key, "string"))?),
             };
         }
         "sequence_start" => parameters.sequence.start = truth()?,

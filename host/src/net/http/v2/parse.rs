@@ -2,15 +2,15 @@
 
 use super::json::data::{self, wrong_type};
 use super::json::{self, Array, Object, Value};
-use super::parameters;
+use super::{input, parameters};
 use crate::error::{Error, Result};
 use crate::net::v2::{Draft, SHARED_MEMORY_DISABLED};
 use crate::request::buffer::AlignedBuf;
 use crate::request::check::{self, IdPrefix};
-use crate::request::tensor::element_count;
-use crate::request::{DType, InputTensor, Shape, ShapeText, Signature};
+use crate::request::{InputTensor, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// What the answer needs of the request.
 #[derive(Debug, Default, PartialEq)]
@@ -40,23 +40,28 @@ pub fn request(
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
-    let Value::Object(top) = json::parse(&body[..header])? else {
-        return Err(Error::internal(
-            "failed to parse the request JSON buffer: the request is not an object at 0",
-        ));
-    };
+    let top = object(json::parse(&body[..header])?);
     let mut draft = Draft::default();
     if let Some(id) = top.get("id") {
-        draft.id = text("id", id)?;
+        draft.id = text("id", id)?.into_owned();
     }
     if let Some(value) = top.get("parameters") {
-        let Value::Object(object) = value else { return Err(wrong_type("parameters", "object")) };
+        let Value::Object(object) = value else {
+            return Err(Error::internal(
+                "failed to get request params.: attempt to get members for non-object",
+            ));
+        };
         draft.parameters = parameters::read(object)?;
     }
     let mut sections = body.slice(header..);
-    for input in array("inputs", member(&top, "inputs")?)?.elements() {
-        let Value::Object(input) = input? else { return Err(wrong_type("inputs", "object")) };
-        let tensor = self::input(signature, &draft.id, &input, &mut sections, limit)?;
+    let inputs = array("inputs", member(&top, "inputs")?)?;
+    for input in inputs.elements() {
+        let input = object(input?);
+        let input = input::read(&input, &mut sections, signature)?;
+        let Some(index) = signature.input(&input.name) else {
+            return Err(check::unknown_input(signature, &draft.id, &input.name, &names(inputs)));
+        };
+        let tensor = input.tensor(index, signature, limit)?;
         draft.inputs.push(tensor);
     }
     if !sections.is_empty() {
@@ -72,10 +77,7 @@ pub fn request(
     };
     if let Some(outputs) = top.get("outputs") {
         for output in array("outputs", outputs)?.elements() {
-            let Value::Object(output) = output? else {
-                return Err(wrong_type("outputs", "object"));
-            };
-            let output = self::output(&output)?;
+            let output = self::output(&object(output?))?;
             draft.want(signature, &output.name, output.classes)?;
             asked.outputs.push(output);
         }
@@ -97,148 +99,68 @@ pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
     ))
 }
 
-fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
+/// What is no object has no members; that they are missing is what the caller is told.
+fn object(value: Value<'_>) -> Object<'_> {
+    match value {
+        Value::Object(object) => object,
+        _ => Object::default(),
+    }
+}
+
+/// The names of all inputs.
+fn names(inputs: Array<'_>) -> Vec<String> {
+    let names = inputs.elements().filter_map(Result::ok).map(|input| {
+        let name = object(input);
+        let text = name.get("name").and_then(|name| text("name", name).ok());
+        text.unwrap_or_default().into_owned()
+    });
+    names.collect()
+}
+
+pub fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
     object.get(key).ok_or_else(|| {
         Error::internal(format!(
-            "Unable to parse '{key}': attempt to access non-existing member '{key}'"
+            "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
         ))
     })
 }
 
-fn text(field: &str, value: &Value<'_>) -> Result<String> {
+pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
     match value {
-        Value::String(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+        Value::String(text) => Ok(String::from_utf8_lossy(text)),
         _ => Err(wrong_type(field, "string")),
     }
 }
 
-fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
+pub fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
     match value {
         Value::Array(array) => Ok(*array),
         _ => Err(wrong_type(field, "array")),
     }
 }
 
-fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
+pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
     data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
 }
 
-fn input(
-    signature: &Signature,
-    id: &str,
-    object: &Object<'_>,
-    sections: &mut Bytes,
-    limit: u64,
-) -> Result<InputTensor> {
-    let name = text("name", member(object, "name")?)?;
-    let index = check::find_input(signature, &name)?;
-    let mut shape = Shape::new();
-    for d in array("shape", member(object, "shape")?)?.elements() {
-        shape.push(i64::try_from(unsigned("shape", &d?)?).unwrap_or(i64::MAX));
-    }
-    let datatype = text("datatype", member(object, "datatype")?)?;
-    let Some(dtype) = DType::from_v2_name(&datatype) else {
-        return Err(Error::invalid(format!(
-            "{}inference input '{name}' data-type is '{datatype}', but model '{}' expects '{}'",
-            IdPrefix(id),
-            signature.model,
-            signature.inputs[index].dtype.v2_name()
-        )));
-    };
-    let none = Object::default();
-    let parameters = match object.get("parameters") {
-        None => &none,
-        Some(Value::Object(parameters)) => parameters,
-        Some(_) => return Err(wrong_type("parameters", "object")),
-    };
-    let json = object.get("data");
-    let binary = parameters.get("binary_data_size");
-    let region = parameters.get("shared_memory_region");
-    let data = match (json, binary, region) {
-        (Some(json), None, None) => {
-            let elements = elements(&name, &shape, dtype)?;
-            data::decode(array("data", json)?, dtype, elements, &name, limit)?
-        }
-        (None, Some(size), None) => {
-            let size = unsigned("binary_data_size", size)?;
-            let there = sections.len() as u64;
-            if size > there {
-                return Err(Error::invalid(format!(
-                    "unexpected size for input '{name}', expecting {} additional bytes for model '{}'",
-                    size - there,
-                    signature.model
-                )));
-            }
-            sections.split_to(size as usize)
-        }
-        (None, None, Some(region)) => {
-            text("shared_memory_region", region)?;
-            return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
-        }
-        _ => return Err(one_source(json.is_some(), binary.is_some(), region.is_some())),
-    };
-    Ok(InputTensor { index, dtype, shape, data })
-}
-
-fn one_source(data: bool, binary: bool, region: bool) -> Error {
-    let set: Vec<&str> = [
-        (data, "'data'"),
-        (binary, "'binary_data_size' in 'parameters'"),
-        (region, "'shared_memory_region' in 'parameters'"),
-    ]
-    .into_iter()
-    .filter_map(|(set, name)| set.then_some(name))
-    .collect();
-    let found = if set.is_empty() {
-        "no field is set".to_owned()
-    } else {
-        format!("set {}", set.join(", "))
-    };
-    Error::invalid(format!(
-        "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
-         'shared_memory_region' in 'parameters'. But {found}"
-    ))
-}
-
-/// How many values `data` should have. A product that makes no sense is found before any is read.
-fn elements(name: &str, shape: &[i64], dtype: DType) -> Result<usize> {
-    let most = i64::MAX as usize;
-    let Some(count) = element_count(shape).filter(|n| *n <= most) else {
-        return Err(Error::invalid(format!(
-            "invalid shape for input '{name}': shape {} causes total element count to exceed maximum \
-             size of {most}",
-            ShapeText(shape)
-        )));
-    };
-    let size = dtype.size().unwrap_or(1);
-    match count.checked_mul(size).filter(|n| *n <= most) {
-        Some(_) => Ok(count),
-        None => Err(Error::invalid(format!(
-            "byte size overflow for input '{name}': element count ({count}) * data type size ({size}) \
-             exceeds maximum allowed size ({most})"
-        ))),
-    }
-}
-
 fn output(object: &Object<'_>) -> Result<AskedOutput> {
-    let name = text("name", member(object, "name")?)?;
+    let name = text("name", member(object, "name")?)?.into_owned();
     let mut output = AskedOutput { name, binary: false, classes: 0 };
     let parameters = match object.get("parameters") {
-        None => return Ok(output),
         Some(Value::Object(parameters)) => parameters,
-        Some(_) => return Err(wrong_type("parameters", "object")),
+        _ => return Ok(output),
     };
     if let Some(value) = parameters.get("binary_data") {
         let Value::Bool(binary) = value else { return Err(wrong_type("binary_data", "boolean")) };
         output.binary = *binary;
     }
     if let Some(value) = parameters.get("classification") {
-        let classes = unsigned("classification", value)?;
-        if classes == 0 {
-            return Err(Error::invalid(
-                "invalid value for 'classification' parameter, expected > 0",
-            ));
-        }
+        let classes = data::unsigned(value).ok_or_else(|| {
+            Error::internal(
+                "Unable to set 'classification': attempt to access JSON non-unsigned-integer as \
+                 unsigned-integer",
+            )
+        })?;
         output.classes = u32::try_from(classes).unwrap_or(u32::MAX);
     }
     if let Some(region) = parameters.get("shared_memory_region") {
@@ -257,17 +179,18 @@ fn output(object: &Object<'_>) -> Result<AskedOutput> {
 
 /// A body that is nothing but the tensor of the model's only input (contract/v2 §2.7).
 pub fn raw(signature: &Signature, body: Bytes) -> Result<(Draft, Asked)> {
+    let none = IdPrefix("");
     let [spec] = signature.inputs.as_slice() else {
         let n = signature.inputs.len();
         return Err(Error::invalid(format!(
-            "Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
+            "{none}Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
              model configuration",
             signature.model
         )));
     };
     if spec.dims.iter().filter(|d| **d < 0).count() > 1 {
         return Err(Error::invalid(format!(
-            "The shape of the raw input '{}' can not be deduced because there are more than one \
+            "{none}The shape of the raw input '{}' can not be deduced because there are more than one \
              variable-sized dimension",
             spec.name
         )));
@@ -278,13 +201,13 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(Draft, Asked)> {
             let elements = body.len() / size;
             ((elements as i64).checked_div(fixed).unwrap_or(0), body)
         }
-        None if fixed == 1 => {
+        None if spec.dims.iter().all(|d| *d == 1) => {
             let length = (body.len() as u32).to_le_bytes();
             (1, AlignedBuf::copy_of(&[&length, &body]).into_bytes())
         }
         None => {
             return Err(Error::invalid(format!(
-                "For BYTE datatype raw input '{}', the model must have input shape [1]",
+                "{none}For BYTE datatype raw input '{}', the model must have input shape [1]",
                 spec.name
             )));
         }

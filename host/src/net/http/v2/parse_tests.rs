@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Code;
-use crate::request::{CorrelationId, Parameter, TensorSpec};
+use crate::request::{CorrelationId, DType, Parameter, TensorSpec};
 
 fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> Signature {
     let spec = |name: &str, dtype, dims: &[i64]| TensorSpec {
@@ -67,6 +67,7 @@ fn a_request_with_everything() {
 fn refusals() {
     let a = r#""name":"A","datatype":"INT8","shape":[2]"#;
     let one = |rest: &str| format!(r#"{{"inputs":[{{{a}{rest}}}]}}"#);
+    let x = r#"{"name":"X","shape":[1],"datatype":"INT8","data":[1]}"#;
     let out = |output: &str| format!(r#"{{"inputs":[],"outputs":[{output}]}}"#);
     let source = "Input must set only one of the following fields: 'data', 'binary_data_size' in \
                   'parameters', 'shared_memory_region' in 'parameters'. But ";
@@ -74,14 +75,20 @@ fn refusals() {
     let table: Vec<(String, &[u8], Code, String)> = vec![
         ("".into(), b"", Internal, "failed to parse the request JSON buffer: The document is empty. at 0".into()),
         ("{".into(), b"", Internal, "failed to parse the request JSON buffer: Missing a name for object member. at 1".into()),
-        ("[]".into(), b"", Internal, "failed to parse the request JSON buffer: the request is not an object at 0".into()),
-        ("{}".into(), b"", Internal, "Unable to parse 'inputs': attempt to access non-existing member 'inputs'".into()),
+        ("[]".into(), b"", Internal, "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'".into()),
+        ("{}".into(), b"", Internal, "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'".into()),
+        (r#"{"inputs":[7]}"#.into(), b"", InvalidArg, format!("{source}no field is set")),
+        (r#"{"inputs":[{"data":[]}]}"#.into(), b"", Internal, "Unable to parse 'name': attempt to access non-existing object member 'name'".into()),
+        (r#"{"parameters":[],"inputs":[]}"#.into(), b"", Internal, "failed to get request params.: attempt to get members for non-object".into()),
+        (r#"{"parameters":{"sequence_id":-1},"inputs":[]}"#.into(), b"", Internal, "Unable to parse 'sequence_id': attempt to access JSON non-string as string".into()),
+        (out(r#""O""#), b"", Internal, "Unable to parse 'name': attempt to access non-existing object member 'name'".into()),
+        (out(r#"{"name":"O","parameters":{"classification":"1"}}"#), b"", Internal, "Unable to set 'classification': attempt to access JSON non-unsigned-integer as unsigned-integer".into()),
         (one(""), b"", InvalidArg, format!("{source}no field is set")),
         (
             one(r#","data":[1,2],"parameters":{"binary_data_size":2}"#),
             b"",
             InvalidArg,
-            format!("{source}set 'data', 'binary_data_size' in 'parameters'"),
+            format!("{source}set 'data' 'binary_data_size'"),
         ),
         (
             one(r#","parameters":{"binary_data_size":5}"#),
@@ -98,22 +105,38 @@ fn refusals() {
         ),
         (one(r#","data":7"#), b"", Internal, "Unable to parse 'data': attempt to access JSON non-array as array".into()),
         (
-            r#"{"inputs":[{"name":"X"}]}"#.into(),
+            r#"{"inputs":[{"name":"X","shape":[1],"datatype":"INT8","data":[1]}]}"#.into(),
+            b"",
+            InvalidArg,
+            "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'm'. Got input(s) \
+             ['X'], but missing required input(s) ['A','S']. Please provide all required input(s)."
+                .into(),
+        ),
+        (
+            format!(r#"{{"inputs":[{{{a},"data":[1,2]}},{{{a},"data":[1,2]}},{x}]}}"#),
+            b"",
+            InvalidArg,
+            "[request id: <id_unknown>] expected 2 inputs but got 3 inputs for model 'm'. Got input(s) \
+             ['A','A','X'], but missing required input(s) ['S']. Please provide all required input(s)."
+                .into(),
+        ),
+        (
+            format!(r#"{{"inputs":[{{{a},"data":[1,2]}},{x}]}}"#),
             b"",
             InvalidArg,
             "unexpected inference input 'X' for model 'm'".into(),
         ),
         (
-            r#"{"inputs":[{"name":"A","shape":[-1]}]}"#.into(),
+            r#"{"inputs":[{"name":"A","shape":[-1],"data":[]}]}"#.into(),
             b"",
             Internal,
             "Unable to parse 'shape': attempt to access JSON non-unsigned-integer as unsigned-integer".into(),
         ),
         (
-            r#"{"id":"i","inputs":[{"name":"A","shape":[1],"datatype":"INT4"}]}"#.into(),
+            r#"{"id":"i","inputs":[{"name":"A","shape":[1],"datatype":"INT4","data":[]}]}"#.into(),
             b"",
             InvalidArg,
-            "[request id: i] inference input 'A' data-type is 'INT4', but model 'm' expects 'INT8'".into(),
+            "invalid datatype for input A".into(),
         ),
         (
             r#"{"inputs":[{"name":"A","shape":[9223372036854775807,3],"datatype":"INT8","data":[]}]}"#.into(),
@@ -179,15 +202,21 @@ fn refusals() {
 
 #[test]
 fn raw_bodies() {
-    let error = |text: &str| Err(text.to_owned());
+    let error = |text: &str| Err(format!("[request id: <id_unknown>] {text}"));
     type Inputs<'a> = &'a [(&'a str, DType, &'a [i64])];
     type Row<'a> = (Inputs<'a>, u32, &'a [u8], Result<Vec<i64>, String>);
-    let table: [Row<'_>; 8] = [
+    let table: [Row<'_>; 9] = [
         (&[("A", DType::Int16, &[2])], 8, &[0; 4], Ok(vec![1, 2])),
         (&[("A", DType::Int16, &[-1])], 0, &[0; 6], Ok(vec![3])),
         (&[("A", DType::Int16, &[2, -1])], 4, &[0; 12], Ok(vec![1, 2, 3])),
         (&[("A", DType::Int16, &[0, -1])], 0, &[], Ok(vec![0, 0])),
         (&[("A", DType::String, &[1])], 4, b"abc", Ok(vec![1, 1])),
+        (
+            &[("A", DType::String, &[-1])],
+            4,
+            b"abc",
+            error("For BYTE datatype raw input 'A', the model must have input shape [1]"),
+        ),
         (
             &[("A", DType::String, &[2])],
             4,

@@ -120,6 +120,9 @@ pub async fn drain<B: http_body::Body<Data = Bytes>>(mut body: Pin<&mut B>, most
 
 /// Expands a gzip or zlib body, whichever it looks like, to at most `limit` bytes.
 pub async fn expand(body: Bytes, limit: u64) -> Result<Bytes> {
+    if body.is_empty() {
+        return Err(Error::invalid("nothing to be decompressed"));
+    }
     let small = body.len() <= SMALL / 16;
     let work = move || -> Result<Bytes> {
         let mut out = Vec::new();

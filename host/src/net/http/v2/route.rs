@@ -24,9 +24,7 @@ pub enum Route<'a> {
     Logging {
         change: bool,
     },
-    Index {
-        repository: &'a str,
-    },
+    Index,
     Control {
         repository: &'a str,
         load: bool,
@@ -86,8 +84,7 @@ fn find(path: &str, post: bool) -> Option<(Route<'_>, bool, bool)> {
             model(name, version, rest)?
         }
         ["models", name, rest @ ..] => model(name, "", rest)?,
-        ["repository", "index"] => (Route::Index { repository: "" }, false, true),
-        ["repository", repository, "index"] => (Route::Index { repository }, false, true),
+        ["repository", "index"] | ["repository", _, "index"] => (Route::Index, false, true),
         ["repository", "models", _, act @ ("load" | "unload")] => {
             (Route::Control { repository: "", load: *act == "load" }, false, true)
         }
@@ -125,7 +122,7 @@ fn region<'a>(kind: &'static str, rest: &[&'a str]) -> Option<(Route<'a>, bool, 
     };
     let call = match call {
         "status" => Region::Status,
-        "register" if !region.is_empty() => Region::Register,
+        "register" => Region::Register,
         "unregister" => Region::Unregister,
         _ => return None,
     };
@@ -169,9 +166,9 @@ mod tests {
             ("POST /v2/models/m/trace/setting", Ok(Route::Trace { model: "m", change: true })),
             ("GET /v2/models/m/versions/1/trace/setting", UNKNOWN),
             ("POST /v2/logging", Ok(Route::Logging { change: true })),
-            ("POST /v2/repository/index", Ok(Route::Index { repository: "" })),
+            ("POST /v2/repository/index", Ok(Route::Index)),
             ("GET /v2/repository/index", Err(405)),
-            ("POST /v2/repository/r/index", Ok(Route::Index { repository: "r" })),
+            ("POST /v2/repository/r/index", Ok(Route::Index)),
             (
                 "POST /v2/repository/models/m/load",
                 Ok(Route::Control { repository: "", load: true }),
@@ -186,7 +183,7 @@ mod tests {
                 "POST /v2/systemsharedmemory/region/r/register",
                 region("system", "r", Region::Register),
             ),
-            ("POST /v2/systemsharedmemory/register", UNKNOWN),
+            ("GET /v2/systemsharedmemory/register", Err(405)),
             ("POST /v2/cudasharedmemory/unregister", region("cuda", "", Region::Unregister)),
         ];
         for (line, want) in table {

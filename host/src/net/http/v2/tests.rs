@@ -68,6 +68,8 @@ async fn what_the_server_says() {
         ),
         ("POST /v2/systemsharedmemory/unregister", 501, error(SHARED_MEMORY_DISABLED)),
         ("POST /v2/systemsharedmemory/region/r/register", 501, error(SHARED_MEMORY_DISABLED)),
+        ("GET /v2/systemsharedmemory/register", 405, error("Method Not Allowed")),
+        ("POST /v2/models/who/generate", 404, error("Request for unknown model: 'who' is not found")),
         ("POST /v2/models/echo/generate", 501, error("this server does not offer generate yet")),
         (
             "GET /v2/models/echo/trace/setting",
@@ -81,7 +83,10 @@ async fn what_the_server_says() {
     }
     let (_, index) = text(&ctx, "POST /v2/repository/index", r#"{"ready":true}"#).await;
     assert!(index.contains(r#"{"name":"echo","version":"3","state":"READY"}"#), "{index}");
-    assert_eq!(text(&ctx, "POST /v2/repository/index", r#"{"ready":1}"#).await.0, 400);
+    for (body, status) in [(r#"{"ready":1}"#, 400), ("[]", 200), ("null", 200), ("[", 500)] {
+        assert_eq!(text(&ctx, "POST /v2/repository/index", body).await.0, status, "{body}");
+    }
+    assert_eq!(text(&ctx, "POST /v2/repository/r/index", r#"{"ready":true}"#).await, (200, index));
 }
 
 #[tokio::test]
@@ -183,8 +188,16 @@ async fn refusals() {
             Some("0"),
             body,
             400,
-            "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in 'echo' model \
-             configuration",
+            "[request id: <id_unknown>] Raw request must only have 1 input (found 1) to be deduced but got 2 \
+             inputs in 'echo' model configuration",
+        ),
+        (
+            "echo",
+            None,
+            "",
+            400,
+            "[request id: <id_unknown>] Raw request must only have 1 input (found 1) to be deduced but got 2 \
+             inputs in 'echo' model configuration",
         ),
         (
             "echo",
@@ -199,7 +212,7 @@ async fn refusals() {
             None,
             r#"{"inputs":[{"name":"FP","datatype":"FP32","shape":[5,1],"data":[7]}]}"#,
             500,
-            "Failed to parse 'data' field: shape does not match true shape",
+            "Unable to parse 'data': Shape does not match true shape of 'data' field",
         ),
     ] {
         let headers: Vec<_> = headers.iter().map(|v| (LENGTH, *v)).collect();
@@ -207,6 +220,10 @@ async fn refusals() {
         let got = call(&ctx, &line, &headers, body.as_bytes()).await;
         let want = format!("{{\"error\":\"{message}\"}}");
         assert_eq!((got.status, String::from_utf8(got.body).unwrap()), (status, want), "{line}");
+        // What is wrong inside the body is told as JSON, everything before and after it is not.
+        let inside = (line.contains("/echo/") && !message.starts_with("Unable to parse Inf"))
+            .then_some("application/json");
+        assert_eq!(got.headers["content-type"], inside.unwrap_or("text/plain"), "{line}");
     }
     ctx.state.set_phase(crate::state::Phase::Exiting);
     assert_eq!(text(&ctx, "POST /v2/models/echo/infer", body).await.0, 503);

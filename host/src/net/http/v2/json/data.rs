@@ -16,7 +16,8 @@ pub fn wrong_type(field: &str, expected: &str) -> Error {
 /// The `elements` values of `array`, nested in whatever way, as tensor bytes.
 ///
 /// # Errors
-/// Another number of values, values of another type, or more bytes than `limit`.
+/// Another number of values, values of another type, or more bytes than `limit`. How many strings there
+/// are is left for the check of the whole request, as in base.
 pub fn decode(
     array: Array<'_>,
     dtype: DType,
@@ -34,10 +35,17 @@ pub fn decode(
     if elements == 0 {
         return Ok(Bytes::new());
     }
+    if matches!(dtype, DType::Fp16 | DType::Bf16) {
+        return Err(Error::invalid(format!(
+            "receiving {} data via JSON is not supported. Please use the binary data format for \
+             input {input}",
+            dtype.v2_name()
+        )));
+    }
     // Every value takes a byte and a comma at least.
     let room = elements.min(array.text().len() / 2 + 1);
-    let mut count = 0;
     let bytes = if let Some(size) = dtype.size() {
+        let mut count = 0;
         let bytes = (elements as u64).saturating_mul(size as u64);
         if bytes > limit {
             return Err(too_large(bytes));
@@ -46,38 +54,36 @@ pub fn decode(
         let mut slots = buf.as_mut().chunks_exact_mut(size);
         array.flat(|value| {
             let Some(slot) = slots.next().filter(|_| count < elements) else {
-                return Err(too_many());
+                return Err(wrong_count());
             };
             count += 1;
-            number(dtype, &value, slot, input)
+            number(dtype, &value, slot)
         })?;
+        if count < elements {
+            return Err(wrong_count());
+        }
         buf.into_bytes()
     } else {
         let mut out = Vec::with_capacity(array.text().len().min(limit as usize));
         array.flat(|value| {
-            if count == elements {
-                return Err(too_many());
-            }
-            count += 1;
-            let Value::String(text) = &value else { return Err(wrong_type("data", "string")) };
+            let Value::String(text) = &value else {
+                return Err(Error::internal(
+                    "Unable to parse JSON bytes array: attempt to access JSON non-string as string",
+                ));
+            };
             strings::push(&mut out, text);
             if out.len() as u64 > limit { Err(too_large(out.len() as u64)) } else { Ok(()) }
         })?;
         Bytes::from(out)
     };
-    if count < elements {
-        return Err(Error::internal(
-            "Failed to parse 'data' field: shape does not match true shape",
-        ));
-    }
     Ok(bytes)
 }
 
-fn too_many() -> Error {
+fn wrong_count() -> Error {
     Error::internal("Unable to parse 'data': Shape does not match true shape of 'data' field")
 }
 
-fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8], input: &str) -> Result<()> {
+fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
     match dtype {
         DType::Bool => match value {
             Value::Bool(b) => slot[0] = u8::from(*b),
@@ -92,13 +98,8 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8], input: &str) -> Resu
         }
         DType::Fp32 => slot.copy_from_slice(&(real("data", value)? as f32).to_le_bytes()),
         DType::Fp64 => slot.copy_from_slice(&real("data", value)?.to_le_bytes()),
-        DType::Fp16 | DType::Bf16 | DType::String => {
-            return Err(Error::invalid(format!(
-                "receiving {} data via JSON is not supported. Please use the binary data format for \
-                 input {input}",
-                dtype.v2_name()
-            )));
-        }
+        // Refused or read by the caller.
+        DType::Fp16 | DType::Bf16 | DType::String => return Err(wrong_count()),
     }
     Ok(())
 }
@@ -116,9 +117,12 @@ fn token<'a>(value: &Value<'a>) -> Option<&'a str> {
     }
 }
 
-/// A JSON integer of at least 0; `1.0` is none.
+/// A JSON integer of at least 0; `1.0` is none, `-0` is one.
 pub fn unsigned(value: &Value<'_>) -> Option<u64> {
-    token(value)?.parse().ok()
+    match token(value)? {
+        "-0" => Some(0),
+        token => token.parse().ok(),
+    }
 }
 
 /// A JSON integer.
@@ -128,14 +132,17 @@ pub fn signed(value: &Value<'_>) -> Option<i64> {
 
 /// Any number, `NaN` and infinities included.
 pub fn real(field: &str, value: &Value<'_>) -> Result<f64> {
-    let token = token(value).ok_or_else(|| wrong_type(field, "number"))?;
-    let number: f64 = token.parse().map_err(|_| wrong_type(field, "number"))?;
-    if number.is_infinite() && !token.contains('I') {
-        return Err(Error::internal(format!(
-            "Unable to parse '{field}': Number too big to be stored in double."
-        )));
+    match token(value) {
+        // An integer, and those have no negative zero.
+        Some("-0") => Some(0.0),
+        Some(token) => token.parse().ok(),
+        None => None,
     }
-    Ok(number)
+    .ok_or_else(|| {
+        Error::internal(format!(
+            "Unable to parse '{field}': attempt to access JSON non-number as double"
+        ))
+    })
 }
 
 /// Writes a tensor as a flat array.

@@ -1,5 +1,7 @@
 //! Writing JSON: compact, keys in the order written, strings as the bytes they are.
 
+use std::io::Write;
+
 /// An object being written; `end` closes it.
 pub struct Object<'a> {
     pub out: &'a mut Vec<u8>,
@@ -28,8 +30,8 @@ impl<'a> Object<'a> {
 
     /// Any value whose `Display` is JSON: integers and truth values.
     pub fn plain(&mut self, key: &str, value: impl std::fmt::Display) {
-        let text = value.to_string();
-        self.key(key).extend_from_slice(text.as_bytes());
+        // Writing into a vector cannot fail.
+        let _ = write!(self.key(key), "{value}");
     }
 
     pub fn end(self) {
@@ -55,7 +57,9 @@ pub fn array<T>(
 
 /// Dimensions.
 pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
-    array(out, dims, |out, d| out.extend_from_slice(d.to_string().as_bytes()));
+    array(out, dims, |out, d| {
+        let _ = write!(out, "{d}");
+    });
 }
 
 /// A string of any bytes; only what JSON cannot hold is escaped.
@@ -85,15 +89,52 @@ pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// The shortest text that reads back as the same number; whole numbers keep `.0`, what JSON has no
-/// number for is written bare.
+/// The shortest digits that read back as the same number, laid out as base does: up to 21 places before
+/// the point and five zeros behind it without an exponent, an exponent without `+`. Whole numbers keep
+/// `.0`, what JSON has no number for is written bare.
 pub fn double(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
     } else if value.is_infinite() {
         out.extend_from_slice(if value < 0.0 { b"-Infinity" } else { b"Infinity" });
     } else {
+        let start = out.len();
         // Writing a number into a vector cannot fail.
-        let _ = serde_json::to_writer(out, &value);
+        let _ = serde_json::to_writer(&mut *out, &value);
+        if let Some(e) = out[start..].iter().position(|b| *b == b'e') {
+            lay_out(out, start, start + e);
+        }
+    }
+}
+
+/// Writes the number at `start`, whose exponent stands behind `e`, anew.
+#[cold]
+fn lay_out(out: &mut Vec<u8>, start: usize, e: usize) {
+    let text = out.split_off(start);
+    let (number, exponent) = text.split_at(e - start);
+    let exponent = std::str::from_utf8(&exponent[1..]).ok().and_then(|t| t.parse::<i32>().ok());
+    let Some(exponent) = exponent else { return out.extend_from_slice(&text) };
+    let digits: Vec<u8> = number.iter().copied().filter(u8::is_ascii_digit).collect();
+    // Places before the point.
+    let point = exponent + 1;
+    if number[0] == b'-' && (-5..=21).contains(&point) {
+        out.push(b'-');
+    }
+    match point {
+        1..=21 => {
+            let point = point as usize;
+            out.extend((0..point).map(|i| digits.get(i).copied().unwrap_or(b'0')));
+            out.push(b'.');
+            out.extend_from_slice(digits.get(point..).filter(|d| !d.is_empty()).unwrap_or(b"0"));
+        }
+        -5..=0 => {
+            out.extend_from_slice(b"0.");
+            out.extend((point..0).map(|_| b'0'));
+            out.extend_from_slice(&digits);
+        }
+        _ => {
+            out.extend_from_slice(number);
+            out.extend_from_slice(format!("e{exponent}").as_bytes());
+        }
     }
 }

@@ -1,0 +1,124 @@
+//! One input of an inference request: where its bytes are, and what they are.
+
+use super::json::{Object, Value, data};
+use super::parse::{array, member, text, unsigned};
+use crate::error::{Error, Result};
+use crate::net::v2::SHARED_MEMORY_DISABLED;
+use crate::request::tensor::element_count;
+use crate::request::{DType, InputTensor, Shape, ShapeText, Signature};
+use bytes::Bytes;
+use std::borrow::Cow;
+
+/// An input as it stands in a request.
+pub struct Input<'o, 'a> {
+    pub name: Cow<'o, str>,
+    shape: Shape,
+    dtype: DType,
+    source: Source<'o, 'a>,
+}
+
+enum Source<'o, 'a> {
+    Json(&'o Value<'a>),
+    Binary(Bytes),
+}
+
+/// Reads an input and takes its bytes off the binary `sections`.
+pub fn read<'o, 'a>(
+    object: &'o Object<'a>,
+    sections: &mut Bytes,
+    signature: &Signature,
+) -> Result<Input<'o, 'a>> {
+    let parameters = match object.get("parameters") {
+        Some(Value::Object(parameters)) => parameters,
+        _ => &Object::default(),
+    };
+    let json = object.get("data");
+    let binary = parameters.get("binary_data_size");
+    let region = parameters.get("shared_memory_region");
+    if [json, binary, region].iter().flatten().count() != 1 {
+        return Err(one_source(json.is_some(), binary.is_some(), region.is_some()));
+    }
+    let name = text("name", member(object, "name")?)?;
+    let mut shape = Shape::new();
+    for d in array("shape", member(object, "shape")?)?.elements() {
+        shape.push(i64::try_from(unsigned("shape", &d?)?).unwrap_or(i64::MAX));
+    }
+    let datatype = text("datatype", member(object, "datatype")?)?;
+    let Some(dtype) = DType::from_v2_name(&datatype) else {
+        return Err(Error::invalid(format!("invalid datatype for input {name}")));
+    };
+    let source = if let Some(json) = json {
+        Source::Json(json)
+    } else if let Some(size) = binary {
+        let size = unsigned("binary_data_size", size)?;
+        let there = sections.len() as u64;
+        if size > there {
+            return Err(Error::invalid(format!(
+                "unexpected size for input '{name}', expecting {} additional bytes for model '{}'",
+                size - there,
+                signature.model
+            )));
+        }
+        Source::Binary(sections.split_to(size as usize))
+    } else {
+        if let Some(region) = region {
+            text("shared_memory_region", region)?;
+        }
+        return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+    };
+    Ok(Input { name, shape, dtype, source })
+}
+
+impl Input<'_, '_> {
+    /// The tensor of the declared input number `index`.
+    pub fn tensor(self, index: usize, signature: &Signature, limit: u64) -> Result<InputTensor> {
+        let Self { name, shape, dtype, source } = self;
+        let data = match source {
+            Source::Binary(data) => data,
+            // Nothing is read for no dimensions: where a batch is expected, that is what is wrong.
+            Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
+            Source::Json(json) => match elements(&name, &shape, dtype)? {
+                0 => Bytes::new(),
+                elements => data::decode(array("data", json)?, dtype, elements, &name, limit)?,
+            },
+        };
+        Ok(InputTensor { index, dtype, shape, data })
+    }
+}
+
+fn one_source(data: bool, binary: bool, region: bool) -> Error {
+    let set: Vec<&str> =
+        [(data, "'data'"), (binary, "'binary_data_size'"), (region, "'shared_memory_region'")]
+            .into_iter()
+            .filter_map(|(set, name)| set.then_some(name))
+            .collect();
+    let found = if set.is_empty() {
+        "no field is set".to_owned()
+    } else {
+        format!("set {}", set.join(" "))
+    };
+    Error::invalid(format!(
+        "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
+         'shared_memory_region' in 'parameters'. But {found}"
+    ))
+}
+
+/// How many values `data` should have. A product that makes no sense is found before any is read.
+fn elements(name: &str, shape: &[i64], dtype: DType) -> Result<usize> {
+    let most = i64::MAX as usize;
+    let Some(count) = element_count(shape).filter(|n| *n <= most) else {
+        return Err(Error::invalid(format!(
+            "invalid shape for input '{name}': shape {} causes total element count to exceed maximum \
+             size of {most}",
+            ShapeText(shape)
+        )));
+    };
+    let size = dtype.size().unwrap_or(1);
+    match count.checked_mul(size).filter(|n| *n <= most) {
+        Some(_) => Ok(count),
+        None => Err(Error::invalid(format!(
+            "byte size overflow for input '{name}': element count ({count}) * data type size ({size}) \
+             exceeds maximum allowed size ({most})"
+        ))),
+    }
+}

@@ -1,0 +1,149 @@
+//! Requests, and what is said of them.
+
+use super::*;
+use crate::request::DType;
+use bytes::Bytes;
+
+fn signature(max_batch_size: u32) -> Signature {
+    let spec = |name: &str, dtype, dims: &[i64]| TensorSpec {
+        name: name.into(),
+        dtype,
+        dims: dims.to_vec(),
+        model_dims: dims.to_vec(),
+        optional: false,
+        shape_tensor: false,
+        labels: None,
+    };
+    Signature {
+        model: "m".into(),
+        max_batch_size,
+        inputs: vec![spec("A", DType::Fp32, &[2]), spec("S", DType::String, &[-1])],
+        outputs: vec![spec("O", DType::Fp32, &[2])],
+    }
+}
+
+fn input(index: usize, dtype: DType, shape: &[i64], data: &[u8]) -> InputTensor {
+    InputTensor { index, dtype, shape: shape.into(), data: Bytes::copy_from_slice(data) }
+}
+
+#[test]
+fn every_message() {
+    let a = |shape: &[i64], bytes: usize| input(0, DType::Fp32, shape, &vec![0; bytes]);
+    let s = |shape: &[i64], data: &[u8]| input(1, DType::String, shape, data);
+    let empty = [0u8; 4];
+    let cases: Vec<(u32, Vec<InputTensor>, Result<u32, &str>)> = vec![
+        (4, vec![a(&[1, 2], 8), s(&[1, 1], &empty)], Ok(1)),
+        (4, vec![s(&[3, 0], &[]), a(&[3, 2], 24)], Ok(3)),
+        (0, vec![a(&[2], 8), s(&[0], &[])], Ok(1)),
+        (
+            4,
+            vec![a(&[1, 2], 8)],
+            Err(
+                "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'm'. Got \
+                 input(s) ['A'], but missing required input(s) ['S']. Please provide all required input(s).",
+            ),
+        ),
+        (
+            4,
+            vec![a(&[1, 2], 8), a(&[1, 2], 8)],
+            Err("[request id: <id_unknown>] input 'A' already exists in request"),
+        ),
+        (
+            4,
+            vec![a(&[5, 2], 40), s(&[5, 0], &[])],
+            Err("[request id: <id_unknown>] inference request batch-size must be <= 4 for 'm'"),
+        ),
+        (
+            4,
+            vec![a(&[1, 2], 8), s(&[2, 0], &[])],
+            Err(
+                "[request id: <id_unknown>] input 'S' batch size does not match other inputs for 'm'",
+            ),
+        ),
+        (
+            4,
+            vec![a(&[], 8), s(&[1, 0], &[])],
+            Err(
+                "[request id: <id_unknown>] input 'A' has no shape but model requires batch dimension for 'm'",
+            ),
+        ),
+        (
+            0,
+            vec![input(0, DType::Int32, &[2], &[0; 8]), s(&[0], &[])],
+            Err(
+                "[request id: <id_unknown>] inference input 'A' data-type is 'INT32', but model 'm' expects 'FP32'",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[3], 12), s(&[0], &[])],
+            Err(
+                "[request id: <id_unknown>] unexpected shape for input 'A' for model 'm'. Expected [2], got [3]. ",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[2], 7), s(&[0], &[])],
+            Err(
+                "[request id: <id_unknown>] input byte size mismatch for input 'A' for model 'm'. Expected 8, got 7",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[-2], 8), s(&[0], &[])],
+            Err(
+                "[request id: <id_unknown>] All input dimensions should be specified for input 'A' for model 'm', got [-2]",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[2], 8), s(&[2], &empty)],
+            Err(
+                "[request id: <id_unknown>] expected 2 string elements for inference input 'S' for model 'm', got 1",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[2], 8), s(&[1], &[0, 0, 0, 0, 1])],
+            Err(
+                "[request id: <id_unknown>] incomplete string length indicator for inference input 'S' for \
+                 model 'm', expecting 4 bytes but only 1 bytes available. Please make sure the string \
+                 length indicator is in one buffer.",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[2], 8), s(&[1], &[9, 0, 0, 0, 1])],
+            Err(
+                "[request id: <id_unknown>] incomplete string data for inference input 'S' for model 'm', \
+                 expecting string of length 9 but only 1 bytes available",
+            ),
+        ),
+        (
+            0,
+            vec![a(&[2], 8), s(&[i64::MAX], &[])],
+            Err(
+                "[request id: <id_unknown>] expected 9223372036854775807 string elements for inference \
+                 input 'S' for model 'm', got 0",
+            ),
+        ),
+    ];
+    for (max_batch_size, given, want) in cases {
+        let got = inputs(&signature(max_batch_size), "", &given);
+        assert_eq!(got.map_err(|e| e.message), want.map_err(String::from));
+    }
+}
+
+#[test]
+fn unknown_inputs() {
+    let message = |given: &[&str]| {
+        let given: Vec<String> = given.iter().map(|n| (*n).to_owned()).collect();
+        unknown_input(&signature(0), "i", "X", &given).message
+    };
+    assert_eq!(message(&["A", "X"]), "unexpected inference input 'X' for model 'm'");
+    assert_eq!(
+        message(&["A", "S", "X"]),
+        "[request id: i] expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['A','S','X'], \
+         but missing required input(s) ]. Please provide all required input(s)."
+    );
+}
