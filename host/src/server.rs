@@ -29,8 +29,23 @@ fn default_backend_dirs() -> Vec<std::path::PathBuf> {
     beside.into_iter().filter(|dir| dir.is_dir()).collect()
 }
 
+/// Takes as many file descriptors as the system grants: each connection needs one, and the usual soft
+/// limit of 1024 is for programs that would break beyond it.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return;
+    }
+    let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(e) = setrlimit(Resource::Nofile, most) {
+        tracing::warn!("the limit of open files stays at {:?}: {e}", limit.current);
+    }
+}
+
 /// Runs the server until it is told to stop. The number is the exit status of the process.
 pub fn run(settings: Settings) -> u8 {
+    raise_descriptor_limit();
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("net").build() {
             Ok(runtime) => runtime,

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -21,6 +21,8 @@ use tokio::sync::watch;
 const BACKLOG: i32 = 1024;
 /// A closing server lets idle connections and unsent answers go after this long.
 const GRACE: Duration = Duration::from_secs(1);
+/// Refused connections come in floods; one line in this time is enough to know.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Flow-control windows of HTTP/2: a tensor of some megabytes travels without waiting for window updates.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
@@ -82,6 +84,7 @@ where
     let listener = TcpListener::from_std(bound.listener)
         .map_err(|e| Error::internal(format!("{}: {e}", bound.address)))?;
     let graceful = GracefulShutdown::new();
+    let mut warned = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -91,7 +94,10 @@ where
             Ok((stream, _)) => connection(stream, protocol, handler.clone(), &graceful),
             Err(e) => {
                 // Out of file descriptors, most likely: others must get a chance to close theirs.
-                tracing::warn!("{}: a connection could not be accepted: {e}", bound.address);
+                if warned.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
+                    tracing::warn!("{}: a connection could not be accepted: {e}", bound.address);
+                    warned = Some(Instant::now());
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
