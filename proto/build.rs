@@ -40,7 +40,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn builder() -> Builder {
-    tonic_prost_build::configure().bytes(".").btree_map(".").emit_rerun_if_changed(false)
+    tonic_prost_build::configure()
+        .bytes(".")
+        .btree_map(".")
+        .codec_path("crate::codec::Codec")
+        .emit_rerun_if_changed(false)
 }
 
 fn generate(root: &Path, files: &[&str], builder: Builder) -> Result<(), Box<dyn Error>> {

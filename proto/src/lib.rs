@@ -2,7 +2,9 @@
 //!
 //! One model configuration serves both: v1 messages refer to [`v2::ModelConfig`].
 
+pub mod codec;
 pub mod json;
+pub mod parts;
 mod real;
 pub mod schema;
 pub mod text;

@@ -158,6 +158,42 @@ fn a_panic_at_the_end_is_not_the_end_of_the_process() {
     assert!(server.stop().success());
 }
 
+/// Wrong handles, twice, too late, in impossible sizes: errors all of them, see the backend's source.
+#[test]
+fn a_backend_in_c_that_breaks_every_rule_does_no_harm() {
+    let dir = folder();
+    compile_c("tests/plugins/broken/misuse.c", dir.path(), "misuse");
+    let config = probe("misuse", &[]).replace("backend: \"probe\"", "backend: \"misuse\"");
+    let output = config.find("output").unwrap();
+    let (input, output) = config.split_at(output);
+    let config = input.to_owned() + &output.replace("TYPE_FP32", "TYPE_STRING");
+    let server = Server::new()
+        .backend_dir(dir.path())
+        .backend_dir(backends())
+        .model("misuse", config)
+        .model("echo", probe("echo", &[]))
+        .start();
+    for _ in 0..10 {
+        // Every other answer is begun and forgotten.
+        let mut answers = [server.infer("misuse", ""), server.infer("misuse", "")];
+        answers.sort_by_key(|answer| answer.status);
+        let [good, forgotten] = answers;
+        assert_eq!(good.status, 200, "{}", good.text());
+        assert!(forgotten.text().contains("without answering"), "{}", forgotten.text());
+        assert_eq!(server.infer("echo", "").status, 200);
+        assert_eq!(server.infer("echo", "").status, 200);
+    }
+    for text in ["released twice", "more often than it was retained", "after it had been released"]
+    {
+        let line = server.wait_for_log(text);
+        assert!(line.contains("misuses the interface"), "{line}");
+    }
+    server.signal(trtserver_tests::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("misuse was closed"), "{}", ended.stderr);
+}
+
 #[test]
 fn libraries_that_are_no_backends_are_named_with_the_reason() {
     let dir = folder();

@@ -156,6 +156,18 @@ fn two_requests_in_one_packet_get_two_answers() {
 }
 
 #[test]
+fn an_answer_does_not_wait_for_the_rest_of_the_next_request() {
+    let one =
+        request("POST", "/api/infer/addsub_int32", &[("NV-InferRequest", ADDSUB)], &addsub_body());
+    // An empty line behind the body is what some clients have always sent.
+    for next in ["\r\n", "GET /api/hea"] {
+        let mut connection = SERVER.connect();
+        connection.send([one.as_slice(), next.as_bytes()].concat());
+        assert_eq!(connection.response().status, 200, "{next:?}");
+    }
+}
+
+#[test]
 fn health() {
     for path in ["/api/health/live", "/api/health/ready"] {
         let response = SERVER.get(path);

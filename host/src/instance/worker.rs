@@ -8,7 +8,7 @@ use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Code, Error, Result};
 use crate::plugin::backend::{Instance, Model};
-use crate::plugin::{FrameHold, InstanceFacts, TensorNames};
+use crate::plugin::{FrameHold, InstanceFacts, Style, TensorNames};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Queue;
 use crate::stats::{Execution, InFlight};
@@ -118,8 +118,9 @@ impl Worker {
         }
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
         let align = instance.backend().facts.align;
-        hold.frame_mut().fill(id, requests, &self.signature, &self.names, align, &execution);
-        match instance.execute(hold.frame()) {
+        let style = Style { signature: &self.signature, names: &self.names, align };
+        hold.fill(id, requests, &style, &execution);
+        match instance.execute(hold) {
             Err(e) => hold.frame().fail(&self.named(e)),
             Ok(()) => {
                 let omitted = hold.frame().settle(&|_| {

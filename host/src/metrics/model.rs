@@ -102,14 +102,42 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
     rows.into_iter().map(Family::done).collect()
 }
 
-/// `model`, `version`, and `_<key>` for every tag of the configuration.
+/// `model`, `version`, and a label for every tag of the configuration.
 fn labels(model: &Model, version: &Version) -> Labels {
     let mut labels = vec![
         ("model".to_owned(), model.name.to_string()),
         ("version".to_owned(), version.number.to_string()),
     ];
     if let Some(config) = &model.config {
-        labels.extend(config.metric_tags.iter().map(|(k, v)| (format!("_{k}"), v.clone())));
+        labels.extend(tags(config.metric_tags.iter()));
     }
     labels
+}
+
+/// `_<key>`, with `_` for whatever a label's name cannot hold: a single bad name, or one that comes twice, would
+/// make the whole page unreadable. Of keys that become the same the first one counts.
+fn tags<'a>(tags: impl Iterator<Item = (&'a String, &'a String)>) -> Labels {
+    let mut labels = Labels::new();
+    for (key, value) in tags {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let name: String = std::iter::once('_').chain(key.chars().map(plain)).collect();
+        if labels.iter().all(|(n, _)| *n != name) {
+            labels.push((name, value.clone()));
+        }
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tag_becomes_a_name_that_prometheus_reads() {
+        let pairs = [("ok", "1"), ("a-b", "2"), ("a b", "3"), ("9\u{e9}\n", "4"), ("", "5")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let want = [("_ok", "1"), ("_a_b", "2"), ("_9__", "4"), ("_", "5")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()));
+        assert_eq!(tags(pairs.iter().map(|(k, v)| (k, v))), want);
+    }
 }

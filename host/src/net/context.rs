@@ -21,9 +21,12 @@ pub struct EndpointStats {
     pub status: EndpointSpan,
     pub health: EndpointSpan,
     pub profile: EndpointSpan,
+    pub model_control: EndpointSpan,
+    pub shm_control: EndpointSpan,
+    pub repository: EndpointSpan,
 }
 
-/// One endpoint's counter. Status and health are rare: a lock is good enough.
+/// One endpoint's counter. These calls are rare: a lock is good enough.
 #[derive(Default)]
 pub struct EndpointSpan(Mutex<Span>);
 

@@ -115,8 +115,7 @@ where
     });
     match protocol {
         Protocol::Http1 => {
-            let connection =
-                http1::Builder::new().pipeline_flush(true).serve_connection(io, service);
+            let connection = http1::Builder::new().serve_connection(io, service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 if let Err(e) = connection.await {

@@ -4,7 +4,7 @@ use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::find::Candidate;
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
-use super::{frame::Frame, library};
+use super::{frame::FrameHold, library};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -17,6 +17,9 @@ use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{
     self, InstanceHandle, ModelHandle, Param, PluginHandle, Str, param,
 };
+
+/// What the host's own frames need on an instance's thread, whatever a backend declares.
+const LEAST_STACK: usize = 256 << 10;
 
 /// What a backend declares about itself, in our own memory.
 #[derive(Clone, Debug)]
@@ -46,7 +49,7 @@ pub struct Backend {
     opening: Mutex<()>,
 }
 
-/// A backend after `plugin_open`; open until the process ends.
+/// A backend after `plugin_open`; open until its last user is gone.
 struct Opened {
     handle: *mut PluginHandle,
     runtime: String,
@@ -154,13 +157,39 @@ impl Backend {
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (self.table.model_open)(opened.handle, hold.desc(), &mut handle) };
         self.check(error, "model_open", facts.name)?;
-        LIVE.fetch_add(1, Ordering::AcqRel);
-        Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold }))
+        let live = Live::new();
+        Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold, _live: live }))
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        if let Some(Ok(opened)) = self.opened.get() {
+            // SAFETY: models hold their backend, so none is left; this is the only close.
+            unsafe { (self.table.plugin_close)(opened.handle) };
+            tracing::info!("closed backend '{}'", self.facts.name);
+        }
     }
 }
 
 /// Open model versions in this process; shutdown waits until none is left.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a model while it is open.
+struct Live;
+
+impl Live {
+    fn new() -> Self {
+        LIVE.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 pub fn live_models() -> usize {
     LIVE.load(Ordering::Acquire)
@@ -171,6 +200,8 @@ pub struct Model {
     handle: *mut ModelHandle,
     pub backend: Arc<Backend>,
     _hold: ModelHold,
+    /// Last, so that the backend, if this was its last model, is closed before the process may end.
+    _live: Live,
 }
 
 // SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
@@ -182,7 +213,6 @@ impl Drop for Model {
     fn drop(&mut self) {
         // SAFETY: every instance holds the model, so none is left.
         unsafe { (self.backend.table.model_close)(self.handle) };
-        LIVE.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -209,11 +239,11 @@ impl Instance {
         Ok(Self { handle, model: Arc::clone(model), _hold: hold })
     }
 
-    /// Executes the batch in `frame`. An error means that nothing was accepted.
-    pub fn execute(&mut self, frame: &Frame) -> Result<()> {
+    /// Executes the batch in `hold`. An error means that nothing was accepted.
+    pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
         let backend = &self.model.backend;
-        // SAFETY: the frame lives until its last request is released; one call at a time by `&mut self`.
-        let error = unsafe { frame.enter(|batch| (backend.table.execute)(self.handle, batch)) };
+        // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
+        let error = hold.enter(|batch| unsafe { (backend.table.execute)(self.handle, batch) });
         backend.check(error, "execute", "")
     }
 
@@ -290,7 +320,7 @@ unsafe fn facts(about: *const About) -> Facts {
             stack_bytes: if about.stack_kib == 0 {
                 8 << 20
             } else {
-                about.stack_kib as usize * 1024
+                (about.stack_kib as usize * 1024).max(LEAST_STACK)
             },
             preferred,
         }

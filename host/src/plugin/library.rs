@@ -6,6 +6,7 @@
 use super::host_calls;
 use super::text;
 use crate::error::{Error, Result};
+use crate::request::buffer::ALIGN;
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use abi_stable::library::{
@@ -168,6 +169,12 @@ fn check_about(about: *const About) -> Result<(), String> {
             "its description has {} bytes, interface {ABI_MAJOR}.{ABI_MINOR} has {}",
             about.size,
             std::mem::size_of::<About>()
+        ));
+    }
+    if about.align != 0 && (!about.align.is_power_of_two() || about.align as usize > ALIGN) {
+        return Err(format!(
+            "it wants inputs aligned to {}, which is not a power of two up to {ALIGN}",
+            about.align
         ));
     }
     // SAFETY: texts of the description are static by the interface.

@@ -11,12 +11,15 @@ mod library; // opening a file, with words for what can be wrong
 pub mod metric; // metrics that plugins make
 mod outputs; // a response while it is built
 mod scope; // who speaks
+mod slot; // what the handles of a call stand for
 mod text; // text and errors across the boundary
+mod views; // the flat arrays of a batch
 
 pub use describe::{InstanceFacts, ModelFacts};
-pub use frame::{FrameHold, TensorNames};
+pub use frame::FrameHold;
 pub use host_calls::set_log_level;
 pub use scope::Patch;
+pub use views::{Style, TensorNames};
 
 use crate::error::{Error, Result};
 use crate::repository::config::Platforms;

@@ -61,8 +61,10 @@ impl AsRef<[u8]> for Donation {
 
 impl Drop for Donation {
     fn drop(&mut self) {
-        // SAFETY: exactly once, by construction.
-        unsafe { (self.release.func)(self.ctx) };
+        if let Some(release) = self.release.func {
+            // SAFETY: exactly once, by construction.
+            unsafe { release(self.ctx) };
+        }
     }
 }
 
@@ -82,7 +84,11 @@ impl Building {
         let Some((place, index, shape)) = self.declare(name, dtype, shape, bytes)? else {
             return Ok(None);
         };
-        let mut memory = AlignedBuf::new(bytes as usize);
+        let Some(mut memory) = AlignedBuf::try_new(bytes as usize) else {
+            return Err(self.error(format!(
+                "the backend asked for {bytes} bytes for output '{name}', which are not there"
+            )));
+        };
         let ptr = memory.as_mut_ptr();
         self.outputs[place] = Some(Built { index, shape, memory: Memory::Ours(memory) });
         Ok(Some(ptr))
@@ -97,7 +103,13 @@ impl Building {
         parts: &[Buf],
         mut donation: Donation,
     ) -> Result<()> {
-        let bytes = parts.iter().map(|p| p.bytes).sum();
+        let bytes = parts.iter().try_fold(0u64, |sum, p| sum.checked_add(p.bytes));
+        let Some(bytes) = bytes.filter(|n| isize::try_from(*n).is_ok()) else {
+            return Err(self.error(format!("output '{name}' was donated in an impossible size")));
+        };
+        if parts.iter().any(|p| p.ptr.is_null() && p.bytes > 0) {
+            return Err(self.error(format!("output '{name}' was donated as a null pointer")));
+        }
         let Some((place, index, shape)) = self.declare(name, dtype, shape, bytes)? else {
             return Ok(());
         };
@@ -105,11 +117,6 @@ impl Building {
             [] => Bytes::new(),
             [one] => {
                 (donation.view, donation.len) = (one.ptr, one.bytes as usize);
-                if one.ptr.is_null() && one.bytes > 0 {
-                    return Err(
-                        self.error(format!("output '{name}' was donated as a null pointer"))
-                    );
-                }
                 Bytes::from_owner(donation)
             }
             many => {
@@ -181,7 +188,7 @@ impl Building {
     }
 
     /// Sends the response. An output that was asked for and not made is an error for the caller.
-    pub fn send(mut self: Box<Self>, last: bool, error: Option<Error>) -> Result<()> {
+    pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let reply = Arc::clone(&self.reply);
         if let Some(execution) = reply.execution() {
             super::frame::note_times(&execution);
@@ -238,11 +245,5 @@ impl Building {
 
     fn error(&self, text: String) -> Error {
         Error::internal(format!("model '{}': {text}", self.reply.signature().model))
-    }
-}
-
-impl Drop for Building {
-    fn drop(&mut self) {
-        self.reply.finish_response();
     }
 }

@@ -50,13 +50,13 @@ impl Scope {
         unsafe { handle.cast::<Scope>().as_ref() }
     }
 
-    /// Memory for the plugin, until it is freed or the scope ends.
-    pub fn alloc(&self, bytes: usize) -> (*mut u8, u64) {
-        let mut buf = AlignedBuf::new(bytes);
+    /// Memory for the plugin, until it is freed or the scope ends; `None` when there is not so much.
+    pub fn alloc(&self, bytes: usize) -> Option<(*mut u8, u64)> {
+        let mut buf = AlignedBuf::try_new(bytes)?;
         let ptr = buf.as_mut_ptr();
         let lease = NEXT.fetch_add(1, Ordering::Relaxed);
         leases().insert(lease, (self.id, buf));
-        (ptr, lease)
+        Some((ptr, lease))
     }
 }
 

@@ -30,10 +30,10 @@ pub fn c_text(text: &str) -> CString {
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for the duration of the call.
 pub unsafe fn read(s: Str) -> String {
-    if s.p.is_null() || s.n == 0 {
+    if s.p.is_null() || s.n == 0 || isize::try_from(s.n).is_err() {
         return String::new();
     }
-    // SAFETY: by the caller's promise; text of a plugin is far below isize::MAX.
+    // SAFETY: by the caller's promise, and of a size that can be.
     let bytes = unsafe { std::slice::from_raw_parts(s.p, s.n as usize) };
     String::from_utf8_lossy(bytes).into_owned()
 }

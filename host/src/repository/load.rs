@@ -94,7 +94,8 @@ impl Loader {
                     })
                 })
                 .collect();
-            handles.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
+            let broken = |_| vec![Err("loading panicked; see the log".to_owned())];
+            handles.into_iter().flat_map(|h| h.join().unwrap_or_else(broken)).collect()
         });
         for result in results {
             match result {

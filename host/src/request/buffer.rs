@@ -28,6 +28,12 @@ impl AlignedBuf {
         Self::of(len, |layout| unsafe { alloc_zeroed(layout) })
     }
 
+    /// As [`AlignedBuf::new`]; `None` when there is not so much memory.
+    pub fn try_new(len: usize) -> Option<Self> {
+        // SAFETY: `try_of` passes a layout of non-zero size.
+        Self::try_of(len, |layout| unsafe { alloc_zeroed(layout) })
+    }
+
     /// A copy of `parts`, one after another.
     pub fn copy_of(parts: &[&[u8]]) -> Self {
         // SAFETY: `of` passes a layout of non-zero size; every byte is written below.
@@ -47,22 +53,23 @@ impl AlignedBuf {
         block
     }
 
+    fn of(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
+        // What checks have let pass and memory has no room for.
+        Self::try_of(len, allocate).unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
+    }
+
     /// The allocator is asked for room to align in, not for an aligned block: only so do large zeroed
     /// blocks come from the kernel as they are, where an aligned one is written over byte by byte.
-    fn of(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
-        let Some(layout) = len.checked_add(ALIGN - 1).and_then(|n| Layout::array::<u8>(n).ok())
-        else {
-            // The size of a tensor that was never there; nothing this large passes the checks before.
-            handle_alloc_error(Layout::new::<u8>());
-        };
+    fn try_of(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Option<Self> {
         if len == 0 {
-            return Self { ptr: NonNull::<Aligned>::dangling().cast(), len, block: None };
+            return Some(Self { ptr: NonNull::<Aligned>::dangling().cast(), len, block: None });
         }
-        let Some(base) = NonNull::new(allocate(layout)) else { handle_alloc_error(layout) };
+        let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
+        let base = NonNull::new(allocate(layout))?;
         let skip = base.as_ptr().align_offset(ALIGN);
         // SAFETY: at most `ALIGN - 1` bytes on, inside the block.
         let ptr = unsafe { base.add(skip) };
-        Self { ptr, len, block: Some((base, layout)) }
+        Some(Self { ptr, len, block: Some((base, layout)) })
     }
 
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -121,6 +128,8 @@ mod tests {
             assert_eq!(buf.as_mut_ptr() as usize % ALIGN, 0);
             assert_eq!(buf.into_bytes(), vec![0; len]);
         }
+        assert!(AlignedBuf::try_new(usize::MAX).is_none());
+        assert!(AlignedBuf::try_new(isize::MAX as usize - 100).is_none());
         assert_eq!(AlignedBuf::copy_of(&[b"ab", b"", b"c"]).into_bytes(), "abc".as_bytes());
     }
 }

@@ -210,8 +210,8 @@ fn data(
         return Ok(());
     }
     let checked = match strings::check(&input.data, elements) {
-        Ok(0) => return Ok(()),
-        Ok(available) => Err(StringFault::NoLength { available }),
+        Ok(end) if end == input.data.len() => return Ok(()),
+        Ok(end) => Err(StringFault::NoLength { available: input.data.len() - end }),
         Err(fault) => Err(fault),
     };
     checked.map_err(|fault| {

@@ -10,7 +10,7 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::stats::{Execution, FailureReason, VersionStats};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where responses go. Must hand over and return, never block or call back.
@@ -23,10 +23,6 @@ pub trait ResponseSink: Send {
 pub struct Reply {
     /// Non-zero: nobody waits any more. Plugins poll this very word.
     cancelled: AtomicU32,
-    /// Someone has begun a response and not finished it.
-    building: AtomicBool,
-    /// Times that a plugin asked to keep the reply past its `execute`, less the times it let go.
-    retained: AtomicU32,
     received_ns: u64,
     signature: Arc<Signature>,
     stats: Arc<VersionStats>,
@@ -59,8 +55,6 @@ impl Reply {
         };
         Arc::new(Self {
             cancelled: AtomicU32::new(0),
-            building: AtomicBool::new(false),
-            retained: AtomicU32::new(0),
             received_ns,
             signature,
             stats,
@@ -121,28 +115,6 @@ impl Reply {
 
     pub fn execution(&self) -> Option<Arc<Execution>> {
         self.lock().execution.clone()
-    }
-
-    /// Begins a response; false if another is not finished yet.
-    pub fn begin_response(&self) -> bool {
-        !self.building.swap(true, Ordering::AcqRel)
-    }
-
-    pub fn finish_response(&self) {
-        self.building.store(false, Ordering::Release);
-    }
-
-    /// Counts a plugin's wish to keep the reply (+1) or its letting go (-1).
-    pub fn retain(&self, more: bool) {
-        if more {
-            self.retained.fetch_add(1, Ordering::AcqRel);
-        } else {
-            self.retained.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-
-    pub fn is_retained(&self) -> bool {
-        self.retained.load(Ordering::Acquire) != 0
     }
 
     pub fn queued_ns(&self) -> u64 {

@@ -13,8 +13,8 @@ pub enum StringFault {
     TooMany { found: usize },
 }
 
-/// Walks over `data`, which should hold `expected` elements. One to three stray bytes at the end are no
-/// fault of their own, since the old server ignored them (contract/v1 §5.4); says how many there are.
+/// Walks over `data`, which should hold `expected` elements, and says where they end. One to three stray bytes
+/// behind them are ignored, as the old server did (contract/v1 §5.4).
 pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
     let mut rest = data;
     let mut found = 0;
@@ -32,7 +32,10 @@ pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
         rest = &tail[length..];
         found += 1;
     }
-    if rest.len() >= 4 { Err(StringFault::TooMany { found: found + 1 }) } else { Ok(rest.len()) }
+    match rest.len() {
+        stray @ 0..4 => Ok(data.len() - stray),
+        _ => Err(StringFault::TooMany { found: found + 1 }),
+    }
 }
 
 /// The elements of a tensor that passed [`check`]; stops at the first malformed one.
@@ -64,14 +67,16 @@ mod tests {
         let mut two = Vec::new();
         push(&mut two, b"ab");
         push(&mut two, b"");
+        let stray = [&two[..], &[1, 2, 3]].concat();
         let cases: &[(&[u8], usize, Result<usize, StringFault>)] = &[
-            (&two, 2, Ok(0)),
+            (&two, 2, Ok(10)),
+            (&stray, 2, Ok(10)),
             (&two, 3, Err(StringFault::TooFew { found: 2 })),
             (&two, 1, Err(StringFault::TooMany { found: 2 })),
             (&two[..7], 2, Err(StringFault::NoLength { available: 1 })),
             (&two[..5], 1, Err(StringFault::Short { length: 2, available: 1 })),
             (&[], 0, Ok(0)),
-            (&[1, 2, 3], 0, Ok(3)),
+            (&[1, 2, 3], 0, Ok(0)),
             (
                 &[255, 255, 255, 255, 0],
                 1,

@@ -78,14 +78,6 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    /// Ends everything that waits with `error`.
-    pub fn fail_all(&self, error: &Error) {
-        let waiting = std::mem::take(&mut self.lock().waiting);
-        for request in waiting {
-            let _ = request.reply.fail(error.clone(), FailureReason::Other);
-        }
-    }
-
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }

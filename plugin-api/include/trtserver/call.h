@@ -29,7 +29,7 @@ typedef struct trts_wanted {
 typedef struct trts_call {
   uint64_t size; /* sizeof, as the host knows it */
   trts_request *request;
-  trts_reply *reply; /* borrowed: reply_retain to keep it past the release of the request */
+  trts_reply *reply; /* borrowed: reply_retain to keep it past execute */
   trts_str id;
   trts_str sequence_text; /* correlation id as text; empty when it is a number or absent */
   uint64_t sequence;      /* correlation id as a number; 0 = none */

@@ -117,7 +117,7 @@ typedef struct trts_about {
   uint32_t input_places;  /* bit sets: 1u << TRTS_PLACE_CPU and so on */
   uint32_t output_places;
   uint32_t stack_kib; /* of an instance's thread; 0 = the host's default of 8 MiB */
-  uint32_t align;     /* that inputs need, a power of two; 0 = that of the element */
+  uint32_t align;     /* that inputs need, a power of two up to 64; 0 = that of the element */
   const trts_preferred_group *preferred;
   uint32_t n_preferred;
   uint32_t pad;

@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* Called exactly once, on any thread, when the host no longer needs donated memory. */
+/* Called exactly once, on any thread, when the host no longer needs donated memory. Null = nobody needs
+ * to know. */
 typedef void (*trts_release_fn)(void *ctx);
 /* Called when a nested call is over. */
 typedef void (*trts_infer_done_fn)(void *ctx, trts_infer *infer);
@@ -94,9 +95,11 @@ typedef struct trts_host {
   trts_error *(*request_requeue)(trts_request *request);
 
   /* -- answers -- */
+  /* Keeps a reply past execute; each needs its release, or the instance waits for the answer for ever. */
   void (*reply_retain)(trts_reply *reply);
   void (*reply_release)(trts_reply *reply);
-  /* Begins a response, the plugin's until sent or dropped; finish it before the next of the same reply. */
+  /* Begins a response, the plugin's until sent or dropped; finish it before the next of the same reply.
+   * One thread at a time. It ends unsent with the last hold of its reply. */
   trts_error *(*response_new)(trts_reply *reply, trts_response **out);
   /* Takes the response. */
   void (*response_drop)(trts_response *response);
@@ -107,7 +110,7 @@ typedef struct trts_host {
   trts_error *(*output_alloc)(trts_response *response, trts_str name, uint32_t dtype, uint32_t rank,
                               const int64_t *shape, uint64_t bytes, trts_place wish, trts_buf *out);
   /* Donates the plugin's memory. release(ctx) comes exactly once on any thread, also after a failure
-   * and for an output nobody asked for. */
+   * and for an output nobody asked for; it may come after the model or the plugin was closed. */
   trts_error *(*output_adopt)(trts_response *response, trts_str name, uint32_t dtype, uint32_t rank,
                               const int64_t *shape, const trts_buf *parts, uint32_t n_parts,
                               trts_release_fn release, void *ctx);
@@ -126,8 +129,9 @@ typedef struct trts_host {
   trts_error *(*scatter_adopt)(const trts_batch *batch, trts_str name, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, const trts_buf *buf, trts_release_fn release,
                                void *ctx);
-  /* Ends whatever of a batch is still open: replies get the error (or one that names the omission),
-   * requests are released. Takes the event; the error stays the sender's. */
+  /* Only while the batch's execute runs. Ends whatever of it is still open and not retained: replies
+   * get the error (or one that names the omission), requests are released. Takes the event; the error
+   * stays the sender's. */
   trts_error *(*batch_send)(const trts_batch *batch, const trts_error *error, trts_event *after);
 
   /* -- sequence state, optional -- */

@@ -40,7 +40,8 @@ typedef struct trts_plugin_table {
                                trts_instance **out);
   /* The work, on the instance's thread. An error = nothing was accepted, the host still owns every
    * call. Success = each call's reply must be ended and each request released exactly once, now or
-   * later, on any thread; batch_send does both for all that is open. */
+   * later, on any thread. What is neither ended nor retained when execute returns, the host ends with
+   * an error and releases. */
   trts_error *(*execute)(trts_instance *instance, trts_batch *batch);
   /* Optional. A nudge; the call's cancelled word is set anyway. Any thread, must not block. */
   void (*cancel)(trts_instance *instance, trts_reply *reply);

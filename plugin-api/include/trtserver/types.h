@@ -18,7 +18,9 @@ extern "C" {
 #define TRTS_ABI_MAJOR 1u
 #define TRTS_ABI_MINOR 0u
 
-/* Handles of the host. Only the host looks inside. */
+/* Handles of the host. Only the host looks inside. A request, reply or response that is used after it
+ * was given back, or given back twice, is an error or a line in the host's log and no more; for the
+ * other handles, and for the memory behind views and buffers, that is undefined. */
 typedef struct trts_error trts_error;       /* a failure; null = success; whoever receives one frees it */
 typedef struct trts_event trts_event;       /* a point in some stream, or "already done" */
 typedef struct trts_request trts_request;   /* input side of a call; given back with request_release */

@@ -156,7 +156,7 @@ pub struct About {
     pub output_places: u32,
     /// Stack of an instance thread in KiB; 0 = the host's default of 8 MiB.
     pub stack_kib: u32,
-    /// Alignment that inputs need, a power of two; 0 = natural alignment of the element.
+    /// Alignment that inputs need, a power of two up to 64; 0 = natural alignment of the element.
     pub align: u32,
     pub preferred: *const PreferredGroup,
     pub n_preferred: u32,

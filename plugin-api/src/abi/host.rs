@@ -11,11 +11,11 @@ use super::types::{
 use abi_stable::StableAbi;
 
 /// Called by the host exactly once, on any thread, when it no longer needs donated memory.
-/// In C a plain function pointer, `void (*)(void *ctx)`.
+/// Null = nobody needs to know. In C a plain function pointer, `void (*)(void *ctx)`.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Release {
-    pub func: unsafe extern "C" fn(ctx: *mut u8),
+    pub func: Option<unsafe extern "C" fn(ctx: *mut u8)>,
 }
 
 /// Called by the host when a nested call is over. In C a plain function pointer.
@@ -162,7 +162,8 @@ pub struct HostTable {
         out: *mut Buf,
     ) -> *mut Error,
     /// Donates plugin memory as an output, without a copy. The host calls `release(ctx)` exactly once
-    /// on any thread, also when this call fails or nobody asked for the output.
+    /// on any thread, also when this call fails or nobody asked for the output, and perhaps after the
+    /// model or the plugin was closed.
     pub output_adopt: unsafe extern "C" fn(
         response: *mut Response,
         name: Str,
@@ -210,8 +211,9 @@ pub struct HostTable {
             ctx: *mut u8,
         ) -> *mut Error,
     >,
-    /// Ends everything of a batch that is still open: replies without an end get the error (or, with
-    /// null, an error that names the plugin's omission), requests are released.
+    /// Only while the batch's `execute` runs. Ends everything of it that is still open and not
+    /// retained: replies without an end get the error (or, with null, an error that names the plugin's
+    /// omission), requests are released.
     pub batch_send: unsafe extern "C" fn(
         batch: *const Batch,
         error: *const Error,

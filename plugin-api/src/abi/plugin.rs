@@ -59,7 +59,8 @@ pub struct PluginTable {
         out: *mut *mut InstanceHandle,
     ) -> *mut Error,
     /// The work. An error = nothing was accepted, the host still owns every call. Success = each call's
-    /// reply must be ended and each request released exactly once, now or later, on any thread.
+    /// reply must be ended and each request released exactly once, now or later, on any thread. What is
+    /// neither ended nor retained when `execute` returns, the host ends with an error and releases.
     pub execute:
         unsafe extern "C" fn(instance: *mut InstanceHandle, batch: *mut Batch) -> *mut Error,
     /// A nudge; the call's `cancelled` word is set anyway. Any thread, must not block.

@@ -33,7 +33,7 @@ pub struct Description {
     pub flags: u32,
     /// Batches accepted but unanswered per instance; 1 = ordinary.
     pub max_in_flight: u32,
-    /// Alignment that inputs need, a power of two; 0 = that of the element.
+    /// Alignment that inputs need, a power of two up to 64; 0 = that of the element.
     pub align: u32,
     /// Stack of an instance's thread in KiB; 0 = the host's default.
     pub stack_kib: u32,

@@ -217,7 +217,7 @@ impl<'a> Response<'a> {
                     shape.as_ptr(),
                     parts.as_ptr(),
                     parts.len() as u32,
-                    Release { func: release },
+                    Release { func: Some(release) },
                     ctx,
                 )
             };

@@ -163,7 +163,7 @@ unsafe extern "C" fn output_adopt(
             });
         }
     }
-    unsafe { (release.func)(ctx) };
+    release.func.into_iter().for_each(|f| unsafe { f(ctx) });
     if name == "REFUSED" {
         return refuse("this output is refused");
     }

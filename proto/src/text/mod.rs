@@ -33,7 +33,7 @@ pub fn parse<M: Described>(text: &str) -> Result<M, TextError> {
         TextError { line, column, message: fault.message }
     };
     let bytes = parse::Parser::new(text).run(M::schema()).map_err(located)?;
-    M::decode(bytes::Bytes::from(bytes)).map_err(|e| TextError {
+    M::decode(bytes.as_slice()).map_err(|e| TextError {
         line: 1,
         column: 1,
         message: e.to_string(),

@@ -5,14 +5,16 @@ mod chunks;
 pub use chunks::FrameBuf;
 
 use crate::clock::now_ns;
-use crate::net::http::body::{Chunks, ResponseBody, SMALL};
-use bytes::{Buf, Bytes};
+use crate::net::http::body::{Chunks, ResponseBody};
+use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use std::io::Read;
 use tonic::Status;
+use trtserver_proto::parts;
+use trtserver_proto::schema::Message as Schema;
 
 /// The longest message in either direction.
 pub const MAX_MESSAGE: usize = i32::MAX as usize;
@@ -23,11 +25,11 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// Reads the one message of a unary call.
+/// Reads the one message, of type `schema`, of a unary call.
 ///
 /// # Errors
 /// What the caller is to be told with [`refuse`].
-pub async fn read<M, B>(headers: &HeaderMap, body: B) -> Result<M, Status>
+pub async fn read<M, B>(schema: &'static Schema, headers: &HeaderMap, body: B) -> Result<M, Status>
 where
     M: Message + Default,
     B: http_body::Body<Data = Bytes>,
@@ -63,6 +65,7 @@ where
     if compressed {
         frames = expand(headers, frames).await?;
     }
+    parts::check(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))?;
     M::decode(frames).map_err(|e| Status::internal(format!("failed to decode the message: {e}")))
 }
 
@@ -143,28 +146,23 @@ pub fn respond(
     field: u32,
     payloads: &[Bytes],
 ) -> http::Response<ResponseBody> {
-    let element = |p: &Bytes| key_len(field) + encoded_len_varint(p.len() as u64) + p.len();
-    let tail: usize = payloads.iter().map(element).sum();
+    let key_len = |p: &Bytes| key_len(field) + encoded_len_varint(p.len() as u64);
     let head_len = head.encoded_len();
-    let len = head_len + tail;
+    let len = head_len + payloads.iter().map(|p| key_len(p) + p.len()).sum::<usize>();
     if len > MAX_MESSAGE {
         return refuse(&Status::invalid_argument(format!(
             "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
         )));
     }
-    // Small payloads find room behind the head.
-    let mut first = Vec::with_capacity(head_len + 5 + tail.min(SMALL));
-    first.push(0);
-    first.extend_from_slice(&(len as u32).to_be_bytes());
-    head.encode_raw(&mut first);
-    let mut chunks = Chunks::from(first);
+    let mut chunks = Chunks::default();
+    let first = chunks.room(head_len + 5);
+    first.put_u8(0);
+    first.put_u32(len as u32);
+    head.encode_raw(first);
     for payload in payloads {
-        let mut room = [0; 16];
-        let mut rest = &mut room[..];
-        encode_key(field, WireType::LengthDelimited, &mut rest);
-        encode_varint(payload.len() as u64, &mut rest);
-        let unused = rest.len();
-        chunks.push_slice(&room[..room.len() - unused]);
+        let key = chunks.room(key_len(payload));
+        encode_key(field, WireType::LengthDelimited, key);
+        encode_varint(payload.len() as u64, key);
         chunks.push(payload.clone());
     }
     let mut trailers = HeaderMap::with_capacity(1);

@@ -3,7 +3,7 @@
 //! Large tensors stay chunks of their own and are never copied; small pieces share a buffer, which
 //! saves writes to the socket.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl Body for ResponseBody {
 }
 
 /// Pieces up to this size are copied into a shared buffer; larger ones travel alone.
-pub const SMALL: usize = 4 << 10;
+const SMALL: usize = 4 << 10;
 /// A shared buffer is sent off once it holds this much.
 const SHARED: usize = 16 << 10;
 
@@ -107,18 +107,29 @@ const SHARED: usize = 16 << 10;
 #[derive(Default)]
 pub struct Chunks {
     done: VecDeque<Bytes>,
-    open: Vec<u8>,
+    open: BytesMut,
     len: u64,
 }
 
 impl Chunks {
     /// Appends a copy.
     pub fn push_slice(&mut self, piece: &[u8]) {
-        if !self.open.is_empty() && self.open.len() + piece.len() > SHARED {
+        self.room(piece.len()).extend_from_slice(piece);
+    }
+
+    /// Appends an encoded message.
+    pub fn push_message(&mut self, message: &impl prost::Message) {
+        message.encode_raw(self.room(message.encoded_len()));
+    }
+
+    /// Where to append exactly `len` bytes.
+    pub fn room(&mut self, len: usize) -> &mut BytesMut {
+        if !self.open.is_empty() && self.open.len() + len > SHARED {
             self.close();
         }
-        self.open.extend_from_slice(piece);
-        self.len += piece.len() as u64;
+        self.open.reserve(len);
+        self.len += len as u64;
+        &mut self.open
     }
 
     /// Appends a piece, copied only if it is small.
@@ -147,7 +158,7 @@ impl Chunks {
 
     fn close(&mut self) {
         if !self.open.is_empty() {
-            self.done.push_back(std::mem::take(&mut self.open).into());
+            self.done.push_back(self.open.split().freeze());
         }
     }
 }
@@ -155,11 +166,10 @@ impl Chunks {
 impl From<Vec<u8>> for Chunks {
     fn from(head: Vec<u8>) -> Self {
         let len = head.len() as u64;
-        let mut chunks = Self { done: VecDeque::new(), open: head, len };
-        if len > SMALL as u64 {
-            chunks.close();
+        if head.len() > SMALL {
+            return Self { done: VecDeque::from([Bytes::from(head)]), open: BytesMut::new(), len };
         }
-        chunks
+        Self { done: VecDeque::new(), open: BytesMut::from(head.as_slice()), len }
     }
 }
 
@@ -175,15 +185,15 @@ mod tests {
         chunks.push(Bytes::from_static(b"ab"));
         chunks.push(large.clone());
         chunks.push(Bytes::new());
-        chunks.push(Bytes::from_static(b"c"));
+        chunks.push_message(&"c".to_owned());
         let mut body = ResponseBody::from_chunks(chunks);
-        assert_eq!(body.size_hint().exact(), Some(large.len() as u64 + 7));
+        assert_eq!(body.size_hint().exact(), Some(large.len() as u64 + 9));
         let mut got = Vec::new();
         while let Some(frame) = body.frame().await {
             got.push(frame.unwrap().into_data().unwrap());
         }
         assert_eq!(got.len(), 3);
-        assert_eq!((got[0].as_ref(), got[2].as_ref()), (&b"headab"[..], &b"c"[..]));
+        assert_eq!((got[0].as_ref(), got[2].as_ref()), (&b"headab"[..], &b"\x0a\x01c"[..]));
         assert_eq!(got[1].as_ptr(), large.as_ptr());
         assert!(body.is_end_stream());
     }

@@ -77,7 +77,7 @@ impl<'a> Call<'a> {
         let request_id = self.ctx.state.next_request_id();
         let signature = &self.served.signature;
         let (batch, per_item, wanted) = (plan.batch, plan.per_item, plan.outputs.clone());
-        let inputs = data::tensors(signature, plan, parts);
+        let mut inputs = data::tensors(signature, plan, parts);
         let unusable = wanted
             .iter()
             .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index].dtype));
@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
                 let spec = &signature.outputs[w.index];
                 Err(response::no_classes(&spec.name, spec.dtype))
             }
-            None => data::check_strings(signature, &inputs),
+            None => data::check_strings(signature, &mut inputs),
         };
         checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
 

@@ -11,8 +11,9 @@ use crate::repository::{Model, Version};
 use crate::stats::{RequestCounters, Span};
 use std::collections::BTreeMap;
 use trtserver_proto::v1::{
-    HealthRequestStats, InferRequestStats, ModelReadyStateReason, ModelStatus, ModelVersionStatus,
-    ProfileRequestStats, ServerStatus, StatDuration, StatusRequestStats,
+    HealthRequestStats, InferRequestStats, ModelControlRequestStats, ModelReadyStateReason,
+    ModelStatus, ModelVersionStatus, ProfileRequestStats, RepositoryRequestStats, ServerStatus,
+    SharedMemoryControlRequestStats, StatDuration, StatusRequestStats,
 };
 use trtserver_proto::v2::ModelConfig;
 
@@ -29,6 +30,12 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
                 .map(|success| ProfileRequestStats { success: Some(success) }),
             health_stats: duration(ctx.endpoints.health.get())
                 .map(|success| HealthRequestStats { success: Some(success) }),
+            model_control_stats: duration(ctx.endpoints.model_control.get())
+                .map(|success| ModelControlRequestStats { success: Some(success) }),
+            shm_control_stats: duration(ctx.endpoints.shm_control.get())
+                .map(|success| SharedMemoryControlRequestStats { success: Some(success) }),
+            repository_stats: duration(ctx.endpoints.repository.get())
+                .map(|success| RepositoryRequestStats { success: Some(success) }),
             ..bare(ctx)
         });
     };

@@ -8,7 +8,12 @@ use std::sync::Arc;
 /// What serves inference (and metadata) for `name`; an empty version means the highest one.
 pub fn served(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
     ctx.require_ready()?;
-    ctx.repository.find(name, parse_version(version)?).map_err(v2_missing)
+    let version = parse_version(version)?;
+    ctx.repository.find(name, version).map_err(|missing| match ctx.require_ready() {
+        Ok(()) => v2_missing(missing),
+        // The server began to stop after the first look, and its models are gone for that reason.
+        Err(stopping) => stopping,
+    })
 }
 
 /// A version as it stands in a request; `None` leaves the choice to the server.

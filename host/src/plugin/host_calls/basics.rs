@@ -1,6 +1,6 @@
 //! Host entries for errors, log, time, memory, metrics and configuration patches.
 
-use super::{guard, guard_value};
+use super::{guard, guard_value, put};
 use crate::clock;
 use crate::error::Error as HostError;
 use crate::plugin::metric::Series;
@@ -88,7 +88,7 @@ pub(super) unsafe extern "C" fn config_patch(
     guard(|| {
         // SAFETY: the handle is valid during the call.
         let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
-        let data = if p.is_null() || n == 0 {
+        let data = if p.is_null() || n == 0 || isize::try_from(n).is_err() {
             Vec::new()
         } else {
             // SAFETY: the plugin passes `n` readable bytes.
@@ -122,7 +122,8 @@ pub(super) unsafe extern "C" fn mem_alloc(
     _stream: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
-    guard(|| {
+    let mut none_left = None;
+    let error = guard(|| {
         // SAFETY: the handle is valid during the call.
         let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
         if wish.kind != place::CPU {
@@ -138,12 +139,18 @@ pub(super) unsafe extern "C" fn mem_alloc(
                 scope.label
             )));
         }
-        let (ptr, lease) = scope.alloc(bytes as usize);
+        let Some((ptr, lease)) = scope.alloc(bytes as usize) else {
+            none_left = Some(format!("{}: {bytes} bytes are not there now", scope.label));
+            return Ok(());
+        };
         let buf = Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease };
-        // SAFETY: the plugin passes room for one buffer.
-        unsafe { out.write(buf) };
-        Ok(())
-    })
+        // SAFETY: null or room for one buffer.
+        unsafe { put(out, buf) }
+    });
+    match none_left {
+        Some(text) => PluginError::raw(code::EXHAUSTED, 0, &text),
+        None => error,
+    }
 }
 
 pub(super) unsafe extern "C" fn mem_free(lease: u64, _after: *mut Event) {
@@ -185,9 +192,8 @@ pub(super) unsafe extern "C" fn metric_new(
             _ => return Err(HostError::unsupported(format!("metric '{name}': kind {kind}"))),
         };
         let series = scope.metrics.series(counter, &name, &help, &labels)?;
-        // SAFETY: the plugin passes room for one handle.
-        unsafe { out.write(Box::into_raw(Box::new(series)).cast()) };
-        Ok(())
+        // SAFETY: null or room for one handle.
+        unsafe { put(out, Box::into_raw(Box::new(series)).cast()) }
     })
 }
 

@@ -39,6 +39,19 @@ fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(default)
 }
 
+/// Stores a result in the plugin's memory.
+///
+/// # Safety
+/// `out` is null or has room for one value.
+unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Error> {
+    if out.is_null() {
+        return Err(Error::invalid("a host call got null where its result was to go"));
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
 static TABLE: Shared = Shared(HostTable {
     size: std::mem::size_of::<HostTable>() as u64,
     abi_major: ABI_MAJOR,

@@ -180,7 +180,7 @@ unsafe extern "C" fn output_adopt(
             bytes,
             block: Vec::new(),
         });
-        (release.func)(ctx);
+        release.func.into_iter().for_each(|f| f(ctx));
     }
     RELEASED.fetch_add(1, Ordering::Relaxed);
     ptr::null_mut()

@@ -11,7 +11,7 @@ const ALIGN: usize = 8;
 const TINY: usize = 512;
 
 /// A buffer of several chunks that a message is decoded from.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct FrameBuf {
     chunks: VecDeque<Bytes>,
     tiny: BytesMut,

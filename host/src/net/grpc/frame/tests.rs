@@ -6,6 +6,7 @@ use http_body_util::StreamBody;
 use std::convert::Infallible;
 use std::io::Write;
 use tonic::Code;
+use trtserver_proto::schema::Described;
 use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse, model_infer_request};
 
 fn request(payloads: &[usize]) -> ModelInferRequest {
@@ -46,7 +47,8 @@ async fn chunks_of_any_size_decode_alike() {
     let want = request(&[0, 1, 64, 333]);
     let wire = framed(0, &want.encode_to_vec());
     for step in 1..=wire.len() {
-        let got: ModelInferRequest = read(&HeaderMap::new(), body(&wire, step)).await.unwrap();
+        let got: ModelInferRequest =
+            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step)).await.unwrap();
         assert_eq!(got, want, "chunks of {step} bytes");
     }
 }
@@ -56,7 +58,8 @@ async fn tensors_come_out_aligned() {
     let want = request(&[4096, 40_000]);
     let wire = framed(0, &want.encode_to_vec());
     for step in [100, 1000, 16_384, wire.len()] {
-        let got: ModelInferRequest = read(&HeaderMap::new(), body(&wire, step)).await.unwrap();
+        let got: ModelInferRequest =
+            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step)).await.unwrap();
         assert_eq!(got, want);
         for raw in &got.raw_input_contents {
             assert_eq!(raw.as_ptr() as usize % 8, 0);
@@ -83,7 +86,9 @@ async fn compressed_messages() {
     for (encoding, wire, expected) in table {
         let mut headers = HeaderMap::new();
         headers.insert(ENCODING, HeaderValue::from_static(encoding));
-        let got = read::<ModelInferRequest, _>(&headers, body(&wire, 100)).await;
+        let got =
+            read::<ModelInferRequest, _>(ModelInferRequest::schema(), &headers, body(&wire, 100))
+                .await;
         match expected {
             Ok(()) => assert_eq!(got.unwrap(), want),
             Err(code) => assert_eq!(got.unwrap_err().code(), code, "{encoding}"),
@@ -104,7 +109,12 @@ async fn broken_frames() {
         ("too long", vec![0, 0xff, 0xff, 0xff, 0xff], Code::ResourceExhausted),
     ];
     for (what, wire, code) in table {
-        let got = read::<ModelInferRequest, _>(&HeaderMap::new(), body(&wire, 16)).await;
+        let got = read::<ModelInferRequest, _>(
+            ModelInferRequest::schema(),
+            &HeaderMap::new(),
+            body(&wire, 16),
+        )
+        .await;
         assert_eq!(got.unwrap_err().code(), code, "{what}");
     }
 }

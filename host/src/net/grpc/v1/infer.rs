@@ -12,6 +12,7 @@ use http::{Request, Response};
 use http_body::Body;
 use prost::Message;
 use std::sync::Arc;
+use trtserver_proto::schema::Described;
 use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 
 /// Number of `raw_output` in `InferResponse`.
@@ -30,7 +31,8 @@ pub async fn answer<B: Body<Data = Bytes>>(
         return response;
     }
     let deadline_ns = frame::deadline_ns(&head.headers);
-    let old::Either(message) = match frame::read(&head.headers, body).await {
+    let old::Either(message) = match frame::read(InferRequest::schema(), &head.headers, body).await
+    {
         Ok(message) => message,
         Err(status) => return frame::refuse(&status),
     };

@@ -89,8 +89,10 @@ impl GrpcService for Service {
     }
 
     async fn model_control(&self, _: Request<ModelControlRequest>) -> Answer<ModelControlResponse> {
-        let result = control::model(&self.ctx);
-        Ok(Response::new(ModelControlResponse { request_status: self.status_of(&result) }))
+        Ok(Response::new(counted(&self.ctx.endpoints.model_control, now_ns(), || {
+            let result = control::model(&self.ctx);
+            ModelControlResponse { request_status: self.status_of(&result) }
+        })))
     }
 
     async fn shared_memory_control(
@@ -100,31 +102,39 @@ impl GrpcService for Service {
         let call = request.into_inner().shared_memory_control;
         let call = match &call {
             Some(ShmRequest::Register(r)) => Some(SharedMemory::Register(&r.name)),
+            // What v1.6 registered by.
+            Some(ShmRequest::Unregister(r)) if !r.shm_key.is_empty() => {
+                Some(SharedMemory::Register(&r.name))
+            }
             Some(ShmRequest::Unregister(_) | ShmRequest::UnregisterAll(_)) => {
                 Some(SharedMemory::Unregister)
             }
             Some(ShmRequest::Status(_)) => Some(SharedMemory::Status),
             None => None,
         };
-        let unknown = || Error::new(Code::Unknown, "unknown sharedmemorycontrol request type");
-        let result = call
-            .ok_or_else(unknown)
-            .and_then(|c| control::shared_memory(&self.ctx, c).map(|()| c == SharedMemory::Status));
-        let list = shm_response::SharedMemoryControl::SharedMemoryStatus(Default::default());
-        Ok(Response::new(SharedMemoryControlResponse {
-            request_status: self.status_of(&result),
-            shared_memory_control: result.is_ok_and(|is_status| is_status).then_some(list),
-        }))
+        Ok(Response::new(counted(&self.ctx.endpoints.shm_control, now_ns(), || {
+            let unknown = || Error::new(Code::Unknown, "unknown sharedmemorycontrol request type");
+            let result = call.ok_or_else(unknown).and_then(|c| {
+                control::shared_memory(&self.ctx, c).map(|()| c == SharedMemory::Status)
+            });
+            let list = shm_response::SharedMemoryControl::SharedMemoryStatus(Default::default());
+            SharedMemoryControlResponse {
+                request_status: self.status_of(&result),
+                shared_memory_control: result.is_ok_and(|is_status| is_status).then_some(list),
+            }
+        })))
     }
 
     async fn repository(&self, request: Request<RepositoryRequest>) -> Answer<RepositoryResponse> {
-        let result = match request.get_ref().request_type {
-            Some(_) => control::index(&self.ctx),
-            None => Err(Error::new(Code::Unknown, "request type is not specified")),
-        };
-        Ok(Response::new(RepositoryResponse {
-            request_status: self.status_of(&result),
-            response_type: result.ok().map(repository_response::ResponseType::Index),
-        }))
+        Ok(Response::new(counted(&self.ctx.endpoints.repository, now_ns(), || {
+            let result = match request.get_ref().request_type {
+                Some(_) => control::index(&self.ctx),
+                None => Err(Error::new(Code::Unknown, "request type is not specified")),
+            };
+            RepositoryResponse {
+                request_status: self.status_of(&result),
+                response_type: result.ok().map(repository_response::ResponseType::Index),
+            }
+        })))
     }
 }

@@ -13,7 +13,7 @@ use trtserver_proto::v1::grpc_service_server::GrpcService;
 use trtserver_proto::v1::infer_request_header::{Input, Output};
 use trtserver_proto::v1::repository_request::RequestType;
 use trtserver_proto::v1::shared_memory_control_request::{
-    Register, SharedMemoryControl, Status, UnregisterAll,
+    Register, SharedMemoryControl, Status, Unregister, UnregisterAll,
 };
 use trtserver_proto::v1::{
     HealthRequest, InferRequest, InferRequestHeader, InferResponse, InferResponseHeader,
@@ -151,11 +151,14 @@ async fn control_calls() {
     let got = s.model_control(request).await.unwrap().into_inner();
     assert_eq!(got.request_status.unwrap().code, 6);
 
+    let v1_6 = Unregister { name: "n".into(), shm_key: "/n".into() };
     for (request, code, listed) in [
         (None, 2, false),
         (Some(SharedMemoryControl::Status(Status {})), 1, true),
         (Some(SharedMemoryControl::UnregisterAll(UnregisterAll {})), 1, false),
+        (Some(SharedMemoryControl::Unregister(Unregister::default())), 1, false),
         (Some(SharedMemoryControl::Register(Register::default())), 7, false),
+        (Some(SharedMemoryControl::Unregister(v1_6)), 7, false),
     ] {
         let request = SharedMemoryControlRequest { shared_memory_control: request };
         let got = s.shared_memory_control(Request::new(request)).await.unwrap().into_inner();
@@ -168,6 +171,14 @@ async fn control_calls() {
         assert_eq!(got.request_status.unwrap().code, code);
         assert_eq!(got.response_type.is_some(), code == 1);
     }
+    let e = &ctx.endpoints;
+    let counts = [&e.model_control, &e.shm_control, &e.repository].map(|e| e.get().count);
+    assert_eq!(counts, [1, 6, 2]);
+    let all = report("").await.1;
+    assert_eq!(all.model_control_stats.unwrap().success.unwrap().count, 1);
+    assert_eq!(all.shm_control_stats.unwrap().success.unwrap().count, 6);
+    assert_eq!(all.repository_stats.unwrap().success.unwrap().count, 2);
+
     ctx.state.set_phase(Phase::Exiting);
     assert_eq!(health("live").await, (false, status(6, "Server exiting", 0)));
     let (ended, bare) = report("").await;

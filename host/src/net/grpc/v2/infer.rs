@@ -11,6 +11,7 @@ use crate::repository::Served;
 use crate::state::Phase;
 use bytes::Bytes;
 use std::sync::Arc;
+use trtserver_proto::schema::Described;
 use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse};
 
 /// `ModelInferResponse.raw_output_contents`.
@@ -32,7 +33,7 @@ where
         return response;
     }
     let deadline_ns = frame::deadline_ns(&parts.headers);
-    let message = match frame::read(&parts.headers, body).await {
+    let message = match frame::read(ModelInferRequest::schema(), &parts.headers, body).await {
         Ok(message) => message,
         Err(status) => return frame::refuse(&status),
     };

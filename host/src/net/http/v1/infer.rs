@@ -12,7 +12,6 @@ use bytes::Bytes;
 use http::header::{EXPECT, USER_AGENT};
 use http::{HeaderMap, Request};
 use http_body::Body;
-use prost::Message;
 use std::pin::{Pin, pin};
 use trtserver_proto::text;
 
@@ -85,14 +84,19 @@ fn success(ctx: &Context, done: Done, binary: bool) -> Reply {
         reply.body.push(raw);
     }
     let modern = done.built.header;
-    let shown = |header| if done.per_item { response::per_item(header) } else { header };
-    let trailer = match (binary, done.per_item) {
-        (true, false) => modern.encode_to_vec(),
-        (true, true) => old::Header::new(modern.clone()).trailer(ctx.settings.era_a),
-        (false, _) => text::print(&shown(modern.clone())).into_bytes(),
-    };
-    reply.body.push_slice(&trailer);
-    reply.infer_response = Some(header::response(&shown(response::without_classes(modern))));
+    match (binary, done.per_item) {
+        (true, false) => reply.body.push_message(&modern),
+        (true, true) => {
+            let old = old::Header::new(modern.clone());
+            reply.body.push_slice(&old.trailer(ctx.settings.era_a));
+        }
+        (false, _) => {}
+    }
+    let shown = if done.per_item { response::per_item(modern) } else { modern };
+    if !binary {
+        reply.body.push_slice(text::print(&shown).as_bytes());
+    }
+    reply.infer_response = Some(header::response(&response::without_classes(shown)));
     reply
 }
 

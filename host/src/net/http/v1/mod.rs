@@ -43,12 +43,15 @@ pub async fn handle<B: Body<Data = Bytes>>(
         let form = Form::of(route::query(uri.query(), "format"), accept);
         if allowed { control(ctx, call, form).into_response() } else { refused() }
     };
-    match call {
-        Control::Health(_) => counted(&ctx.endpoints.health, received_ns, answer),
-        Control::Status(_) => counted(&ctx.endpoints.status, received_ns, answer),
-        Control::Profile => counted(&ctx.endpoints.profile, received_ns, answer),
-        _ => answer(),
-    }
+    let endpoint = match call {
+        Control::Health(_) => &ctx.endpoints.health,
+        Control::Status(_) => &ctx.endpoints.status,
+        Control::Profile => &ctx.endpoints.profile,
+        Control::Model(_) => &ctx.endpoints.model_control,
+        Control::SharedMemory(_) => &ctx.endpoints.shm_control,
+        Control::Index => &ctx.endpoints.repository,
+    };
+    counted(endpoint, received_ns, answer)
 }
 
 /// Everything but inference: done at once.

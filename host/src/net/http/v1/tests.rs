@@ -96,7 +96,9 @@ async fn control_calls() {
         assert_eq!(!got.body.is_empty(), has_body, "{line}");
     }
     let e = &ctx.endpoints;
-    assert_eq!([&e.health, &e.status, &e.profile].map(|s| s.get().count), [4, 4, 2]);
+    let counted =
+        [&e.health, &e.status, &e.profile, &e.model_control, &e.shm_control, &e.repository];
+    assert_eq!(counted.map(|s| s.get().count), [4, 4, 2, 2, 3, 1]);
     ctx.state.set_phase(Phase::Initializing);
     let got = call(&ctx, "GET /api/health/ready", &[], vec![]).await;
     assert_eq!((got.code, got.status), (400, ok(12)));

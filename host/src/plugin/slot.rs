@@ -1,0 +1,340 @@
+//! What the handles of a call stand for: its request, its reply and the response being made.
+//!
+//! A handle is the address of a slot and, in the bits that alignment leaves free, the slot's
+//! generation. Slots are never freed and never become anything else, and each use of one is another
+//! generation; so a plugin that uses a handle too late gets an error (but for one chance in
+//! [`GENERATIONS`]) where a plain pointer would be undefined behaviour.
+
+use super::frame::Frame;
+use super::outputs::Building;
+use crate::error::{Error, Result};
+use crate::request::{InferRequest, Reply};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Uses of a slot that handles can tell apart; also a slot's alignment.
+const GENERATIONS: usize = 512;
+
+/// One call's place. See the module text.
+#[repr(align(512))]
+pub struct Slot {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    generation: usize,
+    /// Until the release: the request, whose tensors the views point at, and the frame of the views.
+    request: Option<(InferRequest, Share)>,
+    /// Until the generation ends.
+    reply: Option<Arc<Reply>>,
+    /// Times that the plugin asked to keep the reply, less the times it let go.
+    retained: u32,
+    response: Response,
+    /// The frame is done with it: the generation ends with the last hold of the plugin.
+    left: bool,
+}
+
+/// The response of a reply; there is one at a time.
+#[derive(Default)]
+enum Response {
+    #[default]
+    None,
+    /// A host call works on it.
+    Lent,
+    Here(Box<Building>),
+}
+
+/// A request's share in the frame that shows it.
+struct Share(NonNull<Frame>);
+
+// SAFETY: the frame lives until its last share is given back, which may happen on any thread.
+unsafe impl Send for Share {}
+
+/// Slots that nobody uses.
+static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+impl Slot {
+    /// An empty slot.
+    pub fn obtain() -> &'static Slot {
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| Box::leak(Box::new(Slot { state: Mutex::default() })))
+    }
+
+    /// Puts a request in, shown by `frame`.
+    pub fn put(&'static self, request: InferRequest, frame: NonNull<Frame>) {
+        let mut state = self.lock();
+        state.reply = Some(Arc::clone(&request.reply));
+        state.request = Some((request, Share(frame)));
+        state.left = false;
+    }
+
+    /// The handle of this use.
+    pub fn handle(&'static self) -> Handle {
+        Handle { slot: self, generation: self.lock().generation }
+    }
+
+    /// The reply, unless the plugin keeps it.
+    pub fn unkept(&self) -> Option<Arc<Reply>> {
+        let state = self.lock();
+        if state.retained == 0 { state.reply.clone() } else { None }
+    }
+
+    pub fn reply(&self) -> Option<Arc<Reply>> {
+        self.lock().reply.clone()
+    }
+
+    /// Releases the request; false if that was done before.
+    pub fn release(&self) -> bool {
+        let request = self.lock().request.take();
+        give_back(request)
+    }
+
+    /// The frame is done with it. True: it is empty again and may be used at once; otherwise it
+    /// finds its own way back when the plugin lets go of the reply.
+    pub fn leave(&'static self) -> bool {
+        let mut state = self.lock();
+        if state.retained > 0 {
+            state.left = true;
+            return false;
+        }
+        end_generation(state);
+        true
+    }
+
+    /// Leaves a slot for others.
+    pub fn idle(&'static self) {
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Handles of this use are stale from here on. What is dropped may call plugin and sink: not under the lock.
+fn end_generation(mut state: MutexGuard<'_, State>) {
+    state.generation = (state.generation + 1) % GENERATIONS;
+    let gone = (state.reply.take(), std::mem::take(&mut state.response));
+    drop(state);
+    drop(gone);
+}
+
+fn give_back(request: Option<(InferRequest, Share)>) -> bool {
+    let Some((request, share)) = request else { return false };
+    drop(request);
+    // SAFETY: the share was the request's, taken from its slot once.
+    unsafe { Frame::let_go(share.0) };
+    true
+}
+
+/// A slot in one of its generations: what `trts_request`, `trts_reply` and `trts_response` are.
+#[derive(Clone, Copy)]
+pub struct Handle {
+    slot: &'static Slot,
+    generation: usize,
+}
+
+impl Handle {
+    /// The handle behind a pointer.
+    ///
+    /// # Errors
+    /// Null.
+    ///
+    /// # Safety
+    /// `raw` is null or came from [`Handle::raw`], however long ago.
+    pub unsafe fn of<T>(raw: *const T) -> Result<Self> {
+        let generation = raw.addr() % GENERATIONS;
+        let slot = raw.map_addr(|a| a - generation).cast::<Slot>();
+        // SAFETY: slots are never freed.
+        match unsafe { slot.as_ref() } {
+            Some(slot) => Ok(Self { slot, generation }),
+            None => Err(Error::invalid("a host call got null for a request, reply or response")),
+        }
+    }
+
+    pub fn raw<T>(self) -> *mut T {
+        std::ptr::from_ref(self.slot).map_addr(|a| a + self.generation).cast_mut().cast()
+    }
+
+    fn lock(self) -> Result<MutexGuard<'static, State>> {
+        let state = self.slot.lock();
+        if state.generation == self.generation && state.reply.is_some() {
+            Ok(state)
+        } else {
+            Err(stale())
+        }
+    }
+
+    pub fn reply(self) -> Result<Arc<Reply>> {
+        self.lock()?.reply.clone().ok_or_else(stale)
+    }
+
+    /// Gives the request back.
+    ///
+    /// # Errors
+    /// That was done before.
+    pub fn release_request(self) -> Result<()> {
+        let request = self.lock()?.request.take();
+        if give_back(request) {
+            Ok(())
+        } else {
+            Err(Error::internal("a request was released twice"))
+        }
+    }
+
+    /// Keeps the reply past the release of the request.
+    pub fn retain(self) -> Result<()> {
+        self.lock()?.retained += 1;
+        Ok(())
+    }
+
+    /// Undoes one [`Handle::retain`].
+    pub fn release_reply(self) -> Result<()> {
+        let mut state = self.lock()?;
+        let Some(less) = state.retained.checked_sub(1) else {
+            return Err(Error::internal("a reply was released more often than it was retained"));
+        };
+        state.retained = less;
+        if less == 0 && state.left {
+            end_generation(state);
+            self.slot.idle();
+        }
+        Ok(())
+    }
+
+    /// Begins a response.
+    pub fn begin(self) -> Result<()> {
+        let mut state = self.lock()?;
+        let reply = state.reply.clone().ok_or_else(stale)?;
+        if reply.is_ended() {
+            return Err(Error::internal("a response was begun after the reply had ended"));
+        }
+        if !matches!(state.response, Response::None) {
+            return Err(Error::internal(
+                "a response was begun before the previous one of the same reply was sent or dropped",
+            ));
+        }
+        state.response = Response::Here(Box::new(Building::new(reply)));
+        Ok(())
+    }
+
+    /// Works on the response, with no lock held: memory that a plugin donated may be released on the way.
+    pub fn with_response<T>(self, work: impl FnOnce(&mut Building) -> Result<T>) -> Result<T> {
+        let mut response = self.take(Response::Lent)?;
+        let result = work(&mut response);
+        let left = match self.lock() {
+            Ok(mut state) => std::mem::replace(&mut state.response, Response::Here(response)),
+            // Everybody let go of the reply meanwhile.
+            Err(_) => Response::Here(response),
+        };
+        drop(left);
+        result
+    }
+
+    /// The response, to be sent or dropped.
+    pub fn take_response(self) -> Result<Box<Building>> {
+        self.take(Response::None)
+    }
+
+    fn take(self, leave: Response) -> Result<Box<Building>> {
+        let mut state = self.lock()?;
+        match std::mem::replace(&mut state.response, leave) {
+            Response::Here(response) => Ok(response),
+            other => {
+                let busy = matches!(other, Response::Lent);
+                state.response = other;
+                Err(Error::internal(if busy {
+                    "a response was used by two threads at once"
+                } else {
+                    "a response was used after it had been sent or dropped"
+                }))
+            }
+        }
+    }
+}
+
+fn stale() -> Error {
+    Error::internal("a request, reply or response was used after it had been released")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::frame::FrameHold;
+    use crate::plugin::views::{Style, TensorNames};
+    use crate::request::testing::{Told, request, signature};
+    use crate::stats::{Execution, InFlight};
+    use trtserver_plugin_api::abi::types::Reply as Raw;
+
+    /// A frame with one request, its handle, and what the caller was told.
+    fn filled(hold: &mut FrameHold) -> (Handle, Told) {
+        let (request, _, told) = request("r");
+        let signature = signature(&[2], 0);
+        let names = Arc::new(TensorNames::new(&signature));
+        let in_flight = Arc::new(InFlight::default());
+        let execution = Arc::new(Execution::new(0, 1, 1, 0, &in_flight));
+        let style = Style { signature: &signature, names: &names, align: 0 };
+        hold.fill(1, &mut vec![request], &style, &execution);
+        // SAFETY: the batch lives as long as the hold; its handle was just made.
+        let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).calls).reply });
+        // SAFETY: as above.
+        (unsafe { Handle::of(raw) }.unwrap(), told)
+    }
+
+    fn says<T>(result: Result<T>) -> String {
+        result.err().map_or_else(String::new, |e| e.message)
+    }
+
+    #[test]
+    fn doing_it_twice_is_an_error() {
+        let mut hold = FrameHold::new();
+        let (handle, _) = filled(&mut hold);
+        assert!(says(handle.release_reply()).contains("more often"));
+        handle.begin().unwrap();
+        assert!(says(handle.begin()).contains("before the previous one"));
+        handle.take_response().unwrap().send(true, Some(Error::internal("x"))).unwrap();
+        assert!(says(handle.take_response()).contains("after it had been sent"));
+        assert!(says(handle.begin()).contains("had ended"));
+        handle.release_request().unwrap();
+        assert!(says(handle.release_request()).contains("twice"));
+        hold.recycle();
+        for late in [handle.release_request(), handle.retain(), handle.begin()] {
+            assert!(says(late).contains("after it had been released"));
+        }
+        // The same place, and another call in it.
+        let (next, _) = filled(&mut hold);
+        assert!(std::ptr::eq(next.slot, handle.slot));
+        assert!(handle.release_request().is_err());
+        assert!(next.release_request().is_ok());
+        hold.recycle();
+    }
+
+    #[test]
+    fn a_kept_reply_outlives_frame_and_request() {
+        let mut hold = FrameHold::new();
+        let (handle, told) = filled(&mut hold);
+        handle.retain().unwrap();
+        assert_eq!(hold.frame().settle(&|_| Error::internal("omitted")), 0);
+        hold.recycle();
+        handle.release_request().unwrap();
+        drop(hold);
+        handle.begin().unwrap();
+        handle.reply().unwrap().end(Err(Error::internal("late"))).unwrap();
+        handle.release_reply().unwrap();
+        assert!(handle.reply().is_err());
+        assert_eq!(told.lock().unwrap()[0].0.as_ref().unwrap_err().message, "late");
+    }
+
+    #[test]
+    fn a_reply_that_is_let_go_unanswered_ends_with_an_error() {
+        let mut hold = FrameHold::new();
+        let (handle, told) = filled(&mut hold);
+        handle.retain().unwrap();
+        handle.release_request().unwrap();
+        hold.recycle();
+        assert!(told.lock().unwrap().is_empty());
+        handle.release_reply().unwrap();
+        assert!(told.lock().unwrap()[0].0.is_err());
+    }
+}

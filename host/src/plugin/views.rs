@@ -1,0 +1,228 @@
+//! The flat arrays behind a batch: calls, tensors, shapes and texts as plugins read them.
+
+use super::slot::Handle;
+use super::text::{EMPTY, c_text, view};
+use crate::request::buffer::AlignedBuf;
+use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
+use bytes::Bytes;
+use std::ffi::CString;
+use std::sync::Arc;
+use trtserver_plugin_api::abi::call::{Call, Wanted, call_flags};
+use trtserver_plugin_api::abi::types::{Buf, Param, Place, Str, Tensor, param, tensor_flags};
+
+/// Names of a model's tensors as NUL-terminated text, made once per model.
+pub struct TensorNames {
+    pub inputs: Vec<CString>,
+    pub outputs: Vec<CString>,
+}
+
+impl TensorNames {
+    pub fn new(signature: &Signature) -> Self {
+        Self {
+            inputs: signature.inputs.iter().map(|i| c_text(&i.name)).collect(),
+            outputs: signature.outputs.iter().map(|o| c_text(&o.name)).collect(),
+        }
+    }
+}
+
+/// How the requests of a batch are shown.
+pub struct Style<'a> {
+    pub signature: &'a Signature,
+    pub names: &'a Arc<TensorNames>,
+    /// What the backend wants of its inputs, 0 = natural alignment.
+    pub align: usize,
+}
+
+/// See the module text. Pointers go from one array into another: no array may grow past what
+/// [`Views::reserve`] made room for.
+#[derive(Default)]
+pub struct Views {
+    calls: Vec<Call>,
+    call_ptrs: Vec<*const Call>,
+    tensors: Vec<Tensor>,
+    bufs: Vec<Buf>,
+    shapes: Vec<i64>,
+    wanted: Vec<Wanted>,
+    params: Vec<Param>,
+    texts: Vec<CString>,
+    /// Inputs that had to be copied to an aligned place.
+    aligned: Vec<Bytes>,
+    /// What the tensors' names point into.
+    names: Option<Arc<TensorNames>>,
+}
+
+impl Views {
+    /// Makes room for `requests`, so that nothing moves while they are added.
+    pub fn reserve(&mut self, requests: &[InferRequest], style: &Style<'_>) {
+        let sum = |of: fn(&InferRequest) -> usize| requests.iter().map(of).sum::<usize>();
+        let inputs = sum(|r| r.inputs.len());
+        // As many dimensions as the caller gave, or where the model is reshaped what it declares, and a batch.
+        let dims = requests.iter().flat_map(|r| &r.inputs);
+        let dims = dims.map(|input| {
+            input.shape.len().max(style.signature.inputs[input.index].model_dims.len()) + 1
+        });
+        self.shapes.reserve(dims.sum());
+        self.calls.reserve(requests.len());
+        self.call_ptrs.reserve(requests.len());
+        self.tensors.reserve(inputs);
+        self.bufs.reserve(inputs);
+        self.aligned.reserve(inputs);
+        self.wanted.reserve(sum(|r| r.outputs.len()));
+        self.params.reserve(sum(|r| r.parameters.len()));
+        self.names = Some(Arc::clone(style.names));
+    }
+
+    /// The calls that were added.
+    pub fn calls(&mut self) -> *const *const Call {
+        self.call_ptrs.clear();
+        self.call_ptrs.extend(self.calls.iter().map(|c| c as *const Call));
+        self.call_ptrs.as_ptr()
+    }
+
+    /// Shows one request; what it points at must stay where it is until [`Views::clear`].
+    pub fn add(&mut self, handle: Handle, request: &InferRequest, style: &Style<'_>) {
+        let inputs = self.tensors.len();
+        self.inputs(request, style);
+        let wanted = self.wanted.len();
+        self.wanted.extend(request.outputs.iter().map(|o| Wanted {
+            name: view(&style.names.outputs[o.index]),
+            index: o.index as u32,
+            classes: o.classes,
+        }));
+        let params = self.params.len();
+        for (key, value) in &request.parameters {
+            let key = self.text(key);
+            let (kind, text, bits) = match value {
+                Parameter::String(s) => (param::STRING, self.text(s), 0),
+                Parameter::Int(i) => (param::INT, EMPTY, *i as u64),
+                Parameter::Bool(b) => (param::BOOL, EMPTY, u64::from(*b)),
+                Parameter::Double(d) => (param::DOUBLE, EMPTY, d.to_bits()),
+            };
+            self.params.push(Param { key, kind, pad: 0, text, bits });
+        }
+        let (sequence, sequence_text) = match &request.sequence.id {
+            CorrelationId::None => (0, EMPTY),
+            CorrelationId::Number(n) => (*n, EMPTY),
+            CorrelationId::Text(t) => (0, self.text(t)),
+        };
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        let call = Call {
+            size: std::mem::size_of::<Call>() as u64,
+            request: handle.raw(),
+            reply: handle.raw(),
+            id: self.text(&request.id),
+            sequence_text,
+            sequence,
+            flags: flag(request.sequence.start, call_flags::SEQUENCE_START)
+                | flag(request.sequence.end, call_flags::SEQUENCE_END)
+                | flag(request.streaming, call_flags::STREAMING),
+            batch: request.batch,
+            priority: request.priority,
+            received_ns: request.reply.received_ns(),
+            queued_ns: request.reply.queued_ns(),
+            deadline_ns: request.deadline_ns,
+            cancelled: request.reply.cancelled_word(),
+            n_inputs: (self.tensors.len() - inputs) as u32,
+            n_outputs: (self.wanted.len() - wanted) as u32,
+            n_params: (self.params.len() - params) as u32,
+            pad: 0,
+            inputs: self.tensors[inputs..].as_ptr(),
+            outputs: self.wanted[wanted..].as_ptr(),
+            params: self.params[params..].as_ptr(),
+            reserved: [0; 4],
+        };
+        self.calls.push(call);
+    }
+
+    fn inputs(&mut self, request: &InferRequest, style: &Style<'_>) {
+        for input in &request.inputs {
+            let spec = &style.signature.inputs[input.index];
+            let shape_at = self.shapes.len();
+            self.shapes.extend_from_slice(&style.signature.to_model(spec, &input.shape));
+            let need = style.align.max(spec.dtype.size().unwrap_or(1));
+            let in_place = input.data.is_empty() || input.data.as_ptr().addr().is_multiple_of(need);
+            let data = if in_place {
+                &input.data
+            } else {
+                self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
+                &self.aligned[self.aligned.len() - 1]
+            };
+            self.bufs.push(Buf {
+                ptr: data.as_ptr().cast_mut(),
+                bytes: data.len() as u64,
+                place: Place::CPU,
+                ready: std::ptr::null_mut(),
+                lease: 0,
+            });
+            self.tensors.push(Tensor {
+                name: view(&style.names.inputs[input.index]),
+                index: input.index as u32,
+                dtype: input.dtype.number(),
+                rank: (self.shapes.len() - shape_at) as u32,
+                flags: if spec.optional { tensor_flags::OPTIONAL } else { 0 }
+                    | if spec.shape_tensor { tensor_flags::SHAPE_TENSOR } else { 0 },
+                shape: self.shapes[shape_at..].as_ptr(),
+                bytes: data.len() as u64,
+                n_parts: 1,
+                pad: 0,
+                parts: &self.bufs[self.bufs.len() - 1],
+            });
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Str {
+        if text.is_empty() {
+            return EMPTY;
+        }
+        // Text lives on the heap: the vector may move its elements, not what they point at.
+        self.texts.push(c_text(text));
+        view(&self.texts[self.texts.len() - 1])
+    }
+
+    pub fn clear(&mut self) {
+        self.calls.clear();
+        self.call_ptrs.clear();
+        self.tensors.clear();
+        self.bufs.clear();
+        self.shapes.clear();
+        self.wanted.clear();
+        self.params.clear();
+        self.texts.clear();
+        self.aligned.clear();
+        self.names = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::slot::Slot;
+    use crate::request::testing::{request, signature};
+    use crate::request::{DType, InputTensor};
+
+    #[test]
+    fn a_reshape_to_many_dimensions_moves_nothing() {
+        let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
+        declared.inputs[0].model_dims = vec![1; 40];
+        declared.inputs[0].model_dims[0] = 2;
+        declared.inputs.push(declared.inputs[0].clone());
+        let names = Arc::new(TensorNames::new(&declared));
+        let style = Style { signature: &declared, names: &names, align: 0 };
+        let mut request = request("").0;
+        let data = Bytes::from(vec![0; 8]);
+        request.inputs.push(InputTensor {
+            index: 1,
+            dtype: DType::Fp32,
+            shape: [2][..].into(),
+            data,
+        });
+        let requests = [request];
+        let mut views = Views::default();
+        views.reserve(&requests, &style);
+        let room = views.shapes.capacity();
+        views.add(Slot::obtain().handle(), &requests[0], &style);
+        assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, room));
+        assert_eq!(views.tensors[0].shape, views.shapes.as_ptr());
+        assert_eq!(views.tensors[1].rank, 40);
+    }
+}

@@ -1,0 +1,116 @@
+//! How many parts a message may have: a look along the schema before anything is decoded.
+//!
+//! An empty part costs two bytes on the wire and hundreds in memory, so a message of some megabytes
+//! could take gigabytes. Tensor bytes are skipped over, not read.
+
+use crate::schema::{Kind, Message};
+use bytes::Buf;
+use prost::encoding::decode_varint;
+
+/// Parts (messages inside a message, on all levels together) that a message may have. A request has
+/// a few for each tensor and parameter.
+pub const MAX_PARTS: usize = 1 << 16;
+
+/// A message with more than [`MAX_PARTS`] parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyParts;
+
+impl std::fmt::Display for TooManyParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the message has more than {MAX_PARTS} parts")
+    }
+}
+
+impl std::error::Error for TooManyParts {}
+
+/// Counts the parts of an encoded message. What cannot be read is left to the decoder to refuse.
+pub fn check(schema: &'static Message, mut encoded: impl Buf) -> Result<(), TooManyParts> {
+    let mut left = MAX_PARTS;
+    match walk(schema, &mut encoded, 0, &mut left) {
+        Some(()) => Ok(()),
+        None if left == 0 => Err(TooManyParts),
+        None => Ok(()),
+    }
+}
+
+/// Reads the fields of one message, down to `end` remaining bytes. None = stop, nothing more to learn.
+fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> Option<()> {
+    while buf.remaining() > end {
+        let key = decode_varint(buf).ok()?;
+        let skip = match key & 7 {
+            0 => {
+                decode_varint(buf).ok()?;
+                0
+            }
+            1 => 8,
+            2 => usize::try_from(decode_varint(buf).ok()?).ok()?,
+            5 => 4,
+            _ => return None,
+        };
+        let after = buf.remaining().checked_sub(skip).filter(|after| *after >= end)?;
+        let field = message.fields.iter().find(|f| u64::from(f.number) == key >> 3);
+        match field.map(|f| f.kind) {
+            Some(Kind::Message(part)) if key & 7 == 2 => {
+                *left = left.checked_sub(1).filter(|n| *n > 0).or_else(|| {
+                    *left = 0;
+                    None
+                })?;
+                walk(part, buf, after, left)?;
+            }
+            _ => buf.advance(skip),
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Described;
+    use crate::{v1, v2};
+    use prost::Message as _;
+    use prost::bytes::Bytes;
+
+    #[test]
+    fn ordinary_messages_pass_whatever_their_tensors_hold() {
+        let tensor = v2::model_infer_request::InferInputTensor::default();
+        let mut request = v2::ModelInferRequest {
+            inputs: vec![tensor; 1000],
+            raw_input_contents: vec![Bytes::from(vec![0x2a; 1 << 20])],
+            ..Default::default()
+        };
+        assert_eq!(
+            check(v2::ModelInferRequest::schema(), request.encode_to_vec().as_slice()),
+            Ok(())
+        );
+        request.raw_input_contents = vec![Bytes::new(); 2 * MAX_PARTS];
+        assert_eq!(
+            check(v2::ModelInferRequest::schema(), request.encode_to_vec().as_slice()),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn parts_are_counted_on_every_level() {
+        let many = vec![Default::default(); MAX_PARTS];
+        let v2 = v2::ModelInferRequest { inputs: many, ..Default::default() };
+        assert_eq!(
+            check(v2::ModelInferRequest::schema(), v2.encode_to_vec().as_slice()),
+            Err(TooManyParts)
+        );
+        let input = vec![Default::default(); MAX_PARTS];
+        let header = v1::InferRequestHeader { input, ..Default::default() };
+        let v1 = v1::InferRequest { meta_data: Some(header), ..Default::default() };
+        assert_eq!(
+            check(v1::InferRequest::schema(), v1.encode_to_vec().as_slice()),
+            Err(TooManyParts)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_to_the_decoder() {
+        for bytes in [&[0x2a, 0xff, 0x01][..], &[0x80], &[0x2b], &[0x2a, 0x02, 0x0a, 0x05], &[]] {
+            assert_eq!(check(v2::ModelInferRequest::schema(), bytes), Ok(()));
+        }
+    }
+}
