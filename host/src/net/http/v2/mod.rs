@@ -32,9 +32,9 @@ where
     let (parts, body) = request.into_parts();
     let route = match route::route(&parts.method, parts.uri.path()) {
         Ok(route) => route,
-        Err(status) => {
-            let text = status.canonical_reason().unwrap_or_default();
-            return with_status(status, plain(answers::error(text)));
+        Err((status, is_json)) => {
+            let text = answers::error(status.canonical_reason().unwrap_or_default());
+            return with_status(status, if is_json { json(text) } else { plain(text) });
         }
     };
     if let Route::Model { name, version, call: Call::Infer } = route {

@@ -56,11 +56,21 @@ pub enum Region {
     Unregister,
 }
 
-/// 404 for an unknown path, 405 for a known one with the wrong method.
-pub fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, StatusCode> {
-    let (route, get, post) = find(path, method == Method::POST).ok_or(StatusCode::NOT_FOUND)?;
+/// 404 for an unknown path, 405 for a known one with the wrong method; and whether the endpoint answers
+/// in JSON.
+pub fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, (StatusCode, bool)> {
+    let found = find(path, method == Method::POST);
+    let (route, get, post) = found.ok_or((StatusCode::NOT_FOUND, false))?;
     let fits = (get && method == Method::GET) || (post && method == Method::POST);
-    if fits { Ok(route) } else { Err(StatusCode::METHOD_NOT_ALLOWED) }
+    if fits { Ok(route) } else { Err((StatusCode::METHOD_NOT_ALLOWED, route.is_json())) }
+}
+
+impl Route<'_> {
+    /// Health has no body, and that of an inference is not always JSON.
+    fn is_json(&self) -> bool {
+        use Route::*;
+        !matches!(self, Live | Ready | Model { call: Call::Ready | Call::Infer, .. })
+    }
 }
 
 /// The endpoint of a path, and whether it takes GET and POST.
@@ -188,7 +198,7 @@ mod tests {
         ];
         for (line, want) in table {
             let (method, path) = line.split_once(' ').unwrap();
-            let got = route(&method.parse().unwrap(), path).map_err(|s| s.as_u16());
+            let got = route(&method.parse().unwrap(), path).map_err(|(s, _)| s.as_u16());
             assert_eq!(&got, want, "{line}");
         }
     }
