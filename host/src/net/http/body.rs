@@ -3,7 +3,7 @@
 //! Large tensors stay chunks of their own and are never copied; small pieces share a buffer, which
 //! saves writes to the socket.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl Body for ResponseBody {
 }
 
 /// Pieces up to this size are copied into a shared buffer; larger ones travel alone.
-const SMALL: usize = 4 << 10;
+pub const SMALL: usize = 4 << 10;
 /// A shared buffer is sent off once it holds this much.
 const SHARED: usize = 16 << 10;
 
@@ -107,7 +107,7 @@ const SHARED: usize = 16 << 10;
 #[derive(Default)]
 pub struct Chunks {
     done: VecDeque<Bytes>,
-    open: BytesMut,
+    open: Vec<u8>,
     len: u64,
 }
 
@@ -158,7 +158,7 @@ impl Chunks {
 
     fn close(&mut self) {
         if !self.open.is_empty() {
-            self.done.push_back(self.open.split().freeze());
+            self.done.push_back(std::mem::take(&mut self.open).into());
         }
     }
 }
@@ -166,10 +166,11 @@ impl Chunks {
 impl From<Vec<u8>> for Chunks {
     fn from(head: Vec<u8>) -> Self {
         let len = head.len() as u64;
-        if head.len() > SMALL {
-            return Self { done: VecDeque::from([Bytes::from(head)]), open: BytesMut::new(), len };
+        let mut chunks = Self { done: VecDeque::new(), open: head, len };
+        if len > SMALL as u64 {
+            chunks.close();
         }
-        Self { done: VecDeque::new(), open: BytesMut::from(head.as_slice()), len }
+        chunks
     }
 }
 
