@@ -47,21 +47,30 @@ impl Worker {
         std::thread::Builder::new()
             .name(name)
             .stack_size(stack)
-            .spawn(move || self.run(&opened))
+            .spawn(move || self.run(opened))
             .map(drop)
             .map_err(|e| {
                 Error::internal(format!("no thread for an instance could be started: {e}"))
             })
     }
 
-    fn run(self, opened: &Sender<Result<()>>) {
-        let streams = match Streams::for_instance(self.plan.kind == Kind::Gpu, self.plan.device) {
-            Ok(streams) => streams,
+    fn run(self, opened: Sender<Result<()>>) {
+        // The streams outlive the instance that works on them.
+        let (_streams, instance) = match self.open() {
+            Ok(open) => open,
             Err(e) => {
                 let _ = opened.send(Err(e));
                 return;
             }
         };
+        let _ = opened.send(Ok(()));
+        // The loader waits for other instances too: should one of them panic, the channel must close.
+        drop(opened);
+        self.serve(instance);
+    }
+
+    fn open(&self) -> Result<(Streams, Instance)> {
+        let streams = Streams::for_instance(self.plan.kind == Kind::Gpu, self.plan.device)?;
         let facts = InstanceFacts {
             name: &self.plan.name,
             kind: self.plan.kind as u32,
@@ -72,16 +81,8 @@ impl Worker {
             profiles: &self.plan.profiles,
             streams: streams.handles(),
         };
-        let instance = match Instance::open(&self.model, &facts) {
-            Ok(instance) => instance,
-            Err(e) => {
-                let _ = opened.send(Err(e));
-                return;
-            }
-        };
-        // Dropped here, so that a loader that gave up sees the channel close.
-        let _ = opened.send(Ok(()));
-        self.serve(instance);
+        let instance = Instance::open(&self.model, &facts)?;
+        Ok((streams, instance))
     }
 
     fn serve(&self, mut instance: Instance) {

@@ -52,7 +52,6 @@ pub struct Backend {
 /// A backend after `plugin_open`; open until its last user is gone.
 struct Opened {
     handle: *mut PluginHandle,
-    runtime: String,
     _scope: Arc<Scope>,
 }
 
@@ -85,14 +84,6 @@ impl Backend {
         })
     }
 
-    /// The framework behind it, once it is open.
-    pub fn runtime(&self) -> &str {
-        match self.opened.get() {
-            Some(Ok(opened)) => &opened.runtime,
-            _ => "",
-        }
-    }
-
     fn opened(&self) -> Result<&Opened> {
         self.opened.get_or_init(|| self.open()).as_ref().map_err(Error::clone)
     }
@@ -111,15 +102,9 @@ impl Backend {
             (self.table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
         self.check(error, "plugin_open", "")?;
-        // SAFETY: the plugin is open; its description is valid until close, which never comes.
-        let runtime = unsafe {
-            (self.table.describe)(handle)
-                .as_ref()
-                .map_or(String::new(), |about| read(about.runtime))
-        };
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
-        Ok(Opened { handle, runtime, _scope: scope })
+        Ok(Opened { handle, _scope: scope })
     }
 
     /// Takes an error that an entry returned; texts of entries other than `execute` say who spoke.

@@ -101,10 +101,6 @@ impl Backends {
     pub fn get(&self, name: &str) -> Option<&Arc<Backend>> {
         self.by_name.get(name)
     }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        self.by_name.values()
-    }
 }
 
 impl Platforms for Backends {
