@@ -199,6 +199,8 @@ pub struct Counters {
     pub last_inference_ms: u64,
     /// In the order of [`FAILURE_REASONS`].
     pub failures: [u64; 4],
+    /// Requests whose caller went away: before they were executed, and meanwhile.
+    pub cancelled: [u64; 2],
     /// Request time over compute time: counts per bucket (+Inf last), and their sum.
     pub load_ratio: [u64; LOAD_RATIO_BOUNDS.len() + 1],
     pub load_ratio_sum: f64,
@@ -226,6 +228,7 @@ impl Counters {
         self.execution_count += other.execution_count;
         self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
         self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
+        self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);
         self.load_ratio.iter_mut().zip(other.load_ratio).for_each(|(a, b)| *a += b);
         self.load_ratio_sum += other.load_ratio_sum;
     }
@@ -300,6 +303,11 @@ impl VersionStats {
         if let Some(i) = FAILURE_REASONS.iter().position(|(r, _)| *r == reason) {
             counters.failures[i] += 1;
         }
+    }
+
+    /// A request ended whose caller had gone away, before or during its execution.
+    pub fn cancelled(&self, executing: bool) {
+        self.shard(0).cancelled[usize::from(executing)] += 1;
     }
 
     pub fn snapshot(&self) -> Counters {

@@ -119,8 +119,7 @@ mod tests {
     use crate::stats::VersionStats;
 
     fn reply(sink: Box<dyn ResponseSink>) -> Arc<Reply> {
-        let signature =
-            Signature { model: "m".into(), max_batch_size: 0, inputs: vec![], outputs: vec![] };
+        let signature = Signature { model: "m".into(), ..Default::default() };
         Reply::new(0, Arc::new(signature), Arc::new(VersionStats::new(1)), sink)
     }
 

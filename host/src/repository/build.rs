@@ -91,7 +91,7 @@ impl Prepared {
             config: Arc::clone(&self.config),
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(stats),
-            scheduler: Scheduler::new(queue),
+            scheduler: Scheduler::Queue(queue),
         }))
     }
 }

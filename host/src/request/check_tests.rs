@@ -5,20 +5,13 @@ use crate::request::DType;
 use bytes::Bytes;
 
 fn signature(max_batch_size: u32) -> Signature {
-    let spec = |name: &str, dtype, dims: &[i64]| TensorSpec {
-        name: name.into(),
-        dtype,
-        dims: dims.to_vec(),
-        model_dims: dims.to_vec(),
-        optional: false,
-        shape_tensor: false,
-        labels: None,
-    };
+    let spec = |name: &str, dtype, dims: &[i64]| TensorSpec::new(name, dtype, dims);
     Signature {
         model: "m".into(),
         max_batch_size,
         inputs: vec![spec("A", DType::Fp32, &[2]), spec("S", DType::String, &[-1])],
         outputs: vec![spec("O", DType::Fp32, &[2])],
+        ..Default::default()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod classes; // top-k results
 pub mod dtype; // element types
 pub mod reply; // the answer side: sink, cancellation, accounting
 pub mod signature; // the tensors that a model declares
+pub mod state; // what the host keeps between the steps of a sequence
 pub mod strings; // the byte form of string tensors
 pub mod tensor;
 #[cfg(test)]
@@ -15,7 +16,8 @@ pub mod testing; // requests for tests // name, type, shape, bytes
 
 pub use dtype::DType;
 pub use reply::{Reply, ResponseSink};
-pub use signature::{Signature, TensorSpec};
+pub use signature::{Role, Signature, TensorSpec};
+pub use state::SequenceMemory;
 pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};
 
 use smallvec::SmallVec;
@@ -68,6 +70,8 @@ pub struct InferRequest {
     pub deadline_ns: u64,
     /// The caller takes several responses.
     pub streaming: bool,
+    /// Nobody reads the answer: the model is being warmed up.
+    pub warmup: bool,
     pub reply: Arc<Reply>,
 }
 

@@ -4,6 +4,7 @@
 //! twice; if everybody lets go of it without an end, the caller gets an error instead of silence.
 
 use super::signature::Signature;
+use super::state::SequenceMemory;
 use super::tensor::WantedOutput;
 use super::{InferRequest, InferResponse};
 use crate::clock::now_ns;
@@ -11,12 +12,18 @@ use crate::error::{Code, Error, Result};
 use crate::stats::{Execution, FailureReason, VersionStats};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Where responses go. Must hand over and return, never block or call back.
 pub trait ResponseSink: Send {
     /// `last` = nothing follows. An error is always last. `Ok(None)` ends a stream without data.
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
+}
+
+/// A queue, as a request that waits in it sees it.
+pub trait Waiting: Send + Sync {
+    /// Nobody waits for the answer to the request with this ticket any more.
+    fn cancelled(&self, ticket: u64);
 }
 
 /// See the module text.
@@ -25,7 +32,8 @@ pub struct Reply {
     cancelled: AtomicU32,
     received_ns: u64,
     signature: Arc<Signature>,
-    stats: Arc<VersionStats>,
+    /// `None`: nobody asked for it, and it counts nowhere.
+    stats: Option<Arc<VersionStats>>,
     state: Mutex<State>,
 }
 
@@ -37,6 +45,10 @@ struct State {
     queued_ns: u64,
     /// The execution that answers it, once it was taken from the queue.
     execution: Option<Arc<Execution>>,
+    /// Where it waits, and its ticket there.
+    place: Option<(Weak<dyn Waiting>, u64)>,
+    /// States of its sequence, which the answer may write.
+    memory: Option<SequenceMemory>,
 }
 
 impl Reply {
@@ -46,12 +58,32 @@ impl Reply {
         stats: Arc<VersionStats>,
         sink: Box<dyn ResponseSink>,
     ) -> Arc<Self> {
+        Self::make(received_ns, signature, Some(stats), sink)
+    }
+
+    /// The reply of a request that the host made for itself: it counts nowhere.
+    pub fn uncounted(
+        received_ns: u64,
+        signature: Arc<Signature>,
+        sink: Box<dyn ResponseSink>,
+    ) -> Arc<Self> {
+        Self::make(received_ns, signature, None, sink)
+    }
+
+    fn make(
+        received_ns: u64,
+        signature: Arc<Signature>,
+        stats: Option<Arc<VersionStats>>,
+        sink: Box<dyn ResponseSink>,
+    ) -> Arc<Self> {
         let state = State {
             sink: Some(sink),
             batch: 0,
             wanted: SmallVec::new(),
             queued_ns: 0,
             execution: None,
+            place: None,
+            memory: None,
         };
         Arc::new(Self {
             cancelled: AtomicU32::new(0),
@@ -67,9 +99,37 @@ impl Reply {
         self.received_ns
     }
 
-    /// Nobody waits any more: the request is dropped from its queue, or its plugin may stop early.
+    /// Nobody waits any more: the request leaves its queue at once, or its plugin may stop early.
     pub fn cancel(&self) {
-        self.cancelled.store(1, Ordering::Relaxed);
+        self.cancelled.store(1, Ordering::SeqCst);
+        let place = self.lock().place.take();
+        // The queue answers the reply: not under its lock.
+        if let Some((queue, ticket)) = place
+            && let Some(queue) = queue.upgrade()
+        {
+            queue.cancelled(ticket);
+        }
+    }
+
+    /// The request waits in `queue`, which is told should the caller go away. True: he went before.
+    pub fn waits_in(&self, queue: Weak<dyn Waiting>, ticket: u64) -> bool {
+        self.lock().place = Some((queue, ticket));
+        self.cancelled.load(Ordering::SeqCst) != 0
+    }
+
+    /// Gives the reply another sink, made of the one it has.
+    pub fn wrap(&self, wrapper: impl FnOnce(Box<dyn ResponseSink>) -> Box<dyn ResponseSink>) {
+        let mut state = self.lock();
+        state.sink = state.sink.take().map(wrapper);
+    }
+
+    /// The states of its sequence: the answer may write them.
+    pub fn remember(&self, memory: SequenceMemory) {
+        self.lock().memory = Some(memory);
+    }
+
+    pub fn memory(&self) -> Option<SequenceMemory> {
+        self.lock().memory.clone()
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -91,7 +151,9 @@ impl Reply {
 
     /// The request was taken from its queue into `execution`.
     pub fn taken(&self, execution: Arc<Execution>) {
-        self.lock().execution = Some(execution);
+        let mut state = self.lock();
+        state.execution = Some(execution);
+        state.place = None;
     }
 
     pub fn signature(&self) -> &Arc<Signature> {
@@ -158,13 +220,18 @@ impl Reply {
         let Some(mut sink) = state.sink.take() else { return Err(ended_twice()) };
         let now = now_ns();
         let execution = state.execution.take();
-        match (&result, &execution) {
-            (Ok(_), Some(execution)) => {
-                self.stats.success(state.batch, self.received_ns, state.queued_ns, now, execution);
+        if let Some(stats) = &self.stats {
+            match (&result, &execution) {
+                (Ok(_), Some(execution)) => {
+                    stats.success(state.batch, self.received_ns, state.queued_ns, now, execution);
+                }
+                (Ok(_), None) => {}
+                (Err(_), _) => {
+                    stats.failure(state.batch, now.saturating_sub(self.received_ns), reason);
+                }
             }
-            (Ok(_), None) => {}
-            (Err(_), _) => {
-                self.stats.failure(state.batch, now.saturating_sub(self.received_ns), reason);
+            if self.is_cancelled() {
+                stats.cancelled(execution.is_some());
             }
         }
         drop(state);

@@ -1,6 +1,7 @@
 //! The tensors that a model declares, in the form that checks and views read quickly.
 
 use super::dtype::DType;
+use super::state::StateSpec;
 use super::tensor::{Shape, ShapeText};
 use crate::error::{Error, Result};
 use std::sync::Arc;
@@ -18,18 +19,56 @@ pub struct TensorSpec {
     pub optional: bool,
     /// Shape tensors never carry a batch dimension.
     pub shape_tensor: bool,
+    /// Requests whose shapes differ here may still share a batch.
+    pub ragged: bool,
+    /// Who gives it.
+    pub role: Role,
     /// Class labels of an output.
     pub labels: Option<Arc<[String]>>,
 }
 
-/// All declared tensors of one model.
-#[derive(Clone, Debug)]
+/// Who gives an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// The caller.
+    #[default]
+    Declared,
+    /// The sequence scheduler: START, END, READY or the correlation id.
+    Control,
+    /// The sequence scheduler: what the sequence's previous step wrote.
+    State,
+}
+
+impl TensorSpec {
+    /// A tensor without any speciality.
+    pub fn new(name: &str, dtype: DType, dims: &[i64]) -> Self {
+        Self {
+            name: name.into(),
+            dtype,
+            dims: dims.to_vec(),
+            model_dims: dims.to_vec(),
+            optional: false,
+            shape_tensor: false,
+            ragged: false,
+            role: Role::Declared,
+            labels: None,
+        }
+    }
+}
+
+/// All tensors of one model.
+#[derive(Clone, Debug, Default)]
 pub struct Signature {
     pub model: Arc<str>,
     /// 0 = the model has no batch dimension.
     pub max_batch_size: u32,
     pub inputs: Vec<TensorSpec>,
     pub outputs: Vec<TensorSpec>,
+    /// Inputs that the host adds and callers never see: controls and states of sequences. Their numbers
+    /// go on where those of `inputs` end.
+    pub hidden: Vec<TensorSpec>,
+    /// What the host keeps between the steps of a sequence.
+    pub states: Vec<StateSpec>,
 }
 
 impl Signature {
@@ -46,19 +85,17 @@ impl Signature {
                         config.name
                     ))
                 })?;
-            Ok(TensorSpec {
-                name: name.into(),
-                dtype,
-                dims: dims.to_vec(),
-                model_dims: reshape.as_ref().map_or(dims.to_vec(), |r| r.shape.clone()),
-                optional: false,
-                shape_tensor: false,
-                labels: None,
-            })
+            let model_dims = reshape.as_ref().map_or(dims.to_vec(), |r| r.shape.clone());
+            Ok(TensorSpec { model_dims, ..TensorSpec::new(name, dtype, dims) })
         };
         let inputs = config.input.iter().map(|i| {
             let spec = spec(&i.name, i.data_type, &i.dims, &i.reshape)?;
-            Ok(TensorSpec { optional: i.optional, shape_tensor: i.is_shape_tensor, ..spec })
+            Ok(TensorSpec {
+                optional: i.optional,
+                shape_tensor: i.is_shape_tensor,
+                ragged: i.allow_ragged_batch,
+                ..spec
+            })
         });
         let outputs = config.output.iter().map(|o| {
             let spec = spec(&o.name, o.data_type, &o.dims, &o.reshape)?;
@@ -69,7 +106,19 @@ impl Signature {
             max_batch_size: config.max_batch_size.max(0) as u32,
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
+            hidden: Vec::new(),
+            states: Vec::new(),
         })
+    }
+
+    /// Input number `index`, the caller's or the host's.
+    pub fn input_spec(&self, index: usize) -> &TensorSpec {
+        self.inputs.get(index).unwrap_or_else(|| &self.hidden[index - self.inputs.len()])
+    }
+
+    /// Number of the state that the model writes as output `name`.
+    pub fn state(&self, name: &str) -> Option<usize> {
+        self.states.iter().position(|s| &*s.output == name)
     }
 
     pub fn batching(&self) -> bool {
@@ -142,19 +191,15 @@ mod tests {
 
     fn signature(dims: &[i64], model_dims: &[i64], max_batch_size: u32) -> Signature {
         let spec = TensorSpec {
-            name: "T".into(),
-            dtype: DType::Fp32,
-            dims: dims.to_vec(),
             model_dims: model_dims.to_vec(),
-            optional: false,
-            shape_tensor: false,
-            labels: None,
+            ..TensorSpec::new("T", DType::Fp32, dims)
         };
         Signature {
             model: "m".into(),
             max_batch_size,
             inputs: vec![spec.clone()],
             outputs: vec![spec],
+            ..Default::default()
         }
     }
 

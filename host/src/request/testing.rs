@@ -23,17 +23,10 @@ impl ResponseSink for Remember {
 
 /// FP32 `I` and `O` of `dims`.
 pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<Signature> {
-    let spec = |name: &str| TensorSpec {
-        name: name.into(),
-        dtype: DType::Fp32,
-        dims: dims.to_vec(),
-        model_dims: dims.to_vec(),
-        optional: false,
-        shape_tensor: false,
-        labels: None,
-    };
+    let spec = |name: &str| TensorSpec::new(name, DType::Fp32, dims);
     let (inputs, outputs) = (vec![spec("I")], vec![spec("O")]);
-    Arc::new(Signature { model: "m".into(), max_batch_size, inputs, outputs })
+    let model = "m".into();
+    Arc::new(Signature { model, max_batch_size, inputs, outputs, ..Default::default() })
 }
 
 /// A request of two floats, its statistics, and what its caller was told.
@@ -54,6 +47,7 @@ pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, Told) {
         parameters: Vec::new(),
         deadline_ns: 0,
         streaming: false,
+        warmup: false,
         reply,
     };
     (request, stats, told)

@@ -5,7 +5,7 @@ use crate::error::{Code, Error};
 use crate::request::{InferRequest, Reply};
 use crate::stats::FailureReason;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The FIFO between front ends and instances. Its lock is held for a push or a pop only.
 #[derive(Default)]
@@ -26,6 +26,17 @@ struct State {
 }
 
 impl Queue {
+    /// Queues a checked request. The reply is answered whatever happens.
+    pub fn submit(&self, request: InferRequest) {
+        Reply::queued(&request, now_ns());
+        if let Some(request) = self.push(request) {
+            let error = Error::unavailable(
+                "Server is stopping, scheduler for model has stopped accepting new inference requests",
+            );
+            let _ = request.reply.fail(error, FailureReason::Other);
+        }
+    }
+
     /// Appends a request. A closed queue hands it back.
     fn push(&self, request: InferRequest) -> Option<InferRequest> {
         let mut state = self.lock();
@@ -99,38 +110,6 @@ fn refuse(reply: &Reply, deadline_ns: u64) -> Option<(Error, FailureReason)> {
     None
 }
 
-/// The way in for front ends.
-pub struct Scheduler {
-    queue: Arc<Queue>,
-}
-
-impl Scheduler {
-    pub fn new(queue: Arc<Queue>) -> Self {
-        Self { queue }
-    }
-
-    /// Queues a checked request. The reply is answered whatever happens.
-    pub fn submit(&self, request: InferRequest) {
-        Reply::queued(&request, now_ns());
-        if let Some(request) = self.queue.push(request) {
-            let error = Error::unavailable(
-                "Server is stopping, scheduler for model has stopped accepting new inference requests",
-            );
-            let _ = request.reply.fail(error, FailureReason::Other);
-        }
-    }
-
-    /// Requests accepted and not yet executing.
-    pub fn waiting(&self) -> usize {
-        self.queue.waiting()
-    }
-
-    /// Stops accepting; what waits is still executed.
-    pub fn close(&self) {
-        self.queue.close();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,8 +117,8 @@ mod tests {
 
     #[test]
     fn first_come_first_served() {
-        let queue = Arc::new(Queue::default());
-        let scheduler = Scheduler::new(Arc::clone(&queue));
+        let queue = Queue::default();
+        let scheduler = &queue;
         for id in ["a", "b", "c"] {
             scheduler.submit(request(id).0);
         }
@@ -156,8 +135,8 @@ mod tests {
 
     #[test]
     fn the_gone_and_the_late_are_not_executed() {
-        let queue = Arc::new(Queue::default());
-        let scheduler = Scheduler::new(Arc::clone(&queue));
+        let queue = Queue::default();
+        let scheduler = &queue;
         let (gone, gone_stats, gone_told) = request("gone");
         gone.reply.cancel();
         let (mut late, late_stats, late_told) = request("late");
@@ -178,8 +157,8 @@ mod tests {
 
     #[test]
     fn closing_executes_what_waits_and_refuses_the_rest() {
-        let queue = Arc::new(Queue::default());
-        let scheduler = Scheduler::new(Arc::clone(&queue));
+        let queue = Queue::default();
+        let scheduler = &queue;
         scheduler.submit(request("in time").0);
         scheduler.close();
         let (after, _, told) = request("after");

@@ -3,4 +3,36 @@
 pub mod default; // one FIFO, one request at a time per instance
 pub mod former; // batch forming, pure
 
-pub use default::{Queue, Scheduler};
+pub use default::Queue;
+
+use crate::request::InferRequest;
+use std::sync::Arc;
+
+/// The way in for front ends: what a version does with its requests.
+pub enum Scheduler {
+    /// They wait for the instances that share this queue.
+    Queue(Arc<Queue>),
+}
+
+impl Scheduler {
+    /// Queues a checked request. The reply is answered whatever happens.
+    pub fn submit(&self, request: InferRequest) {
+        match self {
+            Scheduler::Queue(queue) => queue.submit(request),
+        }
+    }
+
+    /// Requests accepted and not yet executing.
+    pub fn waiting(&self) -> usize {
+        match self {
+            Scheduler::Queue(queue) => queue.waiting(),
+        }
+    }
+
+    /// Stops accepting; what waits is still executed.
+    pub fn close(&self) {
+        match self {
+            Scheduler::Queue(queue) => queue.close(),
+        }
+    }
+}

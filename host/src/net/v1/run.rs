@@ -106,6 +106,7 @@ impl<'a> Call<'a> {
             parameters: Vec::new(),
             deadline_ns,
             streaming: false,
+            warmup: false,
             reply,
         };
         let id = h.id;

@@ -43,15 +43,7 @@ pub fn context(flags: &str) -> Arc<Context> {
 }
 
 fn spec(name: &str, dtype: DType, dims: &[i64]) -> TensorSpec {
-    TensorSpec {
-        name: name.into(),
-        dtype,
-        dims: dims.to_vec(),
-        model_dims: dims.to_vec(),
-        optional: false,
-        shape_tensor: false,
-        labels: None,
-    }
+    TensorSpec::new(name, dtype, dims)
 }
 
 fn simple_signature() -> Signature {
@@ -63,6 +55,7 @@ fn simple_signature() -> Signature {
         max_batch_size: 8,
         inputs: ["INPUT0", "INPUT1"].map(|n| spec(n, DType::Int32, &[16])).to_vec(),
         outputs: vec![spec("OUTPUT0", DType::Int32, &[16]), labelled],
+        ..Default::default()
     }
 }
 
@@ -77,6 +70,7 @@ fn m_signature() -> Signature {
             spec("B", DType::Bool, &[1]),
             spec("C", DType::Fp32, &[1, 4]),
         ],
+        ..Default::default()
     }
 }
 

@@ -64,19 +64,15 @@ mod tests {
     #[test]
     fn strings_and_shapes() {
         let spec = TensorSpec {
-            name: "O".into(),
-            dtype: DType::Fp32,
-            dims: vec![3],
-            model_dims: vec![3],
-            optional: false,
-            shape_tensor: false,
             labels: Some(["zero".to_owned(), String::new()].into()),
+            ..TensorSpec::new("O", DType::Fp32, &[3])
         };
         let signature = |max_batch_size| Signature {
             model: "m".into(),
             max_batch_size,
             inputs: vec![],
             outputs: vec![spec.clone()],
+            ..Default::default()
         };
         let floats: Vec<u8> =
             [0.25f32, 1.5, -1.0, 3.0, 2.0, 1.0].iter().flat_map(|v| v.to_le_bytes()).collect();

@@ -67,6 +67,7 @@ impl Draft {
             parameters: self.parameters.custom,
             deadline_ns: self.deadline_ns,
             streaming: self.streaming,
+            warmup: false,
             reply,
         });
         Ok(weak)
