@@ -91,7 +91,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
             config: Arc::clone(&config),
             signature: Arc::clone(&signature),
             stats: Arc::clone(&version.stats),
-            scheduler: Scheduler::new(Arc::clone(&queue)),
+            scheduler: Scheduler::Queue(Arc::clone(&queue)),
         };
         model.ready(version, Arc::new(served));
         std::thread::spawn(move || serve(&queue, answer));

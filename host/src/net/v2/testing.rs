@@ -81,7 +81,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
             config: Arc::clone(&config),
             signature: Arc::new(Signature::new(&config, |_| None).unwrap()),
             stats: Arc::clone(&version.stats),
-            scheduler: Scheduler::new(Arc::clone(&queue)),
+            scheduler: Scheduler::Queue(Arc::clone(&queue)),
         };
         model.ready(&version, Arc::new(served));
         let name = name.to_owned();
