@@ -3,7 +3,12 @@
 //! Formers have no thread, no clock and no I/O; [`super::queue`] calls them under the model's lock and does the
 //! waiting, waking and answering that they ask for. Times are nanoseconds of one monotonic clock.
 
+pub mod dynamic; // the default and the dynamic scheduler
+mod levels; // what waits, in the order in which it is served
+pub mod rule; // when a batch is closed
 pub mod settings; // the policy
+mod store; // places for waiting requests, and their tickets
+mod timeouts; // who has waited too long
 
 use crate::request::Sequence;
 
