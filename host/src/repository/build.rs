@@ -1,6 +1,7 @@
 //! One version: plugin model, instances and scheduler built into what serves requests.
 
 use super::Served;
+use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
 use crate::instance::worker::Worker;
@@ -8,7 +9,6 @@ use crate::plugin::backend::Backend;
 use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
-use super::schedule::Schedule;
 use crate::stats::VersionStats;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -71,7 +71,7 @@ impl Schedule {
     pub fn policy(&self, instances: usize) -> Policy {
         if let Some((sequence, controls)) = &self.sequences {
             let settings = self.sequence_settings(sequence, instances);
-            return Policy::Sequences(settings, controls.clone());
+            return Policy::Sequences(settings, Box::new(controls.clone()));
         }
         Policy::Shared(self.dynamic.as_ref().map_or_else(DynamicSettings::default, |dynamic| {
             let preferred = &dynamic.preferred_batch_size;
@@ -81,7 +81,10 @@ impl Schedule {
                 batching: self.batching(preferred, delay_us),
                 levels: dynamic.priority_levels,
                 default_level: dynamic.default_priority_level,
-                default_policy: dynamic.default_queue_policy.as_ref().map_or_else(<_>::default, queue_policy),
+                default_policy: dynamic
+                    .default_queue_policy
+                    .as_ref()
+                    .map_or_else(<_>::default, queue_policy),
                 policies: levels.map(|(level, policy)| (*level, queue_policy(policy))).collect(),
             }
         }))

@@ -152,11 +152,7 @@ impl Dispatch {
     fn step(&self, controls: &Controls, request: &mut InferRequest) {
         let Sequence { id, start, end } = &request.sequence;
         let id = id.clone();
-        let flags = [
-            (&controls.start, *start),
-            (&controls.end, *end),
-            (&controls.ready, true),
-        ];
+        let flags = [(&controls.start, *start), (&controls.end, *end), (&controls.ready, true)];
         self.control(controls, &id, flags, &mut request.inputs);
         if !self.signature.states.is_empty()
             && let Some(memory) = request.reply.memory()
@@ -175,7 +171,8 @@ impl Dispatch {
         flags: [(&Option<Flag>, bool); 3],
         inputs: &mut impl Extend<InputTensor>,
     ) {
-        let shape: Shape = if self.signature.batching() { [1, 1][..].into() } else { [1][..].into() };
+        let shape: Shape =
+            if self.signature.batching() { [1, 1][..].into() } else { [1][..].into() };
         inputs.extend(flags.into_iter().filter_map(|(flag, yes)| {
             let flag = flag.as_ref()?;
             let data = flag.no_yes[usize::from(yes)].clone();

@@ -28,6 +28,13 @@ struct Place {
     answers: VecDeque<Answer>,
 }
 
+impl Place {
+    fn next(&mut self) -> Option<(Box<dyn ResponseSink>, Answer)> {
+        let answer = self.answers.pop_front()?;
+        Some((self.sink.take()?, answer))
+    }
+}
+
 impl Order {
     /// Takes the next place in the line for the request that answers into `sink`.
     pub fn enter(self: &Arc<Self>, sink: Box<dyn ResponseSink>) -> Box<dyn ResponseSink> {
@@ -47,10 +54,8 @@ impl Order {
         }
         state.delivering = true;
         // A sink may submit another request to the same model: it is called without the lock.
-        loop {
-            let Some(place) = state.line.front_mut() else { break };
-            let Some((response, last)) = place.answers.pop_front() else { break };
-            let Some(mut sink) = place.sink.take() else { break };
+        while let Some((mut sink, (response, last))) = state.line.front_mut().and_then(Place::next)
+        {
             drop(state);
             sink.send(response, last);
             state = self.lock();

@@ -21,10 +21,8 @@ impl Patience {
                 .find_map(|server| std::env::var(format!("{server}_{name}")).ok());
             value.and_then(|v| v.trim().parse().ok()).unwrap_or(0)
         };
-        let patience = Self {
-            queued: number("DELAY_SCHEDULER"),
-            backlog: number("BACKLOG_DELAY_SCHEDULER"),
-        };
+        let patience =
+            Self { queued: number("DELAY_SCHEDULER"), backlog: number("BACKLOG_DELAY_SCHEDULER") };
         (patience != Self { queued: 0, backlog: 0 }).then_some(patience)
     }
 

@@ -25,7 +25,7 @@ pub enum Policy {
     /// One line for all instances.
     Shared(DynamicSettings),
     /// Sequences that stay with an instance.
-    Sequences(SequenceSettings, Controls),
+    Sequences(SequenceSettings, Box<Controls>),
 }
 
 /// See the module text.
@@ -55,7 +55,7 @@ struct State {
 }
 
 enum Former {
-    Shared(Dynamic<InferRequest>),
+    Shared(Box<Dynamic<InferRequest>>),
     Sequences(Box<Sequences<InferRequest>>),
 }
 
@@ -84,9 +84,9 @@ impl Queue {
         in_order: bool,
     ) -> Arc<Self> {
         let (former, controls) = match policy {
-            Policy::Shared(settings) => (Former::Shared(Dynamic::new(settings)), None),
+            Policy::Shared(settings) => (Former::Shared(Box::new(Dynamic::new(settings))), None),
             Policy::Sequences(settings, controls) => {
-                (Former::Sequences(Box::new(Sequences::new(settings))), Some(controls))
+                (Former::Sequences(Box::new(Sequences::new(settings))), Some(*controls))
             }
         };
         let state = State {

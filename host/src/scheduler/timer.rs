@@ -22,7 +22,8 @@ pub fn at(at_ns: u64, whom: Weak<dyn Alarm>) {
         started = true;
         Timer::default()
     });
-    if started && let Err(e) = std::thread::Builder::new().name("timer".into()).spawn(|| timer.run())
+    if started
+        && let Err(e) = std::thread::Builder::new().name("timer".into()).spawn(|| timer.run())
     {
         // Without it, late requests wait for an idle instance; nothing is lost.
         tracing::error!("no thread for timeouts could be started: {e}");

@@ -7,10 +7,13 @@ use crate::error::{Error, Result};
 use crate::request::{InferRequest, InferResponse, ResponseSink};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Of a request whose answer is kept back.
+type Answer = (Box<dyn ResponseSink>, Result<Option<InferResponse>>);
+
 struct Kept {
     /// Requests of the batch whose answer is not there.
     open: usize,
-    answers: Vec<(Box<dyn ResponseSink>, Result<Option<InferResponse>>)>,
+    answers: Vec<Answer>,
     /// Of a null request.
     error: Option<Error>,
 }

@@ -11,10 +11,9 @@ pub fn refused(refusal: Refusal, request: &InferRequest) -> (Error, FailureReaso
     let m = &request.reply.signature().model;
     let id = IdPrefix(&request.id);
     match refusal {
-        Refusal::QueueFull => (
-            Error::unavailable(format!("{id}Exceeds maximum queue size")),
-            FailureReason::Rejected,
-        ),
+        Refusal::QueueFull => {
+            (Error::unavailable(format!("{id}Exceeds maximum queue size")), FailureReason::Rejected)
+        }
         Refusal::TimedOut => {
             (Error::unavailable(format!("{id}Request timeout expired")), FailureReason::Rejected)
         }

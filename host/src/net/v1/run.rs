@@ -159,7 +159,9 @@ impl Running {
         let (batch, per_item) = (form.batch, form.per_item);
         match answer.and_then(|r| response::build(&form, r)) {
             Ok(built) => Ok(Done { built, request_id, batch, per_item }),
-            Err(error) => Err(Failure { error: in_v1_words(error, form.id), id: form.id, request_id }),
+            Err(error) => {
+                Err(Failure { error: in_v1_words(error, form.id), id: form.id, request_id })
+            }
         }
     }
 }

@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 
 use trtserver_proto::v2::model_sequence_batching::control::Kind;
-use trtserver_proto::v2::model_sequence_batching::{
-    Control, InitialState, State, StrategyChoice,
-};
+use trtserver_proto::v2::model_sequence_batching::{Control, InitialState, State, StrategyChoice};
 use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
 
 use super::{ConfigError, batching, refuse};
@@ -79,9 +77,7 @@ fn states(config: &ModelConfig, sequence: &ModelSequenceBatching) -> Result<(), 
             return refuse(format!("State output name '{output}' specified more than once."));
         }
         if config.input.iter().any(|declared| declared.name == *input) {
-            return refuse(format!(
-                "state input '{input}' is an input of clients too for {model}"
-            ));
+            return refuse(format!("state input '{input}' is an input of clients too for {model}"));
         }
         if DataType::try_from(state.data_type).is_err()
             || state.data_type() == DataType::TypeInvalid
