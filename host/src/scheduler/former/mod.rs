@@ -3,7 +3,14 @@
 //! Formers have no thread, no clock and no I/O; [`super::queue`] calls them under the model's lock and does the
 //! waiting, waking and answering that they ask for. Times are nanoseconds of one monotonic clock.
 
+pub mod sequence; // requests that belong together, kept in order and on one slot
 pub mod settings; // the policy
+pub mod slots; // places that sequences hold
+
+mod cancelled; // sequence ids whose later requests are refused
+mod direct; // a position of the batch per slot
+mod live; // the sequences that exist
+mod oldest; // the oldest requests of different sequences
 
 use crate::request::Sequence;
 
