@@ -33,7 +33,7 @@ pub enum Parameter {
 }
 
 /// To which sequence a request belongs. `0` and `""` mean none; 1 and "1" are different sequences.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CorrelationId {
     #[default]
     None,

@@ -91,8 +91,10 @@ impl Plain {
         let Some(first) = waiting.first() else { return Err(None) };
         let Some(batching) = &self.settings.batching else { return Ok((1, Closed::Alone)) };
         let max = batching.max_rows;
-        let named = !batching.preferred.is_empty();
-        let preferred = if named { batching.preferred.clone() } else { vec![max] };
+        let preferred = match &*batching.preferred {
+            [] => vec![max],
+            sizes => sizes.to_vec(),
+        };
         let largest = *preferred.iter().max().unwrap();
         let delay = if self.closed { 0 } else { batching.delay_ns };
 
@@ -114,7 +116,7 @@ impl Plain {
             sum += w.req.rows;
             count += 1;
             if preferred.contains(&sum) {
-                best = Some((count, if named { Closed::Preferred } else { Closed::Full }));
+                best = Some((count, if sum < max { Closed::Preferred } else { Closed::Full }));
             }
         }
         let oldest = waiting[..count].iter().map(|w| w.at).min().unwrap();

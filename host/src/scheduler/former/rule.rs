@@ -12,8 +12,6 @@ pub struct Rule {
     max_rows: u64,
     /// Ascending, none above `max_rows`, never empty.
     preferred: Vec<u64>,
-    /// The model names preferred sizes; else `preferred` is the maximum and reaching it is called full.
-    named: bool,
     delay_ns: u64,
 }
 
@@ -23,11 +21,10 @@ impl Rule {
         let mut preferred: Vec<u64> = batching.preferred.iter().map(|&size| size.into()).collect();
         preferred.retain(|size| (1..=max_rows).contains(size));
         preferred.sort_unstable();
-        let named = !preferred.is_empty();
-        if !named {
+        if preferred.is_empty() {
             preferred.push(max_rows);
         }
-        Self { max_rows, preferred, named, delay_ns: batching.delay_ns }
+        Self { max_rows, preferred, delay_ns: batching.delay_ns }
     }
 
     /// Nothing waits for company any more.
@@ -148,7 +145,8 @@ impl Pending {
         if let (Some(best), false) = (self.best, late) {
             let closed = match best {
                 Best { count: 1, rows, .. } if rows >= rule.largest() => Closed::Alone,
-                Best { hit: true, .. } if rule.named => Closed::Preferred,
+                // Configurations without sizes are normalised to the maximum.
+                Best { hit: true, rows, .. } if rows < rule.max_rows => Closed::Preferred,
                 _ => Closed::Full,
             };
             return Verdict::Take(best.count, closed);

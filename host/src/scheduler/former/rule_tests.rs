@@ -31,12 +31,19 @@ fn sizes() {
     let take = |count, closed| Verdict::Take(count, closed);
     let wait = Verdict::Wait(Some(DELAY));
     #[rustfmt::skip]
-    let table: &[(&str, u32, &[u32], &[u32], Verdict)] = &[
+    type Row = (&'static str, u32, &'static [u32], &'static [u32], Verdict);
+    let table: &[Row] = &[
         ("nothing waits", 8, &[4], &[], Verdict::Wait(None)),
         ("too few", 8, &[4], &[1, 2], wait),
         ("a preferred size", 8, &[4], &[1, 3], take(2, Preferred)),
         ("the larger one wins", 8, &[2, 4], &[1, 1, 1, 1, 1], take(4, Preferred)),
-        ("the smaller one rather than waiting for the larger", 8, &[2, 8], &[1, 1, 1], take(2, Preferred)),
+        (
+            "the smaller one rather than waiting for the larger",
+            8,
+            &[2, 8],
+            &[1, 1, 1],
+            take(2, Preferred),
+        ),
         ("the next would exceed the largest preferred size", 8, &[4], &[3, 2, 1], take(1, Full)),
         ("not when it reaches a preferred size", 8, &[2, 4], &[2, 3], take(1, Preferred)),
         ("the next would exceed the maximum", 4, &[4], &[3, 2], take(1, Full)),
@@ -63,7 +70,8 @@ fn sizes() {
 fn delay() {
     use Closed::*;
     #[rustfmt::skip]
-    let table: &[(&str, &[u32], &[u32], u64, Verdict)] = &[
+    type Row = (&'static str, &'static [u32], &'static [u32], u64, Verdict);
+    let table: &[Row] = &[
         ("a moment before", &[4], &[1, 2], 99, Verdict::Wait(Some(100))),
         ("everything goes", &[4], &[1, 2], 100, Verdict::Take(2, Delay)),
         ("not only the preferred size", &[2], &[1, 1, 1], 100, Verdict::Take(3, Delay)),
