@@ -367,3 +367,7 @@ impl Alarm for Queue {
         self.release(state);
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;
