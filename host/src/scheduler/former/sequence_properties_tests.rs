@@ -38,13 +38,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         10 => push,
         1 => any::<prop::sample::Index>().prop_map(Step::Cancel),
         5 => (0..3usize).prop_map(Step::Finish),
-        3 => (0..700u64).prop_map(Step::Wait),
+        3 => prop_oneof![0..60u64, 0..700u64].prop_map(Step::Wait),
     ];
     prop::collection::vec(step, 1..120)
 }
 
 fn settings() -> impl Strategy<Value = SequenceSettings> {
-    let delay = prop_oneof![Just(0), Just(50)];
+    // The last is longer than the shortest silence.
+    let delay = prop_oneof![Just(0), Just(50), Just(400)];
     let forming = prop_oneof![
         (delay.clone(), 0..4usize)
             .prop_map(|(delay_ns, min_ready)| Forming::Direct { delay_ns, min_ready }),
@@ -120,8 +121,13 @@ impl Simulation {
                 let start = flags.unwrap_or(!self.running.contains_key(&id));
                 self.push(id, start, end, shape, timeout_us);
             }
-            Step::Cancel(index) if !self.issued.is_empty() => self.cancel(*index.get(&self.issued)),
-            Step::Cancel(_) => {}
+            Step::Cancel(index) => {
+                // Of the latest, so that many are still inside.
+                let latest = &self.issued[self.issued.len().saturating_sub(12)..];
+                if !latest.is_empty() {
+                    self.cancel(*index.get(latest));
+                }
+            }
             Step::Finish(instance) => self.finish(instance % self.instances.len()),
             Step::Wait(time) => self.wait(self.now + time),
         }
