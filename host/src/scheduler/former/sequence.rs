@@ -83,7 +83,8 @@ impl<T: Item> Sequences<T> {
         }
     }
 
-    /// Not to be called after [`Self::close`].
+    /// Not to be called after [`Self::close`]. A sequence that was silent for too long goes on as long as nobody has
+    /// called [`Self::expire`].
     pub fn push(
         &mut self,
         item: T,
