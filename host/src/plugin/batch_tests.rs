@@ -303,6 +303,7 @@ fn each_call_gets_its_rows_by_reference() {
         assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &numbers), Ok(true));
         assert_eq!(scatter(batch, "T", dtype::STRING, &[4, 2], &words), Ok(true));
         assert_eq!(scatter(batch, "N", dtype::FP32, &[4, 2], &numbers), Ok(false), "no sequence");
+        assert_eq!(scatter(batch, "N", dtype::FP32, &[4, 2], &numbers), Ok(false), "and again");
         send(batch);
         send(batch);
     });

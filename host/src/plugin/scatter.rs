@@ -17,15 +17,16 @@ use trtserver_plugin_api::abi::types::Buf;
 /// What was scattered and not sent yet.
 #[derive(Default)]
 pub struct Scattered {
+    /// What nobody wants is not among them.
     blocks: Vec<Block>,
+    begun: bool,
 }
 
 struct Block {
     name: String,
     declared: Declared,
     shape: Shape,
-    /// None: nobody wants it.
-    memory: Option<Memory>,
+    memory: Memory,
 }
 
 impl Frame {
@@ -38,19 +39,15 @@ impl Frame {
         shape: &[i64],
         bytes: u64,
     ) -> Result<Option<*mut u8>> {
-        let (mut scattered, mut block, wanted) = self.block(name, dtype, shape, bytes)?;
-        let mut ptr = None;
-        if wanted {
-            let Some(mut memory) = AlignedBuf::try_new(bytes as usize) else {
-                return Err(Error::internal(format!(
-                    "the backend asked for {bytes} bytes for output '{name}', which are not there"
-                )));
-            };
-            ptr = Some(memory.as_mut_ptr());
-            block.memory = Some(Memory::Ours(memory));
-        }
-        scattered.blocks.push(block);
-        Ok(ptr)
+        let Some(room) = self.room(name, dtype, shape, bytes)? else { return Ok(None) };
+        let Some(mut memory) = AlignedBuf::try_new(bytes as usize) else {
+            return Err(Error::internal(format!(
+                "the backend asked for {bytes} bytes for output '{name}', which are not there"
+            )));
+        };
+        let ptr = memory.as_mut_ptr();
+        room.fill(Memory::Ours(memory));
+        Ok(Some(ptr))
     }
 
     /// Takes donated memory as an output of all calls.
@@ -66,22 +63,14 @@ impl Frame {
         let bytes = size_of_parts(name, parts)?;
         // What is dropped on the way out calls the plugin: only after the lock is gone, and so it is,
         // because the donation was here first.
-        let (mut scattered, mut block, wanted) = self.block(name, dtype, shape, bytes)?;
-        if wanted {
-            block.memory = Some(Memory::Donated(donation.into_bytes(parts)));
+        if let Some(room) = self.room(name, dtype, shape, bytes)? {
+            room.fill(Memory::Donated(donation.into_bytes(parts)));
         }
-        scattered.blocks.push(block);
         Ok(())
     }
 
-    /// Checks an output of the batch; true = somebody wants it.
-    fn block(
-        &self,
-        name: &str,
-        dtype: u32,
-        shape: &[i64],
-        bytes: u64,
-    ) -> Result<(MutexGuard<'_, Scattered>, Block, bool)> {
+    /// Checks an output of the batch; `None` = nobody wants it.
+    fn room(&self, name: &str, dtype: u32, shape: &[i64], bytes: u64) -> Result<Option<Room<'_>>> {
         let signature = self.signature()?;
         let rows = Rows::Batch(self.views.rows().sum());
         let declared = Declared::check(&signature, name, dtype, shape, bytes, rows)?;
@@ -101,12 +90,15 @@ impl Frame {
                 Standing::Open(reply) => wanted |= wants(&reply, &declared),
             }
         }
-        let scattered = self.scattered();
+        let mut scattered = self.scattered();
+        scattered.begun = true;
+        if !wanted {
+            return Ok(None);
+        }
         if scattered.blocks.iter().any(|block| block.name == name) {
             return fault("was scattered twice");
         }
-        let (name, shape) = (name.to_owned(), shape.into());
-        Ok((scattered, Block { name, declared, shape, memory: None }, wanted))
+        Ok(Some(Room { scattered, name: name.to_owned(), declared, shape: shape.into() }))
     }
 
     fn scattered(&self) -> MutexGuard<'_, Scattered> {
@@ -121,12 +113,12 @@ impl Frame {
 
     /// Answers every call that is still open with its rows of what was scattered, if anything was.
     pub fn send_scattered(&self) {
-        let Scattered { blocks } = std::mem::take(&mut *self.scattered());
-        if blocks.is_empty() {
+        let Scattered { blocks, begun } = std::mem::take(&mut *self.scattered());
+        if !begun {
             return;
         }
         let rows: Vec<u32> = self.views.rows().collect();
-        let cut: Vec<Cut> = blocks.into_iter().filter_map(|block| Cut::new(block, &rows)).collect();
+        let cut: Vec<Cut> = blocks.into_iter().map(|block| Cut::new(block, &rows)).collect();
         for (call, (slot, &rows)) in self.slots.iter().zip(&rows).enumerate() {
             let Standing::Open(reply) = slot.standing() else { continue };
             let mut fault = None;
@@ -143,6 +135,21 @@ impl Frame {
             // Refused only if the plugin ended the reply on another thread in this moment.
             let _ = answer.send(true, fault);
         }
+    }
+}
+
+/// An output that passed its checks and has no memory yet.
+struct Room<'a> {
+    scattered: MutexGuard<'a, Scattered>,
+    name: String,
+    declared: Declared,
+    shape: Shape,
+}
+
+impl Room<'_> {
+    fn fill(self, memory: Memory) {
+        let Self { mut scattered, name, declared, shape } = self;
+        scattered.blocks.push(Block { name, declared, shape, memory });
     }
 }
 
@@ -163,9 +170,9 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(block: Block, rows: &[u32]) -> Option<Self> {
+    fn new(block: Block, rows: &[u32]) -> Self {
         let Block { name, declared, shape, memory } = block;
-        let data = memory?.into_bytes();
+        let data = memory.into_bytes();
         let elements = Declared::row_elements(&shape, declared.batched);
         // Without rows there is one call, and the whole tensor is its.
         let counts =
@@ -174,7 +181,7 @@ impl Cut {
             DType::String => cut_strings(&data, counts),
             other => Ok(cut_elements(counts, other.size().unwrap_or(0))),
         };
-        Some(Self { name, shape, declared, data, pieces })
+        Self { name, shape, declared, data, pieces }
     }
 
     fn malformed(&self, reply: &Reply, fault: &StringFault) -> Error {
