@@ -23,6 +23,7 @@ mod install; // where the server, its plugins and the Python environments lie
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
 mod repository; // the models of one server
+pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
 pub mod wire; // HTTP/1.1 on a bare socket
 
@@ -31,6 +32,6 @@ pub use fixture::every_model;
 pub use install::{backends, dist, root};
 pub use process::{Ended, PATIENCE, Process};
 pub use python::{python_v1, python_v2};
-pub use repository::{Repository, probe};
+pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
 pub use wire::{Connection, Response};
