@@ -25,6 +25,7 @@ mod python; // the real clients' scripts
 mod repository; // the models of one server
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
+pub mod soak; // many requests, every answer looked at
 pub mod wire; // HTTP/1.1 on a bare socket
 
 pub use compile::{compile_c, folder};
