@@ -3,7 +3,7 @@
 use super::reply::{BINARY, Reply};
 use super::route;
 use super::upload::{self, Fault};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::net::context::Context;
 use crate::net::v1::request::{self, Wanted};
 use crate::net::v1::run::{Call, Done, Failure};
@@ -67,7 +67,8 @@ async fn run<B: Body<Data = Bytes>>(
             "no room for {expected} bytes of input data for model '{model}'"
         ))),
         Err(Fault::Broken) => {
-            Err(Error::invalid(format!("the input data for model '{model}' broke off")))
+            let text = format!("the input data for model '{model}' broke off");
+            Err(Error::new(Code::Cancelled, text))
         }
     };
     let parts = parts.map_err(|e| call.refuse(e))?;
