@@ -35,8 +35,8 @@ fn timeout_ns(text: &[u8]) -> Option<u64> {
 /// caller, who lets go of it: that is what cancels its requests.
 ///
 /// # Errors
-/// DEADLINE_EXCEEDED, also for work that failed after its time: the queue may have seen the deadline before
-/// the timer did.
+/// DEADLINE_EXCEEDED, also for work that failed after its time: the model may have seen the deadline before the
+/// timer did.
 pub async fn within<T, W>(deadline_ns: u64, work: W) -> Result<T, Status>
 where
     W: Future<Output = Result<T, Status>> + Unpin,
