@@ -1,6 +1,7 @@
 //! One version: plugin model, instances and scheduler built into what serves requests.
 
 use super::Served;
+use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
 use crate::instance::worker::Worker;
@@ -20,6 +21,7 @@ pub struct Prepared {
     pub dir: PathBuf,
     pub config: Arc<ModelConfig>,
     pub signature: Arc<Signature>,
+    pub schedule: Schedule,
     pub backend: Arc<Backend>,
     /// How long instances wait for answers that plugins owe when they close.
     pub drain: Duration,
@@ -49,10 +51,11 @@ impl Prepared {
             threads,
         };
         let model = self.backend.open_model(&facts)?;
-        let queue = Arc::new(Queue::default());
+        let count = plans.len();
+        let in_order = self.schedule.in_order;
+        let queue = Queue::new(self.schedule.policy(count), &self.signature, count, in_order);
         let names = Arc::new(TensorNames::new(&self.signature));
         let (opened, results) = channel();
-        let count = plans.len();
         for (ordinal, plan) in plans.into_iter().enumerate() {
             tracing::info!(
                 "Creating instance {} on {} using {}",
@@ -69,6 +72,8 @@ impl Prepared {
                 signature: Arc::clone(&self.signature),
                 names: Arc::clone(&names),
                 queue: Arc::clone(&queue),
+                stats: Arc::clone(stats),
+                one_at_a_time: self.schedule.one_at_a_time(),
                 drain: self.drain,
             };
             if let Err(e) = worker.spawn(opened.clone()) {

@@ -4,7 +4,7 @@ use super::find::parse_version;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::Model;
-use crate::stats::{Counters, Span};
+use crate::stats::{CLOSE_REASONS, Counters, Span};
 use trtserver_proto::v2::{
     InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
 };
@@ -44,6 +44,8 @@ fn message(name: &str, version: i64, counters: &Counters) -> ModelStatistics {
         compute_infer: duration(&e.compute_infer),
         compute_output: duration(&e.compute_output),
     });
+    let closed = counters.batches_closed.iter().zip(CLOSE_REASONS);
+    let closed = closed.map(|(count, reason)| (reason.to_owned(), *count));
     ModelStatistics {
         name: name.to_owned(),
         version: version.to_string(),
@@ -61,6 +63,7 @@ fn message(name: &str, version: i64, counters: &Counters) -> ModelStatistics {
             cache_miss: duration(&Span::default()),
         }),
         batch_stats: batches.collect(),
+        batch_closed: closed.collect(),
         ..Default::default()
     }
 }

@@ -2,9 +2,7 @@
 //! the feature deletes its row.
 
 use trtserver_proto::v2::ModelConfig;
-use trtserver_proto::v2::model_config::SchedulingChoice::{
-    DynamicBatching, EnsembleScheduling, SequenceBatching,
-};
+use trtserver_proto::v2::model_config::SchedulingChoice::EnsembleScheduling;
 
 use super::ConfigError;
 
@@ -28,24 +26,10 @@ struct Row {
 
 const TABLE: &[Row] = &[
     Row {
-        field: "sequence_batching",
-        asked: |c| matches!(c.scheduling_choice, Some(SequenceBatching(_))),
-        answer: Refuse,
-        so: "requests of one sequence would not be kept together",
-    },
-    Row {
         field: "ensemble_scheduling",
         asked: |c| matches!(c.scheduling_choice, Some(EnsembleScheduling(_))),
         answer: Refuse,
         so: "models cannot be chained inside the server",
-    },
-    Row {
-        field: "dynamic_batching",
-        // Each request on its own is a schedule that dynamic batching allows.
-        asked: |c| matches!(c.scheduling_choice, Some(DynamicBatching(_))),
-        answer: Warn,
-        so: "each request is executed on its own, in order of arrival, and queue policies and \
-             priorities have no effect",
     },
     Row {
         field: "model_warmup",
@@ -151,9 +135,7 @@ mod tests {
     fn every_row() {
         // The field complained of, whether the model is refused, and what asks for it.
         for (field, refused, text) in [
-            ("sequence_batching", true, "sequence_batching {}"),
             ("ensemble_scheduling", true, "ensemble_scheduling {}"),
-            ("dynamic_batching", false, "dynamic_batching {}"),
             ("model_warmup", true, "model_warmup {}"),
             ("response_cache", true, "response_cache { enable: true }"),
             (
@@ -192,7 +174,7 @@ mod tests {
         let text = "name: 'm' response_cache {} model_transaction_policy {} \
                     model_repository_agents {} model_metrics {} optimization {} instance_group {}";
         assert_eq!(check(&parse(text)), Ok(vec![]));
-        let two = "name: 'm' runtime: 'r.so' dynamic_batching {}";
+        let two = "name: 'm' runtime: 'r.so' model_metrics { metric_control {} }";
         assert_eq!(check(&parse(two)).unwrap().len(), 2);
     }
 }

@@ -132,6 +132,9 @@ fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
                 o.plain("byte_size", u.byte_size);
             });
         });
+        nested(o.key("batch_closed"), |o| {
+            m.batch_closed.iter().for_each(|(reason, count)| o.plain(reason, count));
+        });
     });
 }
 
@@ -196,11 +199,12 @@ mod tests {
             name: "m".into(),
             version: "1".into(),
             batch_stats: vec![InferBatchStatistics { batch_size: 2, ..Default::default() }],
+            batch_closed: [("delay".to_owned(), 2)].into(),
             ..Default::default()
         };
         let zero = r#"{"count":0,"ns":0}"#;
         let want = format!(
-            r#"{{"model_stats":[{{"name":"m","version":"1","last_inference":0,"inference_count":0,"execution_count":0,"inference_stats":{{"success":{zero},"fail":{zero},"queue":{zero},"compute_input":{zero},"compute_infer":{zero},"compute_output":{zero},"cache_hit":{zero},"cache_miss":{zero}}},"response_stats":{{}},"batch_stats":[{{"batch_size":2,"compute_input":{zero},"compute_infer":{zero},"compute_output":{zero}}}],"memory_usage":[]}}]}}"#
+            r#"{{"model_stats":[{{"name":"m","version":"1","last_inference":0,"inference_count":0,"execution_count":0,"inference_stats":{{"success":{zero},"fail":{zero},"queue":{zero},"compute_input":{zero},"compute_infer":{zero},"compute_output":{zero},"cache_hit":{zero},"cache_miss":{zero}}},"response_stats":{{}},"batch_stats":[{{"batch_size":2,"compute_input":{zero},"compute_infer":{zero},"compute_output":{zero}}}],"memory_usage":[],"batch_closed":{{"delay":2}}}}]}}"#
         );
         assert_eq!(text(statistics(&[stats])), want);
         assert_eq!(
