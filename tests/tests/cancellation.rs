@@ -164,6 +164,16 @@ fn deadlines_of_all_sizes() {
 }
 
 #[test]
+fn a_model_is_told_the_deadline() {
+    let model = probe("hasty", &[("needs_deadline", "true")]);
+    let server = Server::new().model("hasty", model).start();
+    for door in GRPC_DOORS {
+        assert!(Caller::ask_within(&server, door, "hasty", "1H").is_answered(), "{door:?}");
+        assert!(!Caller::ask(&server, door, "hasty", [1.0, 2.0]).is_answered(), "{door:?}");
+    }
+}
+
+#[test]
 fn half_a_request() {
     let server = server();
     for round in 0..20 {
