@@ -75,6 +75,8 @@ pub struct Client {
     stream: TcpStream,
     /// What the next call will be known by.
     next: u32,
+    /// What is kept back to be sent at once.
+    kept: Option<Vec<u8>>,
 }
 
 /// What came of a call.
@@ -93,7 +95,7 @@ impl Client {
             .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
         let set = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
         set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
-        let mut client = Client { stream, next: 1 };
+        let mut client = Client { stream, next: 1, kept: None };
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         frame(&mut bytes, SETTINGS, 0, 0, &[]);
         client.write(&bytes);
@@ -178,9 +180,20 @@ impl Client {
         }
     }
 
+    /// Sends whatever `calls` sends in one piece.
+    pub fn together(&mut self, calls: impl FnOnce(&mut Self)) {
+        self.kept = Some(Vec::new());
+        calls(self);
+        let bytes = self.kept.take().unwrap_or_default();
+        self.write(&bytes);
+    }
+
     /// It may have had enough before the end: that is read, not written.
     fn write(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
+        match &mut self.kept {
+            Some(kept) => kept.extend(bytes),
+            None => drop(self.stream.write_all(bytes)),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! The model waits until it is cancelled, ten seconds at most, and says in the log that it does. Only a request whose
 //! cancellation it has seen counts as CANCELED.
 
-use trtserver_tests::grpc::INFER;
-use trtserver_tests::http2::{Client, call_headers};
+use trtserver_tests::grpc::{INFER, STREAM};
+use trtserver_tests::http2::{Client, End, call_headers, message};
 use trtserver_tests::{Caller, DOORS, Door, GRPC_DOORS, Running, Server, probe};
 
 const DEADLINE_EXCEEDED: Option<u8> = Some(4);
@@ -239,5 +239,28 @@ fn every_second_of_two_hundred_leaves_and_the_others_are_answered() {
     }
     let pending = r#"nv_inference_pending_request_count{model="busy",version="1"}"#;
     server.ask_until("nothing is left", |server| server.metrics(pending) == Some(0.0));
+    assert!(server.stop().success());
+}
+
+/// A client who asks and takes back in one breath, as often as streams are allowed, is not an attacker: the other
+/// calls of his connection live on.
+#[test]
+fn hundreds_of_calls_taken_back_at_once() {
+    let server = server();
+    for path in INFER.into_iter().chain(STREAM) {
+        let mut client = Client::open(server.grpc());
+        let headers = call_headers(path);
+        client.together(|client| {
+            for _ in 0..500 {
+                let call = client.call(&headers);
+                client.send(call, &message(b""), false);
+                client.reset(call);
+            }
+        });
+        let call = client.call(&headers);
+        client.send(call, &message(b""), true);
+        assert_eq!(client.end(call).end, End::Answered, "{path}");
+    }
+    assert_eq!(pending(&server), 0);
     assert!(server.stop().success());
 }

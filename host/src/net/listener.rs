@@ -29,6 +29,9 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const MAX_STREAMS: u32 = 1000;
+/// Calls taken back before this server has looked at them. The usual limit is 20, beyond which the connection is closed
+/// as that of an attacker; a client that cancels all it has asked for would lose his other calls with it.
+const MAX_TAKEN_BACK: usize = MAX_STREAMS as usize;
 
 /// What is spoken on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +152,7 @@ where
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_frame_size(MAX_FRAME)
                 .max_concurrent_streams(MAX_STREAMS)
+                .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
