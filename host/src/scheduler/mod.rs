@@ -1,9 +1,11 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
 pub mod default; // one FIFO, one request at a time per instance
+pub mod ensemble; // a request through several models
 pub mod former; // batch forming, pure
 
 pub use default::Queue;
+pub use ensemble::Ensemble;
 
 use crate::request::InferRequest;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use std::sync::Arc;
 pub enum Scheduler {
     /// They wait for the instances that share this queue.
     Queue(Arc<Queue>),
+    /// They go through other models.
+    Ensemble(Ensemble),
 }
 
 impl Scheduler {
@@ -19,6 +23,7 @@ impl Scheduler {
     pub fn submit(&self, request: InferRequest) {
         match self {
             Scheduler::Queue(queue) => queue.submit(request),
+            Scheduler::Ensemble(ensemble) => ensemble.submit(request),
         }
     }
 
@@ -26,6 +31,8 @@ impl Scheduler {
     pub fn waiting(&self) -> usize {
         match self {
             Scheduler::Queue(queue) => queue.waiting(),
+            // They wait in the queues of the steps' models.
+            Scheduler::Ensemble(_) => 0,
         }
     }
 
@@ -33,6 +40,8 @@ impl Scheduler {
     pub fn close(&self) {
         match self {
             Scheduler::Queue(queue) => queue.close(),
+            // Whoever could submit holds what is closed here.
+            Scheduler::Ensemble(_) => {}
         }
     }
 }

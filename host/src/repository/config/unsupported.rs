@@ -34,10 +34,19 @@ const TABLE: &[Row] = &[
         so: "requests of one sequence would not be kept together",
     },
     Row {
-        field: "ensemble_scheduling",
-        asked: |c| matches!(c.scheduling_choice, Some(EnsembleScheduling(_))),
+        field: "ensemble_scheduling.max_inflight_requests",
+        asked: |c| matches!(&c.scheduling_choice, Some(EnsembleScheduling(e)) if e.max_inflight_requests > 0),
+        answer: Warn,
+        so: "a step is submitted as soon as its tensors are there",
+    },
+    Row {
+        field: "ensemble_scheduling.step.model_namespace",
+        asked: |c| {
+            matches!(&c.scheduling_choice, Some(EnsembleScheduling(e))
+                if e.step.iter().any(|step| !step.model_namespace.is_empty()))
+        },
         answer: Refuse,
-        so: "models cannot be chained inside the server",
+        so: "models of one name cannot be told apart",
     },
     Row {
         field: "dynamic_batching",
@@ -152,7 +161,16 @@ mod tests {
         // The field complained of, whether the model is refused, and what asks for it.
         for (field, refused, text) in [
             ("sequence_batching", true, "sequence_batching {}"),
-            ("ensemble_scheduling", true, "ensemble_scheduling {}"),
+            (
+                "ensemble_scheduling.max_inflight_requests",
+                false,
+                "ensemble_scheduling { max_inflight_requests: 1 }",
+            ),
+            (
+                "ensemble_scheduling.step.model_namespace",
+                true,
+                "ensemble_scheduling { step { model_namespace: 'n' } }",
+            ),
             ("dynamic_batching", false, "dynamic_batching {}"),
             ("model_warmup", true, "model_warmup {}"),
             ("response_cache", true, "response_cache { enable: true }"),
