@@ -170,3 +170,6 @@ impl StepModel for Served {
         self.scheduler.submit(request);
     }
 }
+
+#[cfg(test)]
+mod tests;
