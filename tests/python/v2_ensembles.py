@@ -89,6 +89,12 @@ class Ensembles(v2_checks.Protocol):
                                "which the request asked for"):
             self.client.infer("maybe", [x])
 
+    def test_an_input_may_be_an_output(self):
+        values = np.array([[1.5, 2]], np.float32)
+        got = self.identity("through", values, "FP32")
+        for name in ("INPUT0", "OUTPUT0"):
+            np.testing.assert_array_equal(got.as_numpy(name), values)
+
     def test_refusals_are_the_ensembles_own(self):
         a, b, tensors = self.two(9)
         text = "[request id: <id_unknown>] inference request batch-size must be <= 8 for 'diamond'"

@@ -115,6 +115,17 @@ fn server() -> Server {
                 &maybe,
             ),
         )
+        // An output that is an input.
+        .model(
+            "through",
+            ensemble(
+                "through",
+                8,
+                &one,
+                &["INPUT0 FP32 [ -1 ]", out[0]],
+                &["echo INPUT0=INPUT0 > OUTPUT0=OUTPUT0"],
+            ),
+        )
         .model("failing", behind_an_echo("failing", "fails"))
         .model("waiting", behind_an_echo("waiting", "stuck"))
         // What comes has the wrong shape for the second step.

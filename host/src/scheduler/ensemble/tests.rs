@@ -190,7 +190,8 @@ fn it_ends_between_steps_when_a_model_does_not_care() {
 #[test]
 fn batch_dimensions_come_and_go() {
     // Ensemble and models as (maximum batch, dims), the caller's shape, what the step sees, what the caller gets.
-    let rows: &[((u32, &[i64]), (u32, &[i64]), &[i64], &[i64], &[i64])] = &[
+    type Form = (u32, &'static [i64]);
+    let rows: &[(Form, Form, &[i64], &[i64], &[i64])] = &[
         ((8, &[2]), (8, &[2]), &[3, 2], &[3, 2], &[3, 2]),
         ((0, &[2]), (8, &[2]), &[2], &[1, 2], &[2]),
         ((0, &[-1, 2]), (8, &[2]), &[3, 2], &[3, 2], &[3, 2]),
