@@ -40,7 +40,8 @@ enum Next {
     Submit(Vec<(usize, Read)>),
     /// Nothing can run any more: these are the outputs, in the order in which the caller asked.
     Answer(Vec<Option<Tensor>>),
-    Cancelled,
+    /// The caller has gone; these would have been next.
+    Cancelled(Vec<(usize, Read)>),
     /// Others are at work, or all is over.
     Wait,
 }
@@ -67,7 +68,7 @@ impl Run {
         let next = self.next();
         match next {
             Next::Wait => {}
-            Next::Cancelled => {
+            Next::Cancelled(_) => {
                 self.fail(Error::new(Code::Cancelled, "request was cancelled"));
             }
             Next::Answer(tensors) => match self.response(tensors) {
@@ -95,7 +96,7 @@ impl Run {
         };
         let ready = state.pool.take_ready(&self.graph, optional);
         if !ready.is_empty() && self.request.reply.is_cancelled() {
-            return Next::Cancelled;
+            return Next::Cancelled(ready);
         }
         state.open += ready.len();
         if !ready.is_empty() {

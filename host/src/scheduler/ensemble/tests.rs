@@ -191,14 +191,15 @@ fn it_ends_between_steps_when_a_model_does_not_care() {
 fn batch_dimensions_come_and_go() {
     // Ensemble and models as (maximum batch, dims), the caller's shape, what the step sees, what the caller gets.
     type Form = (u32, &'static [i64]);
-    let rows: &[(Form, Form, &[i64], &[i64], &[i64])] = &[
-        ((8, &[2]), (8, &[2]), &[3, 2], &[3, 2], &[3, 2]),
-        ((0, &[2]), (8, &[2]), &[2], &[1, 2], &[2]),
-        ((0, &[-1, 2]), (8, &[2]), &[3, 2], &[3, 2], &[3, 2]),
-        ((0, &[2]), (0, &[2]), &[2], &[2], &[2]),
-        ((0, &[-1]), (8, &[-1]), &[0], &[1, 0], &[0]),
+    type Shapes = [&'static [i64]; 3];
+    let rows: &[(Form, Form, Shapes)] = &[
+        ((8, &[2]), (8, &[2]), [&[3, 2], &[3, 2], &[3, 2]]),
+        ((0, &[2]), (8, &[2]), [&[2], &[1, 2], &[2]]),
+        ((0, &[-1, 2]), (8, &[2]), [&[3, 2], &[3, 2], &[3, 2]]),
+        ((0, &[2]), (0, &[2]), [&[2], &[2], &[2]]),
+        ((0, &[-1]), (8, &[-1]), [&[0], &[1, 0], &[0]]),
     ];
-    for &(own, models, given, seen, got) in rows {
+    for &(own, models, [given, seen, got]) in rows {
         let setup = Setup { ensemble: own, models, refusing: "" };
         let (e, world) = ensemble("a:I=in>O=t b:I=t>O=out", &setup);
         let (request, _, told) = request(&e, "out", given);
