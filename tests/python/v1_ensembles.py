@@ -79,10 +79,10 @@ class Ensembles(v1_checks.Protocol):
             return (version.model_inference_count, version.model_execution_count, stats.success.count,
                     stats.queue.count, stats.compute.count, stats.failed.count)
 
-        names = ("reshaped", "reshape")
+        names = ("counting1", "counted1")
         before = [numbers(name) for name in names]
-        values = [np.ones((2, 3), np.float32)] * 2
-        self.context("reshaped").run({"INPUT0": values}, {"OUTPUT0": RAW}, 2)
+        values = [np.ones(3, np.float32)] * 2
+        self.context("counting1").run({"INPUT0": values}, {"OUTPUT0": RAW}, 2)
         after = [numbers(name) for name in names]
         self.assertEqual([[a - b for a, b in zip(*pair)] for pair in zip(after, before)],
                          [[2, 1, 1, 1, 1, 0], [4, 2, 2, 2, 2, 0]])

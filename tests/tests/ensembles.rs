@@ -66,8 +66,23 @@ fn server() -> Server {
     let (one, out) = (["INPUT0 FP32 [ -1 ]"], ["OUTPUT0 FP32 [ -1 ]"]);
     let scores = ["identity_fp32 INPUT0=INPUT0 > OUTPUT0=t", "classes INPUT0=t > OUTPUT0=SCORES"];
     let lazy = ["echo INPUT0=INPUT0 > OUTPUT0=GOOD", "fails INPUT0=INPUT0 > OUTPUT0=BAD"];
+    // The two clients count at the same time: each has models that nobody else asks.
+    let counted = |n| {
+        let model = format!("counted{n}");
+        let first = format!("{model} INPUT0=INPUT0 > OUTPUT0=t");
+        let second = format!("{model} INPUT0=t > OUTPUT0=OUTPUT0");
+        let name = format!("counting{n}");
+        let config = ensemble(&name, 8, &one, &out, &[&first, &second]);
+        (model.clone(), probe(&model, &[]), name, config)
+    };
+    let (one1, probe1, two1, config1) = counted(1);
+    let (one2, probe2, two2, config2) = counted(2);
     let maybe = ["halves INPUT0=X INPUT1=Y > OUTPUT0=U OUTPUT1=V"];
     every_model()
+        .model(&one1, probe1)
+        .model(&two1, config1)
+        .model(&one2, probe2)
+        .model(&two2, config2)
         .model("halves", halves)
         .model("stuck", probe("stuck", &[("until_cancelled", "true")]))
         .model("diamond", ensemble("diamond", 8, TWO, TWICE, DIAMOND))
@@ -321,7 +336,7 @@ fn ensembles_that_cannot_be() {
     ] {
         assert_eq!(reason(name), wanted);
         assert_eq!(server.get(&format!("/v2/models/{name}/ready")).status, 400, "{name}");
-        assert!(server.log().contains(&wanted), "{name}");
+        server.wait_for_log(&wanted);
     }
     let response = server.send(request("GET", "/api/status/above_unlucky", &[], b""));
     assert!(response.text().contains("MODEL_UNAVAILABLE"), "{}", response.text());

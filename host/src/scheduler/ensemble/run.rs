@@ -68,7 +68,8 @@ impl Run {
         let next = self.next();
         match next {
             Next::Wait => {}
-            Next::Cancelled(_) => {
+            Next::Cancelled(unsent) => {
+                drop(unsent);
                 self.fail(Error::new(Code::Cancelled, "request was cancelled"));
             }
             Next::Answer(tensors) => match self.response(tensors) {
