@@ -26,10 +26,19 @@ struct Row {
 
 const TABLE: &[Row] = &[
     Row {
-        field: "ensemble_scheduling",
-        asked: |c| matches!(c.scheduling_choice, Some(EnsembleScheduling(_))),
+        field: "ensemble_scheduling.max_inflight_requests",
+        asked: |c| matches!(&c.scheduling_choice, Some(EnsembleScheduling(e)) if e.max_inflight_requests > 0),
+        answer: Warn,
+        so: "a step is submitted as soon as its tensors are there",
+    },
+    Row {
+        field: "ensemble_scheduling.step.model_namespace",
+        asked: |c| {
+            matches!(&c.scheduling_choice, Some(EnsembleScheduling(e))
+                if e.step.iter().any(|step| !step.model_namespace.is_empty()))
+        },
         answer: Refuse,
-        so: "models cannot be chained inside the server",
+        so: "models of one name cannot be told apart",
     },
     Row {
         field: "model_warmup",
@@ -135,7 +144,16 @@ mod tests {
     fn every_row() {
         // The field complained of, whether the model is refused, and what asks for it.
         for (field, refused, text) in [
-            ("ensemble_scheduling", true, "ensemble_scheduling {}"),
+            (
+                "ensemble_scheduling.max_inflight_requests",
+                false,
+                "ensemble_scheduling { max_inflight_requests: 1 }",
+            ),
+            (
+                "ensemble_scheduling.step.model_namespace",
+                true,
+                "ensemble_scheduling { step { model_namespace: 'n' } }",
+            ),
             ("model_warmup", true, "model_warmup {}"),
             ("response_cache", true, "response_cache { enable: true }"),
             (
