@@ -3,6 +3,7 @@
 use super::Served;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
+use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::plugin::backend::Backend;
 use crate::plugin::{ModelFacts, TensorNames};
@@ -23,6 +24,8 @@ pub struct Prepared {
     pub backend: Arc<Backend>,
     /// How long instances wait for answers that plugins owe when they close.
     pub drain: Duration,
+    /// What every instance runs first.
+    pub warmup: Arc<[WarmupSample]>,
 }
 
 impl Prepared {
@@ -69,6 +72,8 @@ impl Prepared {
                 signature: Arc::clone(&self.signature),
                 names: Arc::clone(&names),
                 queue: Arc::clone(&queue),
+                warmup: Arc::clone(&self.warmup),
+                stats: Arc::clone(stats),
                 drain: self.drain,
             };
             if let Err(e) = worker.spawn(opened.clone()) {

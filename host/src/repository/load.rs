@@ -5,7 +5,7 @@ use super::complete::from_backend;
 use super::config::{self, FILE_NAME, Machine, Preference};
 use super::labels::Labels;
 use super::policy::{Found, versions_of_entries, wanted};
-use super::{Model, Repository, Version, VersionState};
+use super::{Model, Repository, Version, VersionState, warmup};
 use crate::error::{Code, Error, Result};
 use crate::plugin::Backends;
 use crate::request::Signature;
@@ -149,6 +149,7 @@ impl Loader {
         }
         let labels = Labels::load(dir, &config.output).map_err(config_error)?;
         let signature = Arc::new(Signature::new(&config, |output| labels.of(output).cloned())?);
+        let warmup = warmup::samples(&config, &signature, dir).map_err(config_error)?;
         let config = Arc::new(config);
         let prepared = Prepared {
             dir: dir.clone(),
@@ -156,6 +157,7 @@ impl Loader {
             signature,
             backend,
             drain: self.drain,
+            warmup,
         };
         let versions = self.versions(&config, &found, prepared.plans().len())?;
         let by_number = versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();

@@ -1,10 +1,10 @@
 //! What a configuration may ask for and this server does not do yet, in one table. Whoever builds
 //! the feature deletes its row.
 
-use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice::{
     DynamicBatching, EnsembleScheduling, SequenceBatching,
 };
+use trtserver_proto::v2::{ModelConfig, ModelSequenceBatching};
 
 use super::ConfigError;
 
@@ -26,7 +26,27 @@ struct Row {
     so: &'static str,
 }
 
+/// The sequence batching that a configuration asks for.
+fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
+    match &config.scheduling_choice {
+        Some(SequenceBatching(sequence)) => Some(sequence),
+        _ => None,
+    }
+}
+
 const TABLE: &[Row] = &[
+    Row {
+        field: "sequence_batching.iterative_sequence",
+        asked: |c| sequence(c).is_some_and(|s| s.iterative_sequence),
+        answer: Refuse,
+        so: "a request would be executed once, not until the model says that its sequence has ended",
+    },
+    Row {
+        field: "sequence_batching.state.use_growable_memory",
+        asked: |c| sequence(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory)),
+        answer: Refuse,
+        so: "it needs CUDA virtual memory, and states are kept in the host's memory",
+    },
     Row {
         field: "sequence_batching",
         asked: |c| matches!(c.scheduling_choice, Some(SequenceBatching(_))),
@@ -46,12 +66,6 @@ const TABLE: &[Row] = &[
         answer: Warn,
         so: "each request is executed on its own, in order of arrival, and queue policies and \
              priorities have no effect",
-    },
-    Row {
-        field: "model_warmup",
-        asked: |c| !c.model_warmup.is_empty(),
-        answer: Refuse,
-        so: "the model would be called ready before it was warmed up",
     },
     Row {
         field: "response_cache",
@@ -108,12 +122,6 @@ const TABLE: &[Row] = &[
         so: "instances run on any core",
     },
     Row {
-        field: "optimization.priority",
-        asked: |c| c.optimization.as_ref().is_some_and(|o| o.priority != 0),
-        answer: Warn,
-        so: "all models have the same priority",
-    },
-    Row {
         field: "runtime",
         asked: |c| !c.runtime.is_empty(),
         answer: Warn,
@@ -151,10 +159,19 @@ mod tests {
     fn every_row() {
         // The field complained of, whether the model is refused, and what asks for it.
         for (field, refused, text) in [
+            (
+                "sequence_batching.iterative_sequence",
+                true,
+                "sequence_batching { iterative_sequence: true }",
+            ),
+            (
+                "sequence_batching.state.use_growable_memory",
+                true,
+                "sequence_batching { state { use_growable_memory: true } }",
+            ),
             ("sequence_batching", true, "sequence_batching {}"),
             ("ensemble_scheduling", true, "ensemble_scheduling {}"),
             ("dynamic_batching", false, "dynamic_batching {}"),
-            ("model_warmup", true, "model_warmup {}"),
             ("response_cache", true, "response_cache { enable: true }"),
             (
                 "model_transaction_policy.decoupled",
@@ -168,7 +185,6 @@ mod tests {
             ("instance_group.secondary_devices", true, "instance_group { secondary_devices {} }"),
             ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
             ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
-            ("optimization.priority", false, "optimization { priority: PRIORITY_MAX }"),
             ("runtime", false, "runtime: 'r.so'"),
             ("model_metrics", false, "model_metrics { metric_control {} }"),
         ] {
