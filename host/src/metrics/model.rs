@@ -74,6 +74,10 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "nv_inference_pending_request_count",
         "Instantaneous number of pending requests awaiting execution per-model.",
     );
+    let mut warmup = Family::gauge(
+        "trtserver_model_warmup_duration_us",
+        "Duration of all runs of a warm-up sample on the slowest instance in microseconds",
+    );
     for model in repository.models().values() {
         for version in model.versions.values() {
             let labels = labels(model, version);
@@ -93,12 +97,17 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
                 &counters.load_ratio,
                 counters.load_ratio_sum,
             );
+            for (sample, span) in version.stats.warmup() {
+                let mut labels = labels.clone();
+                labels.push(("sample".into(), sample.to_string()));
+                warmup.put(&labels, us(span));
+            }
             if let Some(served) = version.served() {
                 pending.put(&labels, served.scheduler.waiting() as f64);
             }
         }
     }
-    rows.extend([failures, ratio, pending]);
+    rows.extend([failures, ratio, pending, warmup]);
     rows.into_iter().map(Family::done).collect()
 }
 
