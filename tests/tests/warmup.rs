@@ -147,20 +147,20 @@ fn a_sample_that_fails_keeps_the_model_out() {
         let fields = "batch_size: 2";
         probe(name, commands) + &zeros("good", "batch_size: 0") + &zeros("bad", fields)
     };
-    let rows: &[(&str, &[(&str, &str)], &str)] = &[
-        ("fails", &[("fail", "no such weights")], "no such weights"),
+    let rows = [
+        ("fails", &[("fail", "no such weights")][..], "no such weights"),
         ("throws", &[("fail_in", "execute"), ("fail", "all of it")], "all of it"),
         ("later", &[("fail", "late"), ("detach", "true")], "late"),
         ("never", &[("garbage", "never")], "without answering the request"),
         ("panics", &[("panic_in", "execute")], "panic"),
     ];
     let mut server = Server::new().model("fine", probe("fine", &[])).flag("--exit-on-error=false");
-    for (name, commands, _) in rows {
+    for (name, commands, _) in &rows {
         server = server.model(name, failing(name, commands));
     }
     let server = server.start();
     assert_eq!(server.infer("fine", "").status, 200);
-    for (name, _, text) in rows {
+    for (name, _, text) in &rows {
         assert_eq!(server.get(&format!("/v2/models/{name}/ready")).status, 400, "{name}");
         let status = server.get(&format!("/api/status/{name}")).text();
         let want = "failed to run warmup sample \\'bad\\': ";
@@ -238,8 +238,8 @@ fn nice(path: &str) -> i32 {
 /// Niceness of the thread with this name.
 fn nice_of(server: &Running, thread: &str) -> i32 {
     let tasks = format!("/proc/{}/task", server.process().pid().as_raw_nonzero());
-    let entries = fs::read_dir(&tasks).expect("the server's threads").flatten();
-    let mut found = entries.map(|entry| entry.path()).filter(|task| {
+    let entries = fs::read_dir(&tasks).unwrap_or_else(|e| panic!("{tasks}: {e}"));
+    let mut found = entries.flatten().map(|entry| entry.path()).filter(|task| {
         fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == thread)
     });
     let task = found.next().unwrap_or_else(|| panic!("no thread {thread}"));
