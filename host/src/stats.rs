@@ -47,6 +47,10 @@ pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
     (FailureReason::Other, "OTHER"),
 ];
 
+/// Why a batch was closed, as metrics and statistics name it. The numbers are those of the scheduler's `Closed`.
+pub const CLOSE_REASONS: [&str; 7] =
+    ["full", "preferred", "delay", "alone", "shape", "priority", "sequence"];
+
 /// Upper bounds of the load-ratio histogram (contract/v1 §10); +Inf follows.
 pub const LOAD_RATIO_BOUNDS: [f64; 7] = [1.05, 1.10, 1.25, 1.5, 2.0, 10.0, 50.0];
 
@@ -201,6 +205,9 @@ pub struct Counters {
     pub failures: [u64; 4],
     /// Requests whose caller went away: before they were executed, and meanwhile.
     pub cancelled: [u64; 2],
+    /// Batches given to instances: by why they were closed, and by their rows (null requests do not count).
+    pub batches_closed: [u64; CLOSE_REASONS.len()],
+    pub batch_rows: BTreeMap<u32, u64>,
     /// Request time over compute time: counts per bucket (+Inf last), and their sum.
     pub load_ratio: [u64; LOAD_RATIO_BOUNDS.len() + 1],
     pub load_ratio_sum: f64,
@@ -229,6 +236,11 @@ impl Counters {
         self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
         self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
         self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);
+        let closed = self.batches_closed.iter_mut().zip(other.batches_closed);
+        closed.for_each(|(a, b)| *a += b);
+        for (rows, n) in &other.batch_rows {
+            *self.batch_rows.entry(*rows).or_default() += n;
+        }
         self.load_ratio.iter_mut().zip(other.load_ratio).for_each(|(a, b)| *a += b);
         self.load_ratio_sum += other.load_ratio_sum;
     }
@@ -299,6 +311,13 @@ impl VersionStats {
         counters.last_inference_ms = wall_ms();
         counters.load_ratio[bucket] += 1;
         counters.load_ratio_sum += ratio;
+    }
+
+    /// A batch of `rows` rows goes to instance `shard`; `closed` is a number of [`CLOSE_REASONS`].
+    pub fn batch(&self, shard: usize, closed: usize, rows: u32) {
+        let mut counters = self.shard(shard + 1);
+        counters.batches_closed[closed] += 1;
+        *counters.batch_rows.entry(rows).or_default() += 1;
     }
 
     /// A request failed after `ns`. `batch` 0 = not known yet.

@@ -383,6 +383,6 @@ fn onnx_runtime_that_is_not_there_is_a_message_that_helps() {
 
 #[test]
 fn features_that_are_not_there_yet_are_refused_by_name() {
-    let config = probe("sequence", &[]) + "sequence_batching { }\n";
-    refused(Server::new().model("sequence", config), &["sequence", "sequence_batching"]);
+    let config = probe("cached", &[]) + "response_cache { enable: true }\n";
+    refused(Server::new().model("cached", config), &["cached", "response_cache"]);
 }

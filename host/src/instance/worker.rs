@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::plugin::backend::{Instance, Model};
 use crate::plugin::{FrameHold, InstanceFacts, Style, TensorNames};
 use crate::request::{InferRequest, Signature};
-use crate::scheduler::Queue;
+use crate::scheduler::{Queue, Work};
 use crate::stats::{Execution, InFlight, VersionStats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +33,8 @@ pub struct Worker {
     /// Runs before the first request.
     pub warmup: Arc<[WarmupSample]>,
     pub stats: Arc<VersionStats>,
+    /// The next batch waits for all answers of the one before: it may hold the next steps of the same sequences.
+    pub one_at_a_time: bool,
     /// How long a closing instance waits for answers that its plugin still owes.
     pub drain: Duration,
 }
@@ -105,11 +107,15 @@ impl Worker {
 
     fn serve(&self, mut instance: Instance) {
         let in_flight = Arc::new(InFlight::default());
-        let most = self.model.backend.facts.max_in_flight;
+        let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
         let mut hold = FrameHold::new();
-        let mut requests = Vec::with_capacity(1);
-        while self.queue.take(&mut requests) {
-            self.execute(&mut instance, &mut hold, &mut requests, &in_flight);
+        let mut work = Work::default();
+        while self.queue.take(self.ordinal, &mut work) {
+            let rows = rows(&work.requests);
+            if let Some(closed) = work.closed {
+                self.stats.batch(self.ordinal, closed as usize, rows);
+            }
+            self.execute(&mut instance, &mut hold, &mut work.requests, &in_flight);
             // A plugin that answers later may owe `most` executions; the next one waits for room.
             in_flight.wait_at_most(most - 1, None);
         }
@@ -130,7 +136,7 @@ impl Worker {
         requests: &mut Vec<InferRequest>,
         in_flight: &Arc<InFlight>,
     ) {
-        let rows = requests.iter().map(|r| r.batch).sum();
+        let rows = rows(requests);
         let calls = requests.len() as u32;
         let execution = Arc::new(Execution::new(self.ordinal, calls, rows, now_ns(), in_flight));
         for request in requests.iter() {
@@ -167,4 +173,9 @@ impl Worker {
         }
         Error::new(e.code, format!("model '{}': execution failed", self.signature.model))
     }
+}
+
+/// Rows that somebody asked for.
+fn rows(requests: &[InferRequest]) -> u32 {
+    requests.iter().filter(|r| r.reply.is_counted()).map(|r| r.batch).sum()
 }

@@ -2,8 +2,11 @@
 
 use super::family::{Family, Labels};
 use crate::repository::{Model, Repository, Version};
-use crate::stats::{Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span};
+use crate::stats::{
+    CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span,
+};
 use prometheus::proto::MetricFamily;
+use std::collections::BTreeMap;
 
 /// Name, help and value of a counter.
 type CounterRow = (&'static str, &'static str, fn(&Counters, &RequestCounters) -> f64);
@@ -70,6 +73,14 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "nv_inference_load_ratio",
         "Duration of successful requests over the duration of their execution",
     );
+    let mut closed = Family::counter(
+        "trtserver_batch_closed_total",
+        "Batches given to instances, by the reason why nothing more was put in",
+    );
+    let mut rows_of = Family::histogram(
+        "trtserver_batch_rows",
+        "Rows of the batches given to instances, null requests not counted",
+    );
     let mut pending = Family::gauge(
         "nv_inference_pending_request_count",
         "Instantaneous number of pending requests awaiting execution per-model.",
@@ -102,13 +113,34 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
                 labels.push(("sample".into(), sample.to_string()));
                 warmup.put(&labels, us(span));
             }
+            for (count, reason) in counters.batches_closed.iter().zip(CLOSE_REASONS) {
+                let mut labels = labels.clone();
+                labels.push(("reason".into(), reason.into()));
+                closed.put(&labels, *count as f64);
+            }
+            let (counts, sum) = buckets(&counters.batch_rows);
+            rows_of.put_buckets(&labels, &BATCH_ROWS_BOUNDS, &counts, sum);
             if let Some(served) = version.served() {
                 pending.put(&labels, served.scheduler.waiting() as f64);
             }
         }
     }
-    rows.extend([failures, ratio, pending, warmup]);
+    rows.extend([failures, ratio, closed, rows_of, pending, warmup]);
     rows.into_iter().map(Family::done).collect()
+}
+
+/// Upper bounds of the batch-size histogram; +Inf follows.
+const BATCH_ROWS_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// Batches per bucket (+Inf last), and their rows together.
+fn buckets(batches: &BTreeMap<u32, u64>) -> ([u64; BATCH_ROWS_BOUNDS.len() + 1], f64) {
+    let mut counts = [0; BATCH_ROWS_BOUNDS.len() + 1];
+    let mut sum = 0.0;
+    for (&rows, &n) in batches {
+        counts[BATCH_ROWS_BOUNDS.partition_point(|bound| *bound < f64::from(rows))] += n;
+        sum += f64::from(rows) * n as f64;
+    }
+    (counts, sum)
 }
 
 /// `model`, `version`, and a label for every tag of the configuration.
@@ -140,6 +172,13 @@ fn tags<'a>(tags: impl Iterator<Item = (&'a String, &'a String)>) -> Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batch_sizes_fall_into_their_buckets() {
+        let (counts, sum) = buckets(&[(1, 2), (2, 1), (3, 1), (256, 1), (257, 4)].into());
+        assert_eq!(counts, [2, 1, 1, 0, 0, 0, 0, 0, 1, 4]);
+        assert_eq!(sum, 2.0 + 2.0 + 3.0 + 256.0 + 4.0 * 257.0);
+    }
 
     #[test]
     fn every_tag_becomes_a_name_that_prometheus_reads() {

@@ -77,7 +77,8 @@ impl Frame {
         style: &Style<'_>,
         execution: &Arc<Execution>,
     ) {
-        let rows = execution.rows;
+        // Not those of the execution, which counts only what callers asked for.
+        let rows = requests.iter().map(|r| r.batch).sum();
         self.execution = Some(Arc::clone(execution));
         *self.open.get_mut() = requests.len() + 1;
         self.views.reserve(requests, style);

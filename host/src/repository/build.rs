@@ -1,6 +1,7 @@
 //! One version: plugin model, instances and scheduler built into what serves requests.
 
 use super::Served;
+use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
 use crate::instance::warmup::WarmupSample;
@@ -21,6 +22,7 @@ pub struct Prepared {
     pub dir: PathBuf,
     pub config: Arc<ModelConfig>,
     pub signature: Arc<Signature>,
+    pub schedule: Schedule,
     pub backend: Arc<Backend>,
     /// How long instances wait for answers that plugins owe when they close.
     pub drain: Duration,
@@ -52,10 +54,11 @@ impl Prepared {
             threads,
         };
         let model = self.backend.open_model(&facts)?;
-        let queue = Arc::new(Queue::default());
+        let count = plans.len();
+        let in_order = self.schedule.in_order;
+        let queue = Queue::new(self.schedule.policy(count), &self.signature, count, in_order);
         let names = Arc::new(TensorNames::new(&self.signature));
         let (opened, results) = channel();
-        let count = plans.len();
         for (ordinal, plan) in plans.into_iter().enumerate() {
             tracing::info!(
                 "Creating instance {} on {} using {}",
@@ -74,6 +77,7 @@ impl Prepared {
                 queue: Arc::clone(&queue),
                 warmup: Arc::clone(&self.warmup),
                 stats: Arc::clone(stats),
+                one_at_a_time: self.schedule.one_at_a_time(),
                 drain: self.drain,
             };
             if let Err(e) = worker.spawn(opened.clone()) {

@@ -5,6 +5,7 @@ use super::complete::from_backend;
 use super::config::{self, FILE_NAME, Machine, Preference};
 use super::labels::Labels;
 use super::policy::{Found, versions_of_entries, wanted};
+use super::schedule::Schedule;
 use super::{Model, Repository, Version, VersionState, warmup};
 use crate::error::{Code, Error, Result};
 use crate::plugin::Backends;
@@ -148,13 +149,16 @@ impl Loader {
             tracing::warn!("model '{name}': {warning}");
         }
         let labels = Labels::load(dir, &config.output).map_err(config_error)?;
-        let signature = Arc::new(Signature::new(&config, |output| labels.of(output).cloned())?);
+        let mut signature = Signature::new(&config, |output| labels.of(output).cloned())?;
+        let schedule = Schedule::new(&config, &mut signature, dir)?;
+        let signature = Arc::new(signature);
         let warmup = warmup::samples(&config, &signature, dir).map_err(config_error)?;
         let config = Arc::new(config);
         let prepared = Prepared {
             dir: dir.clone(),
             config: Arc::clone(&config),
             signature,
+            schedule,
             backend,
             drain: self.drain,
             warmup,

@@ -15,7 +15,7 @@ pub mod tensor;
 pub mod testing; // requests for tests // name, type, shape, bytes
 
 pub use dtype::DType;
-pub use reply::{Reply, ResponseSink};
+pub use reply::{Reply, ResponseSink, Waiting};
 pub use signature::{Role, Signature, TensorSpec};
 pub use state::SequenceMemory;
 pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};
@@ -33,7 +33,7 @@ pub enum Parameter {
 }
 
 /// To which sequence a request belongs. `0` and `""` mean none; 1 and "1" are different sequences.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CorrelationId {
     #[default]
     None,

@@ -70,6 +70,11 @@ impl Reply {
         Self::make(received_ns, signature, None, sink)
     }
 
+    /// Somebody asked for it: not a null or warm-up request.
+    pub fn is_counted(&self) -> bool {
+        self.stats.is_some()
+    }
+
     fn make(
         received_ns: u64,
         signature: Arc<Signature>,

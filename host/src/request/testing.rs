@@ -31,14 +31,24 @@ pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<Signature> {
 
 /// A request of two floats, its statistics, and what its caller was told.
 pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, Told) {
+    request_for(&signature(&[2], 0), id, 1)
+}
+
+/// The same for a model of this signature, with so many rows of two floats.
+pub fn request_for(
+    signature: &Arc<Signature>,
+    id: &str,
+    rows: u32,
+) -> (InferRequest, Arc<VersionStats>, Told) {
     let (stats, told) = (Arc::new(VersionStats::new(1)), Told::default());
     let sink = Box::new(Remember(Arc::clone(&told)));
-    let reply = Reply::new(now_ns(), signature(&[2], 0), Arc::clone(&stats), sink);
-    let data = Bytes::from(vec![0; 8]);
-    let input = InputTensor { index: 0, dtype: DType::Fp32, shape: [2][..].into(), data };
+    let reply = Reply::new(now_ns(), Arc::clone(signature), Arc::clone(&stats), sink);
+    let data = Bytes::from(vec![0; 8 * rows as usize]);
+    let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();
+    let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data };
     let request = InferRequest {
         id: id.into(),
-        batch: 1,
+        batch: rows,
         inputs: [input].into_iter().collect(),
         outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
         sequence: Sequence::default(),

@@ -1,9 +1,16 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
-pub mod default; // one FIFO, one request at a time per instance
+mod dispatch; // controls, states and null requests of sequences
 pub mod former; // batch forming, pure
+mod order; // responses in the order of arrival
+mod patience; // test hooks
+mod queue; // the lock, the sleeping and the waking
+mod timer; // timeouts while all instances are busy
+mod together; // batches with null requests
+mod words; // what is said to those who leave unexecuted
 
-pub use default::Queue;
+pub use dispatch::{Controls, Corrid, Flag};
+pub use queue::{Policy, Queue, Work};
 
 use crate::request::InferRequest;
 use std::sync::Arc;

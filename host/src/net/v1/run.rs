@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::sink::{self, CancelGuard, UnaryAnswer};
 use crate::repository::Served;
+use crate::request::check::IdPrefix;
 use crate::request::{CorrelationId, InferRequest, Reply, Sequence, classes};
 use crate::state::InFlightGuard;
 use crate::stats::FailureReason;
@@ -96,7 +97,7 @@ impl<'a> Call<'a> {
         let weak = Arc::downgrade(&reply);
         let h = &self.header;
         let request = InferRequest {
-            id: if h.id == 0 { String::new() } else { h.id.to_string() },
+            id: id_text(h.id),
             batch,
             inputs,
             outputs: wanted.clone(),
@@ -158,7 +159,53 @@ impl Running {
         let (batch, per_item) = (form.batch, form.per_item);
         match answer.and_then(|r| response::build(&form, r)) {
             Ok(built) => Ok(Done { built, request_id, batch, per_item }),
-            Err(error) => Err(Failure { error, id: form.id, request_id }),
+            Err(error) => {
+                Err(Failure { error: in_v1_words(error, form.id), id: form.id, request_id })
+            }
+        }
+    }
+}
+
+/// What schedulers say in v2's words, as v1 had it: without the caller's id, and before ids could be text.
+fn in_v1_words(mut error: Error, id: u64) -> Error {
+    let id = id_text(id);
+    let prefix = IdPrefix(&id).to_string();
+    if let Some(rest) = error.message.strip_prefix(&prefix) {
+        error.message = rest.to_owned();
+    }
+    let today = "must specify a non-zero or non-empty correlation ID";
+    if let Some(start) = error.message.strip_suffix(today) {
+        error.message = format!("{start}must specify a non-zero correlation ID");
+    }
+    error
+}
+
+/// The caller's id as the server's other parts know it; 0 = none.
+fn id_text(id: u64) -> String {
+    if id == 0 { String::new() } else { id.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        for (id, today, v1) in [
+            (
+                0,
+                "inference request to model 'm' must specify a non-zero or non-empty correlation ID",
+                "inference request to model 'm' must specify a non-zero correlation ID",
+            ),
+            (7, "[request id: 7] Request timeout expired", "Request timeout expired"),
+            (
+                0,
+                "[request id: <id_unknown>] Exceeds maximum queue size",
+                "Exceeds maximum queue size",
+            ),
+            (7, "other", "other"),
+        ] {
+            assert_eq!(in_v1_words(Error::unavailable(today), id).message, v1);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::net::context::{Context, EndpointStats};
 use crate::repository::{Model, Repository, Served, Version, VersionState};
 use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
-use crate::scheduler::{Queue, Scheduler};
+use crate::scheduler::{Policy, Queue, Scheduler, Work};
 use crate::state::{Phase, ServerState};
 use crate::stats::{Execution, VersionStats};
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
     let table = versions.iter().map(version).collect();
     let model = Model::new(name, Some(Arc::clone(&config)), None, table);
     for version in model.versions.values() {
-        let queue = Arc::new(Queue::default());
+        let queue = Queue::new(Policy::Shared(Default::default()), &signature, 1, false);
         let served = Served {
             name: name.into(),
             version: version.number,
@@ -101,9 +101,9 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
 
 /// One request at a time. A request whose id is above 1000 waits that many microseconds.
 fn serve(queue: &Queue, answer: Answer) {
-    let mut batch = Vec::new();
-    while queue.take(&mut batch) {
-        for request in batch.drain(..) {
+    let mut work = Work::default();
+    while queue.take(0, &mut work) {
+        for request in work.requests.drain(..) {
             if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
                 std::thread::sleep(std::time::Duration::from_micros(us));
             }

@@ -4,7 +4,7 @@ use super::find::parse_version;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::{Model, Version};
-use crate::stats::{Counters, Span, WarmupSpans};
+use crate::stats::{CLOSE_REASONS, Counters, Span, WarmupSpans};
 use std::sync::Arc;
 use trtserver_proto::v2::{
     InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
@@ -49,6 +49,8 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
         compute_infer: duration(&e.compute_infer),
         compute_output: duration(&e.compute_output),
     });
+    let closed = counters.batches_closed.iter().zip(CLOSE_REASONS);
+    let closed = closed.map(|(count, reason)| (reason.to_owned(), *count));
     ModelStatistics {
         name: name.to_owned(),
         version: version.to_string(),
@@ -70,6 +72,7 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
             .iter()
             .filter_map(|(sample, span)| Some((sample.to_string(), duration(span)?)))
             .collect(),
+        batch_closed: closed.collect(),
         ..Default::default()
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::net::context::Context;
 use crate::repository::{Model, Repository, Served, Version};
 use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Reply, Signature};
-use crate::scheduler::{Queue, Scheduler};
+use crate::scheduler::{Policy, Queue, Scheduler, Work};
 use crate::state::{Phase, ServerState};
 use crate::stats::{Execution, VersionStats};
 use std::collections::{BTreeMap, HashMap};
@@ -73,22 +73,23 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
     let table: BTreeMap<_, _> = versions.iter().map(|v| (v.number, Arc::clone(v))).collect();
     let model = Model::new(name, Some(Arc::clone(&config)), None, table);
     for version in versions {
-        let queue = Arc::new(Queue::default());
+        let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
+        let queue = Queue::new(Policy::Shared(Default::default()), &signature, 1, false);
         let served = Served {
             name: name.into(),
             version: version.number,
             version_text: version.number.to_string().into(),
             config: Arc::clone(&config),
-            signature: Arc::new(Signature::new(&config, |_| None).unwrap()),
+            signature,
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
         };
         model.ready(&version, Arc::new(served));
         let name = name.to_owned();
         std::thread::spawn(move || {
-            let mut batch = Vec::new();
-            while queue.take(&mut batch) {
-                for request in batch.drain(..) {
+            let mut work = Work::default();
+            while queue.take(0, &mut work) {
+                for request in work.requests.drain(..) {
                     let start = now_ns();
                     let execution = Execution::new(0, 1, request.batch, start, &Default::default());
                     request.reply.taken(Arc::new(execution));

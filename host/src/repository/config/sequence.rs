@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use trtserver_proto::v2::model_sequence_batching::control::Kind;
-use trtserver_proto::v2::model_sequence_batching::{Control, StrategyChoice};
+use trtserver_proto::v2::model_sequence_batching::{Control, InitialState, State, StrategyChoice};
 use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
 
 use super::{ConfigError, batching, refuse};
@@ -54,6 +54,88 @@ pub(super) fn check(
                 _ => flag(control, model)?,
             }
         }
+    }
+    states(config, sequence)
+}
+
+/// Implicit states (contract/v2 §4.11).
+fn states(config: &ModelConfig, sequence: &ModelSequenceBatching) -> Result<(), ConfigError> {
+    let model = &config.name;
+    let (mut inputs, mut outputs) = (HashSet::new(), HashSet::new());
+    for state in &sequence.state {
+        let input = &state.input_name;
+        if input.is_empty() || state.output_name.is_empty() {
+            return refuse(format!(
+                "state of sequence batching must specify 'input_name' and 'output_name' for {model}"
+            ));
+        }
+        if !inputs.insert(input) {
+            return refuse(format!("State input name '{input}' specified more than once."));
+        }
+        if !outputs.insert(&state.output_name) {
+            let output = &state.output_name;
+            return refuse(format!("State output name '{output}' specified more than once."));
+        }
+        if config.input.iter().any(|declared| declared.name == *input) {
+            return refuse(format!("state input '{input}' is an input of clients too for {model}"));
+        }
+        if DataType::try_from(state.data_type).is_err()
+            || state.data_type() == DataType::TypeInvalid
+        {
+            return refuse(format!("state input '{input}' must specify 'data_type' for {model}"));
+        }
+        if state.dims.iter().any(|&dim| dim < 1 && dim != -1) {
+            return refuse(format!(
+                "state input '{input}' dimension must be integer >= 1, or -1 to indicate a \
+                 variable-size dimension for {model}"
+            ));
+        }
+        match &*state.initial_state {
+            [] => {}
+            [initial] => initial_state(state, initial)?,
+            more => {
+                let count = more.len();
+                return refuse(format!(
+                    "initial_state field for state input '{input}' must contain exactly one or zero \
+                     element. Found '{count}' elements."
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn initial_state(state: &State, initial: &InitialState) -> Result<(), ConfigError> {
+    let input = &state.input_name;
+    if initial.name.is_empty() {
+        return refuse(format!(
+            "Field 'name' must be set when using initial_state for state input '{input}'."
+        ));
+    }
+    if initial.data_type != state.data_type {
+        return refuse(format!(
+            "The data type used for 'initial_state' field of state '{input}' does not match the \
+             state data type."
+        ));
+    }
+    if initial.dims.iter().any(|&dim| dim < 0) {
+        return refuse(format!(
+            "'initial_state' field for state input name '{input}' contains variable dimensions."
+        ));
+    }
+    let fits = initial.dims.len() == state.dims.len()
+        && initial.dims.iter().zip(&state.dims).all(|(dim, want)| dim == want || *want == -1);
+    if !fits {
+        return refuse(format!(
+            "'initial_state' field for state input name '{input}' has dims {:?}, the state has {:?}",
+            initial.dims, state.dims
+        ));
+    }
+    if initial.state_data.is_none() {
+        return refuse(format!(
+            "'initial_state' field for state input name '{input}' must specify 'zero_data' or \
+             'data_file'"
+        ));
     }
     Ok(())
 }
@@ -135,6 +217,55 @@ mod tests {
             ),
         ] {
             assert_eq!(complaint(fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn states() {
+        let state = |fields: &str| format!("state {{ input_name: 'i' output_name: 'o' {fields} }}");
+        let initial = |fields: &str| {
+            state(&format!("data_type: TYPE_FP32 dims: [ -1, 2 ] initial_state {{ {fields} }}"))
+        };
+        for (fields, expected) in [
+            (state("data_type: TYPE_FP32 dims: 1"), ""),
+            (initial("name: 'n' data_type: TYPE_FP32 dims: [ 3, 2 ] zero_data: true"), ""),
+            (
+                "state { input_name: 'i' data_type: TYPE_FP32 dims: 1 }".to_owned(),
+                "state of sequence batching must specify 'input_name' and 'output_name' for m",
+            ),
+            (state("dims: 1"), "state input 'i' must specify 'data_type' for m"),
+            (
+                state("data_type: TYPE_FP32 dims: 1") + &state("data_type: TYPE_FP32 dims: 1"),
+                "State input name 'i' specified more than once.",
+            ),
+            (
+                state("data_type: TYPE_FP32 dims: 1 initial_state {} initial_state {}"),
+                "initial_state field for state input 'i' must contain exactly one or zero element. \
+                 Found '2' elements.",
+            ),
+            (
+                initial("data_type: TYPE_FP32"),
+                "Field 'name' must be set when using initial_state for state input 'i'.",
+            ),
+            (
+                initial("name: 'n' data_type: TYPE_FP64"),
+                "The data type used for 'initial_state' field of state 'i' does not match the state \
+                 data type.",
+            ),
+            (
+                initial("name: 'n' data_type: TYPE_FP32 dims: [ -1, 2 ]"),
+                "'initial_state' field for state input name 'i' contains variable dimensions.",
+            ),
+            (
+                initial("name: 'n' data_type: TYPE_FP32 dims: [ 3, 4 ]"),
+                "'initial_state' field for state input name 'i' has dims [3, 4], the state has [-1, 2]",
+            ),
+            (
+                initial("name: 'n' data_type: TYPE_FP32 dims: [ 3, 2 ]"),
+                "'initial_state' field for state input name 'i' must specify 'zero_data' or 'data_file'",
+            ),
+        ] {
+            assert_eq!(complaint(&fields), expected, "{fields}");
         }
     }
 

@@ -1,9 +1,7 @@
 //! What a configuration may ask for and this server does not do yet, in one table. Whoever builds
 //! the feature deletes its row.
 
-use trtserver_proto::v2::model_config::SchedulingChoice::{
-    DynamicBatching, EnsembleScheduling, SequenceBatching,
-};
+use trtserver_proto::v2::model_config::SchedulingChoice::{EnsembleScheduling, SequenceBatching};
 use trtserver_proto::v2::{ModelConfig, ModelSequenceBatching};
 
 use super::ConfigError;
@@ -48,24 +46,10 @@ const TABLE: &[Row] = &[
         so: "it needs CUDA virtual memory, and states are kept in the host's memory",
     },
     Row {
-        field: "sequence_batching",
-        asked: |c| matches!(c.scheduling_choice, Some(SequenceBatching(_))),
-        answer: Refuse,
-        so: "requests of one sequence would not be kept together",
-    },
-    Row {
         field: "ensemble_scheduling",
         asked: |c| matches!(c.scheduling_choice, Some(EnsembleScheduling(_))),
         answer: Refuse,
         so: "models cannot be chained inside the server",
-    },
-    Row {
-        field: "dynamic_batching",
-        // Each request on its own is a schedule that dynamic batching allows.
-        asked: |c| matches!(c.scheduling_choice, Some(DynamicBatching(_))),
-        answer: Warn,
-        so: "each request is executed on its own, in order of arrival, and queue policies and \
-             priorities have no effect",
     },
     Row {
         field: "response_cache",
@@ -169,9 +153,7 @@ mod tests {
                 true,
                 "sequence_batching { state { use_growable_memory: true } }",
             ),
-            ("sequence_batching", true, "sequence_batching {}"),
             ("ensemble_scheduling", true, "ensemble_scheduling {}"),
-            ("dynamic_batching", false, "dynamic_batching {}"),
             ("response_cache", true, "response_cache { enable: true }"),
             (
                 "model_transaction_policy.decoupled",
@@ -208,7 +190,7 @@ mod tests {
         let text = "name: 'm' response_cache {} model_transaction_policy {} \
                     model_repository_agents {} model_metrics {} optimization {} instance_group {}";
         assert_eq!(check(&parse(text)), Ok(vec![]));
-        let two = "name: 'm' runtime: 'r.so' dynamic_batching {}";
+        let two = "name: 'm' runtime: 'r.so' model_metrics { metric_control {} }";
         assert_eq!(check(&parse(two)).unwrap().len(), 2);
     }
 }

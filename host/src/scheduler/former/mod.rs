@@ -3,7 +3,18 @@
 //! Formers have no thread, no clock and no I/O; [`super::queue`] calls them under the model's lock and does the
 //! waiting, waking and answering that they ask for. Times are nanoseconds of one monotonic clock.
 
+mod cancelled; // sequence ids whose later requests are refused
+mod direct; // a position of the batch per slot
+pub mod dynamic; // the default and the dynamic scheduler
+mod levels; // what waits, in the order in which it is served
+mod live; // the sequences that exist
+mod oldest; // the oldest requests of different sequences
+pub mod rule; // when a batch is closed
+pub mod sequence; // requests that belong together, kept in order and on one slot
 pub mod settings; // the policy
+pub mod slots; // places that sequences hold
+mod store; // places for waiting requests, and their tickets
+mod timeouts; // who has waited too long
 
 use crate::request::Sequence;
 

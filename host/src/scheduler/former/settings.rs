@@ -47,6 +47,34 @@ pub struct DynamicSettings {
     pub policies: BTreeMap<u64, QueuePolicy>,
 }
 
+impl QueuePolicy {
+    /// Longest wait of a request that asks for `wanted`, 0 = no limit. A request can only shorten what the policy
+    /// says.
+    pub fn timeout_for(&self, wanted: u64) -> u64 {
+        if self.allow_override && wanted != 0 {
+            self.timeout_us.min(wanted)
+        } else {
+            self.timeout_us
+        }
+    }
+}
+
+impl DynamicSettings {
+    /// The level in which a request of this priority waits.
+    pub fn level_of(&self, priority: u64) -> u64 {
+        match priority {
+            _ if self.levels == 0 => 0,
+            priority if (1..=self.levels).contains(&priority) => priority,
+            _ => self.default_level,
+        }
+    }
+
+    pub fn policy(&self, level: u64) -> &QueuePolicy {
+        let own = if self.levels == 0 { None } else { self.policies.get(&level) };
+        own.unwrap_or(&self.default_policy)
+    }
+}
+
 /// For [`super::sequence::Sequences`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceSettings {

@@ -1,0 +1,96 @@
+//! Ids of cancelled sequences: what their callers still send is refused, until a START or long silence.
+
+use crate::request::CorrelationId;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most ids that are remembered. Only a bound on memory where the idle limit is very long: an id that falls out is
+/// refused as well, as a sequence that does not exist.
+const MOST: usize = 16_384;
+
+#[derive(Debug)]
+pub struct Cancelled {
+    idle_ns: u64,
+    /// When it is forgotten, and a number to tell those of the same moment apart.
+    by_id: HashMap<CorrelationId, (u64, u64)>,
+    by_time: BTreeMap<(u64, u64), CorrelationId>,
+    next: u64,
+}
+
+impl Cancelled {
+    pub fn new(idle_ns: u64) -> Self {
+        Self { idle_ns, by_id: HashMap::new(), by_time: BTreeMap::new(), next: 0 }
+    }
+
+    pub fn remember(&mut self, id: CorrelationId, now: u64) {
+        self.forget(&id);
+        if self.by_time.len() >= MOST
+            && let Some((_, oldest)) = self.by_time.pop_first()
+        {
+            self.by_id.remove(&oldest);
+        }
+        let place = (now.saturating_add(self.idle_ns), self.next);
+        self.next += 1;
+        self.by_id.insert(id.clone(), place);
+        self.by_time.insert(place, id);
+    }
+
+    /// True when `id` is remembered; the request that asks keeps it so.
+    pub fn refuses(&mut self, id: &CorrelationId, now: u64) -> bool {
+        let known = self.by_id.contains_key(id);
+        if known {
+            self.remember(id.clone(), now);
+        }
+        known
+    }
+
+    pub fn forget(&mut self, id: &CorrelationId) {
+        if let Some(place) = self.by_id.remove(id) {
+            self.by_time.remove(&place);
+        }
+    }
+
+    pub fn expire(&mut self, now: u64) {
+        while let Some(first) = self.by_time.first_entry()
+            && first.key().0 <= now
+        {
+            self.by_id.remove(&first.remove());
+        }
+    }
+
+    pub fn alarm(&self) -> Option<u64> {
+        self.by_time.keys().next().map(|place| place.0).filter(|time| *time < u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_keep_it_and_silence_ends_it() {
+        let mut ids = Cancelled::new(10);
+        let one = CorrelationId::Number(1);
+        assert!(!ids.refuses(&one, 0));
+        ids.remember(one.clone(), 0);
+        assert!(!ids.refuses(&CorrelationId::Text("1".into()), 0));
+        assert!(ids.refuses(&one, 9));
+        ids.expire(18);
+        assert!(ids.refuses(&one, 18));
+        assert_eq!(ids.alarm(), Some(28));
+        ids.expire(28);
+        assert!(!ids.refuses(&one, 28));
+        assert_eq!((ids.alarm(), ids.by_id.len(), ids.by_time.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn never_more_than_the_bound() {
+        let mut ids = Cancelled::new(u64::MAX);
+        for id in 1..=MOST as u64 + 5 {
+            ids.remember(CorrelationId::Number(id), id);
+        }
+        assert_eq!((ids.by_id.len(), ids.by_time.len()), (MOST, MOST));
+        assert!(!ids.refuses(&CorrelationId::Number(5), 0));
+        assert!(ids.refuses(&CorrelationId::Number(6), 0));
+        assert_eq!(ids.alarm(), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Batches for models without sequences: one request at a time, or as the dynamic batcher puts them together.
+//!
+//! The requests at the front that can stand in one batch are *pending*. They are remembered from call to call: an
+//! arrival behind them continues the scan, and only one among them, or one of them leaving, makes it start again.
+
+use super::levels::Levels;
+use super::rule::{Pending, Rule, Verdict};
+use super::settings::{DynamicSettings, QueuePolicy, TimeoutAction};
+use super::store::{NONE, Place};
+use super::timeouts::Timeouts;
+use super::{Closed, Formed, Item, Refusal, Seat, Ticket, Wake};
+
+#[derive(Debug)]
+pub struct Dynamic<T> {
+    settings: DynamicSettings,
+    /// `None`: every request alone.
+    rule: Option<Rule>,
+    /// The order of service is that of arrival.
+    in_order: bool,
+    waiting: Levels<T>,
+    timeouts: Timeouts,
+    /// Latest time of arrival; callers read the clock before they get the lock.
+    latest: u64,
+    pending: Pending,
+    /// The last pending request.
+    last: Place,
+    /// Number of the scan; pending requests bear it.
+    scan: u64,
+}
+
+impl<T: Item> Dynamic<T> {
+    pub fn new(settings: DynamicSettings) -> Self {
+        let moves =
+            |policy: &QueuePolicy| policy.timeout_us != 0 && policy.action == TimeoutAction::Delay;
+        let many = settings.levels != 0;
+        Self {
+            rule: settings.batching.as_ref().map(Rule::new),
+            in_order: !many && !moves(&settings.default_policy),
+            waiting: Levels::new(many),
+            timeouts: Timeouts::default(),
+            latest: 0,
+            pending: Pending::default(),
+            last: NONE,
+            scan: 1,
+            settings,
+        }
+    }
+
+    /// Appends a request to its level, or gives it back. Wakes somebody when a batch could be closed now, or when the
+    /// time to look again has moved forward: nobody waited before, or nobody's timeout ends earlier.
+    pub fn push(
+        &mut self,
+        item: T,
+        now: u64,
+        wakes: &mut Vec<Wake>,
+    ) -> Result<Ticket, (T, Refusal)> {
+        let level = self.settings.level_of(item.priority());
+        let policy = self.settings.policy(level);
+        if policy.max_size != 0 && self.waiting.len_of(level) >= policy.max_size as usize {
+            return Err((item, Refusal::QueueFull));
+        }
+        let timeout_us = policy.timeout_for(item.timeout_us());
+        let now = now.max(self.latest);
+        self.latest = now;
+        let place = match self.waiting.push(item, level, now) {
+            Ok(place) => place,
+            Err(item) => return Err((item, Refusal::QueueFull)),
+        };
+        let ticket = self.waiting.ticket(place);
+        let mut wake = self.waiting.len() == 1;
+        if timeout_us != 0 {
+            self.waiting.set_timed(place);
+            let when = now.saturating_add(timeout_us.saturating_mul(1000));
+            wake |= self.timeouts.push(when, ticket);
+        }
+        self.came(place);
+        if wake || self.could_close(now) {
+            wakes.push(Wake::Any);
+        }
+        Ok(ticket)
+    }
+
+    /// The batch to execute now, appended to `batch`. The caller has called [`Self::expire`] before.
+    pub fn form(&mut self, now: u64, batch: &mut Vec<Seat<T>>) -> Formed {
+        if self.rule.is_none() {
+            let Some(item) = self.take(self.waiting.head()) else {
+                return Formed::Nothing { until: None };
+            };
+            batch.push(Seat::Taken(item));
+            return Formed::Batch(Closed::Alone);
+        }
+        let (count, closed) = match self.look(now) {
+            Verdict::Take(count, closed) => (count, closed),
+            Verdict::Wait(until) => return Formed::Nothing { until },
+        };
+        self.look_again();
+        let overtaken = self.take_first(count, batch);
+        Formed::Batch(match closed {
+            Closed::Full | Closed::Preferred | Closed::Delay if overtaken => Closed::Priority,
+            closed => closed,
+        })
+    }
+
+    /// Takes a waiting request back, wherever it stands.
+    pub fn cancel(&mut self, ticket: Ticket) -> Option<T> {
+        let place = self.waiting.find(ticket)?;
+        self.leaves(place);
+        self.take(place)
+    }
+
+    /// Lets requests go whose timeout has ended, or moves them behind the others of their level.
+    pub fn expire(&mut self, now: u64, out: &mut Vec<(T, Refusal)>) {
+        while let Some(ticket) =
+            self.timeouts.pop(now, |ticket| self.waiting.find(ticket).is_some())
+        {
+            let Some(place) = self.waiting.find(ticket) else { continue };
+            self.leaves(place);
+            match self.settings.policy(self.waiting.node(place).level).action {
+                TimeoutAction::Reject => {
+                    out.extend(self.waiting.remove(place).map(|item| (item, Refusal::TimedOut)));
+                }
+                TimeoutAction::Delay => {
+                    self.waiting.move_behind(place);
+                    self.came(place);
+                }
+            }
+        }
+    }
+
+    /// When [`Self::expire`] has something to do. Too early when the request has left, never too late.
+    pub fn alarm(&self) -> Option<u64> {
+        self.timeouts.earliest()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// No more requests come: nothing waits for company any more.
+    pub fn close(&mut self) {
+        if let Some(rule) = &mut self.rule {
+            rule.hurry();
+        }
+    }
+
+    /// Continues the scan as far as `now` needs it.
+    fn look(&mut self, now: u64) -> Verdict {
+        let Some(rule) = &self.rule else { return Verdict::Wait(None) };
+        let head = self.waiting.head();
+        while self.pending.wants_more(rule, now, self.in_order) {
+            let next = match self.last {
+                NONE => head,
+                last => self.waiting.node(last).next,
+            };
+            let (Some(first), Some(item)) = (self.waiting.item(head), self.waiting.item(next))
+            else {
+                break;
+            };
+            let enqueued = self.waiting.node(next).enqueued;
+            if !self.pending.offer(rule, item.rows(), enqueued, || item.joins(first)) {
+                break;
+            }
+            self.waiting.mark(next, self.scan);
+            self.last = next;
+        }
+        self.pending.verdict(rule, now)
+    }
+
+    fn could_close(&mut self, now: u64) -> bool {
+        let Some(rule) = &self.rule else { return true };
+        // Where somebody is late there is a batch: the scan reaches him, or has to end before. Saves scans that
+        // arrivals of a high level would begin again and again while a low one waits.
+        let oldest = self.waiting.oldest();
+        if oldest != NONE && rule.is_late(self.waiting.node(oldest).enqueued, now) {
+            return true;
+        }
+        matches!(self.look(now), Verdict::Take(..))
+    }
+
+    fn look_again(&mut self) {
+        self.pending = Pending::default();
+        self.last = NONE;
+        self.scan += 1;
+    }
+
+    fn is_pending(&self, place: Place) -> bool {
+        place != NONE && self.waiting.node(place).scan == self.scan
+    }
+
+    /// A request stands where none stood before.
+    fn came(&mut self, place: Place) {
+        if self.is_pending(self.waiting.node(place).next) {
+            self.look_again();
+        } else if self.waiting.node(place).prev == self.last {
+            self.pending.reopen();
+        }
+    }
+
+    /// A request is about to leave its place.
+    fn leaves(&mut self, place: Place) {
+        if self.is_pending(place) {
+            self.look_again();
+        } else if self.waiting.node(place).prev == self.last {
+            self.pending.reopen();
+        }
+    }
+
+    /// The first `count`. True when one that stays came before one of a higher level that goes.
+    fn take_first(&mut self, count: usize, batch: &mut Vec<Seat<T>>) -> bool {
+        let mut newest = 0;
+        for _ in 0..count {
+            let head = self.waiting.head();
+            if head == NONE {
+                break;
+            }
+            newest = newest.max(self.waiting.node(head).enqueued);
+            batch.extend(self.take(head).map(Seat::Taken));
+        }
+        // The oldest that stays decides for all. Nobody overtakes inside a level, but for those who were moved behind, and
+        // they do not count as overtaken: so who is younger and goes is of a higher level.
+        let oldest = self.waiting.oldest();
+        self.settings.levels != 0 && oldest != NONE && self.waiting.node(oldest).enqueued < newest
+    }
+
+    fn take(&mut self, place: Place) -> Option<T> {
+        if place == NONE {
+            return None;
+        }
+        let timed = self.waiting.node(place).timed;
+        let item = self.waiting.remove(place);
+        if timed {
+            self.timeouts.left(|ticket| self.waiting.find(ticket).is_some());
+        }
+        item
+    }
+}
+
+#[cfg(test)]
+#[path = "dynamic_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "dynamic_properties.rs"]
+mod properties;

@@ -1,0 +1,86 @@
+//! Who has waited too long: a heap of timeouts, in which requests that left earlier stay for a while.
+
+use super::Ticket;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Entries that are kept without asking whether anybody still waits for them.
+const SLACK: usize = 64;
+
+#[derive(Debug, Default)]
+pub struct Timeouts {
+    /// (when, order of arrival, who): of two that end together the older one comes first.
+    heap: BinaryHeap<Reverse<(u64, u64, Ticket)>>,
+    arrivals: u64,
+    /// Entries of requests that still wait for theirs.
+    live: usize,
+}
+
+impl Timeouts {
+    /// True when it is the earliest.
+    pub fn push(&mut self, when: u64, ticket: Ticket) -> bool {
+        let earliest = self.earliest().is_none_or(|earliest| when < earliest);
+        self.arrivals += 1;
+        self.live += 1;
+        self.heap.push(Reverse((when, self.arrivals, ticket)));
+        earliest
+    }
+
+    /// One that was pushed leaves before its time. `waits` tells who is left; without this the heap would grow for as
+    /// long as timeouts last, whatever waits.
+    pub fn left(&mut self, waits: impl Fn(Ticket) -> bool) {
+        self.live -= 1;
+        if self.heap.len() > 2 * self.live + SLACK {
+            self.heap.retain(|&Reverse((_, _, ticket))| waits(ticket));
+            self.heap.shrink_to(2 * self.live + SLACK);
+        }
+    }
+
+    /// One whose time has come; it may have left.
+    pub fn pop(&mut self, now: u64, waits: impl Fn(Ticket) -> bool) -> Option<Ticket> {
+        while let Some(&Reverse((when, _, ticket))) = self.heap.peek() {
+            let waits = waits(ticket);
+            if waits && when > now {
+                return None;
+            }
+            self.heap.pop();
+            if waits {
+                self.live -= 1;
+                return Some(ticket);
+            }
+        }
+        None
+    }
+
+    /// Never after the earliest of those who wait; before it when one has left.
+    pub fn earliest(&self) -> Option<u64> {
+        self.heap.peek().map(|&Reverse((when, ..))| when)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn those_who_left_do_not_pile_up() {
+        let mut timeouts = Timeouts::default();
+        let mut waiting = BTreeSet::new();
+        for i in 0..100_000 {
+            timeouts.push(1_000_000 + i, Ticket(i));
+            waiting.insert(Ticket(i));
+            if i >= 100 {
+                waiting.remove(&Ticket(i - 100));
+                timeouts.left(|ticket| waiting.contains(&ticket));
+            }
+            assert!(timeouts.heap.len() <= 2 * 100 + SLACK + 1);
+        }
+        let mut left: Vec<Ticket> = Vec::new();
+        while let Some(ticket) = timeouts.pop(u64::MAX, |ticket| waiting.contains(&ticket)) {
+            left.push(ticket);
+        }
+        assert_eq!(left, waiting.into_iter().collect::<Vec<_>>());
+        assert_eq!((timeouts.live, timeouts.earliest()), (0, None));
+    }
+}

@@ -1,0 +1,120 @@
+//! `preserve_ordering`: responses of a model leave in the order in which its requests arrived.
+
+use crate::error::Result;
+use crate::request::{InferResponse, ResponseSink};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The line in which answers of one model leave.
+#[derive(Default)]
+pub struct Order {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Number of the request at the head of the line.
+    first: u64,
+    line: VecDeque<Place>,
+    /// Somebody hands out answers; he will find those that come meanwhile.
+    delivering: bool,
+}
+
+type Answer = (Result<Option<InferResponse>>, bool);
+
+struct Place {
+    /// Absent while an answer is being handed to it.
+    sink: Option<Box<dyn ResponseSink>>,
+    answers: VecDeque<Answer>,
+}
+
+impl Place {
+    fn next(&mut self) -> Option<(Box<dyn ResponseSink>, Answer)> {
+        let answer = self.answers.pop_front()?;
+        Some((self.sink.take()?, answer))
+    }
+}
+
+impl Order {
+    /// Takes the next place in the line for the request that answers into `sink`.
+    pub fn enter(self: &Arc<Self>, sink: Box<dyn ResponseSink>) -> Box<dyn ResponseSink> {
+        let mut state = self.lock();
+        let number = state.first + state.line.len() as u64;
+        state.line.push_back(Place { sink: Some(sink), answers: VecDeque::new() });
+        Box::new(InLine { order: Arc::clone(self), number })
+    }
+
+    fn put(&self, number: u64, answer: Answer) {
+        let mut state = self.lock();
+        let at = number.wrapping_sub(state.first) as usize;
+        let Some(place) = state.line.get_mut(at) else { return };
+        place.answers.push_back(answer);
+        if state.delivering {
+            return;
+        }
+        state.delivering = true;
+        // A sink may submit another request to the same model: it is called without the lock.
+        while let Some((mut sink, (response, last))) = state.line.front_mut().and_then(Place::next)
+        {
+            drop(state);
+            sink.send(response, last);
+            state = self.lock();
+            if last {
+                state.line.pop_front();
+                state.first += 1;
+            } else if let Some(place) = state.line.front_mut() {
+                place.sink = Some(sink);
+            }
+        }
+        state.delivering = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct InLine {
+    order: Arc<Order>,
+    number: u64,
+}
+
+impl ResponseSink for InLine {
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        let last = last || response.is_err();
+        self.order.put(self.number, (response, last));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    struct Tell(&'static str, Arc<Mutex<Vec<String>>>);
+
+    impl ResponseSink for Tell {
+        fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+            let what = if response.is_ok() { "ok" } else { "error" };
+            self.1.lock().unwrap().push(format!("{} {what} {last}", self.0));
+        }
+    }
+
+    #[test]
+    fn answers_wait_for_those_before_them() {
+        let (order, told) = (Arc::new(Order::default()), Arc::default());
+        let mut sinks: Vec<_> =
+            ["a", "b", "c"].map(|n| order.enter(Box::new(Tell(n, Arc::clone(&told))))).into();
+        sinks[2].send(Ok(None), true);
+        sinks[1].send(Ok(None), false);
+        assert!(told.lock().unwrap().is_empty());
+        sinks[0].send(Err(Error::internal("x")), true);
+        assert_eq!(*told.lock().unwrap(), ["a error true", "b ok false"]);
+        sinks[1].send(Ok(None), true);
+        assert_eq!(told.lock().unwrap()[2..], ["b ok true", "c ok true"]);
+        let mut d = order.enter(Box::new(Tell("d", Arc::clone(&told))));
+        d.send(Ok(None), true);
+        assert_eq!(told.lock().unwrap().len(), 5);
+        assert!(order.lock().line.is_empty());
+    }
+}

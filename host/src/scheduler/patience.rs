@@ -1,0 +1,32 @@
+//! Test hooks of public suites: instances wait until so many requests are queued, once per model.
+
+use std::time::Duration;
+
+/// How often a waiting instance looks.
+pub const STEP: Duration = Duration::from_millis(10);
+
+/// Requests that must be queued, and of those in the backlog of sequences, before the first is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    queued: usize,
+    backlog: usize,
+}
+
+impl Patience {
+    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or today's names.
+    pub fn from_environment() -> Option<Self> {
+        let number = |name: &str| {
+            let value = ["TRTSERVER", "TRITONSERVER"]
+                .into_iter()
+                .find_map(|server| std::env::var(format!("{server}_{name}")).ok());
+            value.and_then(|v| v.trim().parse().ok()).unwrap_or(0)
+        };
+        let patience =
+            Self { queued: number("DELAY_SCHEDULER"), backlog: number("BACKLOG_DELAY_SCHEDULER") };
+        (patience != Self { queued: 0, backlog: 0 }).then_some(patience)
+    }
+
+    pub fn is_over(&self, queued: usize, backlog: usize) -> bool {
+        queued >= self.queued && backlog >= self.backlog
+    }
+}

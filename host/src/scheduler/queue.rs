@@ -1,0 +1,373 @@
+//! The queue between front ends and instances: a former under the model's lock, and who sleeps and wakes.
+//!
+//! The lock is held for one step of the former. Requests that leave unexecuted are answered, instances
+//! called and tensors added after it is released.
+
+use super::dispatch::{Controls, Dispatch};
+use super::former::dynamic::Dynamic;
+use super::former::sequence::Sequences;
+use super::former::settings::{DynamicSettings, SequenceSettings};
+use super::former::{Closed, Formed, Refusal, Seat, Ticket, Wake};
+use super::order::Order;
+use super::patience::{self, Patience};
+use super::timer::{self, Alarm};
+use super::words::{self, refused};
+use crate::clock::now_ns;
+use crate::error::Error;
+use crate::request::{InferRequest, Reply, Signature, Waiting};
+use crate::stats::FailureReason;
+use smallvec::SmallVec;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// How a version's requests wait.
+pub enum Policy {
+    /// One line for all instances.
+    Shared(DynamicSettings),
+    /// Sequences that stay with an instance.
+    Sequences(SequenceSettings, Box<Controls>),
+}
+
+/// See the module text.
+pub struct Queue {
+    state: Mutex<State>,
+    /// What each instance sleeps on.
+    bells: Box<[Condvar]>,
+    dispatch: Dispatch,
+    order: Option<Arc<Order>>,
+    signature: Arc<Signature>,
+    me: Weak<Queue>,
+}
+
+struct State {
+    former: Former,
+    /// Instances asleep that nobody has called yet; the last to fall asleep is called first, since its
+    /// caches are the warmest. A busy model calls nobody, which saves the system calls.
+    idle: Vec<usize>,
+    /// By instance: called and not awake yet.
+    called: Box<[bool]>,
+    closed: bool,
+    /// When the timer rings next, `u64::MAX` = not.
+    alarm: u64,
+    patience: Option<Patience>,
+    wakes: Vec<Wake>,
+    gone: Vec<(InferRequest, Refusal)>,
+}
+
+enum Former {
+    Shared(Box<Dynamic<InferRequest>>),
+    Sequences(Box<Sequences<InferRequest>>),
+}
+
+/// What an instance executes next; used again and again.
+#[derive(Default)]
+pub struct Work {
+    /// Null requests for idle sequence slots among them.
+    pub requests: Vec<InferRequest>,
+    pub closed: Option<Closed>,
+    seats: Vec<Seat<InferRequest>>,
+}
+
+/// Instances to call, and requests to refuse, once the lock is released.
+#[derive(Default)]
+struct After {
+    calls: SmallVec<[usize; 2]>,
+    gone: Vec<(InferRequest, Refusal)>,
+}
+
+impl Queue {
+    /// A queue for `instances` instances. `in_order`: responses leave in the order of arrival.
+    pub fn new(
+        policy: Policy,
+        signature: &Arc<Signature>,
+        instances: usize,
+        in_order: bool,
+    ) -> Arc<Self> {
+        let (former, controls) = match policy {
+            Policy::Shared(settings) => (Former::Shared(Box::new(Dynamic::new(settings))), None),
+            Policy::Sequences(settings, controls) => {
+                (Former::Sequences(Box::new(Sequences::new(settings))), Some(*controls))
+            }
+        };
+        let state = State {
+            former,
+            idle: Vec::with_capacity(instances),
+            called: vec![false; instances].into(),
+            closed: false,
+            alarm: u64::MAX,
+            patience: Patience::from_environment(),
+            wakes: Vec::new(),
+            gone: Vec::new(),
+        };
+        Arc::new_cyclic(|me| Self {
+            state: Mutex::new(state),
+            bells: (0..instances).map(|_| Condvar::new()).collect(),
+            dispatch: Dispatch::new(Arc::clone(signature), controls),
+            order: in_order.then(Arc::default),
+            signature: Arc::clone(signature),
+            me: Weak::clone(me),
+        })
+    }
+
+    /// Queues a checked request. The reply is answered whatever happens.
+    pub fn submit(&self, request: InferRequest) {
+        if let Err(error) = self.dispatch.check(&request) {
+            let _ = request.reply.fail(error, FailureReason::Other);
+            return;
+        }
+        let now = now_ns();
+        Reply::queued(&request, now);
+        let mut state = self.lock();
+        if state.closed {
+            drop(state);
+            let error = Error::unavailable(
+                "Server is stopping, scheduler for model has stopped accepting new inference requests",
+            );
+            let _ = request.reply.fail(error, FailureReason::Other);
+            return;
+        }
+        if let Some(order) = &self.order {
+            request.reply.wrap(|sink| order.enter(sink));
+        }
+        let reply = Arc::clone(&request.reply);
+        let id = request.sequence.start.then(|| request.sequence.id.clone());
+        let State { former, wakes, gone, .. } = &mut *state;
+        let mut conflict = false;
+        let ticket = match former {
+            Former::Shared(former) => former.push(request, now, wakes),
+            Former::Sequences(former) => former.push(request, now, wakes).map(|pushed| {
+                conflict = pushed.conflict;
+                pushed.ticket
+            }),
+        };
+        match ticket {
+            Ok(ticket) => {
+                // A caller who went away before the queue knew the request could not tell it.
+                if reply.waits_in(self.me.clone(), ticket.0) {
+                    former.cancel(ticket, now, gone, wakes);
+                }
+            }
+            Err(refusal) => gone.push(refusal),
+        }
+        self.release(state);
+        if conflict {
+            tracing::warn!(
+                "sequence {} for model '{}' has a conflict. The previous sequence did not end before \
+                 this sequence start. Previous sequence will be terminated early.",
+                words::name(&id.unwrap_or_default()),
+                self.signature.model
+            );
+        }
+    }
+
+    /// Waits for work for `instance`, which executes nothing now. False when the queue is closed and empty.
+    pub fn take(&self, instance: usize, work: &mut Work) -> bool {
+        work.requests.clear();
+        let mut state = self.lock();
+        loop {
+            let now = now_ns();
+            self.expire(&mut state, now);
+            let formed = state.form(instance, now, &mut work.seats);
+            if let Formed::Batch(closed) = formed {
+                work.closed = Some(closed);
+                state.hand_on();
+                self.release(state);
+                self.dispatch.fill(&mut work.seats, &mut work.requests);
+                return true;
+            }
+            if !state.gone.is_empty() || !state.wakes.is_empty() {
+                self.release(state);
+                state = self.lock();
+                continue;
+            }
+            if state.closed && state.former.waiting() == 0 {
+                return false;
+            }
+            let Formed::Nothing { until } = formed else { continue };
+            state = self.sleep(state, instance, until.map(|until| until.saturating_sub(now)));
+        }
+    }
+
+    /// Until somebody calls the instance or `ns` have passed.
+    fn sleep<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        instance: usize,
+        ns: Option<u64>,
+    ) -> MutexGuard<'a, State> {
+        state.idle.push(instance);
+        let bell = &self.bells[instance];
+        match ns {
+            None => {
+                while !state.called[instance] {
+                    state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            // Waking too early does no harm here: the former is asked again.
+            Some(ns) => {
+                let waited = bell.wait_timeout(state, Duration::from_nanos(ns));
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        if !std::mem::take(&mut state.called[instance]) {
+            state.idle.retain(|i| *i != instance);
+        }
+        state
+    }
+
+    fn expire(&self, state: &mut State, now: u64) {
+        let State { former, gone, wakes, .. } = state;
+        if former.alarm().is_some_and(|at| at <= now) {
+            match former {
+                Former::Shared(former) => former.expire(now, gone),
+                Former::Sequences(former) => former.expire(now, gone, wakes),
+            }
+        }
+    }
+
+    /// Does what the former asked for: sets the timer, releases the lock, then calls and refuses.
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        let after = state.settle(|at| timer::at(at, self.me.clone()));
+        drop(state);
+        for instance in after.calls {
+            self.bells[instance].notify_one();
+        }
+        for (request, refusal) in after.gone {
+            let (error, reason) = refused(refusal, &request);
+            let _ = request.reply.fail(error, reason);
+        }
+    }
+
+    /// No more requests come in; what waits is still executed.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.patience = None;
+        let State { former, wakes, .. } = &mut *state;
+        match former {
+            Former::Shared(former) => former.close(),
+            Former::Sequences(former) => former.close(wakes),
+        }
+        state.wake_all();
+        self.release(state);
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().former.waiting()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn form(&mut self, instance: usize, now: u64, seats: &mut Vec<Seat<InferRequest>>) -> Formed {
+        if let Some(patience) = self.patience {
+            let backlog = match &self.former {
+                Former::Shared(_) => 0,
+                Former::Sequences(former) => former.backlog(),
+            };
+            if !patience.is_over(self.former.waiting(), backlog) {
+                let step = patience::STEP.as_nanos() as u64;
+                return Formed::Nothing { until: Some(now + step) };
+            }
+            self.patience = None;
+        }
+        match &mut self.former {
+            Former::Shared(former) => former.form(now, seats),
+            Former::Sequences(former) => former.form(instance, now, seats),
+        }
+    }
+
+    /// After a batch was taken: somebody else sees to what is left of a shared line.
+    fn hand_on(&mut self) {
+        let waiting = self.former.waiting();
+        if waiting > 0 && matches!(self.former, Former::Shared(_)) {
+            self.wakes.push(Wake::Any);
+        }
+    }
+
+    fn wake_all(&mut self) {
+        self.wakes.extend((0..self.called.len()).map(Wake::Instance));
+    }
+
+    fn settle(&mut self, set_timer: impl FnOnce(u64)) -> After {
+        if self.closed && self.former.waiting() == 0 {
+            self.wake_all();
+        }
+        let mut calls = SmallVec::new();
+        for wake in self.wakes.drain(..) {
+            let position = match wake {
+                Wake::Any => self.idle.len().checked_sub(1),
+                Wake::Instance(instance) => self.idle.iter().position(|i| *i == instance),
+            };
+            if let Some(position) = position {
+                let instance = self.idle.remove(position);
+                self.called[instance] = true;
+                calls.push(instance);
+            }
+        }
+        if let Some(at) = self.former.alarm()
+            && at < self.alarm
+        {
+            self.alarm = at;
+            set_timer(at);
+        }
+        After { calls, gone: std::mem::take(&mut self.gone) }
+    }
+}
+
+impl Former {
+    fn cancel(
+        &mut self,
+        ticket: Ticket,
+        now: u64,
+        gone: &mut Vec<(InferRequest, Refusal)>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        match self {
+            Former::Shared(former) => {
+                gone.extend(former.cancel(ticket).map(|request| (request, Refusal::Cancelled)));
+            }
+            Former::Sequences(former) => former.cancel(ticket, now, gone, wakes),
+        }
+    }
+
+    fn alarm(&self) -> Option<u64> {
+        match self {
+            Former::Shared(former) => former.alarm(),
+            Former::Sequences(former) => former.alarm(),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        match self {
+            Former::Shared(former) => former.waiting(),
+            Former::Sequences(former) => former.waiting(),
+        }
+    }
+}
+
+impl Waiting for Queue {
+    fn cancelled(&self, ticket: u64) {
+        let mut state = self.lock();
+        let State { former, gone, wakes, .. } = &mut *state;
+        former.cancel(Ticket(ticket), now_ns(), gone, wakes);
+        self.release(state);
+    }
+}
+
+impl Alarm for Queue {
+    fn ring(&self) {
+        let mut state = self.lock();
+        state.alarm = u64::MAX;
+        self.expire(&mut state, now_ns());
+        self.release(state);
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

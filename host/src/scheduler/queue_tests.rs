@@ -1,0 +1,260 @@
+//! Queues with real threads and clocks: who is woken, who leaves, in which order answers go out.
+
+use super::super::former::settings::{Batching, QueuePolicy, Strategy};
+use super::*;
+use crate::clock::now_ns;
+use crate::error::{Code, Result};
+use crate::request::testing::{Told, request_for, signature};
+use crate::request::{CorrelationId, InferResponse, ResponseSink, Sequence, SequenceMemory};
+use crate::request::{DType, Role, TensorSpec};
+use crate::stats::{CLOSE_REASONS, Execution};
+use bytes::Bytes;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+const MS: u64 = 1_000_000;
+
+fn batching(preferred: &[u32], delay_ns: u64) -> DynamicSettings {
+    let batching = Batching { max_rows: 8, preferred: preferred.into(), delay_ns };
+    DynamicSettings { batching: Some(batching), ..Default::default() }
+}
+
+fn shared(settings: DynamicSettings, instances: usize, in_order: bool) -> Arc<Queue> {
+    Queue::new(Policy::Shared(settings), &signature(&[2], 8), instances, in_order)
+}
+
+fn request(id: &str) -> (InferRequest, Told) {
+    let (request, _, told) = request_for(&signature(&[2], 8), id, 1);
+    (request, told)
+}
+
+fn ids(work: &Work) -> Vec<&str> {
+    work.requests.iter().map(|r| &*r.id).collect()
+}
+
+fn error(told: &Told) -> Option<(Code, String)> {
+    let told = told.lock().unwrap();
+    told.first().and_then(|(r, _)| r.as_ref().err().map(|e| (e.code, e.message.clone())))
+}
+
+#[test]
+fn reasons_have_the_names_that_metrics_show() {
+    use Closed::{Alone, Delay, Full, Preferred, Priority, Sequence, Shape};
+    for closed in [Full, Preferred, Delay, Alone, Shape, Priority, Sequence] {
+        assert_eq!(CLOSE_REASONS[closed as usize], format!("{closed:?}").to_lowercase());
+    }
+}
+
+#[test]
+fn first_come_first_served_until_closed_and_empty() {
+    let queue = shared(DynamicSettings::default(), 1, false);
+    for id in ["a", "b", "c"] {
+        queue.submit(request(id).0);
+    }
+    assert_eq!(queue.waiting(), 3);
+    let mut work = Work::default();
+    assert!(queue.take(0, &mut work));
+    assert_eq!((ids(&work), work.closed), (vec!["a"], Some(Closed::Alone)));
+    queue.close();
+    let (late, told) = request("late");
+    queue.submit(late);
+    assert!(error(&told).unwrap().1.contains("is stopping"));
+    for id in ["b", "c"] {
+        assert!(queue.take(0, &mut work));
+        assert_eq!(ids(&work), [id]);
+    }
+    assert!(!queue.take(0, &mut work));
+}
+
+#[test]
+fn a_cancelled_request_leaves_at_once_and_its_place_is_filled() {
+    let queue = shared(batching(&[2], 3_600_000 * MS), 1, false);
+    let (gone, told) = request("gone");
+    let reply = Arc::clone(&gone.reply);
+    queue.submit(gone);
+    reply.cancel();
+    assert_eq!(queue.waiting(), 0);
+    assert_eq!(error(&told).unwrap().0, Code::Cancelled);
+    let (before, told) = request("before");
+    before.reply.cancel();
+    queue.submit(before);
+    assert_eq!((queue.waiting(), error(&told).unwrap().0), (0, Code::Cancelled));
+    queue.submit(request("a").0);
+    queue.submit(request("b").0);
+    let mut work = Work::default();
+    assert!(queue.take(0, &mut work));
+    assert_eq!((ids(&work), work.closed), (vec!["a", "b"], Some(Closed::Preferred)));
+    // Taken: nothing is left to take back, the plugin sees the word.
+    let reply = Arc::clone(&work.requests[0].reply);
+    reply.cancel();
+    assert!(reply.is_cancelled() && !reply.is_ended());
+}
+
+#[test]
+fn a_timeout_rings_while_every_instance_is_busy() {
+    let policy = QueuePolicy { timeout_us: 20_000, ..Default::default() };
+    let settings = DynamicSettings { default_policy: policy, ..batching(&[8], 0) };
+    let queue = shared(settings, 1, false);
+    let (late, told) = request("7");
+    queue.submit(late);
+    let start = Instant::now();
+    while error(&told).is_none() && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let want = (Code::Unavailable, "[request id: 7] Request timeout expired".to_owned());
+    assert_eq!(error(&told), Some(want));
+}
+
+/// Takes from the queue and answers; gives what was executed together.
+fn serve(queue: &Arc<Queue>, instance: usize) -> std::thread::JoinHandle<Vec<Vec<String>>> {
+    let queue = Arc::clone(queue);
+    std::thread::spawn(move || {
+        let (mut work, mut batches) = (Work::default(), Vec::new());
+        while queue.take(instance, &mut work) {
+            batches.push(work.requests.iter().map(|r| r.id.clone()).collect());
+            for request in work.requests.drain(..) {
+                let execution = Execution::new(0, 1, 1, now_ns(), &Default::default());
+                request.reply.taken(Arc::new(execution));
+                if instance == 0 {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                let _ = request.reply.end(Ok(None));
+            }
+        }
+        batches
+    })
+}
+
+#[test]
+fn sleeping_instances_are_woken_and_nothing_is_lost() {
+    for settings in [DynamicSettings::default(), batching(&[4], MS), batching(&[], 0)] {
+        let queue = shared(settings, 3, false);
+        let workers: Vec<_> = (0..3).map(|i| serve(&queue, i)).collect();
+        let callers: Vec<_> = (0..4)
+            .map(|c| {
+                let queue = Arc::clone(&queue);
+                std::thread::spawn(move || {
+                    for i in 0..50 {
+                        let (request, told) = request(&format!("{c}-{i}"));
+                        queue.submit(request);
+                        while i % 5 == 0 && told.lock().unwrap().is_empty() {
+                            std::thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        callers.into_iter().for_each(|c| c.join().unwrap());
+        queue.close();
+        let batches: Vec<_> = workers.into_iter().flat_map(|w| w.join().unwrap()).collect();
+        let mut all: Vec<_> = batches.concat();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 200);
+        assert!(batches.iter().all(|b| b.len() <= 8));
+    }
+}
+
+/// Tells its id.
+struct Tell(u32, std::sync::mpsc::Sender<u32>);
+
+impl ResponseSink for Tell {
+    fn send(&mut self, _: Result<Option<InferResponse>>, _: bool) {
+        let _ = self.1.send(self.0);
+    }
+}
+
+#[test]
+fn answers_leave_in_order_of_arrival() {
+    let queue = shared(DynamicSettings::default(), 3, true);
+    let (sender, told) = channel();
+    for i in 0..60 {
+        let (request, _) = request(&i.to_string());
+        request.reply.wrap(|_| Box::new(Tell(i, sender.clone())));
+        queue.submit(request);
+    }
+    // The first instance is slow.
+    let workers: Vec<_> = (0..3).map(|i| serve(&queue, i)).collect();
+    queue.close();
+    workers.into_iter().for_each(|w| drop(w.join().unwrap()));
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), (0..60).collect::<Vec<_>>());
+}
+
+fn flag(input: usize) -> Option<super::super::Flag> {
+    let no_yes = [0i32, 1].map(|v| Bytes::copy_from_slice(&v.to_le_bytes()));
+    Some(super::super::Flag { input, dtype: DType::Int32, no_yes })
+}
+
+#[test]
+fn sequences_get_their_controls_and_gaps_are_filled() {
+    let mut declared = Arc::into_inner(signature(&[2], 8)).unwrap();
+    let control =
+        |name| TensorSpec { role: Role::Control, ..TensorSpec::new(name, DType::Int32, &[1]) };
+    declared.hidden = vec![control("START"), control("READY")];
+    let declared = Arc::new(declared);
+    let settings = SequenceSettings {
+        instances: 1,
+        slots: 4,
+        idle_ns: u64::MAX,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let controls = Controls { start: flag(1), ready: flag(2), ..Default::default() };
+    let queue = Queue::new(Policy::Sequences(settings, Box::new(controls)), &declared, 1, false);
+    let step = |id: u64, start| {
+        let (mut request, _, told) = request_for(&declared, &id.to_string(), 1);
+        request.sequence = Sequence { id: CorrelationId::Number(id), start, end: false };
+        queue.submit(request);
+        told
+    };
+    let refused = step(9, false);
+    let text = "inference request for sequence 9 to model 'm' must specify the START flag on the first \
+                request of the sequence";
+    assert_eq!(error(&refused), Some((Code::InvalidArg, text.to_owned())));
+    let mut work = Work::default();
+    step(1, true);
+    step(2, true);
+    assert!(queue.take(0, &mut work));
+    assert_eq!(ids(&work), ["1", "2"]);
+    let told = step(2, false);
+    assert!(queue.take(0, &mut work));
+    assert_eq!((ids(&work), work.closed), (vec!["", "2"], Some(Closed::Sequence)));
+    let flags = |r: &InferRequest| {
+        r.inputs[1..].iter().map(|i| (i.index, i.shape.to_vec(), i.data[0])).collect::<Vec<_>>()
+    };
+    assert_eq!(flags(&work.requests[0]), [(1, vec![1, 1], 0), (2, vec![1, 1], 0)]);
+    assert_eq!(flags(&work.requests[1]), [(1, vec![1, 1], 0), (2, vec![1, 1], 1)]);
+    assert_eq!(work.requests[0].inputs[0].data, vec![0; 8]);
+    assert!(!work.requests[0].reply.is_counted());
+    // The answer waits for the null request's, whose error is everybody's.
+    work.requests[1].reply.end(Ok(None)).unwrap();
+    assert!(told.lock().unwrap().is_empty());
+    work.requests[0].reply.end(Err(Error::internal("null"))).unwrap();
+    assert_eq!(error(&told).unwrap().1, "null");
+}
+
+#[test]
+fn a_start_forgets_the_states_of_before() {
+    let memory = SequenceMemory::default();
+    let value = |b: u8| crate::request::state::StateValue {
+        shape: [1][..].into(),
+        data: Bytes::copy_from_slice(&[b]),
+    };
+    let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
+    declared.states = vec![crate::request::state::StateSpec {
+        input: 1,
+        output: "S".into(),
+        dtype: DType::Uint8,
+        dims: vec![1],
+        initial: value(7),
+    }];
+    let read = |memory: &SequenceMemory| {
+        let mut inputs = Vec::new();
+        memory.inputs(&declared, &mut inputs);
+        inputs[0].data[0]
+    };
+    assert_eq!(read(&memory), 7);
+    memory.store([(0, value(9))]);
+    assert_eq!(read(&memory), 9);
+    memory.reset();
+    assert_eq!(read(&memory), 7);
+}

@@ -1,0 +1,68 @@
+//! What callers are told who leave a queue unexecuted.
+
+use super::former::Refusal;
+use crate::error::{Code, Error};
+use crate::request::check::IdPrefix;
+use crate::request::{CorrelationId, InferRequest};
+use crate::stats::FailureReason;
+
+/// The words of contract/v2 §4.7–4.9; v1's differ in one place, which its front ends know.
+pub fn refused(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
+    let m = &request.reply.signature().model;
+    let id = IdPrefix(&request.id);
+    match refusal {
+        Refusal::QueueFull => {
+            (Error::unavailable(format!("{id}Exceeds maximum queue size")), FailureReason::Rejected)
+        }
+        Refusal::TimedOut => {
+            (Error::unavailable(format!("{id}Request timeout expired")), FailureReason::Rejected)
+        }
+        Refusal::SequenceTimedOut => (
+            Error::unavailable("timeout of the corresponding sequence has been expired"),
+            FailureReason::Rejected,
+        ),
+        Refusal::Cancelled => {
+            (Error::new(Code::Cancelled, "request was cancelled"), FailureReason::Canceled)
+        }
+        Refusal::SequenceCancelled => (
+            Error::new(
+                Code::Cancelled,
+                format!(
+                    "sequence {} of model '{m}' was cancelled with one of its requests",
+                    name(&request.sequence.id)
+                ),
+            ),
+            FailureReason::Canceled,
+        ),
+        Refusal::NotOneRow => (
+            Error::invalid(format!(
+                "inference request to model '{m}' must specify batch-size 1 due to requirements of \
+                 sequence batcher"
+            )),
+            FailureReason::Other,
+        ),
+        Refusal::NoCorrelationId => (
+            Error::invalid(format!(
+                "inference request to model '{m}' must specify a non-zero or non-empty correlation ID"
+            )),
+            FailureReason::Other,
+        ),
+        Refusal::NoStart => (
+            Error::invalid(format!(
+                "inference request for sequence {} to model '{m}' must specify the START flag on the \
+                 first request of the sequence",
+                name(&request.sequence.id)
+            )),
+            FailureReason::Other,
+        ),
+    }
+}
+
+/// A correlation id as messages show it.
+pub fn name(id: &CorrelationId) -> String {
+    match id {
+        CorrelationId::None => "0".to_owned(),
+        CorrelationId::Number(n) => n.to_string(),
+        CorrelationId::Text(text) => text.clone(),
+    }
+}
