@@ -37,6 +37,8 @@ fn live_and_not_ready_while_it_warms_up() {
     for path in ["/v2/health/ready", "/v2/models/slow/ready"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
+    // The log comes through another pipe than the word that it is ready.
+    server.wait_for_log("model versions are served");
     let log = server.log();
     for (text, times) in
         [(running, 4), ("for iteration 2", 2), ("was warmed up in", 2), ("failed to run warmup", 0)]
@@ -271,4 +273,28 @@ fn threads_are_as_nice_as_their_models_priority() {
     }
     let log = server.log();
     assert!(!log.contains("is not supported yet"), "{log}");
+}
+
+#[test]
+fn sequence_models_warm_up_with_or_without_their_controls() {
+    let sequence = r#"sequence_batching {
+  control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+  control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+  state { input_name: "IN" output_name: "OUT" data_type: TYPE_FP32 dims: 3 }
+}
+"#;
+    let start =
+        "inputs { key: \"START\" value { data_type: TYPE_INT32 dims: 1 random_data: true } }";
+    let state = "inputs { key: \"IN\" value { data_type: TYPE_FP32 dims: 3 random_data: true } }";
+    let config = probe("steps", &[])
+        + sequence
+        + &zeros("without", "batch_size: 8")
+        + &zeros("with", &format!("batch_size: 2 {start} {state}"));
+    let server = Server::new().model("steps", config).start();
+    for sample in ["without", "with"] {
+        assert!(duration(&server, "steps", sample) > 0, "{sample}");
+    }
+    assert_eq!(statistics(&server, "steps")["execution_count"], 0);
+    let response = server.infer("steps", r#""sequence_id":1,"sequence_start":true"#);
+    assert_eq!(response.status, 200, "{}", response.text());
 }
