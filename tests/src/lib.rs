@@ -23,7 +23,9 @@ mod install; // where the server, its plugins and the Python environments lie
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
 mod repository; // the models of one server
+pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
+pub mod soak; // many requests, every answer looked at
 pub mod wire; // HTTP/1.1 on a bare socket
 
 pub use compile::{compile_c, folder};
@@ -31,6 +33,6 @@ pub use fixture::every_model;
 pub use install::{backends, dist, root};
 pub use process::{Ended, PATIENCE, Process};
 pub use python::{python_v1, python_v2};
-pub use repository::{Repository, probe};
+pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
 pub use wire::{Connection, Response};
