@@ -8,7 +8,7 @@ use super::ensemble;
 use super::labels::Labels;
 use super::policy::{Found, versions_of_entries, wanted};
 use super::schedule::Schedule;
-use super::{Model, Repository, Served, Version, VersionState};
+use super::{Model, Repository, Served, Version, VersionState, warmup};
 use crate::error::{Code, Error, Result};
 use crate::plugin::Backends;
 use crate::plugin::backend::Backend;
@@ -172,6 +172,7 @@ impl Loader {
         let mut signature = Signature::new(&config, |output| labels.of(output).cloned())?;
         let schedule = Schedule::new(&config, &mut signature, dir)?;
         let signature = Arc::new(signature);
+        let warmup = warmup::samples(&config, &signature, dir).map_err(config_error)?;
         let config = Arc::new(config);
         let source = match backend {
             None => Source::Ensemble(ensemble::Prepared::new(&config, signature, repository)),
@@ -182,6 +183,7 @@ impl Loader {
                 schedule,
                 backend,
                 drain: self.drain,
+                warmup,
             })),
         };
         let versions = self.versions(&config, &found, source.instances())?;

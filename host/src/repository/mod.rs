@@ -19,6 +19,7 @@ pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
 pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
+mod warmup; // samples that run before a version is served
 
 use crate::error::{Code, Error, Result};
 use crate::request::{InferRequest, Signature};
