@@ -1,6 +1,7 @@
 //! A tiny host for tests: it keeps what a plugin says and does, and counts what it leaks.
 #![allow(dead_code, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 
+mod merge;
 mod table;
 
 use std::collections::BTreeMap;
@@ -103,6 +104,15 @@ pub struct FakeResponse {
 pub enum Data {
     Host(Vec<u64>, usize),
     Donated(Vec<u8>),
+}
+
+impl Data {
+    pub fn bytes(&self) -> Vec<u8> {
+        match self {
+            Data::Donated(bytes) => bytes.clone(),
+            Data::Host(block, n) => block.iter().flat_map(|w| w.to_le_bytes()).take(*n).collect(),
+        }
+    }
 }
 
 /// A request for a test: inputs by name, each FP32, each as one or more parts.

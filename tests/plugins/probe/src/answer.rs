@@ -27,6 +27,9 @@ pub fn answer(
     if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
         return Err(commands.error(text));
     }
+    if commands.needs_deadline && call.deadline_ns().is_none() {
+        return Err(Error::invalid("the caller did not say how long he waits"));
+    }
     if commands.garbage.is_none() && !commands.detach && !commands.until_cancelled {
         for last in ends(commands) {
             let mut response = call.respond()?;

@@ -36,6 +36,7 @@ pub enum Garbage {
 /// | `responses` | that many answers instead of one |
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
+/// | `needs_deadline` | fails unless the caller said how long he waits |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {
@@ -50,6 +51,7 @@ pub struct Commands {
     pub responses: Option<u64>,
     pub detach: bool,
     pub until_cancelled: bool,
+    pub needs_deadline: bool,
     pub broken: bool,
 }
 
@@ -85,6 +87,7 @@ impl Commands {
             "responses" => self.responses = number(),
             "detach" => self.detach = yes(),
             "until_cancelled" => self.until_cancelled = yes(),
+            "needs_deadline" => self.needs_deadline = yes(),
             "broken" => self.broken = yes(),
             _ => {}
         }

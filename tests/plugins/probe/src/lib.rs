@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use trtserver_plugin_api::author::{
     Backend, BackendContext, Batch, ConfigPatch, Description, Error, Instance, InstanceContext,
-    Model, ModelContext, Platform,
+    Model, ModelContext, Platform, Scope,
 };
-use trtserver_plugin_api::{export_backend, trts_verbose};
+use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
 struct Probe;
 
@@ -86,6 +86,7 @@ impl Model for Echo {
 
 struct Worker {
     model: Arc<Echo>,
+    log: Scope,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
 }
@@ -96,7 +97,8 @@ impl Instance for Worker {
     fn open(model: &Arc<Echo>, context: &InstanceContext) -> Result<Self, Error> {
         model.commands.misstep("instance_open")?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
-        Ok(Worker { model: model.clone(), answering: Vec::new() })
+        let log = context.log().clone();
+        Ok(Worker { model: model.clone(), log, answering: Vec::new() })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -112,6 +114,10 @@ impl Instance for Worker {
         // One delay for the batch, like a computation: the longest that anybody asked for.
         if let Some(longest) = all.iter().map(|(_, commands)| commands.delay).max() {
             std::thread::sleep(longest);
+        }
+        if all.iter().any(|(_, commands)| commands.until_cancelled) {
+            // Tests leave only when they have read this.
+            trts_info!(self.log, "the probe waits to be cancelled");
         }
         batch.mark_output();
         for (call, commands) in &all {
