@@ -261,6 +261,10 @@ impl Queue {
         self.release(state);
     }
 
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Requests that wait.
     pub fn waiting(&self) -> usize {
         self.lock().former.waiting()
