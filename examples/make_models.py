@@ -1,4 +1,4 @@
-"""Writes the models of examples/models, all but `digits` (which digits/train.py makes)."""
+"""Writes the models of examples/models, all but `digits` (which digits/train.py makes) and `row_totals` (a text file)."""
 
 import pathlib
 

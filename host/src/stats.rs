@@ -258,15 +258,21 @@ impl RequestCounters {
     }
 }
 
+/// Runs of each warm-up sample by name, and their duration.
+pub type WarmupSpans = BTreeMap<Arc<str>, Span>;
+
 /// See the module text.
 pub struct VersionStats {
     /// Shard 0 is for failures before execution, shard i + 1 for instance i.
     shards: Box<[Mutex<Counters>]>,
+    /// Of the instance that took longest, sample by sample.
+    warmup: Mutex<WarmupSpans>,
 }
 
 impl VersionStats {
     pub fn new(instances: usize) -> Self {
-        Self { shards: (0..=instances).map(|_| Mutex::default()).collect() }
+        let shards = (0..=instances).map(|_| Mutex::default()).collect();
+        Self { shards, warmup: Mutex::default() }
     }
 
     /// A request of `batch` rows was answered at `end_ns`.
@@ -329,6 +335,22 @@ impl VersionStats {
         self.shard(0).cancelled[usize::from(executing)] += 1;
     }
 
+    /// An instance has run all its warm-up samples.
+    pub fn warmed_up(&self, spans: WarmupSpans) {
+        let mut all = self.warmup.lock().unwrap_or_else(PoisonError::into_inner);
+        for (sample, span) in spans {
+            let longest = all.entry(sample).or_default();
+            if span.ns >= longest.ns {
+                *longest = span;
+            }
+        }
+    }
+
+    /// Empty unless the model is warmed up.
+    pub fn warmup(&self) -> WarmupSpans {
+        self.warmup.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub fn snapshot(&self) -> Counters {
         let mut sum = Counters::default();
         for shard in &self.shards {
@@ -365,6 +387,18 @@ mod tests {
         assert_eq!(c.total().failed, Span { count: 1, ns: 5 });
         assert_eq!(c.failures, [0, 0, 0, 1]);
         assert_eq!(c.load_ratio.iter().sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn the_slowest_instance_counts_for_warm_up() {
+        let stats = VersionStats::new(3);
+        assert!(stats.warmup().is_empty());
+        for ns in [20, 30, 10] {
+            stats.warmed_up(WarmupSpans::from([("s".into(), Span { count: 2, ns })]));
+        }
+        let want = WarmupSpans::from([("s".into(), Span { count: 2, ns: 30 })]);
+        assert_eq!(stats.warmup(), want);
+        assert_eq!(stats.snapshot().execution_count, 0);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The CUDA driver through cudarc, loaded at run time: device count, and the three streams of a GPU instance.
 
+use super::StreamPriority;
 use crate::error::{Error, Result};
-use cudarc::driver::{CudaContext, CudaStream, sys};
+use cudarc::driver::{CudaContext, CudaStream, result, sys};
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +31,8 @@ struct Gpu {
     context: Arc<CudaContext>,
     /// Compute, copy in, copy out.
     streams: [Arc<CudaStream>; 3],
+    /// Of all three; smaller goes first.
+    priority: i32,
 }
 
 impl Streams {
@@ -37,7 +40,7 @@ impl Streams {
     ///
     /// # Errors
     /// A GPU instance where the driver or the device is missing.
-    pub fn for_instance(gpu: bool, device: i32) -> Result<Self> {
+    pub fn for_instance(gpu: bool, device: i32, priority: StreamPriority) -> Result<Self> {
         if !gpu {
             return Ok(Self::default());
         }
@@ -50,9 +53,20 @@ impl Streams {
         let fail = |e: cudarc::driver::DriverError| Error::internal(format!("GPU {device}: {e}"));
         let context = CudaContext::new(device as usize).map_err(fail)?;
         context.bind_to_thread().map_err(fail)?;
-        let stream = || context.new_stream().map_err(fail);
+        let priority = match priority {
+            StreamPriority::Default => 0,
+            // The range is (0, 0) where a device knows no priorities.
+            StreamPriority::Least => result::stream::get_priority_range().map_err(fail)?.0,
+            StreamPriority::Greatest => result::stream::get_priority_range().map_err(fail)?.1,
+        };
+        let stream = || context.new_stream_with_priority(priority).map_err(fail);
         let streams = [stream()?, stream()?, stream()?];
-        Ok(Self { gpu: Some(Gpu { context, streams }) })
+        Ok(Self { gpu: Some(Gpu { context, streams, priority }) })
+    }
+
+    /// What the driver was asked for; none without a GPU.
+    pub fn priority(&self) -> Option<i32> {
+        self.gpu.as_ref().map(|gpu| gpu.priority)
     }
 
     /// Driver handles for the plugin: context, compute, copy in, copy out; null without a GPU.

@@ -2,4 +2,12 @@
 
 mod cuda; // driver calls through cudarc
 
+/// Whose work on a GPU goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamPriority {
+    Default,
+    Greatest,
+    Least,
+}
+
 pub use cuda::{Streams, gpu_count};

@@ -1,5 +1,6 @@
 //! Instance groups of a normalised configuration into single instances.
 
+use super::priority::Priority;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -12,6 +13,7 @@ pub struct InstancePlan {
     /// GPU ordinal, -1 for a CPU instance.
     pub device: i32,
     pub profiles: Vec<String>,
+    pub priority: Priority,
 }
 
 /// All instances of a model: `count` per group, and per GPU where the group has GPUs.
@@ -26,6 +28,7 @@ pub fn plans(config: &ModelConfig) -> Vec<InstancePlan> {
                     kind,
                     device,
                     profiles: group.profile.clone(),
+                    priority: Priority::of(config),
                 });
             };
             match kind {

@@ -4,6 +4,7 @@
 //! instance is closed on the same thread, and the model with the last of its instances.
 
 use super::group::InstancePlan;
+use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Code, Error, Result};
@@ -29,6 +30,8 @@ pub struct Worker {
     pub signature: Arc<Signature>,
     pub names: Arc<TensorNames>,
     pub queue: Arc<Queue>,
+    /// Runs before the first request.
+    pub warmup: Arc<[WarmupSample]>,
     pub stats: Arc<VersionStats>,
     /// The next batch waits for all answers of the one before: it may hold the next steps of the same sequences.
     pub one_at_a_time: bool,
@@ -57,7 +60,7 @@ impl Worker {
             })
     }
 
-    fn run(self, opened: Sender<Result<()>>) {
+    fn run(mut self, opened: Sender<Result<()>>) {
         // The streams outlive the instance that works on them.
         let (_streams, instance) = match self.open() {
             Ok(open) => open,
@@ -72,8 +75,17 @@ impl Worker {
         self.serve(instance);
     }
 
-    fn open(&self) -> Result<(Streams, Instance)> {
-        let streams = Streams::for_instance(self.plan.kind == Kind::Gpu, self.plan.device)?;
+    fn open(&mut self) -> Result<(Streams, Instance)> {
+        let (gpu, priority) = (self.plan.kind == Kind::Gpu, self.plan.priority);
+        // First of all, because threads that the plugin starts inherit it.
+        let nice = priority.apply_here();
+        let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
+        tracing::info!(
+            "model '{}' instance {}: nice value {nice}{}",
+            self.signature.model,
+            self.plan.name,
+            streams.priority().map_or(String::new(), |p| format!(", stream priority {p}"))
+        );
         let facts = InstanceFacts {
             name: &self.plan.name,
             kind: self.plan.kind as u32,
@@ -84,7 +96,12 @@ impl Worker {
             profiles: &self.plan.profiles,
             streams: streams.handles(),
         };
-        let instance = Instance::open(&self.model, &facts)?;
+        let mut instance = Instance::open(&self.model, &facts)?;
+        // The samples may be large and have served their purpose afterwards.
+        let samples = std::mem::take(&mut self.warmup);
+        if !samples.is_empty() {
+            self.stats.warmed_up(self.warm_up(&mut instance, &samples)?);
+        }
         Ok((streams, instance))
     }
 
@@ -111,7 +128,8 @@ impl Worker {
         }
     }
 
-    fn execute(
+    /// Executes `requests` as one batch; the plugin may answer later.
+    pub(super) fn execute(
         &self,
         instance: &mut Instance,
         hold: &mut FrameHold,

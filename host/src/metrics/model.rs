@@ -89,6 +89,10 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "nv_inference_pending_request_count",
         "Instantaneous number of pending requests awaiting execution per-model.",
     );
+    let mut warmup = Family::gauge(
+        "trtserver_model_warmup_duration_us",
+        "Duration of all runs of a warm-up sample on the slowest instance in microseconds",
+    );
     for model in repository.models().values() {
         for version in model.versions.values() {
             let labels = labels(model, version);
@@ -113,6 +117,11 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
                 &counters.load_ratio,
                 counters.load_ratio_sum,
             );
+            for (sample, span) in version.stats.warmup() {
+                let mut labels = labels.clone();
+                labels.push(("sample".into(), sample.to_string()));
+                warmup.put(&labels, us(span));
+            }
             for (count, reason) in counters.batches_closed.iter().zip(CLOSE_REASONS) {
                 let mut labels = labels.clone();
                 labels.push(("reason".into(), reason.into()));
@@ -125,7 +134,7 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
             }
         }
     }
-    rows.extend([failures, cancelled, ratio, closed, rows_of, pending]);
+    rows.extend([failures, cancelled, ratio, closed, rows_of, pending, warmup]);
     rows.into_iter().map(Family::done).collect()
 }
 

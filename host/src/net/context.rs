@@ -82,8 +82,5 @@ pub fn refusal(error: &Error) -> FailureReason {
 
 /// v2's answer to a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
 pub fn v2_missing(missing: Missing) -> Error {
-    match missing {
-        Missing::NotReady(..) => Error::unavailable(missing.to_string()),
-        _ => Error::not_found(missing.to_string()),
-    }
+    missing.error()
 }

@@ -316,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn a_plugin_sees_all_rows_counted_or_not() {
+        let mut hold = FrameHold::new();
+        let signature = signature(&[2], 0);
+        let names = Arc::new(TensorNames::new(&signature));
+        let execution = Arc::new(Execution::new(0, 2, 0, 0, &Arc::default()));
+        let style = Style { signature: &signature, names: &names, align: 0 };
+        hold.fill(1, &mut vec![request("a").0, request("b").0], &style, &execution);
+        // SAFETY: the batch lives as long as the hold.
+        assert_eq!(hold.enter(|batch| unsafe { (*batch).rows }), 2);
+        hold.frame().fail(&Error::internal("over"));
+        hold.recycle();
+    }
+
+    #[test]
     fn doing_it_twice_is_an_error() {
         let mut hold = FrameHold::new();
         let (handle, _) = filled(&mut hold);

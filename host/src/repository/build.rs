@@ -4,6 +4,7 @@ use super::Served;
 use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
+use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::plugin::backend::Backend;
 use crate::plugin::{ModelFacts, TensorNames};
@@ -25,6 +26,8 @@ pub struct Prepared {
     pub backend: Arc<Backend>,
     /// How long instances wait for answers that plugins owe when they close.
     pub drain: Duration,
+    /// What every instance runs first.
+    pub warmup: Arc<[WarmupSample]>,
 }
 
 impl Prepared {
@@ -72,6 +75,7 @@ impl Prepared {
                 signature: Arc::clone(&self.signature),
                 names: Arc::clone(&names),
                 queue: Arc::clone(&queue),
+                warmup: Arc::clone(&self.warmup),
                 stats: Arc::clone(stats),
                 one_at_a_time: self.schedule.one_at_a_time(),
                 drain: self.drain,

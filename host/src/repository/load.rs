@@ -2,13 +2,16 @@
 
 use super::build::Prepared;
 use super::complete::from_backend;
-use super::config::{self, FILE_NAME, Machine, Preference};
+use super::config::{self, ENSEMBLE, FILE_NAME, Machine, Preference};
+use super::disk::{listing, scan};
+use super::ensemble;
 use super::labels::Labels;
 use super::policy::{Found, versions_of_entries, wanted};
 use super::schedule::Schedule;
-use super::{Model, Repository, Version, VersionState};
+use super::{Model, Repository, Served, Version, VersionState, warmup};
 use crate::error::{Code, Error, Result};
 use crate::plugin::Backends;
+use crate::plugin::backend::Backend;
 use crate::request::Signature;
 use crate::stats::VersionStats;
 use std::collections::{BTreeMap, HashMap};
@@ -30,9 +33,15 @@ pub struct Loader {
     pub drain: Duration,
 }
 
+/// What a model's versions are opened from.
+enum Source {
+    Backend(Box<Prepared>),
+    Ensemble(ensemble::Prepared),
+}
+
 /// A model with its versions to load, by number: directory name and the entry in the table.
 struct Job {
-    prepared: Prepared,
+    source: Source,
     model: Arc<Model>,
     versions: Vec<(Arc<Version>, String)>,
 }
@@ -45,6 +54,15 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
+impl Outcome {
+    fn add(&mut self, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.loaded += 1,
+            Err(text) => self.failures.push(text),
+        }
+    }
+}
+
 impl Loader {
     /// Reads all repositories, publishes their models, loads every wanted version.
     ///
@@ -52,27 +70,43 @@ impl Loader {
     ///
     /// # Errors
     /// A repository itself cannot be read.
-    pub fn load_all(&self, repository: &Repository, roots: &[PathBuf]) -> Result<Outcome> {
+    pub fn load_all(&self, repository: &Arc<Repository>, roots: &[PathBuf]) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut table = HashMap::new();
-        let mut jobs = Vec::new();
-        for (name, dirs) in scan(roots)? {
-            match self.model(&name, &dirs) {
-                Ok(job) => {
-                    tracing::info!("New status tracking for model '{name}'");
-                    table.insert(name, Arc::clone(&job.model));
-                    jobs.push(job);
-                }
-                Err(e) => {
-                    tracing::error!("failed to load model '{name}': {e}");
-                    outcome.failures.push(format!("'{name}': {e}"));
-                    let refused = Model::new(&name, None, Some(e.message), BTreeMap::new());
-                    table.insert(name, refused);
-                }
+        let mut jobs = BTreeMap::new();
+        let dirs = scan(roots)?;
+        let mut refuse = |table: &mut HashMap<_, _>, name: &str, e: Error| {
+            tracing::error!("failed to load model '{name}': {e}");
+            outcome.failures.push(format!("'{name}': {e}"));
+            let refused = Model::new(name, None, Some(e.message), BTreeMap::new());
+            table.insert(name.to_owned(), refused);
+        };
+        for (name, dirs) in &dirs {
+            match self.model(name, dirs, repository) {
+                Ok(job) => drop(jobs.insert(name.clone(), job)),
+                Err(e) => refuse(&mut table, name, e),
             }
         }
+        let ensembles = jobs.iter().filter_map(|(name, job)| job.uses().map(|u| (name.clone(), u)));
+        let order = ensemble::order(&ensembles.collect(), |name| {
+            dirs.get(name).is_some_and(|dirs| dirs.len() == 1)
+        });
+        for (name, why) in order.refused {
+            jobs.remove(&name);
+            refuse(&mut table, &name, Error::invalid(why));
+        }
+        for (name, job) in &jobs {
+            tracing::info!("New status tracking for model '{name}'");
+            table.insert(name.clone(), Arc::clone(&job.model));
+        }
         repository.publish(table);
+        let last: Vec<Job> = order.names.iter().filter_map(|name| jobs.remove(name)).collect();
+        let jobs: Vec<Job> = jobs.into_values().collect();
         self.load_jobs(&jobs, &mut outcome);
+        // One after another: each may need the one before, and none takes long.
+        for job in &last {
+            job.versions.iter().for_each(|version| outcome.add(job.load(version)));
+        }
         Ok(outcome)
     }
 
@@ -98,16 +132,11 @@ impl Loader {
             let broken = |_| vec![Err("loading panicked; see the log".to_owned())];
             handles.into_iter().flat_map(|h| h.join().unwrap_or_else(broken)).collect()
         });
-        for result in results {
-            match result {
-                Ok(()) => outcome.loaded += 1,
-                Err(text) => outcome.failures.push(text),
-            }
-        }
+        results.into_iter().for_each(|result| outcome.add(result));
     }
 
     /// Settles a model's configuration.
-    fn model(&self, name: &str, dirs: &[PathBuf]) -> Result<Job> {
+    fn model(&self, name: &str, dirs: &[PathBuf], repository: &Arc<Repository>) -> Result<Job> {
         let [dir] = dirs else {
             return Err(Error::invalid(format!(
                 "failed to poll model '{name}': not unique across all model repositories"
@@ -126,24 +155,15 @@ impl Loader {
         }
         config::complete(&mut config, name, &listings, &*self.backends)
             .map_err(|e| self.with_broken(config_error(e)))?;
-        let backend = self.backends.get(&config.backend).cloned().ok_or_else(|| {
-            Error::unsupported(format!(
-                "backend '{}' of model '{name}' is not there",
-                config.backend
-            ))
-        })?;
-        if !self.strict {
-            from_backend(&mut config, &backend, dir, &found)?;
+        // Ensembles have none; if theirs names one, the checks below say so.
+        let backend = match config.platform == ENSEMBLE {
+            true => None,
+            false => Some(self.backend(&config)?),
+        };
+        if let Some(backend) = backend.as_ref().filter(|_| !self.strict) {
+            from_backend(&mut config, backend, dir, &found)?;
         }
-        let preferred: Vec<Preference> = backend
-            .facts
-            .preferred
-            .iter()
-            .filter_map(|(kind, count)| {
-                let kind = Kind::try_from(*kind as i32).ok()?;
-                Some(Preference { kind, count: *count as i32 })
-            })
-            .collect();
+        let preferred = backend.as_ref().map_or(Vec::new(), |backend| preferences(backend));
         config::normalise(&mut config, &self.machine, &preferred);
         for warning in config::check(&config, &self.machine).map_err(config_error)? {
             tracing::warn!("model '{name}': {warning}");
@@ -152,19 +172,31 @@ impl Loader {
         let mut signature = Signature::new(&config, |output| labels.of(output).cloned())?;
         let schedule = Schedule::new(&config, &mut signature, dir)?;
         let signature = Arc::new(signature);
+        let warmup = warmup::samples(&config, &signature, dir).map_err(config_error)?;
         let config = Arc::new(config);
-        let prepared = Prepared {
-            dir: dir.clone(),
-            config: Arc::clone(&config),
-            signature,
-            schedule,
-            backend,
-            drain: self.drain,
+        let source = match backend {
+            None => Source::Ensemble(ensemble::Prepared::new(&config, signature, repository)),
+            Some(backend) => Source::Backend(Box::new(Prepared {
+                dir: dir.clone(),
+                config: Arc::clone(&config),
+                signature,
+                schedule,
+                backend,
+                drain: self.drain,
+                warmup,
+            })),
         };
-        let versions = self.versions(&config, &found, prepared.plans().len())?;
+        let versions = self.versions(&config, &found, source.instances())?;
         let by_number = versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
         let model = Model::new(name, Some(config), None, by_number);
-        Ok(Job { prepared, model, versions })
+        Ok(Job { source, model, versions })
+    }
+
+    fn backend(&self, config: &ModelConfig) -> Result<Arc<Backend>> {
+        let (name, backend) = (&config.name, &config.backend);
+        self.backends.get(backend).cloned().ok_or_else(|| {
+            Error::unsupported(format!("backend '{backend}' of model '{name}' is not there"))
+        })
     }
 
     /// A backend that is missed may be one of the files that could not be opened.
@@ -216,12 +248,52 @@ impl Loader {
     }
 }
 
+/// The instances that a backend would rather have.
+fn preferences(backend: &Backend) -> Vec<Preference> {
+    let preferred = backend.facts.preferred.iter().filter_map(|(kind, count)| {
+        let kind = Kind::try_from(*kind as i32).ok()?;
+        Some(Preference { kind, count: *count as i32 })
+    });
+    preferred.collect()
+}
+
+impl Source {
+    /// How many threads count beside each other.
+    fn instances(&self) -> usize {
+        match self {
+            Source::Backend(prepared) => prepared.plans().len(),
+            Source::Ensemble(_) => 1,
+        }
+    }
+
+    fn open(&self, version: &Version, entry: &str) -> Result<Arc<Served>> {
+        match self {
+            Source::Backend(prepared) => prepared.open(version.number, entry, &version.stats),
+            Source::Ensemble(prepared) => {
+                let served = prepared.open(version.number, &version.stats)?;
+                version.depends_on(Arc::clone(&prepared.needs));
+                Ok(served)
+            }
+        }
+    }
+}
+
 impl Job {
+    /// The models of an ensemble's steps.
+    fn uses(&self) -> Option<Vec<String>> {
+        match &self.source {
+            Source::Backend(_) => None,
+            Source::Ensemble(e) => {
+                Some(ensemble::steps(&e.config).into_iter().map(|step| step.model).collect())
+            }
+        }
+    }
+
     fn load(&self, (version, entry): &(Arc<Version>, String)) -> Result<(), String> {
         let (name, number) = (&self.model.name, version.number);
         tracing::info!("loading: {name}:{number}");
         let start = Instant::now();
-        match self.prepared.open(number, entry, &version.stats) {
+        match self.source.open(version, entry) {
             Ok(served) => {
                 self.model.ready(version, served);
                 tracing::info!(
@@ -237,36 +309,6 @@ impl Job {
             }
         }
     }
-}
-
-/// Model directories of all roots by name; a name that several roots hold has several.
-fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
-    let mut models: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for root in roots {
-        for (name, is_dir) in listing(root)? {
-            if is_dir {
-                models.entry(name.clone()).or_default().push(root.join(name));
-            }
-        }
-    }
-    Ok(models)
-}
-
-/// Names in a directory, sorted, and whether each is a directory (links followed).
-fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
-    let fail = |e: std::io::Error| {
-        Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
-    };
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        match entry.file_name().into_string() {
-            Ok(name) => entries.push((name, entry.path().is_dir())),
-            Err(name) => tracing::warn!("'{}': name {name:?} is not UTF-8, skipped", dir.display()),
-        }
-    }
-    entries.sort();
-    Ok(entries)
 }
 
 fn config_error(e: config::ConfigError) -> Error {

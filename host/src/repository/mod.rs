@@ -7,23 +7,29 @@
 //!                  │
 //!                  └──────► UNAVAILABLE "why it failed"
 //! ```
-//! Only READY versions are served; requests that run keep what serves them alive.
+//! Only READY versions are served; requests that run keep what serves them alive. A READY ensemble whose step's model
+//! is no longer served counts as UNAVAILABLE until that is back.
 
 pub mod build; // one version: plugin model, instances, scheduler
 mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
+mod disk; // directories
+pub mod ensemble; // models made of other models
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
 pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
+mod warmup; // samples that run before a version is served
 
+use crate::error::{Code, Error, Result};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
+use ensemble::Needs;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use trtserver_proto::v2::ModelConfig;
 
 /// State of one version; the numbers are those of `ModelReadyState` on the v1 wire.
@@ -52,6 +58,23 @@ impl Served {
     pub fn submit(&self, request: InferRequest) {
         self.scheduler.submit(request);
     }
+
+    /// The same with everything that it needs of other models, which an ensemble does.
+    ///
+    /// # Errors
+    /// Something that it needs is not served.
+    fn pinned(self: Arc<Self>) -> Result<Arc<Self>> {
+        let Scheduler::Ensemble(ensemble) = &self.scheduler else { return Ok(self) };
+        Ok(Arc::new(Self {
+            name: Arc::clone(&self.name),
+            version: self.version,
+            version_text: Arc::clone(&self.version_text),
+            config: Arc::clone(&self.config),
+            signature: Arc::clone(&self.signature),
+            stats: Arc::clone(&self.stats),
+            scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+        }))
+    }
 }
 
 /// One version of a model, served or not.
@@ -60,26 +83,46 @@ pub struct Version {
     pub stats: Arc<VersionStats>,
     status: ArcSwap<(VersionState, String)>,
     served: ArcSwapOption<Served>,
+    /// What an ensemble needs, from its load on.
+    needs: OnceLock<Arc<Needs>>,
 }
 
 impl Version {
     pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
         let status = ArcSwap::from_pointee((VersionState::Loading, String::new()));
-        Arc::new(Self { number, stats, status, served: ArcSwapOption::empty() })
+        let (served, needs) = (ArcSwapOption::empty(), OnceLock::new());
+        Arc::new(Self { number, stats, status, served, needs })
     }
 
     /// State and, when it is not served, why.
     pub fn status(&self) -> Arc<(VersionState, String)> {
-        self.status.load_full()
+        let status = self.status.load_full();
+        match self.needs.get() {
+            Some(needs) if status.0 == VersionState::Ready => match needs.broken() {
+                Some(why) => Arc::new((VersionState::Unavailable, why)),
+                None => status,
+            },
+            _ => status,
+        }
     }
 
     pub fn is_ready(&self) -> bool {
+        self.is_loaded() && self.needs.get().is_none_or(|needs| needs.broken().is_none())
+    }
+
+    /// Loaded, whatever became of the models that it needs.
+    fn is_loaded(&self) -> bool {
         self.status.load().0 == VersionState::Ready
     }
 
-    /// What serves it, if it is READY.
+    /// What serves it, if it is loaded.
     pub fn served(&self) -> Option<Arc<Served>> {
         self.served.load_full()
+    }
+
+    /// It serves only as long as what it needs is served.
+    fn depends_on(&self, needs: Arc<Needs>) {
+        let _ = self.needs.set(needs);
     }
 }
 
@@ -132,7 +175,8 @@ impl Model {
     }
 
     fn refresh_latest(&self) {
-        let latest = self.versions.values().rev().filter(|v| v.is_ready()).find_map(|v| v.served());
+        let latest =
+            self.versions.values().rev().filter(|v| v.is_loaded()).find_map(|v| v.served());
         self.latest.store(latest);
     }
 }
@@ -158,6 +202,17 @@ impl fmt::Display for Missing {
     }
 }
 
+impl Missing {
+    /// NOT_FOUND, or UNAVAILABLE for a version that exists.
+    pub fn error(&self) -> Error {
+        let code = match self {
+            Missing::NotReady(..) => Code::Unavailable,
+            _ => Code::NotFound,
+        };
+        Error::new(code, self.to_string())
+    }
+}
+
 /// See the module text.
 #[derive(Default)]
 pub struct Repository {
@@ -180,12 +235,14 @@ impl Repository {
         let models = self.models.load();
         let Some(model) = models.get(name) else { return Err(Missing::Model(name.to_owned())) };
         let Some(number) = version else {
-            return model.latest.load_full().ok_or_else(|| Missing::NoVersion(name.to_owned()));
+            let latest = model.latest.load_full().and_then(|served| served.pinned().ok());
+            return latest.ok_or_else(|| Missing::NoVersion(name.to_owned()));
         };
         let Some(version) = model.versions.get(&number) else {
             return Err(Missing::Version(name.to_owned(), number));
         };
-        version.served().ok_or_else(|| Missing::NotReady(name.to_owned(), number))
+        let served = version.served().and_then(|served| served.pinned().ok());
+        served.ok_or_else(|| Missing::NotReady(name.to_owned(), number))
     }
 
     /// True when every version of every model is served: what strict readiness asks.
@@ -200,7 +257,8 @@ impl Repository {
     /// Takes every version out of service; requests that run keep theirs alive.
     pub fn unload_all(&self) {
         for model in self.models.load().values() {
-            for version in model.versions.values().filter(|v| v.is_ready()) {
+            // An ensemble may have lost its steps' models a moment ago.
+            for version in model.versions.values().filter(|v| v.is_loaded()) {
                 tracing::info!("unloading: {}:{}", model.name, version.number);
                 model.not_ready(version, VersionState::Unloading, "");
             }

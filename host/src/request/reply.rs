@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Where responses go. Must hand over and return, never block or call back.
+/// Where responses go. Must hand over and return, never block or call back into the reply. To hand over may be to push
+/// a request into another queue, as the steps of an ensemble do.
 pub trait ResponseSink: Send {
     /// `last` = nothing follows. An error is always last. `Ok(None)` ends a stream without data.
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);

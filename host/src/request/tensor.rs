@@ -1,5 +1,6 @@
 //! A tensor on its way through the host: name, type, shape, and bytes wherever they already lie.
 
+use super::buffer::AlignedBuf;
 use super::dtype::DType;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -19,6 +20,16 @@ pub struct InputTensor {
     pub shape: Shape,
     /// Little-endian, row-major; strings with their length prefixes.
     pub data: Bytes,
+}
+
+impl InputTensor {
+    /// Elements start where their type wants them. Where a message or a model put them elsewhere, they are copied.
+    pub fn align(&mut self) {
+        let Some(size) = self.dtype.size() else { return };
+        if !(self.data.as_ptr() as usize).is_multiple_of(size) {
+            self.data = AlignedBuf::copy_of(&[&self.data]).into_bytes();
+        }
+    }
 }
 
 /// One output of a response, in the form that goes on the wire.

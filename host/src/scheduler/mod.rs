@@ -1,6 +1,7 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
 mod dispatch; // controls, states and null requests of sequences
+pub mod ensemble; // a request through several models
 pub mod former; // batch forming, pure
 mod order; // responses in the order of arrival
 mod patience; // test hooks
@@ -10,6 +11,7 @@ mod together; // batches with null requests
 mod words; // what is said to those who leave unexecuted
 
 pub use dispatch::{Controls, Corrid, Flag};
+pub use ensemble::Ensemble;
 pub use queue::{Policy, Queue, Work};
 
 use crate::request::InferRequest;
@@ -19,6 +21,8 @@ use std::sync::Arc;
 pub enum Scheduler {
     /// They wait for the instances that share this queue.
     Queue(Arc<Queue>),
+    /// They go through other models.
+    Ensemble(Ensemble),
 }
 
 impl Scheduler {
@@ -26,6 +30,7 @@ impl Scheduler {
     pub fn submit(&self, request: InferRequest) {
         match self {
             Scheduler::Queue(queue) => queue.submit(request),
+            Scheduler::Ensemble(ensemble) => ensemble.submit(request),
         }
     }
 
@@ -33,6 +38,8 @@ impl Scheduler {
     pub fn waiting(&self) -> usize {
         match self {
             Scheduler::Queue(queue) => queue.waiting(),
+            // They wait in the queues of the steps' models.
+            Scheduler::Ensemble(_) => 0,
         }
     }
 
@@ -40,6 +47,8 @@ impl Scheduler {
     pub fn close(&self) {
         match self {
             Scheduler::Queue(queue) => queue.close(),
+            // Whoever could submit holds what is closed here.
+            Scheduler::Ensemble(_) => {}
         }
     }
 }

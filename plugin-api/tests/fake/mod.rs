@@ -13,7 +13,8 @@ use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
 use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{
-    Buf, Bytes, Error, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Str, Tensor, param,
+    Buf, Bytes, Error, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Str, Tensor, dtype,
+    param, tensor_flags,
 };
 
 /// One test at a time: the counters are the process's.
@@ -115,10 +116,12 @@ impl Data {
     }
 }
 
-/// A request for a test: inputs by name, each FP32, each as one or more parts.
+/// A request for a test: inputs by name, each FP32 and in one or more parts, and further INT32 inputs.
+/// What is called `STATE…` is a state.
 #[derive(Default, Clone)]
 pub struct Request {
     pub inputs: Vec<(&'static str, Vec<Vec<f32>>)>,
+    pub ints: Vec<(&'static str, Vec<i32>)>,
     pub wanted: Vec<&'static str>,
     pub params: Vec<(&'static str, &'static str)>,
     pub cancelled: bool,
@@ -322,10 +325,17 @@ fn make_call(request: &Request) -> (&'static FakeCall, &'static Call) {
     fake.references.store(1, Ordering::SeqCst);
     fake.cancelled.store(request.cancelled.into(), Ordering::SeqCst);
     fake.state.lock().unwrap().wanted = request.wanted.iter().map(|w| (*w).to_owned()).collect();
-    let inputs: Vec<Tensor> =
-        request.inputs.iter().map(|(name, parts)| tensor(name, parts)).collect();
-    let wanted: Vec<Wanted> =
-        request.wanted.iter().map(|w| Wanted { name: text(w), index: 0, classes: 0 }).collect();
+    let floats = request.inputs.iter().map(|(name, parts)| tensor(name, parts));
+    let ints = request.ints.iter().map(|(name, values)| {
+        let bits = values.iter().map(|i| f32::from_bits(*i as u32)).collect();
+        Tensor { dtype: dtype::INT32, ..tensor(name, &[bits]) }
+    });
+    let inputs: Vec<Tensor> = floats.chain(ints).collect();
+    let wanted = |w: &&str| {
+        let index = if w.starts_with("STATE") { u32::MAX } else { 0 };
+        Wanted { name: text(w), index, classes: 0 }
+    };
+    let wanted: Vec<Wanted> = request.wanted.iter().map(wanted).collect();
     let (inputs, wanted) = (inputs.leak(), wanted.leak());
     let params = params(&request.params);
     let raw = ptr::from_ref(fake).cast_mut();
@@ -374,7 +384,7 @@ fn tensor(name: &str, parts: &[Vec<f32>]) -> Tensor {
         index: 0,
         dtype: 11,
         rank: 1,
-        flags: 0,
+        flags: if name.starts_with("STATE") { tensor_flags::STATE } else { 0 },
         shape: shape.as_ptr(),
         bytes: bufs.iter().map(|b| b.bytes).sum(),
         n_parts: bufs.len() as u32,

@@ -73,6 +73,7 @@ fn of_version(version: &Version) -> ModelVersionStatus {
     let status = version.status();
     let (state, reason) = (status.0, &status.1);
     let counters = version.stats.snapshot();
+    let warmup = version.stats.warmup().into_iter();
     ModelVersionStatus {
         ready_state: state as i32,
         infer_stats: counters.requests.iter().map(|(b, r)| (*b, of_requests(r))).collect(),
@@ -81,6 +82,9 @@ fn of_version(version: &Version) -> ModelVersionStatus {
         ready_state_reason: (!reason.is_empty())
             .then(|| ModelReadyStateReason { message: reason.clone() }),
         last_inference_timestamp_milliseconds: counters.last_inference_ms,
+        warmup_stats: warmup
+            .filter_map(|(s, span)| Some((s.to_string(), duration(span)?)))
+            .collect(),
     }
 }
 
@@ -150,6 +154,18 @@ mod tests {
         assert_eq!(before, format!("{head}{model}{refused}"));
         assert!(after.ends_with(&format!("}}\n{stats}{ready}{health}")), "{after}");
         assert_eq!(shown(report(&ctx, Some("m")).unwrap()), format!("{head}{model}{ready}"));
+    }
+
+    #[test]
+    fn warm_up_is_shown_where_there_was_one() {
+        let ctx = testing::context("");
+        let served = ctx.repository.find("m", None).unwrap();
+        served.stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());
+        let all = shown(report(&ctx, None).unwrap());
+        let want = "warmup_stats {\n          key: \"s\"\n          value {\n            count: 2\n            \
+                    total_time_ns: 9\n";
+        assert!(all.contains(want), "{all}");
+        assert_eq!(all.matches("warmup_stats").count(), 1);
     }
 
     #[test]

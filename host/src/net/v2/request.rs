@@ -5,10 +5,8 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::refusal;
 use crate::repository::Served;
-use crate::request::buffer::AlignedBuf;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{InferRequest, InputTensor, Reply, ResponseSink, Signature, WantedOutput};
-use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -48,9 +46,7 @@ impl Draft {
         let signature = &served.signature;
         let batch = check::inputs(signature, &self.id, &self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);
-        for input in &mut self.inputs {
-            align(input);
-        }
+        self.inputs.iter_mut().for_each(InputTensor::align);
         if self.outputs.is_empty() {
             self.outputs = check::all_outputs(signature);
         }
@@ -79,16 +75,4 @@ pub fn refused(served: &Served, received_ns: u64, error: Error) -> Error {
     let ns = now_ns().saturating_sub(received_ns);
     served.stats.failure(0, ns, refusal(&error));
     error
-}
-
-/// Elements start where their type wants them. Where a message put them elsewhere, they are copied.
-fn align(input: &mut InputTensor) {
-    let Some(size) = input.dtype.size() else { return };
-    if !(input.data.as_ptr() as usize).is_multiple_of(size) {
-        input.data = aligned(&input.data);
-    }
-}
-
-fn aligned(data: &Bytes) -> Bytes {
-    AlignedBuf::copy_of(&[data]).into_bytes()
 }

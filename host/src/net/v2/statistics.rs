@@ -3,8 +3,9 @@
 use super::find::parse_version;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::repository::Model;
-use crate::stats::{CLOSE_REASONS, Counters, Span};
+use crate::repository::{Model, Version};
+use crate::stats::{CLOSE_REASONS, Counters, Span, WarmupSpans};
+use std::sync::Arc;
 use trtserver_proto::v2::{
     InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
 };
@@ -33,10 +34,14 @@ fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
         .versions
         .values()
         .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
-    wanted.map(|v| message(&model.name, v.number, &v.stats.snapshot())).collect()
+    let message = |v: &Arc<Version>| {
+        let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
+        message(&model.name, v.number, &counters, &warmup)
+    };
+    wanted.map(message).collect()
 }
 
-fn message(name: &str, version: i64, counters: &Counters) -> ModelStatistics {
+fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) -> ModelStatistics {
     let total = counters.total();
     let batches = counters.executions.iter().map(|(rows, e)| InferBatchStatistics {
         batch_size: u64::from(*rows),
@@ -63,6 +68,10 @@ fn message(name: &str, version: i64, counters: &Counters) -> ModelStatistics {
             cache_miss: duration(&Span::default()),
         }),
         batch_stats: batches.collect(),
+        warmup_stats: warmup
+            .iter()
+            .filter_map(|(sample, span)| Some((sample.to_string(), duration(span)?)))
+            .collect(),
         batch_closed: closed.collect(),
         ..Default::default()
     }
@@ -84,7 +93,9 @@ mod tests {
         stats.success(1, 50, 60, 200, &execution);
         stats.success(2, 50, 60, 200, &execution);
         stats.failure(0, 9, FailureReason::Other);
-        let got = message("m", 3, &stats.snapshot());
+        stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());
+        let got = message("m", 3, &stats.snapshot(), &stats.warmup());
+        assert_eq!(got.warmup_stats["s"], StatisticDuration { count: 2, ns: 9 });
         let all = got.inference_stats.unwrap();
         let counts =
             [all.success, all.queue, all.compute_input, all.compute_infer, all.compute_output]

@@ -1,8 +1,8 @@
 //! What a configuration may ask for and this server does not do yet, in one table. Whoever builds
 //! the feature deletes its row.
 
-use trtserver_proto::v2::ModelConfig;
-use trtserver_proto::v2::model_config::SchedulingChoice::EnsembleScheduling;
+use trtserver_proto::v2::model_config::SchedulingChoice::{EnsembleScheduling, SequenceBatching};
+use trtserver_proto::v2::{ModelConfig, ModelEnsembling, ModelSequenceBatching};
 
 use super::ConfigError;
 
@@ -24,18 +24,48 @@ struct Row {
     so: &'static str,
 }
 
+/// The sequence batching that a configuration asks for.
+fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
+    match &config.scheduling_choice {
+        Some(SequenceBatching(sequence)) => Some(sequence),
+        _ => None,
+    }
+}
+
+/// The steps that an ensemble's configuration asks for.
+fn ensemble(config: &ModelConfig) -> Option<&ModelEnsembling> {
+    match &config.scheduling_choice {
+        Some(EnsembleScheduling(ensemble)) => Some(ensemble),
+        _ => None,
+    }
+}
+
 const TABLE: &[Row] = &[
     Row {
-        field: "ensemble_scheduling",
-        asked: |c| matches!(c.scheduling_choice, Some(EnsembleScheduling(_))),
+        field: "sequence_batching.iterative_sequence",
+        asked: |c| sequence(c).is_some_and(|s| s.iterative_sequence),
         answer: Refuse,
-        so: "models cannot be chained inside the server",
+        so: "a request would be executed once, not until the model says that its sequence has ended",
     },
     Row {
-        field: "model_warmup",
-        asked: |c| !c.model_warmup.is_empty(),
+        field: "sequence_batching.state.use_growable_memory",
+        asked: |c| sequence(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory)),
         answer: Refuse,
-        so: "the model would be called ready before it was warmed up",
+        so: "it needs CUDA virtual memory, and states are kept in the host's memory",
+    },
+    Row {
+        field: "ensemble_scheduling.max_inflight_requests",
+        asked: |c| ensemble(c).is_some_and(|e| e.max_inflight_requests > 0),
+        answer: Warn,
+        so: "a step is submitted as soon as its tensors are there",
+    },
+    Row {
+        field: "ensemble_scheduling.step.model_namespace",
+        asked: |c| {
+            ensemble(c).is_some_and(|e| e.step.iter().any(|s| !s.model_namespace.is_empty()))
+        },
+        answer: Refuse,
+        so: "models of one name cannot be told apart",
     },
     Row {
         field: "response_cache",
@@ -92,12 +122,6 @@ const TABLE: &[Row] = &[
         so: "instances run on any core",
     },
     Row {
-        field: "optimization.priority",
-        asked: |c| c.optimization.as_ref().is_some_and(|o| o.priority != 0),
-        answer: Warn,
-        so: "all models have the same priority",
-    },
-    Row {
         field: "runtime",
         asked: |c| !c.runtime.is_empty(),
         answer: Warn,
@@ -135,8 +159,26 @@ mod tests {
     fn every_row() {
         // The field complained of, whether the model is refused, and what asks for it.
         for (field, refused, text) in [
-            ("ensemble_scheduling", true, "ensemble_scheduling {}"),
-            ("model_warmup", true, "model_warmup {}"),
+            (
+                "sequence_batching.iterative_sequence",
+                true,
+                "sequence_batching { iterative_sequence: true }",
+            ),
+            (
+                "sequence_batching.state.use_growable_memory",
+                true,
+                "sequence_batching { state { use_growable_memory: true } }",
+            ),
+            (
+                "ensemble_scheduling.max_inflight_requests",
+                false,
+                "ensemble_scheduling { max_inflight_requests: 1 }",
+            ),
+            (
+                "ensemble_scheduling.step.model_namespace",
+                true,
+                "ensemble_scheduling { step { model_namespace: 'n' } }",
+            ),
             ("response_cache", true, "response_cache { enable: true }"),
             (
                 "model_transaction_policy.decoupled",
@@ -150,7 +192,6 @@ mod tests {
             ("instance_group.secondary_devices", true, "instance_group { secondary_devices {} }"),
             ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
             ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
-            ("optimization.priority", false, "optimization { priority: PRIORITY_MAX }"),
             ("runtime", false, "runtime: 'r.so'"),
             ("model_metrics", false, "model_metrics { metric_control {} }"),
         ] {

@@ -235,7 +235,9 @@ async fn a_dropped_stream_cancels() {
     }
     drop(answers);
     let served = ctx.repository.find("stuck", None).unwrap();
-    while ctx.state.in_flight() > 0 || served.stats.snapshot().inference_count == 0 {
+    // Before it was taken from its queue, or meanwhile.
+    let cancelled = || served.stats.snapshot().cancelled.iter().sum::<u64>();
+    while ctx.state.in_flight() > 0 || cancelled() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
 }

@@ -135,6 +135,11 @@ fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
         nested(o.key("batch_closed"), |o| {
             m.batch_closed.iter().for_each(|(reason, count)| o.plain(reason, count));
         });
+        if !m.warmup_stats.is_empty() {
+            nested(o.key("warmup_stats"), |o| {
+                m.warmup_stats.iter().for_each(|(sample, s)| duration(o.key(sample), Some(*s)));
+            });
+        }
     });
 }
 
@@ -206,7 +211,11 @@ mod tests {
         let want = format!(
             r#"{{"model_stats":[{{"name":"m","version":"1","last_inference":0,"inference_count":0,"execution_count":0,"inference_stats":{{"success":{zero},"fail":{zero},"queue":{zero},"compute_input":{zero},"compute_infer":{zero},"compute_output":{zero},"cache_hit":{zero},"cache_miss":{zero}}},"response_stats":{{}},"batch_stats":[{{"batch_size":2,"compute_input":{zero},"compute_infer":{zero},"compute_output":{zero}}}],"memory_usage":[],"batch_closed":{{"delay":2}}}}]}}"#
         );
-        assert_eq!(text(statistics(&[stats])), want);
+        assert_eq!(text(statistics(std::slice::from_ref(&stats))), want);
+        let warmup_stats = [("s\"".to_owned(), StatisticDuration { count: 1, ns: 2 })].into();
+        let warm = text(statistics(&[ModelStatistics { warmup_stats, ..stats }]));
+        let end = r#""batch_closed":{"delay":2},"warmup_stats":{"s\"":{"count":1,"ns":2}}}]}"#;
+        assert!(warm.ends_with(end), "{warm}");
         assert_eq!(
             text(trace(&[("trace_level", &["OFF"]), ("trace_rate", &["1000"])])),
             r#"{"trace_level":["OFF"],"trace_rate":"1000"}"#

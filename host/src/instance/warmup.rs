@@ -1,0 +1,147 @@
+//! Warming an instance up: samples run on its own thread before it takes requests, past the scheduler.
+
+use super::worker::Worker;
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use crate::plugin::FrameHold;
+use crate::plugin::backend::Instance;
+use crate::request::check::all_outputs;
+use crate::request::{
+    InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, SequenceMemory,
+};
+use crate::stats::{InFlight, WarmupSpans};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// One sample, ready to run; its tensors are shared by all instances.
+#[derive(Clone, Debug)]
+pub struct WarmupSample {
+    pub name: Arc<str>,
+    /// How often it runs.
+    pub runs: u32,
+    /// Requests of one row in one execution.
+    pub calls: u32,
+    /// Of one request.
+    pub inputs: SmallVec<[InputTensor; 4]>,
+}
+
+/// What went wrong in the requests of one run.
+type Faults = Arc<Mutex<Vec<Error>>>;
+
+/// Nobody reads what a warm-up answers, but for errors.
+struct FaultSink(Faults);
+
+impl ResponseSink for FaultSink {
+    fn send(&mut self, response: Result<Option<InferResponse>>, _: bool) {
+        if let Err(e) = response {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(e);
+        }
+    }
+}
+
+impl Worker {
+    /// Runs every sample; the first one that fails ends it.
+    pub(super) fn warm_up(
+        &self,
+        instance: &mut Instance,
+        samples: &[WarmupSample],
+    ) -> Result<WarmupSpans> {
+        let mut spans = WarmupSpans::new();
+        let mut hold = FrameHold::new();
+        let in_flight = Arc::new(InFlight::default());
+        let start = Instant::now();
+        for sample in samples {
+            for iteration in 1..=sample.runs {
+                tracing::debug!(
+                    "model '{}' instance {} is running warmup sample '{}' for iteration {iteration}",
+                    self.signature.model,
+                    self.plan.name,
+                    sample.name
+                );
+                let from = now_ns();
+                let faults = Faults::default();
+                let mut requests = self.requests(sample, &faults);
+                self.execute(instance, &mut hold, &mut requests, &in_flight);
+                // A plugin that answers later gets the time it takes, as `execute` itself does.
+                in_flight.wait_at_most(0, None);
+                if let Some(e) = failure(&sample.name, &faults) {
+                    return Err(e);
+                }
+                let span = spans.entry(Arc::clone(&sample.name)).or_default();
+                span.add(now_ns().saturating_sub(from));
+            }
+        }
+        tracing::info!(
+            "model '{}' instance {} was warmed up in {:.1} ms",
+            self.signature.model,
+            self.plan.name,
+            start.elapsed().as_secs_f64() * 1e3
+        );
+        Ok(spans)
+    }
+
+    fn requests(&self, sample: &WarmupSample, faults: &Faults) -> Vec<InferRequest> {
+        let one = |_| {
+            let now = now_ns();
+            let sink = Box::new(FaultSink(Arc::clone(faults)));
+            let reply = Reply::uncounted(now, Arc::clone(&self.signature), sink);
+            if !self.signature.states.is_empty() {
+                // What the sample writes as a state goes nowhere, but must be allowed.
+                reply.remember(SequenceMemory::default());
+            }
+            let request = InferRequest {
+                id: sample.name.to_string(),
+                batch: 1,
+                inputs: sample.inputs.clone(),
+                outputs: all_outputs(&self.signature),
+                sequence: Sequence::default(),
+                priority: 0,
+                timeout_us: 0,
+                parameters: Vec::new(),
+                deadline_ns: 0,
+                // Models that give any number of answers may give them all.
+                streaming: true,
+                warmup: true,
+                reply,
+            };
+            Reply::queued(&request, now);
+            request
+        };
+        (0..sample.calls).map(one).collect()
+    }
+}
+
+/// Each text once: the requests of a sample are alike and mostly fail alike.
+fn failure(sample: &str, faults: &Faults) -> Option<Error> {
+    let faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+    let code = faults.first()?.code;
+    let mut texts: Vec<&str> = Vec::new();
+    for fault in faults.iter() {
+        if !texts.contains(&fault.message.as_str()) {
+            texts.push(&fault.message);
+        }
+    }
+    let texts = texts.join("; ");
+    Some(Error::new(code, format!("failed to run warmup sample '{sample}': {texts}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn a_failure_says_each_text_once() {
+        let faults = Faults::default();
+        assert!(failure("s", &faults).is_none());
+        let mut sink = FaultSink(Arc::clone(&faults));
+        sink.send(Ok(None), true);
+        for text in ["a", "a", "b"] {
+            sink.send(Err(Error::invalid(text)), true);
+        }
+        let e = failure("s", &faults).unwrap();
+        assert_eq!(e.message, "failed to run warmup sample 's': a; b");
+        assert_eq!(e.code, Code::InvalidArg);
+    }
+}

@@ -1,0 +1,35 @@
+//! Directories of a model repository.
+
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Model directories of all roots by name; a name that several roots hold has several.
+pub fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut models: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for root in roots {
+        for (name, is_dir) in listing(root)? {
+            if is_dir {
+                models.entry(name.clone()).or_default().push(root.join(name));
+            }
+        }
+    }
+    Ok(models)
+}
+
+/// Names in a directory, sorted, and whether each is a directory (links followed).
+pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
+    let fail = |e: std::io::Error| {
+        Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
+    };
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        match entry.file_name().into_string() {
+            Ok(name) => entries.push((name, entry.path().is_dir())),
+            Err(name) => tracing::warn!("'{}': name {name:?} is not UTF-8, skipped", dir.display()),
+        }
+    }
+    entries.sort();
+    Ok(entries)
+}

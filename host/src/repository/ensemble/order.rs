@@ -1,0 +1,117 @@
+//! In which order ensembles are loaded, and which cannot be, whatever becomes of the others. Pure.
+
+use super::not_available;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ensembles by name, and the models of their steps.
+pub type Uses = BTreeMap<String, Vec<String>>;
+
+/// What [`order`] found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Those to load: each after the ensembles that it uses.
+    pub names: Vec<String>,
+    /// The others, and why.
+    pub refused: BTreeMap<String, String>,
+}
+
+/// `known` tells whether a name stands for exactly one model.
+pub fn order(uses: &Uses, known: impl Fn(&str) -> bool) -> Order {
+    let mut found = Order::default();
+    for (name, models) in uses {
+        let missing: BTreeSet<&str> =
+            models.iter().map(String::as_str).filter(|m| !known(m)).collect();
+        let missing: Vec<&str> = missing.into_iter().collect();
+        if !missing.is_empty() {
+            found.refused.insert(name.clone(), not_available(name, &missing));
+        } else if let Some(last) = models.iter().find(|model| reaches(uses, model, name)) {
+            let why =
+                format!("circular dependency between ensembles: {name} -> ... -> {last} -> {name}");
+            found.refused.insert(name.clone(), why);
+        }
+    }
+    let mut waiting: Vec<&String> =
+        uses.keys().filter(|name| !found.refused.contains_key(*name)).collect();
+    while !waiting.is_empty() {
+        let blocking: BTreeSet<&String> = waiting.iter().copied().collect();
+        let (later, now): (Vec<&String>, Vec<&String>) =
+            waiting.iter().partition(|name| uses[**name].iter().any(|m| blocking.contains(m)));
+        // Without cycles something is always next; should that be wrong, the rest fails when it is loaded.
+        let (later, now) = if now.is_empty() { (now, later) } else { (later, now) };
+        found.names.extend(now.into_iter().cloned());
+        waiting = later;
+    }
+    found
+}
+
+/// Whether `from` is `to`, or uses it, directly or through others.
+fn reaches(uses: &Uses, from: &str, to: &str) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(name) = open.pop() {
+        if name == to {
+            return true;
+        }
+        if seen.insert(name) {
+            open.extend(uses.get(name).into_iter().flatten().map(String::as_str));
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `a: b c` on each line, or between bars.
+    fn of(text: &str) -> Order {
+        let line = |line: &str| {
+            let (name, models) = line.split_once(':').unwrap();
+            let models = models.split_whitespace().map(str::to_owned).collect();
+            (name.trim().to_owned(), models)
+        };
+        let uses: Uses = text.split('|').map(line).collect();
+        order(&uses, |name| name.starts_with('m') || uses.contains_key(name))
+    }
+
+    #[test]
+    fn what_is_used_comes_first() {
+        assert_eq!(of("a: m b | b: c m | c: m | d: m").names, ["c", "d", "b", "a"]);
+        assert_eq!(of("a: m").refused, BTreeMap::new());
+    }
+
+    #[test]
+    fn cycles() {
+        let start = "circular dependency between ensembles:";
+        for (text, names, refused) in [
+            ("a: a", &[][..], &[("a", "a -> ... -> a -> a")][..]),
+            ("a: m b | b: a", &[], &[("a", "a -> ... -> b -> a"), ("b", "b -> ... -> a -> b")]),
+            (
+                "a: b | b: c | c: m a | d: a | e: m",
+                &["d", "e"],
+                &[
+                    ("a", "a -> ... -> b -> a"),
+                    ("b", "b -> ... -> c -> b"),
+                    ("c", "c -> ... -> a -> c"),
+                ],
+            ),
+        ] {
+            let got = of(text);
+            assert_eq!(got.names, names, "{text}");
+            let refused: Vec<_> =
+                refused.iter().map(|(n, w)| (*n, format!("{start} {w}"))).collect();
+            let got: Vec<_> = got.refused.iter().map(|(n, w)| (n.as_str(), w.clone())).collect();
+            assert_eq!(got, refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn models_that_are_not_there() {
+        let got = of("a: x m y x | b: a");
+        assert_eq!(
+            got.refused["a"],
+            "ensemble a contains models that are not available or ambiguous: x, y"
+        );
+        assert_eq!(got.names, ["b"]);
+    }
+}

@@ -1,0 +1,314 @@
+//! Ensembles against the models that they need: loaded, failed, not there, of another form, unloaded.
+
+use super::{Prepared, steps};
+use crate::repository::{Missing, Model, Repository, Served, Version, VersionState};
+use crate::request::Signature;
+use crate::scheduler::{Policy, Queue, Scheduler};
+use crate::stats::VersionStats;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+
+fn parse(text: &str) -> Arc<ModelConfig> {
+    Arc::new(trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}")))
+}
+
+/// What became of a version of a model.
+enum Fate {
+    Ready(i64),
+    Failed(i64, &'static str),
+}
+use Fate::{Failed, Ready};
+
+/// A model whose versions are served by a queue that nobody looks at.
+fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
+    let config = parse(config);
+    let version = |fate: &Fate| {
+        let (Ready(number) | Failed(number, _)) = fate;
+        (*number, Version::new(*number, Arc::new(VersionStats::new(1))))
+    };
+    let versions = fates.iter().map(version).collect();
+    let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
+    let labels = |name: &str| (name == "O").then(|| ["yes".to_owned(), "no".to_owned()].into());
+    let signature = Arc::new(Signature::new(&config, labels).unwrap());
+    let policy = || Policy::Shared(Default::default());
+    for fate in fates {
+        match fate {
+            Failed(number, why) => {
+                model.not_ready(&model.versions[number], VersionState::Unavailable, *why);
+            }
+            Ready(number) => {
+                let version = &model.versions[number];
+                let served = Served {
+                    name: config.name.as_str().into(),
+                    version: *number,
+                    version_text: number.to_string().into(),
+                    config: Arc::clone(&config),
+                    signature: Arc::clone(&signature),
+                    stats: Arc::clone(&version.stats),
+                    scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
+                };
+                model.ready(version, Arc::new(served));
+            }
+        }
+    }
+    model
+}
+
+fn repository(models: Vec<Arc<Model>>) -> Arc<Repository> {
+    let repository = Arc::new(Repository::default());
+    let table: HashMap<_, _> = models.into_iter().map(|m| (m.name.to_string(), m)).collect();
+    repository.publish(table);
+    repository
+}
+
+fn prepared(config: &str, repository: &Arc<Repository>) -> Prepared {
+    let config = parse(config);
+    let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
+    Prepared::new(&config, signature, repository)
+}
+
+/// `a` and `b`, each from I to O.
+const A: &str = "name: 'a' max_batch_size: 8 input { name: 'I' data_type: TYPE_FP32 dims: 2 } \
+                 output { name: 'O' data_type: TYPE_FP32 dims: 2 }";
+const B: &str = "name: 'b' max_batch_size: 8 input { name: 'I' data_type: TYPE_FP32 dims: 2 } \
+                 output { name: 'O' data_type: TYPE_FP32 dims: 2 }";
+/// From `in` through `t` to `out`.
+const E: &str = "name: 'e' platform: 'ensemble' max_batch_size: 8 \
+                 input { name: 'in' data_type: TYPE_FP32 dims: 2 } \
+                 output { name: 'out' data_type: TYPE_FP32 dims: 2 } ensemble_scheduling { \
+                 step { model_name: 'a' model_version: -1 input_map { key: 'I' value: 'in' } \
+                 output_map { key: 'O' value: 't' } } \
+                 step { model_name: 'b' model_version: -1 input_map { key: 'I' value: 't' } \
+                 output_map { key: 'O' value: 'out' } } }";
+
+/// Why `E` cannot be opened, after these words in these configurations were replaced.
+fn complaint(changes: &[(&str, &str, &str)]) -> String {
+    let text = |name: &str, text: &str| {
+        changes.iter().filter(|change| change.0 == name).fold(
+            text.to_owned(),
+            |text, (_, old, new)| {
+                assert!(text.contains(old), "{old} is not in {text}");
+                text.replacen(old, new, 1)
+            },
+        )
+    };
+    let repository =
+        repository(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
+    let opened = prepared(&text("e", E), &repository).open(1, &Arc::new(VersionStats::new(1)));
+    opened.map(|_| String::new()).unwrap_or_else(|e| e.message)
+}
+
+#[test]
+fn steps_that_fit_and_steps_that_do_not() {
+    let more = "output { name: 'O'";
+    let input =
+        |rest: &str| format!("input {{ name: 'J' data_type: TYPE_FP32 dims: 2 {rest} }} {more}");
+    let (required, optional) = (input(""), input("optional: true"));
+    type Changes<'a> = &'a [(&'a str, &'a str, &'a str)];
+    let rows: &[(Changes<'_>, &str)] = &[
+        (&[], ""),
+        (&[("b", "dims: 2", "dims: -1")], ""),
+        (
+            &[(
+                "a",
+                "name: 'O' data_type: TYPE_FP32 dims: 2",
+                "name: 'O' data_type: TYPE_FP32 dims: -1",
+            )],
+            "",
+        ),
+        (&[("e", "max_batch_size: 8", "")], ""),
+        (&[("e", "max_batch_size: 8", "max_batch_size: 4")], ""),
+        (&[("b", more, &optional)], ""),
+        // Callers and other steps see dims, not what the model's own reshape makes of them.
+        (&[("b", "dims: 2", "dims: 2 reshape { shape: [ 2, 1 ] }")], ""),
+        // A batch as a dimension like any other.
+        (
+            &[
+                ("e", "max_batch_size: 8", ""),
+                ("e", "dims: 2", "dims: [ -1, 2 ]"),
+                ("e", "dims: 2", "dims: [ -1, 2 ]"),
+            ],
+            "",
+        ),
+        (
+            &[("b", "max_batch_size: 8", "max_batch_size: 4")],
+            "ensemble e allows maximum batch size 8, but it contains model b which only allows maximum batch \
+             size to be 4",
+        ),
+        (
+            &[("a", "max_batch_size: 8", "")],
+            "ensemble e allows maximum batch size 8, but it contains model a which only allows maximum batch \
+             size to be 0",
+        ),
+        (
+            &[("e", "key: 'I' value: 't'", "key: 'X' value: 't'")],
+            "in ensemble e, ensemble tensor t is mapping to non-existing input X in model b",
+        ),
+        (
+            &[("e", "key: 'O' value: 't'", "key: 'X' value: 't'")],
+            "in ensemble e, ensemble tensor t is mapped from non-existing output X in model a",
+        ),
+        (
+            &[("b", more, &required)],
+            "in ensemble e, input J in model b is not mapped to any ensemble tensors",
+        ),
+        (
+            &[("a", "TYPE_FP32", "TYPE_INT32")],
+            "in ensemble e, ensemble tensor in: inconsistent data type: TYPE_FP32 is inferred from model e while \
+             TYPE_INT32 is inferred from model a",
+        ),
+        (
+            &[("b", "TYPE_FP32", "TYPE_FP16")],
+            "in ensemble e, ensemble tensor t: inconsistent data type: TYPE_FP32 is inferred from model a while \
+             TYPE_FP16 is inferred from model b",
+        ),
+        (
+            &[("b", "dims: 2", "dims: 3")],
+            "in ensemble e, ensemble tensor t: inconsistent shape: [-1,2] is inferred from model a while [-1,3] \
+             is inferred from model b",
+        ),
+        (
+            &[(
+                "b",
+                "output { name: 'O' data_type: TYPE_FP32 dims: 2",
+                "output { name: 'O' data_type: TYPE_FP32 dims: [ 2, 1 ]",
+            )],
+            "in ensemble e, ensemble tensor out: inconsistent shape: [-1,2] is inferred from model e while \
+             [-1,2,1] is inferred from model b",
+        ),
+        (
+            &[("e", "dims: 2", "dims: 2 optional: true")],
+            "in ensemble e, ensemble tensor in is an optional input of the ensemble but input I in model a is \
+             required",
+        ),
+        (
+            &[(
+                "b",
+                "max_batch_size: 8",
+                "max_batch_size: 8 model_transaction_policy { decoupled: true }",
+            )],
+            "in ensemble e, model b is decoupled: a step has to answer exactly once",
+        ),
+    ];
+    for (changes, wanted) in rows {
+        assert_eq!(complaint(changes), *wanted, "{changes:?}");
+    }
+}
+
+#[test]
+fn models_that_are_not_served() {
+    let b = || model(B, &[Ready(1)]);
+    let refused = Model::new("a", None, Some("it is nonsense".into()), BTreeMap::new());
+    let version = |text: &str| E.replacen("model_version: -1", text, 1);
+    let depends = "ensemble 'e' depends on 'a'";
+    for (config, models, wanted) in [
+        (E.to_owned(), vec![model(A, &[Ready(3)]), b()], String::new()),
+        (version(""), vec![model(A, &[Ready(3)]), b()], String::new()),
+        (version("model_version: 3"), vec![model(A, &[Ready(3)]), b()], String::new()),
+        (
+            E.to_owned(),
+            vec![b()],
+            "ensemble e contains models that are not available or ambiguous: a".to_owned(),
+        ),
+        (E.to_owned(), vec![refused, b()], format!("{depends} which is not valid: it is nonsense")),
+        (
+            E.to_owned(),
+            vec![model(A, &[Failed(1, "no file"), Failed(2, "bad file")]), b()],
+            format!(
+                "{depends} which has no loaded version: version 1: no file; version 2: bad file"
+            ),
+        ),
+        (
+            version("model_version: 2"),
+            vec![model(A, &[Ready(1), Failed(2, "bad file")]), b()],
+            format!("{depends} whose required version 2 is not loaded"),
+        ),
+    ] {
+        let repository = repository(models);
+        let opened = prepared(&config, &repository).open(1, &Arc::new(VersionStats::new(1)));
+        assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), wanted);
+    }
+}
+
+/// A repository with `a`, `b` and the ensemble `e` over them, opened.
+fn with_e() -> (Arc<Repository>, Arc<Model>) {
+    let repository = repository(vec![model(A, &[Ready(1)]), model(B, &[Ready(1), Ready(2)])]);
+    let e = open(&repository, E);
+    (repository, e)
+}
+
+/// Adds an ensemble to the table.
+fn open(repository: &Arc<Repository>, config: &str) -> Arc<Model> {
+    let prepared = prepared(config, repository);
+    let version = Version::new(1, Arc::new(VersionStats::new(1)));
+    let table = BTreeMap::from([(1, Arc::clone(&version))]);
+    let model = Model::new(&prepared.config.name, Some(Arc::clone(&prepared.config)), None, table);
+    let served = prepared.open(1, &version.stats).unwrap();
+    version.depends_on(Arc::clone(&prepared.needs));
+    model.ready(&version, served);
+    let mut table: HashMap<_, _> = repository.models().into_iter().collect();
+    table.insert(model.name.to_string(), Arc::clone(&model));
+    repository.publish(table);
+    model
+}
+
+#[test]
+fn ready_as_long_as_its_steps_are() {
+    let (repository, e) = with_e();
+    // An ensemble of an ensemble.
+    let outer = E.replacen("'e'", "'outer'", 1).replacen("'a'", "'e'", 1);
+    let outer = outer.replacen("key: 'I'", "key: 'in'", 1).replacen("key: 'O'", "key: 'out'", 1);
+    let outer = open(&repository, &outer);
+    assert!(repository.all_ready());
+    let unload = |name: &str, version: i64| {
+        let model = repository.model(name).unwrap();
+        let served = model.versions[&version].served().unwrap();
+        model.not_ready(&model.versions[&version], VersionState::Unavailable, "unloaded");
+        (model, served)
+    };
+    let held = repository.find("outer", None).unwrap();
+    // It takes whichever version there is.
+    unload("b", 2);
+    assert!(repository.find("outer", None).is_ok());
+    let (b, served) = unload("b", 1);
+    let lost = "ensemble 'e' depends on 'b' which has no loaded version: version 1: unloaded; version 2: unloaded";
+    assert_eq!(*e.versions[&1].status(), (VersionState::Unavailable, lost.to_owned()));
+    assert!(!e.versions[&1].is_ready() && !repository.all_ready());
+    assert_eq!(repository.find("e", None).err(), Some(Missing::NoVersion("e".into())));
+    assert_eq!(repository.find("e", Some(1)).err(), Some(Missing::NotReady("e".into(), 1)));
+    assert_eq!(e.ready_versions(), [0i64; 0]);
+    let status = outer.versions[&1].status();
+    assert!(status.1.starts_with("ensemble 'outer' depends on 'e' which has no loaded version"));
+    // It comes back with its model.
+    b.ready(&b.versions[&1], served);
+    assert_eq!(e.versions[&1].status().0, VersionState::Ready);
+    assert!(repository.find("outer", Some(1)).is_ok());
+    // Unloading takes it away too, in whichever order.
+    repository.unload_all();
+    for model in repository.models().values() {
+        for version in model.versions.values().filter(|v| v.status().1.is_empty()) {
+            assert_eq!(version.status().0, VersionState::Unloading, "{}", model.name);
+            assert!(version.served().is_none());
+        }
+    }
+    drop(held);
+}
+
+#[test]
+fn labels_come_from_who_writes_the_output() {
+    let (repository, _) = with_e();
+    let served = repository.find("e", None).unwrap();
+    assert_eq!(served.signature.outputs[0].labels.as_deref().unwrap(), ["yes", "no"]);
+    let outer = E.replacen("'e'", "'outer'", 1).replacen("'b'", "'e'", 1);
+    let outer = outer.replacen("key: 'I' value: 't'", "key: 'in' value: 't'", 1);
+    open(&repository, &outer.replacen("key: 'O' value: 'out'", "key: 'out' value: 'out'", 1));
+    let served = repository.find("outer", None).unwrap();
+    assert_eq!(served.signature.outputs[0].labels.as_deref().unwrap(), ["yes", "no"]);
+}
+
+#[test]
+fn only_ensembles_have_steps() {
+    assert!(steps(&parse(A)).is_empty());
+    assert_eq!(steps(&parse(E)).len(), 2);
+}

@@ -1,0 +1,145 @@
+//! The bytes of one warm-up tensor: zeros, random values, or a file of the model's `warmup` folder.
+
+use super::super::config::{ConfigError, stays_inside};
+use crate::request::DType;
+use crate::request::buffer::AlignedBuf;
+use crate::request::strings::{self, StringFault};
+use crate::request::tensor::element_count;
+use bytes::Bytes;
+use std::path::Path;
+use trtserver_proto::v2::model_warmup::input::InputDataType;
+
+/// The folder of the files, in the model's directory.
+const FOLDER: &str = "warmup";
+
+/// Where data comes from. Its random values are the same at every load, so that a failure comes again.
+pub struct Source<'a> {
+    dir: &'a Path,
+    random: u64,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(dir: &'a Path) -> Self {
+        Self { dir, random: 0 }
+    }
+
+    pub fn bytes(
+        &mut self,
+        dtype: DType,
+        shape: &[i64],
+        wanted: Option<&InputDataType>,
+    ) -> Result<Bytes, ConfigError> {
+        match wanted {
+            Some(InputDataType::InputDataFile(file)) => self.file(dtype, shape, file),
+            Some(InputDataType::RandomData(_)) if dtype != DType::String => {
+                let mut data = zeros(dtype, shape)?;
+                self.fill(data.as_mut(), dtype);
+                Ok(data.into_bytes())
+            }
+            // Random strings are empty ones, as zero strings are.
+            _ => self.zeros(dtype, shape),
+        }
+    }
+
+    pub fn zeros(&self, dtype: DType, shape: &[i64]) -> Result<Bytes, ConfigError> {
+        Ok(zeros(dtype, shape)?.into_bytes())
+    }
+
+    fn fill(&mut self, data: &mut [u8], dtype: DType) {
+        let mask = mask(dtype);
+        for word in data.chunks_mut(8) {
+            let value = (self.next() & mask).to_le_bytes();
+            word.copy_from_slice(&value[..word.len()]);
+        }
+    }
+
+    /// SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn file(&self, dtype: DType, shape: &[i64], file: &str) -> Result<Bytes, ConfigError> {
+        if file.is_empty() || !stays_inside(file) {
+            return Err(ConfigError::invalid(format!(
+                "warmup data file '{file}' leaves the model's '{FOLDER}' folder"
+            )));
+        }
+        let path = self.dir.join(FOLDER).join(file);
+        let data = std::fs::read(&path).map_err(|e| {
+            ConfigError::unreadable(format!(
+                "unable to read warmup data file '{}': {e}",
+                path.display()
+            ))
+        })?;
+        let found = data.len();
+        let elements = element_count(shape);
+        match dtype.size() {
+            None => {
+                let elements = elements.ok_or_else(|| too_large(shape))?;
+                strings(&data, elements).map_err(|why| {
+                    let expects = format!("warmup setting expects {elements} strings");
+                    ConfigError::invalid(format!(
+                        "{expects}, but the data provided from {file} {why}"
+                    ))
+                })?;
+            }
+            Some(size) => {
+                let bytes = elements.and_then(|n| n.checked_mul(size));
+                let expects = bytes.ok_or_else(|| too_large(shape))?;
+                // The old server's words, the lack of a space included.
+                let why = match found {
+                    _ if found < expects => format!("only has {found} bytes"),
+                    _ if found > expects => format!(" has {found} bytes"),
+                    _ => return Ok(AlignedBuf::copy_of(&[&data]).into_bytes()),
+                };
+                return Err(ConfigError::invalid(format!(
+                    "warmup setting expects {expects} bytes, but the data provided from {file}{why}"
+                )));
+            }
+        }
+        Ok(data.into())
+    }
+}
+
+/// What is wrong with a file of strings.
+fn strings(data: &[u8], elements: usize) -> Result<(), String> {
+    match strings::check(data, elements) {
+        Ok(end) if end == data.len() => Ok(()),
+        Ok(end) => Err(format!("has {} bytes behind them", data.len() - end)),
+        Err(StringFault::TooFew { found }) => Err(format!("has {found}")),
+        Err(StringFault::TooMany { .. }) => Err("has more".to_owned()),
+        Err(StringFault::NoLength { available }) => {
+            Err(format!("ends with {available} of the 4 bytes of a length"))
+        }
+        Err(StringFault::Short { length, available }) => {
+            Err(format!("ends with {available} of the {length} bytes of a string"))
+        }
+    }
+}
+
+/// A string of zeros is an empty one: its length alone.
+fn zeros(dtype: DType, shape: &[i64]) -> Result<AlignedBuf, ConfigError> {
+    let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
+    bytes.and_then(AlignedBuf::try_new).ok_or_else(|| too_large(shape))
+}
+
+fn too_large(shape: &[i64]) -> ConfigError {
+    let shape = crate::request::ShapeText(shape);
+    ConfigError::invalid(format!("warmup data of shape {shape} does not fit into memory"))
+}
+
+/// Which bits of eight bytes of elements may be random: booleans are 0 or 1, and floating point values, whose
+/// highest exponent bit and sign stay 0 along with the exponent's lowest, lie between 0 and 1.
+fn mask(dtype: DType) -> u64 {
+    match dtype {
+        DType::Bool => 0x0101_0101_0101_0101,
+        DType::Fp16 => 0x3bff_3bff_3bff_3bff,
+        DType::Bf16 => 0x3f7f_3f7f_3f7f_3f7f,
+        DType::Fp32 => 0x3f7f_ffff_3f7f_ffff,
+        DType::Fp64 => 0x3fef_ffff_ffff_ffff,
+        _ => u64::MAX,
+    }
+}

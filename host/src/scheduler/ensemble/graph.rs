@@ -1,0 +1,95 @@
+//! The graph of an ensemble: which step reads and writes which tensors, and which steps an output needs.
+
+use crate::error::{Error, Result};
+use crate::request::Signature;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A step as the configuration has it; the maps as (name in the model, ensemble tensor).
+#[derive(Clone, Debug, Default)]
+pub struct StepPlan {
+    pub model: String,
+    /// `None`: the highest that is served.
+    pub version: Option<i64>,
+    pub inputs: Vec<(String, String)>,
+    pub outputs: Vec<(String, String)>,
+}
+
+/// A step with its tensors as positions in the pool.
+#[derive(Debug)]
+pub struct Step {
+    pub model: Arc<str>,
+    pub version: Option<i64>,
+    /// Names of the model's inputs and what they read. Names, because the model may be loaded anew in another form.
+    pub reads: Vec<(Arc<str>, usize)>,
+    pub writes: Vec<(Arc<str>, usize)>,
+}
+
+/// See the module text.
+#[derive(Debug)]
+pub struct Graph {
+    /// The ensemble's.
+    pub name: Arc<str>,
+    pub steps: Vec<Step>,
+    pub signature: Arc<Signature>,
+    /// How many tensors the pool has.
+    pub tensors: usize,
+    /// Tensor of each input and output of the ensemble.
+    pub inputs: Vec<usize>,
+    pub outputs: Vec<usize>,
+    /// The step that writes a tensor; none for the ensemble's inputs.
+    pub writer: Vec<Option<usize>>,
+}
+
+impl Graph {
+    /// # Errors
+    /// Two steps write one tensor. The checks of the configuration find that, and much more, before.
+    pub fn new<'a>(signature: &'a Arc<Signature>, plans: &'a [StepPlan]) -> Result<Self> {
+        let mut numbers: HashMap<&'a str, usize> = HashMap::new();
+        let mut number = |name: &'a str| {
+            let next = numbers.len();
+            *numbers.entry(name).or_insert(next)
+        };
+        let inputs = signature.inputs.iter().map(|i| number(&i.name)).collect();
+        let outputs = signature.outputs.iter().map(|o| number(&o.name)).collect();
+        let mut steps = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let mut tensors = |map: &'a [(String, String)]| {
+                let one =
+                    |(own, tensor): &'a (String, String)| (own.as_str().into(), number(tensor));
+                map.iter().map(one).collect()
+            };
+            let (reads, writes) = (tensors(&plan.inputs), tensors(&plan.outputs));
+            let model = plan.model.as_str().into();
+            steps.push(Step { model, version: plan.version, reads, writes });
+        }
+        let tensors = numbers.len();
+        let mut writer = vec![None; tensors];
+        for (place, step) in steps.iter().enumerate() {
+            for (name, tensor) in &step.writes {
+                if writer[*tensor].replace(place).is_some() {
+                    return Err(Error::invalid(format!(
+                        "ensemble '{}': step {place} writes with output '{name}' what another step writes",
+                        signature.model
+                    )));
+                }
+            }
+        }
+        let name = Arc::clone(&signature.model);
+        let signature = Arc::clone(signature);
+        Ok(Self { name, steps, signature, tensors, inputs, outputs, writer })
+    }
+
+    /// For each step, whether the tensors `wanted` depend on it.
+    pub fn needed(&self, wanted: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut needed = vec![false; self.steps.len()];
+        let mut open: Vec<usize> = wanted.collect();
+        while let Some(tensor) = open.pop() {
+            let Some(step) = self.writer[tensor] else { continue };
+            if !std::mem::replace(&mut needed[step], true) {
+                open.extend(self.steps[step].reads.iter().map(|(_, tensor)| *tensor));
+            }
+        }
+        needed
+    }
+}

@@ -1,0 +1,192 @@
+//! Ensembles for tests: models that hold what they are sent until a test answers it.
+
+use super::{Ensemble, Graph, StepModel, StepModels, StepPlan};
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use crate::request::testing::Told;
+use crate::request::{
+    DType, InferRequest, InferResponse, InputTensor, OutputTensor, Reply, Signature, TensorSpec,
+    check, testing,
+};
+use crate::stats::{Execution, FailureReason, VersionStats};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// A model with inputs `I` and (optional) `J` and outputs `O` and `P`, all FP32.
+pub struct Held {
+    signature: Arc<Signature>,
+    pub stats: Arc<VersionStats>,
+    arrived: Mutex<Vec<InferRequest>>,
+    /// Refuses what comes, before `submit` returns.
+    refuses: bool,
+}
+
+impl Held {
+    /// What waits, oldest first.
+    pub fn waiting(&self) -> usize {
+        self.arrived.lock().unwrap().len()
+    }
+
+    /// The oldest request.
+    pub fn take(&self) -> InferRequest {
+        self.arrived.lock().unwrap().remove(0)
+    }
+
+    /// Puts a request back that [`Held::take`] gave.
+    pub fn submit_again(&self, request: InferRequest) {
+        self.arrived.lock().unwrap().insert(0, request);
+    }
+
+    /// Answers the oldest request: every output that is asked for is the first input.
+    pub fn answer(&self) {
+        let request = self.take();
+        let input = &request.inputs[0];
+        let outputs = request.outputs.iter().map(|wanted| OutputTensor {
+            name: Arc::clone(&self.signature.outputs[wanted.index].name),
+            dtype: input.dtype,
+            shape: input.shape.clone(),
+            data: input.data.clone(),
+        });
+        let response = InferResponse { outputs: outputs.collect(), ..Default::default() };
+        answer(&request, Ok(response));
+    }
+}
+
+/// Answers as an instance does.
+pub fn answer(request: &InferRequest, result: Result<InferResponse>) {
+    let execution = Execution::new(0, 1, request.batch, now_ns(), &Arc::default());
+    request.reply.taken(Arc::new(execution));
+    request.reply.end(result.map(Some)).unwrap();
+}
+
+impl StepModel for Held {
+    fn signature(&self) -> &Arc<Signature> {
+        &self.signature
+    }
+
+    fn stats(&self) -> &Arc<VersionStats> {
+        &self.stats
+    }
+
+    fn submit(&self, request: InferRequest) {
+        Reply::queued(&request, now_ns());
+        if self.refuses {
+            let error = Error::unavailable("Exceeds maximum queue size");
+            return request.reply.fail(error, FailureReason::Rejected).unwrap();
+        }
+        self.arrived.lock().unwrap().push(request);
+    }
+}
+
+/// The models by name.
+#[derive(Default)]
+pub struct World(Mutex<BTreeMap<String, Arc<Held>>>);
+
+impl World {
+    pub fn model(&self, name: &str) -> Arc<Held> {
+        Arc::clone(&self.0.lock().unwrap()[name])
+    }
+
+    /// No longer served.
+    pub fn remove(&self, name: &str) {
+        self.0.lock().unwrap().remove(name);
+    }
+
+    pub fn waiting(&self, names: &str) -> Vec<usize> {
+        names.split(' ').map(|name| self.model(name).waiting()).collect()
+    }
+}
+
+impl StepModels for World {
+    fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>> {
+        assert_eq!(version, None);
+        match self.0.lock().unwrap().get(model) {
+            Some(held) => Ok(Arc::clone(held) as Arc<dyn StepModel>),
+            None => Err(Error::not_found(format!("'{model}' is not found"))),
+        }
+    }
+}
+
+fn spec(name: &str, dims: &[i64]) -> TensorSpec {
+    TensorSpec::new(name, DType::Fp32, dims)
+}
+
+/// What a test sets up: batch sizes and dims of the ensemble and of its models.
+pub struct Setup {
+    pub ensemble: (u32, &'static [i64]),
+    pub models: (u32, &'static [i64]),
+    /// Names of models that refuse.
+    pub refusing: &'static str,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { ensemble: (8, &[2]), models: (8, &[2]), refusing: "" }
+    }
+}
+
+/// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are words such as
+/// `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it.
+pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
+    let map = |text: &str| -> Vec<(String, String)> {
+        let pair = |pair: &str| {
+            let (own, tensor) = pair.split_once('=').unwrap();
+            (own.to_owned(), tensor.to_owned())
+        };
+        text.split(',').map(pair).collect()
+    };
+    let plan = |word: &str| {
+        let (model, maps) = word.split_once(':').unwrap();
+        let (inputs, outputs) = maps.split_once('>').unwrap();
+        let (inputs, outputs) = (map(inputs), map(outputs));
+        StepPlan { model: model.to_owned(), version: None, inputs, outputs }
+    };
+    let plans: Vec<StepPlan> = steps.split_whitespace().map(plan).collect();
+    let world = World::default();
+    let (batch, dims) = setup.models;
+    for plan in &plans {
+        let signature = Signature {
+            model: plan.model.as_str().into(),
+            max_batch_size: batch,
+            inputs: vec![spec("I", dims), TensorSpec { optional: true, ..spec("J", dims) }],
+            outputs: vec![spec("O", dims), spec("P", dims)],
+            ..Default::default()
+        };
+        let held = Held {
+            signature: Arc::new(signature),
+            stats: Arc::new(VersionStats::new(1)),
+            arrived: Mutex::default(),
+            refuses: setup.refusing.split(' ').any(|name| name == plan.model),
+        };
+        world.0.lock().unwrap().insert(plan.model.clone(), Arc::new(held));
+    }
+    let (batch, dims) = setup.ensemble;
+    let signature = Signature {
+        model: "e".into(),
+        max_batch_size: batch,
+        inputs: vec![spec("in", dims), TensorSpec { optional: true, ..spec("in2", dims) }],
+        outputs: vec![spec("out", dims), spec("out2", dims)],
+        ..Default::default()
+    };
+    let (world, graph) = (Arc::new(world), Graph::new(&Arc::new(signature), &plans).unwrap());
+    (Ensemble::new(graph, Arc::clone(&world) as Arc<dyn StepModels>), world)
+}
+
+/// A request with one row in `in` for the named outputs, its statistics, and what its caller is told.
+pub fn request(
+    ensemble: &Ensemble,
+    outputs: &str,
+    shape: &[i64],
+) -> (InferRequest, Arc<VersionStats>, Told) {
+    let (mut request, stats, told) = testing::request("r");
+    let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
+    let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };
+    request.inputs = [input].into_iter().collect();
+    let signature = &ensemble.graph.signature;
+    let one = |name| check::find_output(signature, name).unwrap();
+    let all = check::all_outputs(signature);
+    let named = outputs.split_whitespace().map(|name| all[one(name)].clone());
+    request.outputs = named.collect();
+    (request, stats, told)
+}

@@ -1,0 +1,107 @@
+"""Ensembles and the client of 2020, over HTTP, gRPC and gRPC streams. The server is that of tests/tests/ensembles.rs."""
+
+import numpy as np
+
+import checks
+import v1_checks
+from trtis_client import InferenceServerException, ProtocolType, server_status_pb2
+from v1_checks import CLASS, RAW
+
+
+class Ensembles(v1_checks.Protocol):
+    def diamond(self, batch, context, name="diamond", factor=2):
+        a = [np.arange(i, i + 16, dtype=np.float32) for i in range(batch)]
+        b = [np.full(16, i + 3, np.float32) for i in range(batch)]
+        got = context.run({"A": a, "B": b}, {"TWICE_A": RAW, "TWICE_B": RAW}, batch)
+        for i in range(batch):
+            np.testing.assert_array_equal(got["TWICE_A"][i], a[i] * factor)
+            np.testing.assert_array_equal(got["TWICE_B"][i], b[i] * factor)
+        self.assertEqual(context.get_last_request_model_name(), name)
+        self.assertEqual(context.get_last_request_model_version(), 1)
+
+    def test_a_diamond(self):
+        context = self.context("diamond")
+        for batch in (1, 8):
+            self.diamond(batch, context)
+
+    def test_an_ensemble_of_ensembles(self):
+        self.diamond(4, self.context("outer"), "outer", 4)
+
+    def test_batching_steps_of_an_ensemble_without_batches(self):
+        self.diamond(1, self.context("diamond_nobatch"), "diamond_nobatch")
+
+    def test_text(self):
+        texts = np.array([b"one", b"", b"three"])
+        got = self.context("text").run({"INPUT0": [texts]}, {"OUTPUT0": RAW})
+        self.assertEqual(list(got["OUTPUT0"][0]), list(texts))
+
+    def test_only_the_outputs_that_were_asked_for(self):
+        one = np.ones(2, np.float32)
+        got = self.context("lazy").run({"INPUT0": [one]}, {"GOOD": RAW})
+        self.assertEqual(list(got), ["GOOD"])
+        np.testing.assert_array_equal(got["GOOD"][0], one)
+
+    def test_labels_are_those_of_the_model_that_writes_the_output(self):
+        scores = [np.array([1, 5, 2, 4, 3], np.float32), np.array([0.5, -1, 0.25, -2, 0], np.float32)]
+        got = self.context("scores").run({"INPUT0": scores}, {"SCORES": (CLASS, 2)}, 2)["SCORES"]
+        self.assertEqual(got, [[(1, 5.0, "green"), (3, 4.0, "")], [(0, 0.5, "red"), (2, 0.25, "blue")]])
+
+    def test_an_error_in_a_step(self):
+        with self.refusal(InferenceServerException, "in ensemble 'failing', the probe was told to fail"):
+            self.context("failing").run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
+
+    def test_versions_and_sequences(self):
+        context = self.context("two_versions", correlation_id=42)
+        one = np.ones(2, np.float32)
+        got = context.run({"INPUT0": [one]}, {"OUTPUT0": RAW}, flags=3)
+        np.testing.assert_array_equal(got["OUTPUT0"][0], one + 4)
+
+    def test_many_at_once(self):
+        mailbox = checks.Mailbox()
+        context = self.context("diamond")
+        b = np.zeros(16, np.float32)
+        for i in range(40):
+            context.async_run(lambda ctx, id: mailbox.put(id), {"A": [np.full(16, i, np.float32)], "B": [b]},
+                              {"TWICE_A": RAW})
+        got = [context.get_async_run_results(id)["TWICE_A"][0][0] for id in mailbox.take(40)]
+        self.assertEqual(sorted(got), [2 * i for i in range(40)])
+
+    def test_status(self):
+        model = self.status("two_versions").model_status["two_versions"]
+        self.assertEqual(model.config.platform, "ensemble")
+        self.assertEqual([s.model_version for s in model.config.ensemble_scheduling.step], [1, -1])
+        self.assertEqual(model.version_status[1].ready_state, server_status_pb2.MODEL_READY)
+
+    def test_status_counts(self):
+        def numbers(model):
+            version = self.status(model).model_status[model].version_status[1]
+            stats = version.infer_stats[2]
+            return (version.model_inference_count, version.model_execution_count, stats.success.count,
+                    stats.queue.count, stats.compute.count, stats.failed.count)
+
+        names = ("counting1", "counted1")
+        before = [numbers(name) for name in names]
+        values = [np.ones(3, np.float32)] * 2
+        self.context("counting1").run({"INPUT0": values}, {"OUTPUT0": RAW}, 2)
+        after = [numbers(name) for name in names]
+        self.assertEqual([[a - b for a, b in zip(*pair)] for pair in zip(after, before)],
+                         [[2, 1, 1, 1, 1, 0], [4, 2, 2, 2, 2, 0]])
+
+
+class Http(Ensembles):
+    PROTOCOL = ProtocolType.HTTP
+
+
+class Grpc(Ensembles):
+    PROTOCOL = ProtocolType.GRPC
+
+
+class Streaming(Ensembles):
+    PROTOCOL = ProtocolType.GRPC
+    STREAMING = True
+
+
+del Ensembles
+
+if __name__ == "__main__":
+    checks.run()

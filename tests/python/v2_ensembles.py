@@ -1,0 +1,180 @@
+"""Ensembles and today's client, over HTTP and gRPC. The server is that of tests/tests/ensembles.rs."""
+
+import numpy as np
+import tritonclient.grpc
+import tritonclient.http
+from tritonclient.utils import InferenceServerException
+
+import checks
+import v2_checks
+import v2_grpc
+import v2_http
+
+
+class Ensembles(v2_checks.Protocol):
+    def two(self, rows, seed=0):
+        a = np.arange(seed, seed + rows * 16, dtype=np.float32).reshape(rows, 16)
+        b = np.full((rows, 16), 3, np.float32)
+        return a, b, [self.input("A", a, "FP32"), self.input("B", b, "FP32")]
+
+    def wanted(self, *names, **more):
+        return [self.MODULE.InferRequestedOutput(name, **more) for name in names]
+
+    def test_a_diamond(self):
+        for rows in (1, 8):
+            a, b, tensors = self.two(rows)
+            got = self.client.infer("diamond", tensors, request_id="d")
+            np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 2)
+            np.testing.assert_array_equal(got.as_numpy("TWICE_B"), b * 2)
+            response = self.response(got)
+            self.assertEqual((response["id"], response["model_name"], response["model_version"]),
+                             ("d", "diamond", "1"))
+
+    def test_the_order_of_outputs_is_the_callers(self):
+        a, b, tensors = self.two(1)
+        got = self.client.infer("diamond", tensors, outputs=self.wanted("TWICE_B", "TWICE_A"))
+        self.assertEqual([o["name"] for o in self.response(got)["outputs"]], ["TWICE_B", "TWICE_A"])
+
+    def test_an_ensemble_of_ensembles(self):
+        a, b, tensors = self.two(4)
+        got = self.client.infer("outer", tensors, outputs=self.wanted("TWICE_A"))
+        np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 4)
+        self.assertIsNone(got.as_numpy("TWICE_B"))
+
+    def test_batching_steps_of_an_ensemble_without_batches(self):
+        a, b = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
+        got = self.client.infer("diamond_nobatch", [self.input("A", a, "FP32"), self.input("B", b, "FP32")])
+        np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 2)
+        self.assertEqual(got.as_numpy("TWICE_B").shape, (16,))
+
+    def test_text(self):
+        texts = np.array([[b"", b"x", "grüezi".encode()]], object)
+        got = self.identity("text", texts, "BYTES").as_numpy("OUTPUT0")
+        self.assertEqual(got.tolist(), texts.tolist())
+
+    def test_versions_of_steps(self):
+        one = np.ones((2, 3), np.float32)
+        np.testing.assert_array_equal(self.identity("two_versions", one, "FP32").as_numpy("OUTPUT0"), one + 4)
+
+    def test_models_that_reshape(self):
+        values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+        got = self.identity("reshaped", values, "FP32").as_numpy("OUTPUT0")
+        np.testing.assert_array_equal(got, values * 4)
+
+    def test_labels_are_those_of_the_model_that_writes_the_output(self):
+        scores = np.array([[1, 5, 2, 4, 3], [0.5, -1, 0.25, -2, 0]], np.float32)
+        got = self.identity("scores", scores, "FP32", outputs=self.wanted("SCORES", class_count=2))
+        self.assertEqual(got.as_numpy("SCORES").tolist(), [[b"5.000000:1:green", b"4.000000:3"],
+                                                            [b"0.500000:0:red", b"0.250000:2:blue"]])
+
+    def test_an_error_in_a_step(self):
+        with self.failing(500, "in ensemble 'failing', the probe was told to fail"):
+            self.client.infer("failing", [self.fp32()])
+
+    def test_steps_that_nobody_needs_do_not_run(self):
+        got = self.client.infer("lazy", [self.fp32()], outputs=self.wanted("GOOD"))
+        np.testing.assert_array_equal(got.as_numpy("GOOD"), np.ones((1, 2)))
+        with self.failing(500, "in ensemble 'lazy', the probe was told to fail"):
+            self.client.infer("lazy", [self.fp32()])
+
+    def test_optional_inputs(self):
+        one = np.ones((1, 2), np.float32)
+        x, y = self.input("X", one, "FP32"), self.input("Y", one * 2, "FP32")
+        got = self.client.infer("maybe", [x], outputs=self.wanted("U"))
+        np.testing.assert_array_equal(got.as_numpy("U"), one)
+        got = self.client.infer("maybe", [x, y])
+        np.testing.assert_array_equal(got.as_numpy("V"), one * 2)
+        # The model leaves out what it was given nothing for.
+        with self.failing(500, "in ensemble 'maybe', model 'halves': the backend did not produce output 'OUTPUT1', "
+                               "which the request asked for"):
+            self.client.infer("maybe", [x])
+
+    def test_an_input_may_be_an_output(self):
+        values = np.array([[1.5, 2]], np.float32)
+        got = self.identity("through", values, "FP32")
+        for name in ("INPUT0", "OUTPUT0"):
+            np.testing.assert_array_equal(got.as_numpy(name), values)
+
+    def test_refusals_are_the_ensembles_own(self):
+        a, b, tensors = self.two(9)
+        text = "[request id: <id_unknown>] inference request batch-size must be <= 8 for 'diamond'"
+        with self.failing(400, text):
+            self.client.infer("diamond", tensors)
+
+    def test_sequence_and_schedule_parameters_pass(self):
+        self.client.infer("two_versions", [self.fp32()], sequence_id=5, sequence_start=True, sequence_end=True,
+                          priority=1, timeout=1_000_000)
+
+    def test_statistics(self):
+        def numbers():
+            return {model: v2_checks.counted(self.json(self.client.get_inference_statistics, model))
+                    for model in ("counting2", "counted2")}
+
+        before = numbers()
+        for _ in range(2):
+            self.identity("counting2", np.ones((3, 5), np.float32), "FP32")
+        after = numbers()
+        for model, each in (("counting2", 2), ("counted2", 4)):
+            got = {k: v - before[model][k] for k, v in after[model].items()}
+            self.assertEqual(got, {
+                "inferences": 3 * each, "executions": each, "success": each, "fail": 0, "queue": each,
+                "compute_input": each, "compute_infer": each, "compute_output": each,
+                "cache_hit": 0, "cache_miss": 0})
+
+    def test_it_is_ready_and_described(self):
+        self.assertTrue(self.client.is_model_ready("outer"))
+        self.assertEqual(self.json(self.client.get_model_metadata, "outer")["platform"], "ensemble")
+        config = self.json(self.client.get_model_config, "outer")
+        [first, second] = config.get("config", config)["ensemble_scheduling"]["step"]
+        self.assertEqual((first["model_name"], int(first["model_version"])), ("diamond", -1))
+        self.assertEqual(second["output_map"], {"TWICE_A": "TWICE_A", "TWICE_B": "TWICE_B"})
+
+
+class Http(v2_http.Http, Ensembles):
+    def test_many_at_once(self):
+        with tritonclient.http.InferenceServerClient(checks.HTTP, concurrency=8) as client:
+            asked = []
+            for i in range(40):
+                a, b, tensors = self.two(1 + i % 4, seed=i)
+                asked.append((a, client.async_infer("outer", tensors)))
+            for a, answer in asked:
+                np.testing.assert_array_equal(answer.get_result().as_numpy("TWICE_A"), a * 4)
+
+
+class Grpc(v2_grpc.Grpc, Ensembles):
+    def test_many_at_once(self):
+        mailbox = checks.Mailbox()
+        asked = {}
+        for i in range(40):
+            asked[str(i)], b, tensors = self.two(1 + i % 4, seed=i)
+            self.client.async_infer("outer", tensors, v2_grpc.answers_to(mailbox), request_id=str(i))
+        for result, error in mailbox.take(40):
+            self.assertIsNone(error)
+            a = asked.pop(result.get_response().id)
+            np.testing.assert_array_equal(result.as_numpy("TWICE_A"), a * 4)
+
+    def test_over_a_stream(self):
+        mailbox = checks.Mailbox()
+        self.client.start_stream(v2_grpc.answers_to(mailbox))
+        a, b, tensors = self.two(2)
+        self.client.async_stream_infer("diamond", tensors, request_id="good")
+        self.client.async_stream_infer("failing", [self.fp32()], request_id="bad")
+        (good, none), (nothing, bad) = sorted(mailbox.take(2), key=lambda pair: pair[0] is None)
+        self.client.stop_stream()
+        self.assertIsNone(none)
+        np.testing.assert_array_equal(good.as_numpy("TWICE_B"), b * 2)
+        self.assertIn("in ensemble 'failing', the probe was told to fail", bad.message())
+
+    def test_a_call_that_is_cancelled(self):
+        mailbox = checks.Mailbox()
+        call = self.client.async_infer("waiting", [self.fp32()], v2_grpc.answers_to(mailbox))
+        call.cancel()
+        [(result, error)] = mailbox.take(1)
+        self.assertIsInstance(error, InferenceServerException)
+        self.assertIsNone(result)
+
+
+del Ensembles
+
+if __name__ == "__main__":
+    checks.run()

@@ -1,0 +1,300 @@
+//! Warm-up before a model is ready, what is told about it, and the priority of instance threads.
+
+use std::fs;
+use trtserver_tests::{Running, Server, probe};
+
+const INPUT: &str = "data_type: TYPE_FP32 dims: 2";
+
+/// A sample of one FP32 input with two elements.
+fn sample(name: &str, fields: &str, data: &str) -> String {
+    let input = format!("inputs {{ key: \"INPUT0\" value {{ {INPUT} {data} }} }}");
+    format!("model_warmup {{ name: \"{name}\" {fields} {input} }}\n")
+}
+
+fn zeros(name: &str, fields: &str) -> String {
+    sample(name, fields, "zero_data: true")
+}
+
+#[test]
+fn live_and_not_ready_while_it_warms_up() {
+    let config = probe("slow", &[("delay_ms", "1000")])
+        + &zeros("first", "batch_size: 8 count: 2")
+        + "instance_group { count: 2 }\n";
+    let server = Server::new().model("slow", config).flag("--log-verbose=1").launch();
+    let running = "is running warmup sample 'first'";
+    server.wait_for_log_with(&["model 'slow'", "slow_0_1_cpu", running, "for iteration 1"]);
+    assert!(!server.says_it_is_ready());
+    for (path, status) in [
+        ("/v2/health/live", 200),
+        ("/api/health/live", 200),
+        ("/v2/health/ready", 400),
+        ("/api/health/ready", 400),
+        ("/v2/models/slow/ready", 400),
+    ] {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+    server.wait_until_ready();
+    for path in ["/v2/health/ready", "/v2/models/slow/ready"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    // The log comes through another pipe than the word that it is ready.
+    server.wait_for_log("model versions are served");
+    let log = server.log();
+    for (text, times) in
+        [(running, 4), ("for iteration 2", 2), ("was warmed up in", 2), ("failed to run warmup", 0)]
+    {
+        assert_eq!(log.matches(text).count(), times, "{text}\n{log}");
+    }
+    // The eight requests of a run were one execution: the probe sleeps once in it.
+    let ns = duration(&server, "slow", "first");
+    assert!((2_000_000_000..6_000_000_000).contains(&ns), "{ns}");
+}
+
+/// The statistics of a model, without what differs.
+fn statistics(server: &Running, model: &str) -> serde_json::Value {
+    let text = server.get(&format!("/v2/models/{model}/stats")).text();
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    all["model_stats"][0].clone()
+}
+
+fn duration(server: &Running, model: &str, sample: &str) -> u64 {
+    statistics(server, model)["warmup_stats"][sample]["ns"].as_u64().unwrap_or_default()
+}
+
+#[test]
+fn it_counts_nowhere_and_is_shown_everywhere() {
+    let config = probe("warm", &[]) + &zeros("s", "batch_size: 2 count: 3") + &zeros("none", "");
+    let server = Server::new().model("warm", config).model("cold", probe("cold", &[])).start();
+
+    let stats = statistics(&server, "warm");
+    for key in ["inference_count", "execution_count", "last_inference"] {
+        assert_eq!(stats[key], 0, "{stats}");
+    }
+    assert_eq!(stats["inference_stats"]["success"]["count"], 0, "{stats}");
+    assert_eq!(stats["batch_stats"], serde_json::json!([]));
+    let warmup = &stats["warmup_stats"];
+    assert_eq!(warmup.as_object().map(|o| o.len()), Some(1), "{warmup}");
+    assert_eq!(warmup["s"]["count"], 3, "{warmup}");
+    let ns = duration(&server, "warm", "s");
+    assert!(ns > 0);
+    assert!(statistics(&server, "cold")["warmup_stats"].is_null());
+
+    let status = server.get("/api/status/warm").text();
+    let want = format!("count: 3\n            total_time_ns: {ns}\n");
+    assert!(status.contains("warmup_stats {\n") && status.contains(&want), "{status}");
+    assert!(!server.get("/api/status/cold").text().contains("warmup"));
+
+    let labels = r#"model="warm",sample="s",version="1""#;
+    let us = server.metrics(&format!("trtserver_model_warmup_duration_us{{{labels}}}"));
+    assert_eq!(us, Some((ns / 1000) as f64));
+    assert_eq!(server.metrics_text().matches("trtserver_model_warmup_duration_us{").count(), 1);
+    for name in ["nv_inference_count", "nv_inference_exec_count", "nv_inference_request_success"] {
+        let value = server.metrics(&format!(r#"{name}{{model="warm",version="1"}}"#));
+        assert!(matches!(value, None | Some(0.0)), "{name} {value:?}");
+    }
+    assert_eq!(server.infer("warm", "").status, 200);
+    assert_eq!(statistics(&server, "warm")["inference_count"], 1);
+}
+
+#[test]
+fn real_models_take_data_of_every_kind() {
+    let read = |model: &str| {
+        let path = trtserver_tests::root().join(format!("tests/models/{model}/config.pbtxt"));
+        fs::read_to_string(path).expect("a configuration")
+    };
+    let text = |data: &str| format!("data_type: TYPE_STRING dims: 2 {data}");
+    let one = |name: &str, inputs: &[(&str, String)]| {
+        let inputs: String = inputs
+            .iter()
+            .map(|(input, value)| format!("inputs {{ key: \"{input}\" value {{ {value} }} }} "))
+            .collect();
+        format!("model_warmup {{ name: \"{name}\" batch_size: 1 {inputs} }}\n")
+    };
+    let strings = read("identity_string")
+        + &one("zero", &[("INPUT0", text("zero_data: true"))])
+        + &one("random", &[("INPUT0", text("random_data: true"))])
+        + &one("file", &[("INPUT0", text("input_data_file: \"texts\""))]);
+    let numbers = |data: &str| format!("data_type: TYPE_FP32 dims: 16 {data}");
+    let (random, file) = (numbers("random_data: true"), numbers("input_data_file: \"sub/raw\""));
+    let sums = read("addsub_fp32") + &one("sums", &[("INPUT0", random), ("INPUT1", file)]);
+    let server = Server::new()
+        .copy_model("tests/models/identity_string")
+        .file("identity_string/config.pbtxt", strings)
+        .file("identity_string/warmup/texts", b"\x02\0\0\0ab\0\0\0\0")
+        .copy_model("tests/models/addsub_fp32")
+        .file("addsub_fp32/config.pbtxt", sums)
+        .file("addsub_fp32/warmup/sub/raw", [0; 64])
+        .start();
+    for (model, samples) in
+        [("identity_string", &["zero", "random", "file"][..]), ("addsub_fp32", &["sums"])]
+    {
+        for sample in samples {
+            assert!(duration(&server, model, sample) > 0, "{model} {sample}");
+        }
+    }
+}
+
+#[test]
+fn what_is_answered_later_is_waited_for() {
+    let config = probe("later", &[("detach", "true")]) + &zeros("s", "batch_size: 3 count: 20");
+    let server = Server::new().model("later", config).start();
+    // The probe takes 5 ms for each.
+    assert!(duration(&server, "later", "s") >= 100_000_000);
+    assert_eq!(server.infer("later", "").status, 200);
+}
+
+#[test]
+fn a_sample_that_fails_keeps_the_model_out() {
+    let failing = |name: &str, commands: &[(&str, &str)]| {
+        let fields = "batch_size: 2";
+        probe(name, commands) + &zeros("good", "batch_size: 0") + &zeros("bad", fields)
+    };
+    let rows = [
+        ("fails", &[("fail", "no such weights")][..], "no such weights"),
+        ("throws", &[("fail_in", "execute"), ("fail", "all of it")], "all of it"),
+        ("later", &[("fail", "late"), ("detach", "true")], "late"),
+        ("never", &[("garbage", "never")], "without answering the request"),
+        ("panics", &[("panic_in", "execute")], "panic"),
+    ];
+    let mut server = Server::new().model("fine", probe("fine", &[])).flag("--exit-on-error=false");
+    for (name, commands, _) in &rows {
+        server = server.model(name, failing(name, commands));
+    }
+    let server = server.start();
+    assert_eq!(server.infer("fine", "").status, 200);
+    for (name, _, text) in &rows {
+        assert_eq!(server.get(&format!("/v2/models/{name}/ready")).status, 400, "{name}");
+        let status = server.get(&format!("/api/status/{name}")).text();
+        let want = "failed to run warmup sample \\'bad\\': ";
+        let reason = status.split_once(want).map_or("", |(_, reason)| reason);
+        assert!(reason.contains(text), "{name}: {status}");
+        assert!(
+            status.contains("MODEL_UNAVAILABLE") && !status.contains("warmup_stats"),
+            "{status}"
+        );
+    }
+    assert!(server.stop().success());
+
+    let ended = Server::new().model("fails", failing("fails", rows[0].1)).refuses_to_start();
+    assert_eq!(ended.code(), 1);
+    let text = "failed to run warmup sample 'bad': no such weights";
+    assert!(ended.stderr.contains(text), "{}", ended.stderr);
+}
+
+#[test]
+fn samples_that_do_not_fit_the_model_are_refused() {
+    let file = |name: &str| format!("input_data_file: \"{name}\"");
+    let of_s = "for input 'INPUT0' of warmup sample 's' for m";
+    let one = "batch_size: 1";
+    for (warmup, want) in [
+        (
+            sample("s", one, &file("seven")),
+            format!(
+                "warmup setting expects 8 bytes, but the data provided from sevenonly has 7 bytes {of_s}"
+            ),
+        ),
+        (
+            sample("s", one, &file("nine")),
+            format!(
+                "warmup setting expects 8 bytes, but the data provided from nine has 9 bytes {of_s}"
+            ),
+        ),
+        (sample("s", one, &file("absent")), "m/warmup/absent': No such file".to_owned()),
+        (
+            sample("s", one, &file("../config.pbtxt")),
+            "leaves the model's 'warmup' folder".to_owned(),
+        ),
+        (zeros("s", one).replace("INPUT0", "X"), "the model has no input 'X'".to_owned()),
+        (format!("model_warmup {{ name: \"s\" {one} }}"), "input 'INPUT0' is missing".to_owned()),
+        (
+            zeros("s", "batch_size: 9"),
+            "batch_size 9 is more than the model's max_batch_size 8".to_owned(),
+        ),
+        (
+            zeros("s", one).replace("dims: 2", "dims: -1"),
+            "warmup setting expects all variable-size dimensions are specified for input 'INPUT0'"
+                .to_owned(),
+        ),
+        (
+            zeros("s", one).replace("zero_data: true", ""),
+            "warmup setting expects input 'INPUT0' to have input_data_type set".to_owned(),
+        ),
+    ] {
+        let ended = Server::new()
+            .model("m", probe("m", &[]) + &warmup)
+            .file("m/warmup/seven", [0; 7])
+            .file("m/warmup/nine", [0; 9])
+            .refuses_to_start();
+        assert!(ended.stderr.contains(&want), "{want}\n{}", ended.stderr);
+    }
+}
+
+/// Niceness of the process, or of one of its threads.
+fn nice(path: &str) -> i32 {
+    let stat = fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    // The name, in brackets, may hold anything; the niceness is the 17th word behind it.
+    let words = stat.rsplit_once(") ").map_or("", |(_, words)| words);
+    words.split(' ').nth(16).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{stat}"))
+}
+
+/// Niceness of the thread with this name.
+fn nice_of(server: &Running, thread: &str) -> i32 {
+    let tasks = format!("/proc/{}/task", server.process().pid().as_raw_nonzero());
+    let entries = fs::read_dir(&tasks).unwrap_or_else(|e| panic!("{tasks}: {e}"));
+    let mut found = entries.flatten().map(|entry| entry.path()).filter(|task| {
+        fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == thread)
+    });
+    let task = found.next().unwrap_or_else(|| panic!("no thread {thread}"));
+    nice(&task.join("stat").to_string_lossy())
+}
+
+#[test]
+fn threads_are_as_nice_as_their_models_priority() {
+    let config = |name: &str, priority: &str| {
+        let priority = format!("optimization {{ priority: PRIORITY_{priority} }}\n");
+        probe(name, &[]) + if priority.contains("NONE") { "" } else { &priority }
+    };
+    let rows =
+        [("none", "NONE", 5), ("default", "DEFAULT", 5), ("max", "MAX", 0), ("min", "MIN", 19)];
+    let mut server = Server::new();
+    for (name, priority, _) in rows {
+        server = server.model(name, config(name, priority));
+    }
+    let server = server.start();
+    // Tests that run nicer than a model should be may not be allowed to take that back.
+    let own = nice("/proc/self/stat");
+    for (name, _, wanted) in rows {
+        let got = nice_of(&server, &format!("{name}/1#0"));
+        assert!(got == wanted || (own > wanted && got == own), "{name}: {got} is not {wanted}");
+        server.wait_for_log_with(&[
+            &format!("model '{name}' instance {name}_0_cpu"),
+            &format!("nice value {got}"),
+        ]);
+    }
+    let log = server.log();
+    assert!(!log.contains("is not supported yet"), "{log}");
+}
+
+#[test]
+fn sequence_models_warm_up_with_or_without_their_controls() {
+    let sequence = r#"sequence_batching {
+  control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+  control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+  state { input_name: "IN" output_name: "OUT" data_type: TYPE_FP32 dims: 3 }
+}
+"#;
+    let start =
+        "inputs { key: \"START\" value { data_type: TYPE_INT32 dims: 1 random_data: true } }";
+    let state = "inputs { key: \"IN\" value { data_type: TYPE_FP32 dims: 3 random_data: true } }";
+    let config = probe("steps", &[])
+        + sequence
+        + &zeros("without", "batch_size: 8")
+        + &zeros("with", &format!("batch_size: 2 {start} {state}"));
+    let server = Server::new().model("steps", config).start();
+    for sample in ["without", "with"] {
+        assert!(duration(&server, "steps", sample) > 0, "{sample}");
+    }
+    assert_eq!(statistics(&server, "steps")["execution_count"], 0);
+    let response = server.infer("steps", r#""sequence_id":1,"sequence_start":true"#);
+    assert_eq!(response.status, 200, "{}", response.text());
+}
