@@ -1,236 +1,18 @@
-//! The author side against a fake host: a backend that does what its model's or request's `do` says.
+//! The author side against a fake host.
 
 #![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)] // a test plays the host, and keeps its promises on purpose
 
 mod fake;
+mod sample;
 
 use fake::{Bench, Failure, FakeCall, HOST, Request, alone, assert_clean};
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use sample::{KEPT, NUDGED, OWNERS, Sample};
+use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{Reply, code, error_flags, level};
 use trtserver_plugin_api::author::export;
 use trtserver_plugin_api::author::*;
-use trtserver_plugin_api::{trts_info, trts_verbose};
-
-static KEPT: Mutex<Vec<Scope>> = Mutex::new(Vec::new());
-static OWNERS: AtomicIsize = AtomicIsize::new(0);
-static NUDGED: AtomicBool = AtomicBool::new(false);
-
-struct Sample;
-
-impl Backend for Sample {
-    type Model = SampleModel;
-    const ABOUT: Description = Description {
-        platforms: &[Platform { name: "sample_graph", default_file: "model.sample" }],
-        features: &["one", "two"],
-        align: 16,
-        preferred: &[Preferred { kind: Kind::Cpu, count: 2 }],
-        ..Description::new("sample", "1.2")
-    };
-    fn open(context: &BackendContext) -> Result<Self, Error> {
-        assert_eq!((context.name(), context.dir()), ("x", "/plugins"));
-        assert_eq!(context.setting("nothing"), None);
-        Ok(Sample)
-    }
-    fn runtime(&self) -> String {
-        "Sample 9".into()
-    }
-    fn complete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
-        match model.parameter("do") {
-            Some("panic_complete") => panic!("{}", "complete"),
-            Some("patch") => Ok(Some(ConfigPatch::Text("max_batch_size: 4".into()))),
-            _ => Ok(None),
-        }
-    }
-}
-
-struct SampleModel {
-    what: String,
-}
-
-impl Model for SampleModel {
-    type Backend = Sample;
-    type Instance = SampleInstance;
-    fn open(_: &Arc<Sample>, context: &ModelContext) -> Result<Self, Error> {
-        let what = context.parameter("do").unwrap_or("echo");
-        match what {
-            "fail_model" => return Err(Error::not_found("no weights").model_broken()),
-            "panic_model" => panic!("model"),
-            "metrics" => {
-                let labels = [("a", "1"), ("b", "2")];
-                let counter = context.log().counter("sample_total", "help", &labels)?;
-                counter.add(2.5);
-                assert_eq!(counter.get(), 2.5);
-            }
-            _ => {}
-        }
-        assert_eq!((context.name(), context.version()), ("m", 3));
-        let input = context.inputs().next().unwrap();
-        assert_eq!((input.name(), input.dtype(), input.dims()), ("IN", Dtype::Fp32, &[-1][..]));
-        assert!(context.log().progress("hopeless", 1) && !context.log().progress("fine", 1));
-        trts_info!(context.log(), "doing {what}");
-        trts_verbose!(context.log(), "{}", unreachable_text());
-        KEPT.lock().unwrap().push(context.log().clone());
-        Ok(SampleModel { what: what.to_owned() })
-    }
-}
-
-fn unreachable_text() -> &'static str {
-    panic!("nobody wants this level")
-}
-
-impl Drop for SampleModel {
-    fn drop(&mut self) {
-        if self.what == "panic_close" {
-            panic!("model drop");
-        }
-    }
-}
-
-struct SampleInstance {
-    model: Arc<SampleModel>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-/// Counts itself, so that each is seen to be dropped exactly once.
-struct Owner(Vec<u8>);
-
-impl Owner {
-    fn new(bytes: Vec<u8>) -> Owner {
-        OWNERS.fetch_add(1, Ordering::SeqCst);
-        Owner(bytes)
-    }
-}
-
-impl AsRef<[u8]> for Owner {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        OWNERS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Instance for SampleInstance {
-    type Model = SampleModel;
-
-    fn open(model: &Arc<SampleModel>, context: &InstanceContext) -> Result<Self, Error> {
-        match model.what.as_str() {
-            "fail_instance" => return Err(Error::exhausted("no room")),
-            "panic_instance" => std::panic::panic_any(7),
-            _ => {}
-        }
-        assert_eq!((context.kind(), context.device(), context.threads()), (Kind::Cpu, None, 2));
-        Ok(SampleInstance { model: model.clone(), threads: Vec::new() })
-    }
-
-    fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        batch.set_times(1, 2, 3, batch.now_ns());
-        for call in batch.calls() {
-            let what = call.param("do").and_then(Value::text).unwrap_or(&self.model.what);
-            let input = call.need("IN")?;
-            let (shape, values) = (input.shape(), input.to_vec::<f32>()?);
-            let bytes = input.to_bytes();
-            match what {
-                "error" => return Err(Error::unavailable("not now").retryable()),
-                "panic_execute" => {
-                    let _open = call.respond()?;
-                    panic!("execute {}", batch.id());
-                }
-                "fail_call" => call.fail(Error::invalid("bad call").by_client()),
-                "never" => {}
-                "adopt" => {
-                    let mut response = call.respond()?;
-                    response.adopt("OUT", Dtype::Fp32, shape, Owner::new(bytes.clone()))?;
-                    response.adopt("UNASKED", Dtype::Fp32, shape, Owner::new(bytes.clone()))?;
-                    assert!(
-                        response.adopt("REFUSED", Dtype::Fp32, shape, Owner::new(bytes)).is_err()
-                    );
-                    response.send()?;
-                }
-                "unasked" => {
-                    let mut response = call.respond()?;
-                    assert!(response.wants("OUT") && !response.wants("OTHER"));
-                    assert!(response.output("OTHER", Dtype::Fp32, shape, 4)?.is_empty());
-                    assert!(response.output_slice::<f32>("OTHER", shape)?.is_empty());
-                    response.put("OTHER", shape, &values)?;
-                    response.put("OUT", shape, &values)?;
-                    response.send()?;
-                }
-                "stream" => {
-                    for value in &values {
-                        let mut response = call.respond()?;
-                        assert!(call.respond().is_err(), "one at a time");
-                        response.put("OUT", &[1], &[*value])?;
-                        response.send_more()?;
-                    }
-                    call.end();
-                    assert!(call.respond().is_err(), "it is over");
-                }
-                "detach" | "forget" => {
-                    let forget = what == "forget";
-                    let reply = call.detach()?;
-                    assert!(call.respond().is_err() && call.detach().is_err());
-                    let shape = shape.to_vec();
-                    self.threads.push(std::thread::spawn(move || {
-                        std::thread::sleep(std::time::Duration::from_millis(20));
-                        if !forget {
-                            let mut response = reply.respond().unwrap();
-                            response.put("OUT", &shape, &values).unwrap();
-                            response.send().unwrap();
-                        }
-                    }));
-                }
-                "cancelled" if call.is_cancelled() => call.fail(Error::cancelled("gone")),
-                "strings" => {
-                    assert!(input.strings().next().is_some_and(|s| s.is_err()), "not STRING");
-                    let mut response = call.respond()?;
-                    response.put_strings("OUT", &[2], &["ab", ""])?;
-                    response.send()?;
-                }
-                _ => {
-                    assert!(input.as_slice::<i32>().is_err(), "another type");
-                    let mut response = call.respond()?;
-                    let to = response.output_slice::<f32>("OUT", shape)?;
-                    match input.as_slice::<f32>() {
-                        Ok(one_piece) => to.copy_from_slice(one_piece),
-                        Err(_) => to.copy_from_slice(&values),
-                    }
-                    response.param("rows", batch.rows() as u64)?;
-                    response.send()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn canceller(&self) -> Option<Canceller> {
-        let panics = self.model.what == "panic_cancel";
-        Some(Box::new(move |_| {
-            NUDGED.store(true, Ordering::SeqCst);
-            if panics {
-                panic!("cancel");
-            }
-        }))
-    }
-}
-
-impl Drop for SampleInstance {
-    fn drop(&mut self) {
-        for thread in self.threads.drain(..) {
-            thread.join().unwrap();
-        }
-        if self.model.what == "panic_close" {
-            panic!("instance drop");
-        }
-    }
-}
 
 fn table() -> &'static PluginTable {
     unsafe { &*export::main::<Sample>(&raw const HOST.0) }
@@ -472,4 +254,36 @@ fn a_host_that_does_not_fit_still_gets_the_table() {
     let table = unsafe { &*export::main::<Sample>(&raw const other) };
     assert_eq!((table.abi_major, table.size), (1, size_of::<PluginTable>() as u64));
     assert!(!unsafe { export::main::<Sample>(std::ptr::null()) }.is_null());
+}
+
+#[test]
+fn a_merged_batch_is_answered_when_execute_returns() {
+    let _turn = alone();
+    for what in ["merge", "merge_adopt"] {
+        let calls =
+            run(what, &[Request::new(&[1.0]), doing_one("fail_call"), Request::new(&[3.0])]);
+        assert_eq!((floats(calls[0]), floats(calls[2])), (vec![vec![1.0]], vec![vec![3.0]]));
+        assert_eq!(error_of(calls[1]).text, "bad call");
+        assert_eq!(OWNERS.load(Ordering::SeqCst), 0);
+    }
+    let calls = run("merge_error", &[Request::new(&[1.0]), doing_one("fail_call")]);
+    assert_eq!(error_of(calls[0]).text, "in the end");
+    assert_eq!(error_of(calls[1]).text, "bad call");
+}
+
+#[test]
+fn detached_calls_of_a_merged_batch_answer_for_themselves() {
+    let _turn = alone();
+    let bench = Bench::open(table(), &[("do", "merge")]).unwrap();
+    let (calls, _) = bench.run(&[doing_one("detach"), Request::new(&[3.0])]);
+    assert_eq!(floats(calls[1]), [[3.0]]);
+    assert!(calls[0].state.lock().unwrap().end.is_none(), "not yet");
+    bench.close();
+    assert_eq!(floats(calls[0]), [[-1.0]]);
+    calls.iter().for_each(|call| assert_eq!(call.releases.load(Ordering::SeqCst), 1));
+    assert_clean();
+}
+
+fn doing_one(what: &'static str) -> Request {
+    Request { params: vec![("do", what)], ..Request::new(&[2.0]) }
 }

@@ -59,6 +59,25 @@ fn adds_and_subtracts() {
 }
 
 #[test]
+fn answers_all_calls_at_once() {
+    let _turn = alone();
+    let table = unsafe { &*load(&build("c-merge/merge.c")).unwrap() };
+    let bench = Bench::open(table, &[]).unwrap();
+    let (calls, result) = bench.run(&[Request::new(&[1.0]), Request::new(&[2.0])]);
+    let (refused, _) = bench.run(&[Request::new(&[]), Request::default()]);
+    assert_eq!(result, Ok(()));
+    bench.close();
+    for (call, value) in calls.iter().zip([1.0, 2.0]) {
+        assert_eq!(call.state.lock().unwrap().answers[0].floats("OUT"), [value]);
+    }
+    for call in refused {
+        let end = call.state.lock().unwrap().end.clone();
+        assert_eq!(end.unwrap().unwrap_err().text, "there is no such input");
+    }
+    assert_clean();
+}
+
+#[test]
 fn broken_libraries_are_broken_as_they_say() {
     let _turn = alone();
     let table = |source| unsafe { &*load(&build(source)).unwrap() };

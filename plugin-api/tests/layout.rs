@@ -185,6 +185,7 @@ fn constants() -> BTreeMap<String, u32> {
         ("instance_kind", "KIND"),
         ("about_flags", "ABOUT"),
         ("send_flags", "SEND"),
+        ("gather_mode", "GATHER"),
         ("patch_format", "PATCH"),
         ("metric_kind", "METRIC"),
     ]);

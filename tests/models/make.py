@@ -6,6 +6,7 @@ Needs examples/requirements.txt.
     addsub_<type>        sum and difference of two [16], up to 8 a batch
     addsub_*_nobatch     the same without a batch dimension
     addsub_fp32_dynamic  the same behind the dynamic batcher
+    sum_fp32             the sum of any [-1], up to 8 a batch, behind the dynamic batcher
     identity_<type>      any [-1], up to 8 a batch; every type there is
     identity_*_nobatch   any shape of one dimension (a size of 0 included), no batch dimension
     classes              scores in, scores out, with labels for the first three of five
@@ -14,6 +15,7 @@ Needs examples/requirements.txt.
     reshape              [ 2, 3 ] for clients, [ 6 ] for the graph
     versions             version 1 adds 1, version 3 adds 3; both are served
     versions_latest      the same files, default policy: only 3 is served
+    sequences/           models with a sequence batcher: see make_sequences.py
 """
 
 import pathlib
@@ -24,6 +26,7 @@ from onnx import helper, numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "examples"))
+import make_sequences  # noqa: E402
 from onnx_models import TYPES, Tensor, addsub, identity, write  # noqa: E402
 
 # Types for which ONNX Runtime has no Add on a CPU calculate in another one.
@@ -63,6 +66,10 @@ def make():
                  Tensor("OUTPUT0", "FP32", [5], more=['label_filename: "labels.txt"']),
                  {1: [helper.make_node("Identity", ["INPUT0"], ["OUTPUT0"])]})
     (folder / "labels.txt").write_text("red\ngreen\nblue\n")
+    one("sum_fp32", 8, Tensor("INPUT0", "FP32", [-1]), Tensor("OUTPUT0", "FP32", [1]),
+        {1: [helper.make_node("Constant", [], ["axis"], value_ints=[1]),
+             helper.make_node("ReduceSum", ["INPUT0", "axis"], ["OUTPUT0"], keepdims=1)]},
+        more="dynamic_batching {\n  max_queue_delay_microseconds: 2000\n}\n")
     one("nonzero", 0, Tensor("INPUT0", "FP32", [-1, -1]), Tensor("OUTPUT0", "INT64", [2, -1]),
         {1: [helper.make_node("NonZero", ["INPUT0"], ["OUTPUT0"])]})
     one("scalar", 0, Tensor("INPUT0", "FP32", [1], reshape=[]), Tensor("OUTPUT0", "FP32", [1], reshape=[]),
@@ -73,6 +80,7 @@ def make():
     for name, policy in (("versions", "version_policy: { all { } }\n"), ("versions_latest", "")):
         one(name, 8, Tensor("INPUT0", "FP32", [-1]), Tensor("OUTPUT0", "FP32", [-1]),
             {1: plus(1), 3: plus(3)}, more=policy)
+    make_sequences.make()
 
 
 def check():
@@ -117,6 +125,8 @@ def check():
         elif name == "classes":
             x = numpy.array([[1, 5, 2, 4, 3]], numpy.float32)
             same(run(name, INPUT0=x)[0], x)
+        elif name == "sum_fp32":
+            same(run(name, INPUT0=numpy.array([[1, 2, 3], [4, 5, 6]], numpy.float32))[0], [[6], [15]])
         elif name == "nonzero":
             same(run(name, INPUT0=numpy.array([[0, 7], [0, 0]], numpy.float32))[0], [[0], [1]])
             same(run(name, INPUT0=numpy.zeros((2, 2), numpy.float32))[0], numpy.zeros((2, 0)))
@@ -132,6 +142,7 @@ def check():
         else:
             sys.exit(f"{name}: nobody checks it")
         print(f"{name}: right")
+    make_sequences.check()
 
 
 if __name__ == "__main__":

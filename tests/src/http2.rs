@@ -12,8 +12,12 @@ const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
+/// Nobody waits for the rest of a call.
+const CANCEL: u32 = 8;
+/// `grpc-status` in that code.
+const GRPC_STATUS: &[u8] = &[0x9a, 0xca, 0xc8, 0xb2, 0x12, 0x34, 0xda, 0x8f];
 
-/// How a call ended. What the trailers say is not looked at.
+/// How a call ended, whatever it said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Headers and trailers came, as for every answer and every refusal in words.
@@ -52,66 +56,167 @@ pub fn prefixed(flag: u8, length: u32, bytes: &[u8]) -> Vec<u8> {
 /// Makes one call on a connection of its own and waits for its end.
 #[track_caller]
 pub fn call(address: &str, headers: &[(&str, &str)], body: &[u8]) -> End {
-    let mut bytes = opening();
-    frame(&mut bytes, HEADERS, END_HEADERS, 1, &block(headers));
-    for (i, part) in body.chunks(16_000).enumerate() {
-        let last = (i + 1) * 16_000 >= body.len();
-        frame(&mut bytes, DATA, if last { END_STREAM } else { 0 }, 1, part);
-    }
-    if body.is_empty() {
-        frame(&mut bytes, DATA, END_STREAM, 1, &[]);
-    }
-    exchange(address, &bytes)
+    let mut client = Client::open(address);
+    let call = client.call(headers);
+    client.send(call, body, true);
+    client.end(call).end
 }
 
-/// The same with these bytes instead of frames, behind an orderly opening.
+/// Sends these bytes instead of frames, behind an orderly opening, and waits for the end.
 #[track_caller]
 pub fn garbage(address: &str, bytes: &[u8]) -> End {
-    exchange(address, &[opening().as_slice(), bytes].concat())
+    let mut client = Client::open(address);
+    client.write(bytes);
+    client.end(1).end
 }
 
-fn opening() -> Vec<u8> {
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    frame(&mut bytes, SETTINGS, 0, 0, &[]);
-    bytes
+/// A connection on which calls are made piece by piece. Dropped, it is closed.
+pub struct Client {
+    stream: TcpStream,
+    /// What the next call will be known by.
+    next: u32,
+    /// What is kept back to be sent at once.
+    kept: Option<Vec<u8>>,
 }
 
-#[track_caller]
-fn exchange(address: &str, bytes: &[u8]) -> End {
-    let ended = TcpStream::connect(address).and_then(|mut stream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        // It may have had enough before the end.
-        let _ = stream.write_all(bytes);
-        end(&mut stream)
-    });
-    ended.unwrap_or_else(|e| panic!("the call has no end: {e}"))
+/// What came of a call.
+#[derive(Debug)]
+pub struct Ended {
+    pub end: End,
+    /// The gRPC status, if one was said.
+    pub status: Option<u8>,
+    pub body: Vec<u8>,
 }
 
-fn end(stream: &mut TcpStream) -> io::Result<End> {
-    loop {
-        let mut head = [0; 9];
-        match stream.read_exact(&mut head) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
-            Err(_) => return Ok(End::HungUp),
-        }
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        let mut rest = vec![0; length as usize];
-        if stream.read_exact(&mut rest).is_err() {
-            return Ok(End::HungUp);
-        }
-        match (head[3], head[4]) {
-            (HEADERS | DATA, flags) if flags & END_STREAM != 0 => return Ok(End::Answered),
-            (RST_STREAM, _) => return Ok(End::Reset),
-            (GOAWAY, _) => return Ok(End::HungUp),
-            (SETTINGS, flags) if flags & ACK == 0 => {
-                let mut ack = Vec::new();
-                frame(&mut ack, SETTINGS, ACK, 0, &[]);
-                let _ = stream.write_all(&ack);
+impl Client {
+    #[track_caller]
+    pub fn open(address: &str) -> Self {
+        let stream = TcpStream::connect(address)
+            .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
+        let set = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
+        set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
+        let mut client = Client { stream, next: 1, kept: None };
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        frame(&mut bytes, SETTINGS, 0, 0, &[]);
+        client.write(&bytes);
+        client
+    }
+
+    /// Begins a call.
+    pub fn call(&mut self, headers: &[(&str, &str)]) -> u32 {
+        let call = self.next;
+        self.next += 2;
+        let mut bytes = Vec::new();
+        frame(&mut bytes, HEADERS, END_HEADERS, call, &block(headers));
+        self.write(&bytes);
+        call
+    }
+
+    /// Sends a part of a call's body.
+    pub fn send(&mut self, call: u32, body: &[u8], last: bool) {
+        let mut bytes = Vec::new();
+        let mut left = body;
+        loop {
+            let (part, rest) = left.split_at(left.len().min(16_000));
+            left = rest;
+            let ends = last && left.is_empty();
+            frame(&mut bytes, DATA, if ends { END_STREAM } else { 0 }, call, part);
+            if left.is_empty() {
+                return self.write(&bytes);
             }
-            _ => {}
         }
     }
+
+    /// Breaks a call off.
+    pub fn reset(&mut self, call: u32) {
+        let mut bytes = Vec::new();
+        frame(&mut bytes, RST_STREAM, 0, call, &CANCEL.to_be_bytes());
+        self.write(&bytes);
+    }
+
+    /// Waits for the end of a call. What comes for others meanwhile is lost.
+    #[track_caller]
+    pub fn end(&mut self, call: u32) -> Ended {
+        self.read(call).unwrap_or_else(|e| panic!("the call has no end: {e}"))
+    }
+
+    fn read(&mut self, call: u32) -> io::Result<Ended> {
+        let mut ended = Ended { end: End::HungUp, status: None, body: Vec::new() };
+        loop {
+            let mut head = [0; 9];
+            match self.stream.read_exact(&mut head) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
+                Err(_) => return Ok(ended),
+            }
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let mut rest = vec![0; length as usize];
+            if self.stream.read_exact(&mut rest).is_err() {
+                return Ok(ended);
+            }
+            let number = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+            match (head[3], head[4]) {
+                (GOAWAY, _) => return Ok(ended),
+                (SETTINGS, flags) if flags & ACK == 0 => {
+                    let mut ack = Vec::new();
+                    frame(&mut ack, SETTINGS, ACK, 0, &[]);
+                    self.write(&ack);
+                }
+                (HEADERS | DATA, flags) if number == call => {
+                    if head[3] == DATA {
+                        ended.body.extend(rest);
+                    } else {
+                        ended.status = grpc_status(&rest).or(ended.status);
+                    }
+                    if flags & END_STREAM != 0 {
+                        return Ok(Ended { end: End::Answered, ..ended });
+                    }
+                }
+                (RST_STREAM, _) if number == call => {
+                    return Ok(Ended { end: End::Reset, ..ended });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends whatever `calls` sends in one piece.
+    pub fn together(&mut self, calls: impl FnOnce(&mut Self)) {
+        self.kept = Some(Vec::new());
+        calls(self);
+        let bytes = self.kept.take().unwrap_or_default();
+        self.write(&bytes);
+    }
+
+    /// It may have had enough before the end: that is read, not written.
+    fn write(&mut self, bytes: &[u8]) {
+        match &mut self.kept {
+            Some(kept) => kept.extend(bytes),
+            None => drop(self.stream.write_all(bytes)),
+        }
+    }
+}
+
+/// The status of one digit in a block of headers, as this server writes the first on a connection: name and
+/// value in the code of RFC 7541, appendix B.
+fn grpc_status(block: &[u8]) -> Option<u8> {
+    let codes: [(u8, u32); 10] = [
+        (0b00000, 5),
+        (0b00001, 5),
+        (0b00010, 5),
+        (0b011001, 6),
+        (0b011010, 6),
+        (0b011011, 6),
+        (0b011100, 6),
+        (0b011101, 6),
+        (0b011110, 6),
+        (0b011111, 6),
+    ];
+    let at = block.windows(GRPC_STATUS.len()).position(|part| part == GRPC_STATUS)?;
+    let value = block.get(at + GRPC_STATUS.len()..at + GRPC_STATUS.len() + 2)?;
+    let padded = |(code, bits): (u8, u32)| code << (8 - bits) | (0xff >> bits);
+    let digit = codes.iter().position(|code| *value == [0x81, padded(*code)])?;
+    Some(digit as u8)
 }
 
 fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {

@@ -16,21 +16,26 @@
 //! by ending that it will never be; whatever waits for longer than [`PATIENCE`] fails with all that was printed.
 //! What the kit cannot do is a panic, as in any test.
 
+mod caller; // a caller at each door, who may leave
 mod compile; // C sources to shared libraries
 mod fixture; // the repository of the protocol tests
-pub mod http2; // HTTP/2 frames for wrong gRPC calls
+pub mod grpc; // inference requests as gRPC carries them
+pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off
 mod install; // where the server, its plugins and the Python environments lie
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
 mod repository; // the models of one server
+pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
+pub mod soak; // many requests, every answer looked at
 pub mod wire; // HTTP/1.1 on a bare socket
 
+pub use caller::{Caller, DOORS, Door, GRPC_DOORS};
 pub use compile::{compile_c, folder};
 pub use fixture::every_model;
 pub use install::{backends, dist, root};
 pub use process::{Ended, PATIENCE, Process};
 pub use python::{python_v1, python_v2};
-pub use repository::{Repository, probe};
+pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
 pub use wire::{Connection, Response};

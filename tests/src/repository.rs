@@ -105,7 +105,7 @@ fn copy(from: &Path, to: &Path) {
 /// A configuration for the test plugin: OUTPUT0 is INPUT0, FP32 of any length, up to 8 a batch. The parameters
 /// are commands to misbehave: see tests/plugins/probe.
 pub fn probe(name: &str, parameters: &[(&str, &str)]) -> String {
-    let mut config = format!(
+    let config = format!(
         r#"name: "{name}"
 backend: "probe"
 max_batch_size: 8
@@ -113,9 +113,13 @@ input [ {{ name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] }} ]
 output [ {{ name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] }} ]
 "#
     );
-    for (key, value) in parameters {
-        config +=
-            &format!("parameters: {{ key: \"{key}\" value: {{ string_value: \"{value}\" }} }}\n");
-    }
-    config
+    config + &self::parameters(parameters)
+}
+
+/// Parameters of a configuration: commands to the test plugin.
+pub fn parameters(parameters: &[(&str, &str)]) -> String {
+    let line = |(key, value): &(&str, &str)| {
+        format!("parameters: {{ key: \"{key}\" value: {{ string_value: \"{value}\" }} }}\n")
+    };
+    parameters.iter().map(line).collect()
 }

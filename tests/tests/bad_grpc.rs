@@ -1,31 +1,13 @@
 //! Nothing a gRPC client sends may crash, hang or leak: calls that are wrong below and within their messages.
 
 use std::sync::LazyLock;
+use trtserver_tests::grpc::{INFER, STREAM, field};
 use trtserver_tests::http2::{End, call, call_headers, garbage, message, prefixed};
 use trtserver_tests::{Running, Server, every_model, probe};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
 
-const INFER: [&str; 2] =
-    ["/inference.GRPCInferenceService/ModelInfer", "/nvidia.inferenceserver.GRPCService/Infer"];
-const STREAM: [&str; 2] = [
-    "/inference.GRPCInferenceService/ModelStreamInfer",
-    "/nvidia.inferenceserver.GRPCService/StreamInfer",
-];
 const LIVE: &str = "/inference.GRPCInferenceService/ServerLive";
-
-/// A field of bytes: number, length, contents.
-fn field(number: u8, contents: &[u8]) -> Vec<u8> {
-    let mut out = vec![number << 3 | 2];
-    let mut length = contents.len();
-    while length > 127 {
-        out.push(length as u8 | 128);
-        length >>= 7;
-    }
-    out.push(length as u8);
-    out.extend(contents);
-    out
-}
 
 /// Bodies of calls, from the prefix to what is in the messages. Each fits into the 64 KiB that may be sent before
 /// the server has allowed more.

@@ -69,6 +69,10 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "nv_inference_request_failure",
         "Number of failed inference requests, all batch sizes",
     );
+    let mut cancelled = Family::counter(
+        "trtserver_request_cancelled_total",
+        "Number of requests whose caller went away, before they were executed and meanwhile",
+    );
     let mut ratio = Family::histogram(
         "nv_inference_load_ratio",
         "Duration of successful requests over the duration of their execution",
@@ -98,6 +102,11 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
                 labels.push(("reason".into(), reason.into()));
                 failures.put(&labels, *count as f64);
             }
+            for (count, when) in counters.cancelled.iter().zip(["queued", "executing"]) {
+                let mut labels = labels.clone();
+                labels.push(("when".into(), when.into()));
+                cancelled.put(&labels, *count as f64);
+            }
             ratio.put_buckets(
                 &labels,
                 &LOAD_RATIO_BOUNDS,
@@ -116,7 +125,7 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
             }
         }
     }
-    rows.extend([failures, ratio, closed, rows_of, pending]);
+    rows.extend([failures, cancelled, ratio, closed, rows_of, pending]);
     rows.into_iter().map(Family::done).collect()
 }
 

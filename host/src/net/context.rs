@@ -1,10 +1,10 @@
 //! What every front end works with.
 
 use crate::config::Settings;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::repository::{Missing, Repository};
 use crate::state::{Phase, ServerState};
-use crate::stats::Span;
+use crate::stats::{FailureReason, Span};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shared by all connections; cheap to clone as an `Arc`.
@@ -70,6 +70,14 @@ impl Context {
 /// the words speak of polling in that mode too, and clients know them).
 pub fn no_explicit_control() -> Error {
     Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
+}
+
+/// As what a request counts that was refused before it was queued: its caller may have left in the middle of it.
+pub fn refusal(error: &Error) -> FailureReason {
+    match error.code {
+        Code::Cancelled => FailureReason::Canceled,
+        _ => FailureReason::Other,
+    }
 }
 
 /// v2's answer to a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.

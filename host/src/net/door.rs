@@ -2,11 +2,11 @@
 
 use super::context::Context;
 use super::http::body::ResponseBody;
+use super::peer::RequestBody;
 use super::{grpc, http};
 use crate::metrics::{self, Gpus};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 type Answer = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 /// `/v2…` and `/api…` on the HTTP port.
-pub fn http(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+pub fn http(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
     move |request, received_ns| {
         let context = Arc::clone(&context);
         Box::pin(async move {
@@ -38,7 +38,7 @@ pub fn http(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer 
 }
 
 /// Health of both generations alone, on `--http-health-port`.
-pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+pub fn health(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
     let all = http(context);
     move |request, received_ns| {
         let path = request.uri().path();
@@ -50,7 +50,7 @@ pub fn health(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answe
 }
 
 /// The gRPC services of both generations. Unary inference goes past tonic.
-pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+pub fn grpc(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
     let (inference, health) = grpc::v2::services(Arc::clone(&context));
     let mut builder = Routes::builder();
     builder.add_service(grpc::v1::service(Arc::clone(&context)));
@@ -83,7 +83,7 @@ pub fn grpc(context: Arc<Context>) -> impl Fn(Request<Incoming>, u64) -> Answer 
 pub fn metrics(
     context: Arc<Context>,
     gpus: Arc<Option<Gpus>>,
-) -> impl Fn(Request<Incoming>, u64) -> Answer + Clone {
+) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
     move |request, _| {
         let (context, gpus) = (Arc::clone(&context), Arc::clone(&gpus));
         Box::pin(async move {

@@ -1,6 +1,7 @@
 //! Sockets: bound before models load, one task per connection, closed after what runs is answered.
 
 use super::http::body::ResponseBody;
+use super::peer::{Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use http::{Request, Response};
@@ -28,6 +29,9 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const MAX_STREAMS: u32 = 1000;
+/// Calls taken back before this server has looked at them. The usual limit is 20, beyond which the connection is closed
+/// as that of an attacker; a client that cancels all it has asked for would lose his other calls with it.
+const MAX_TAKEN_BACK: usize = MAX_STREAMS as usize;
 
 /// What is spoken on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +82,7 @@ pub async fn serve<H, F>(
     mut stop: watch::Receiver<bool>,
 ) -> Result<()>
 where
-    H: Fn(Request<Incoming>, u64) -> F + Clone + Send + Sync + 'static,
+    H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<ResponseBody>> + Send + 'static,
 {
     let listener = TcpListener::from_std(bound.listener)
@@ -109,33 +113,47 @@ where
 
 fn connection<H, F>(stream: TcpStream, protocol: Protocol, handler: H, graceful: &GracefulShutdown)
 where
-    H: Fn(Request<Incoming>, u64) -> F + Clone + Send + Sync + 'static,
+    H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<ResponseBody>> + Send + 'static,
 {
     // Answers are written whole; waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(stream);
-    let service = service_fn(move |request| {
-        let answer = handler(request, now_ns());
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
     match protocol {
         Protocol::Http1 => {
-            let connection = http1::Builder::new().serve_connection(io, service);
-            let connection = graceful.watch(connection);
+            let peer = Peer::new(stream);
+            let caller = peer.clone();
+            let service = service_fn(move |request: Request<Incoming>| {
+                let caller = caller.clone();
+                let body = |body| RequestBody::new(body, Some(caller.clone()));
+                let answer = handler(request.map(body), now_ns());
+                async move {
+                    let answer = answer.await;
+                    caller.answered();
+                    Ok::<_, Infallible>(answer)
+                }
+            });
+            let io = TokioIo::new(peer.clone());
+            let connection = graceful.watch(http1::Builder::new().serve_connection(io, service));
             tokio::spawn(async move {
-                if let Err(e) = connection.await {
-                    tracing::debug!("HTTP connection ended: {e}");
+                match peer.serve(connection).await {
+                    Some(Ok(())) => {}
+                    Some(Err(e)) => tracing::debug!("HTTP connection ended: {e}"),
+                    None => tracing::debug!("HTTP connection ended: the caller left"),
                 }
             });
         }
         Protocol::Http2 => {
+            let service = service_fn(move |request: Request<Incoming>| {
+                let answer = handler(request.map(|body| RequestBody::new(body, None)), now_ns());
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
             let connection = http2::Builder::new(TokioExecutor::new())
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_frame_size(MAX_FRAME)
                 .max_concurrent_streams(MAX_STREAMS)
-                .serve_connection(io, service);
+                .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
+                .serve_connection(TokioIo::new(stream), service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 if let Err(e) = connection.await {

@@ -5,6 +5,7 @@ pub mod door; // which front end answers a path
 pub mod grpc; // gRPC front ends
 pub mod http; // HTTP front ends
 pub mod listener; // sockets and connections
+pub mod peer; // an HTTP/1 caller who leaves
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them
 pub mod v1; // what both wires of v1 share

@@ -5,10 +5,12 @@
 //! `execute` keep the whole frame; the instance takes another one meanwhile. Frames are never freed:
 //! a batch that a plugin hands back too late is still a frame's, and found to be over.
 
+use super::gather::Gathered;
+use super::scatter::Scattered;
 use super::slot::Slot;
 use super::views::{Style, Views};
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply};
+use crate::request::{InferRequest, Reply, Signature};
 use crate::stats::Execution;
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
@@ -21,17 +23,20 @@ pub struct Frame {
     batch: UnsafeCell<Batch>,
     /// `execute` runs with the batch.
     executing: AtomicBool,
-    slots: Vec<&'static Slot>,
+    pub(super) slots: Vec<&'static Slot>,
     /// Empty slots for the next batch.
     spare: Vec<&'static Slot>,
-    views: Views,
+    pub(super) views: Views,
+    pub(super) gathered: Mutex<Gathered>,
+    pub(super) scattered: Mutex<Scattered>,
     /// Requests not released, plus one while the instance's thread holds the frame.
     open: AtomicUsize,
     execution: Option<Arc<Execution>>,
 }
 
-// SAFETY: a frame is filled by one thread, then only read, but for its atomics and the batch, whose
-// times are touched by the executing thread alone.
+// SAFETY: a frame is filled by one thread, then only read, but for its atomics, what is behind locks,
+// and the batch, whose times are touched by the executing thread alone. Pointers among what it holds
+// go to plain memory that it keeps.
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
@@ -63,6 +68,8 @@ impl Frame {
             slots: Vec::new(),
             spare: Vec::new(),
             views: Views::default(),
+            gathered: Mutex::default(),
+            scattered: Mutex::default(),
             open: AtomicUsize::new(0),
             execution: None,
         }
@@ -77,7 +84,8 @@ impl Frame {
         style: &Style<'_>,
         execution: &Arc<Execution>,
     ) {
-        let rows = execution.rows;
+        // The statistics may count fewer: not what the host made up.
+        let rows = requests.iter().map(|r| r.batch).sum();
         self.execution = Some(Arc::clone(execution));
         *self.open.get_mut() = requests.len() + 1;
         self.views.reserve(requests, style);
@@ -98,7 +106,16 @@ impl Frame {
         let slots = self.slots.drain(..);
         self.spare.extend(slots.filter(|slot| slot.leave()));
         self.views.clear();
+        self.gathered.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.scattered.get_mut().unwrap_or_else(PoisonError::into_inner) = Scattered::default();
         self.execution = None;
+    }
+
+    /// Of the batch's model.
+    pub(super) fn signature(&self) -> Result<Arc<Signature>> {
+        let reply = self.slots.first().and_then(|slot| slot.reply());
+        let reply = reply.ok_or_else(|| Error::invalid("an empty batch has no tensors"))?;
+        Ok(Arc::clone(reply.signature()))
     }
 
     /// Gives one share back; the last one leaves the frame for others.
@@ -109,7 +126,10 @@ impl Frame {
         // SAFETY: the share keeps the frame up to here.
         if unsafe { this.as_ref() }.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: nobody else has a share.
-            unsafe { (*this.as_ptr()).clear() };
+            let frame = unsafe { &mut *this.as_ptr() };
+            frame.clear();
+            // It may lie there for long.
+            *frame.gathered.get_mut().unwrap_or_else(PoisonError::into_inner) = Gathered::default();
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(Idle(this));
         }
     }

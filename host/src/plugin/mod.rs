@@ -3,13 +3,19 @@
 //! All knowledge of the binary interface on the host's side, and nearly all of its unsafe code, is here.
 
 pub mod backend; // one backend, and the safe face of its entries
+#[cfg(test)]
+mod batch_tests; // gathering and scattering
+mod declared; // an output against its declaration
 mod describe; // descriptors that plugins may point into
 mod find; // where backends may lie
 mod frame; // a batch as plugins see it
+mod gather; // an input of all calls as one block
 mod host_calls; // what the host offers plugins
 mod library; // opening a file, with words for what can be wrong
+mod memory; // memory that becomes an output
 pub mod metric; // metrics that plugins make
 mod outputs; // a response while it is built
+mod scatter; // an output of all calls as one block
 mod scope; // who speaks
 mod slot; // what the handles of a call stand for
 mod text; // text and errors across the boundary

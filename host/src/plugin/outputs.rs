@@ -1,70 +1,45 @@
 //! A response while a plugin builds it: every output checked against the declaration when it is made.
 
+use super::declared::{Declared, Rows};
+use super::memory::{Donation, Memory, size_of_parts};
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
+use crate::request::state::StateValue;
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, InferResponse, OutputTensor, Parameter, Reply, Shape, ShapeText};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::types::Buf;
 
 /// What a `trts_response` points at.
 pub struct Building {
     reply: Arc<Reply>,
-    /// By place among the outputs that the caller asked for.
-    outputs: SmallVec<[Option<Built>; 4]>,
+    outputs: SmallVec<[Built; 4]>,
     pub parameters: Vec<(String, Parameter)>,
 }
 
 struct Built {
-    index: usize,
-    shape: Shape,
+    place: Place,
     memory: Memory,
+    /// Strings that were walked already.
+    checked: bool,
 }
 
-enum Memory {
-    Ours(AlignedBuf),
-    Donated(Bytes),
+/// Where a tensor goes: to the caller, into the memory of its sequence, or both.
+struct Place {
+    /// Place among the outputs that the caller asked for, number in the configuration, the caller's shape.
+    output: Option<(usize, usize, Shape)>,
+    state: Option<(usize, Shape)>,
+    dtype: DType,
 }
 
-/// Memory given by a plugin; calls its release exactly once, when the last user is gone.
-pub struct Donation {
-    release: Release,
-    ctx: *mut u8,
-    view: *const u8,
-    len: usize,
-}
-
-// SAFETY: by the interface the release may be called on any thread, and the memory is read-only from then on.
-unsafe impl Send for Donation {}
-// SAFETY: as above.
-unsafe impl Sync for Donation {}
-
-impl Donation {
-    pub fn new(release: Release, ctx: *mut u8) -> Self {
-        Self { release, ctx, view: std::ptr::null(), len: 0 }
-    }
-}
-
-impl AsRef<[u8]> for Donation {
-    fn as_ref(&self) -> &[u8] {
-        if self.len == 0 {
-            return &[];
-        }
-        // SAFETY: the plugin promised the memory until its release.
-        unsafe { std::slice::from_raw_parts(self.view, self.len) }
-    }
-}
-
-impl Drop for Donation {
-    fn drop(&mut self) {
-        if let Some(release) = self.release.func {
-            // SAFETY: exactly once, by construction.
-            unsafe { release(self.ctx) };
-        }
+impl Place {
+    fn clashes(&self, other: &Place) -> bool {
+        let number = |p: &Place| (p.output.as_ref().map(|o| o.0), p.state.as_ref().map(|s| s.0));
+        let (mine, others) = (number(self), number(other));
+        (mine.0.is_some() && mine.0 == others.0) || (mine.1.is_some() && mine.1 == others.1)
     }
 }
 
@@ -73,7 +48,7 @@ impl Building {
         Self { reply, outputs: SmallVec::new(), parameters: Vec::new() }
     }
 
-    /// Memory for an output; `None` when the caller did not ask for it.
+    /// Memory for an output; `None` when nobody wants it.
     pub fn alloc(
         &mut self,
         name: &str,
@@ -81,16 +56,14 @@ impl Building {
         shape: &[i64],
         bytes: u64,
     ) -> Result<Option<*mut u8>> {
-        let Some((place, index, shape)) = self.declare(name, dtype, shape, bytes)? else {
-            return Ok(None);
-        };
+        let Some(place) = self.declare(name, dtype, shape, bytes)? else { return Ok(None) };
         let Some(mut memory) = AlignedBuf::try_new(bytes as usize) else {
             return Err(self.error(format!(
                 "the backend asked for {bytes} bytes for output '{name}', which are not there"
             )));
         };
         let ptr = memory.as_mut_ptr();
-        self.outputs[place] = Some(Built { index, shape, memory: Memory::Ours(memory) });
+        self.outputs.push(Built { place, memory: Memory::Ours(memory), checked: false });
         Ok(Some(ptr))
     }
 
@@ -101,90 +74,52 @@ impl Building {
         dtype: u32,
         shape: &[i64],
         parts: &[Buf],
-        mut donation: Donation,
+        donation: Donation,
     ) -> Result<()> {
-        let bytes = parts.iter().try_fold(0u64, |sum, p| sum.checked_add(p.bytes));
-        let Some(bytes) = bytes.filter(|n| isize::try_from(*n).is_ok()) else {
-            return Err(self.error(format!("output '{name}' was donated in an impossible size")));
-        };
-        if parts.iter().any(|p| p.ptr.is_null() && p.bytes > 0) {
-            return Err(self.error(format!("output '{name}' was donated as a null pointer")));
+        let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
+        if let Some(place) = self.declare(name, dtype, shape, bytes)? {
+            let memory = Memory::Donated(donation.into_bytes(parts));
+            self.outputs.push(Built { place, memory, checked: false });
         }
-        let Some((place, index, shape)) = self.declare(name, dtype, shape, bytes)? else {
-            return Ok(());
-        };
-        let memory = match parts {
-            [] => Bytes::new(),
-            [one] => {
-                (donation.view, donation.len) = (one.ptr, one.bytes as usize);
-                Bytes::from_owner(donation)
-            }
-            many => {
-                // SAFETY: each part is readable memory until the release.
-                let slices: Vec<&[u8]> = many
-                    .iter()
-                    .filter(|p| p.bytes > 0)
-                    .map(|p| unsafe {
-                        std::slice::from_raw_parts(p.ptr.cast_const(), p.bytes as usize)
-                    })
-                    .collect();
-                AlignedBuf::copy_of(&slices).into_bytes()
-            }
-        };
-        self.outputs[place] = Some(Built { index, shape, memory: Memory::Donated(memory) });
         Ok(())
     }
 
-    /// Checks an output and finds its place: (place, number in the configuration, the caller's shape).
+    /// Takes this call's rows of a block that answers several calls.
+    pub fn take_rows(&mut self, rows: Declared, data: Bytes) {
+        if let Some(place) = self.place(rows) {
+            self.outputs.push(Built { place, memory: Memory::Donated(data), checked: true });
+        }
+    }
+
+    /// Checks an output and finds out who wants it.
     fn declare(
         &mut self,
         name: &str,
         dtype: u32,
         shape: &[i64],
         bytes: u64,
-    ) -> Result<Option<(usize, usize, Shape)>> {
-        let signature = Arc::clone(self.reply.signature());
-        let Some(index) = signature.output(name) else {
-            let declared: Vec<&str> = signature.outputs.iter().map(|o| &*o.name).collect();
-            return Err(self.error(format!(
-                "the backend produced output '{name}', which the model configuration does not declare \
-                 (declared: {})",
-                declared.join(", ")
-            )));
-        };
-        let spec = &signature.outputs[index];
-        if spec.dtype.number() != dtype {
-            let got = DType::from_number(dtype).map_or("an unknown type", DType::config_name);
-            return Err(self.error(format!(
-                "the backend produced output '{name}' with data type {got}, the model configuration \
-                 specifies {}",
-                spec.dtype.config_name()
-            )));
-        }
-        let caller_shape = signature.to_caller(spec, shape)?;
-        let batch = i64::from(self.reply.batch());
-        if signature.batching() && !spec.shape_tensor && caller_shape.first() != Some(&batch) {
-            return Err(self.error(format!(
-                "the backend produced output '{name}' with shape {}, the request has batch size {batch}",
-                ShapeText(shape)
-            )));
-        }
-        let expected =
-            element_count(shape).and_then(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)));
-        if spec.dtype.size().is_some() && expected.map(|e| e as u64) != Some(bytes) {
-            return Err(self.error(format!(
-                "the backend produced output '{name}' of shape {} with {bytes} bytes, {} are right",
-                ShapeText(shape),
-                expected.unwrap_or(0)
-            )));
-        }
-        let (place, count) = self.reply.wanted(index);
-        self.outputs.resize_with(count, || None);
-        let Some(place) = place else { return Ok(None) };
-        if self.outputs[place].is_some() {
+    ) -> Result<Option<Place>> {
+        let signature = self.reply.signature();
+        let rows = Rows::Request(self.reply.batch());
+        let declared = Declared::check(signature, name, dtype, shape, bytes, rows)?;
+        let Some(place) = self.place(declared) else { return Ok(None) };
+        if self.outputs.iter().any(|built| built.place.clashes(&place)) {
             return Err(self.error(format!("the backend produced output '{name}' twice")));
         }
-        Ok(Some((place, index, caller_shape)))
+        Ok(Some(place))
+    }
+
+    fn place(&self, declared: Declared) -> Option<Place> {
+        let output = declared.output.and_then(|(index, shape)| {
+            self.reply.wanted(index).0.map(|place| (place, index, shape))
+        });
+        // Without a sequence there is no next step that would read it.
+        let state = declared.state.filter(|_| self.reply.memory().is_some());
+        (output.is_some() || state.is_some()).then_some(Place {
+            output,
+            state,
+            dtype: declared.dtype,
+        })
     }
 
     /// Sends the response. An output that was asked for and not made is an error for the caller.
@@ -200,47 +135,70 @@ impl Building {
         drop(self);
         match result {
             Err(error) => reply.end(Err(error)),
-            Ok(response) if last => reply.end(Ok(Some(response))),
-            Ok(response) => reply.send(response),
+            Ok((response, states)) if last => {
+                // Before the end: the sequence's next step may begin at once.
+                if !states.is_empty()
+                    && !reply.is_ended()
+                    && let Some(memory) = reply.memory()
+                {
+                    memory.store(states);
+                }
+                reply.end(Ok(Some(response)))
+            }
+            Ok((response, _)) => reply.send(response),
         }
     }
 
-    fn finish(&mut self) -> Result<InferResponse> {
+    #[allow(clippy::type_complexity, reason = "named nowhere else")]
+    fn finish(&mut self) -> Result<(InferResponse, SmallVec<[(usize, StateValue); 2]>)> {
         let signature = Arc::clone(self.reply.signature());
         let (_, count) = self.reply.wanted(usize::MAX);
-        self.outputs.resize_with(count, || None);
+        let mut made: SmallVec<[Option<OutputTensor>; 4]> = SmallVec::new();
+        made.resize_with(count, || None);
+        let mut states = SmallVec::new();
+        for Built { place, memory, checked } in std::mem::take(&mut self.outputs) {
+            let data = memory.into_bytes();
+            if place.dtype == DType::String && !checked {
+                self.check_strings(&place, &data)?;
+            }
+            if let Some((state, shape)) = place.state {
+                states.push((state, StateValue { shape, data: data.clone() }));
+            }
+            if let Some((at, index, shape)) = place.output {
+                let name = Arc::clone(&signature.outputs[index].name);
+                let tensor = OutputTensor { name, dtype: place.dtype, shape, data };
+                made.get_mut(at).map(|to| to.replace(tensor));
+            }
+        }
         let mut outputs = SmallVec::with_capacity(count);
-        for place in 0..count {
-            let Some(built) = self.outputs[place].take() else {
-                let missing = self.reply.wanted_at(place).and_then(|i| signature.outputs.get(i));
+        for (at, tensor) in made.into_iter().enumerate() {
+            let Some(tensor) = tensor else {
+                let missing = self.reply.wanted_at(at).and_then(|i| signature.outputs.get(i));
                 let name = missing.map_or("?", |o| &o.name);
                 return Err(self.error(format!(
                     "the backend did not produce output '{name}', which the request asked for"
                 )));
             };
-            let spec = &signature.outputs[built.index];
-            let data = match built.memory {
-                Memory::Ours(buf) => buf.into_bytes(),
-                Memory::Donated(bytes) => bytes,
-            };
-            if spec.dtype == DType::String {
-                let elements = element_count(&built.shape).unwrap_or(0);
-                if let Err(fault) = strings::check(&data, elements) {
-                    return Err(self.error(format!(
-                        "the backend produced malformed strings in output '{}' of shape {}: {fault:?}",
-                        spec.name,
-                        ShapeText(&built.shape)
-                    )));
-                }
-            }
-            outputs.push(OutputTensor {
-                name: Arc::clone(&spec.name),
-                dtype: spec.dtype,
-                shape: built.shape,
-                data,
-            });
+            outputs.push(tensor);
         }
-        Ok(InferResponse { outputs, parameters: std::mem::take(&mut self.parameters) })
+        let parameters = std::mem::take(&mut self.parameters);
+        Ok((InferResponse { outputs, parameters }, states))
+    }
+
+    fn check_strings(&self, place: &Place, data: &[u8]) -> Result<()> {
+        let signature = self.reply.signature();
+        let (name, shape) = match (&place.output, &place.state) {
+            (Some((_, index, shape)), _) => (&signature.outputs[*index].name, shape),
+            (None, Some((state, shape))) => (&signature.states[*state].output, shape),
+            (None, None) => return Ok(()),
+        };
+        match strings::check(data, element_count(shape).unwrap_or(0)) {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(self.error(format!(
+                "the backend produced malformed strings in output '{name}' of shape {}: {fault:?}",
+                ShapeText(shape)
+            ))),
+        }
     }
 
     fn error(&self, text: String) -> Error {

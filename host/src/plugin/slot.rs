@@ -9,6 +9,7 @@ use super::frame::Frame;
 use super::outputs::Building;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Reply};
+use bytes::Bytes;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +44,15 @@ enum Response {
     /// A host call works on it.
     Lent,
     Here(Box<Building>),
+}
+
+/// See [`Slot::standing`].
+pub enum Standing {
+    /// Nothing: it is answered, released or kept by the plugin.
+    Over,
+    /// Nothing yet: a response is being built.
+    Responding,
+    Open(Arc<Reply>),
 }
 
 /// A request's share in the frame that shows it.
@@ -82,6 +92,25 @@ impl Slot {
 
     pub fn reply(&self) -> Option<Arc<Reply>> {
         self.lock().reply.clone()
+    }
+
+    /// The bytes of the request's input in place `at`; `None` after the release.
+    pub fn input(&self, at: usize) -> Option<Bytes> {
+        Some(self.lock().request.as_ref()?.0.inputs.get(at)?.data.clone())
+    }
+
+    /// What the batch as a whole may still do for the call.
+    pub fn standing(&self) -> Standing {
+        let state = self.lock();
+        match &state.reply {
+            Some(reply) if state.request.is_some() && state.retained == 0 && !reply.is_ended() => {
+                match state.response {
+                    Response::None => Standing::Open(Arc::clone(reply)),
+                    Response::Lent | Response::Here(_) => Standing::Responding,
+                }
+            }
+            _ => Standing::Over,
+        }
     }
 
     /// Releases the request; false if that was done before.

@@ -3,7 +3,7 @@
 use super::slot::Handle;
 use super::text::{EMPTY, c_text, view};
 use crate::request::buffer::AlignedBuf;
-use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
+use crate::request::{CorrelationId, InferRequest, Parameter, Role, Signature, TensorSpec};
 use bytes::Bytes;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -12,15 +12,28 @@ use trtserver_plugin_api::abi::types::{Buf, Param, Place, Str, Tensor, param, te
 
 /// Names of a model's tensors as NUL-terminated text, made once per model.
 pub struct TensorNames {
+    /// The declared inputs, then the hidden ones.
     pub inputs: Vec<CString>,
     pub outputs: Vec<CString>,
+    /// The outputs that write states, each with its number if it is declared, too.
+    states: Vec<(CString, Option<usize>)>,
 }
 
 impl TensorNames {
     pub fn new(signature: &Signature) -> Self {
         Self {
-            inputs: signature.inputs.iter().map(|i| c_text(&i.name)).collect(),
+            inputs: signature
+                .inputs
+                .iter()
+                .chain(&signature.hidden)
+                .map(|i| c_text(&i.name))
+                .collect(),
             outputs: signature.outputs.iter().map(|o| c_text(&o.name)).collect(),
+            states: signature
+                .states
+                .iter()
+                .map(|s| (c_text(&s.output), signature.output(&s.output)))
+                .collect(),
         }
     }
 }
@@ -31,6 +44,15 @@ pub struct Style<'a> {
     pub names: &'a Arc<TensorNames>,
     /// What the backend wants of its inputs, 0 = natural alignment.
     pub align: usize,
+}
+
+/// An input of one call, as the plugin sees it.
+pub struct InputView<'a> {
+    pub tensor: &'a Tensor,
+    pub shape: &'a [i64],
+    pub buf: &'a Buf,
+    /// Rows of the call.
+    pub rows: u32,
 }
 
 /// See the module text. Pointers go from one array into another: no array may grow past what
@@ -59,7 +81,7 @@ impl Views {
         // As many dimensions as the caller gave, or where the model is reshaped what it declares, and a batch.
         let dims = requests.iter().flat_map(|r| &r.inputs);
         let dims = dims.map(|input| {
-            input.shape.len().max(style.signature.inputs[input.index].model_dims.len()) + 1
+            input.shape.len().max(style.signature.input_spec(input.index).model_dims.len()) + 1
         });
         self.shapes.reserve(dims.sum());
         self.calls.reserve(requests.len());
@@ -67,7 +89,8 @@ impl Views {
         self.tensors.reserve(inputs);
         self.bufs.reserve(inputs);
         self.aligned.reserve(inputs);
-        self.wanted.reserve(sum(|r| r.outputs.len()));
+        let states = style.names.states.len() * requests.len();
+        self.wanted.reserve(sum(|r| r.outputs.len()) + states);
         self.params.reserve(sum(|r| r.parameters.len()));
         self.names = Some(Arc::clone(style.names));
     }
@@ -88,6 +111,14 @@ impl Views {
             name: view(&style.names.outputs[o.index]),
             index: o.index as u32,
             classes: o.classes,
+        }));
+        // What the host keeps for the next step of a sequence is made like any output.
+        let asked = |index: Option<usize>| request.outputs.iter().any(|o| Some(o.index) == index);
+        let states = style.names.states.iter().filter(|(_, index)| !asked(*index));
+        self.wanted.extend(states.map(|(name, index)| Wanted {
+            name: view(name),
+            index: index.map_or(u32::MAX, |i| i as u32),
+            classes: 0,
         }));
         let params = self.params.len();
         for (key, value) in &request.parameters {
@@ -115,6 +146,7 @@ impl Views {
             sequence,
             flags: flag(request.sequence.start, call_flags::SEQUENCE_START)
                 | flag(request.sequence.end, call_flags::SEQUENCE_END)
+                | flag(request.warmup, call_flags::WARMUP)
                 | flag(request.streaming, call_flags::STREAMING),
             batch: request.batch,
             priority: request.priority,
@@ -136,7 +168,7 @@ impl Views {
 
     fn inputs(&mut self, request: &InferRequest, style: &Style<'_>) {
         for input in &request.inputs {
-            let spec = &style.signature.inputs[input.index];
+            let spec = style.signature.input_spec(input.index);
             let shape_at = self.shapes.len();
             self.shapes.extend_from_slice(&style.signature.to_model(spec, &input.shape));
             let need = style.align.max(spec.dtype.size().unwrap_or(1));
@@ -156,11 +188,13 @@ impl Views {
             });
             self.tensors.push(Tensor {
                 name: view(&style.names.inputs[input.index]),
-                index: input.index as u32,
+                index: match spec.role {
+                    Role::Declared => input.index as u32,
+                    Role::Control | Role::State => u32::MAX,
+                },
                 dtype: input.dtype.number(),
                 rank: (self.shapes.len() - shape_at) as u32,
-                flags: if spec.optional { tensor_flags::OPTIONAL } else { 0 }
-                    | if spec.shape_tensor { tensor_flags::SHAPE_TENSOR } else { 0 },
+                flags: flags(spec),
                 shape: self.shapes[shape_at..].as_ptr(),
                 bytes: data.len() as u64,
                 n_parts: 1,
@@ -168,6 +202,27 @@ impl Views {
                 parts: &self.bufs[self.bufs.len() - 1],
             });
         }
+    }
+
+    /// Rows of each call.
+    pub fn rows(&self) -> impl Iterator<Item = u32> {
+        self.calls.iter().map(|call| call.batch)
+    }
+
+    /// The input in that place of each call; `None` where a call has fewer.
+    pub fn inputs_at(&self, position: usize) -> impl Iterator<Item = Option<InputView<'_>>> {
+        let mut begin = 0;
+        self.calls.iter().map(move |call| {
+            let at = begin + position;
+            begin += call.n_inputs as usize;
+            if at >= begin {
+                return None;
+            }
+            let tensor = self.tensors.get(at)?;
+            // SAFETY: a shape points at `rank` numbers of `self.shapes`, which does not move.
+            let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.rank as usize) };
+            Some(InputView { tensor, shape, buf: self.bufs.get(at)?, rows: call.batch })
+        })
     }
 
     fn text(&mut self, text: &str) -> Str {
@@ -193,10 +248,21 @@ impl Views {
     }
 }
 
+fn flags(spec: &TensorSpec) -> u32 {
+    let role = match spec.role {
+        Role::Declared => 0,
+        Role::Control => tensor_flags::CONTROL,
+        Role::State => tensor_flags::STATE,
+    };
+    let optional = if spec.optional { tensor_flags::OPTIONAL } else { 0 };
+    role | optional | if spec.shape_tensor { tensor_flags::SHAPE_TENSOR } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plugin::slot::Slot;
+    use crate::request::state::{StateSpec, StateValue};
     use crate::request::testing::{request, signature};
     use crate::request::{DType, InputTensor};
 
@@ -224,5 +290,47 @@ mod tests {
         assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, room));
         assert_eq!(views.tensors[0].shape, views.shapes.as_ptr());
         assert_eq!(views.tensors[1].rank, 40);
+    }
+
+    #[test]
+    fn what_the_host_adds_is_shown_and_marked() {
+        let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
+        let hidden = |name, role| TensorSpec { role, ..TensorSpec::new(name, DType::Fp32, &[1]) };
+        declared.hidden = vec![hidden("START", Role::Control), hidden("S_IN", Role::State)];
+        let state = |output: &str| StateSpec {
+            input: 2,
+            output: output.into(),
+            dtype: DType::Fp32,
+            dims: vec![1],
+            initial: StateValue { shape: [1][..].into(), data: Bytes::from_static(&[0; 4]) },
+        };
+        declared.states = vec![state("S_OUT"), state("O")];
+        let names = Arc::new(TensorNames::new(&declared));
+        let style = Style { signature: &declared, names: &names, align: 0 };
+        let mut request = request("").0;
+        let (one, data) = ([1][..].into(), Bytes::from(vec![0; 4]));
+        let start = InputTensor { index: 1, dtype: DType::Fp32, shape: one, data };
+        request.inputs.extend([InputTensor { index: 2, ..start.clone() }, start]);
+        request.warmup = true;
+        let mut silent = crate::request::testing::request("").0;
+        silent.outputs.clear();
+        let requests = [request, silent];
+        let mut views = Views::default();
+        views.reserve(&requests, &style);
+        for request in &requests {
+            views.add(Slot::obtain().handle(), request, &style);
+        }
+        let seen: Vec<_> = views.tensors.iter().map(|t| (t.index, t.flags)).collect();
+        let none = u32::MAX;
+        assert_eq!(
+            seen,
+            [(0, 0), (none, tensor_flags::STATE), (none, tensor_flags::CONTROL), (0, 0)]
+        );
+        assert_eq!(views.tensors[1].name.p, names.inputs[2].as_ptr().cast());
+        // `O` is a state and asked for by the first call, so it is not there twice.
+        let wanted: Vec<_> = views.wanted.iter().map(|w| w.index).collect();
+        assert_eq!(wanted, [0, none, none, 0]);
+        assert_eq!((views.calls[0].flags, views.calls[1].flags), (call_flags::WARMUP, 0));
+        assert_eq!(views.inputs_at(2).map(|i| i.is_some()).collect::<Vec<_>>(), [true, false]);
     }
 }

@@ -17,7 +17,8 @@ enum {
   TRTS_CALL_STREAMING = 16 /* the caller can take several responses */
 };
 
-/* An output that the caller wants. The host's, valid as long as its call. */
+/* An output that is wanted: by the caller or, behind those, by the host (a sequence's state). The host's,
+ * valid as long as its call. */
 typedef struct trts_wanted {
   trts_str name;
   uint32_t index;   /* in the model configuration's outputs; UINT32_MAX = not there */

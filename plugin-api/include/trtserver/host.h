@@ -21,6 +21,8 @@ typedef void (*trts_infer_done_fn)(void *ctx, trts_infer *infer);
 
 /* Bits for response_send: no further response follows for this reply. */
 enum { TRTS_SEND_LAST = 1 };
+/* Modes for gather: the rows of all calls, one after another. */
+enum { TRTS_GATHER_ROWS = 0 };
 /* Formats for config_patch; PROTOBUF is a ModelConfig of what is to be added, TEXT as in config.pbtxt. */
 enum { TRTS_PATCH_PROTOBUF = 0, TRTS_PATCH_JSON = 1, TRTS_PATCH_TEXT = 2 };
 /* Kinds for metric_new. */
@@ -86,7 +88,11 @@ typedef struct trts_host {
   uint32_t (*device_fault)(int32_t device, int32_t code);
 
   /* -- inputs -- */
-  /* Optional. An input of all calls as one block along dimension 0; the host's, until the last release. */
+  /* Optional. An input of all calls as one block along dimension 0, rows in the order of the calls,
+   * strings one after another. input = position in the calls' inputs, the same in all of them; mode
+   * TRTS_GATHER_…; stream null. Only inside execute and before a release. Read-only, the host's until the
+   * last release; no copy for a single call or for parts that touch, else 64-byte aligned. TRTS_CODE_INVALID
+   * when shapes differ beyond dimension 0, or for several calls without a batch dimension. */
   trts_error *(*gather)(const trts_batch *batch, uint32_t input, trts_place place, uint32_t mode,
                         void *stream, trts_buf *out);
   /* Gives a request back: its view and inputs are dead once the event is reached (null = now). */
@@ -122,16 +128,21 @@ typedef struct trts_host {
   /* Ends a reply without another response: with an error (which stays the sender's), or null = end of
    * a stream. */
   trts_error *(*reply_end)(trts_reply *reply, const trts_error *error);
-  /* Optional. One block of the host for an output of all calls. */
+  /* Optional. One block of the host for an output or state of all calls; shape begins with the batch's
+   * rows. The plugin's to write until batch_send, which gives each call its rows by reference. 64-byte
+   * aligned, zeroed. Null, 0 bytes and success when nobody wants it. Only inside execute; each name once
+   * for a batch; not while a response of one of its calls is being built. */
   trts_error *(*scatter_alloc)(const trts_batch *batch, trts_str name, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, uint64_t bytes, trts_place wish, trts_buf *out);
-  /* Optional. The same, donated; see output_adopt. */
+  /* Optional. The same, donated: release(ctx) comes exactly once on any thread, after the last call's
+   * rows were used, also after a failure and for an output nobody wants. */
   trts_error *(*scatter_adopt)(const trts_batch *batch, trts_str name, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, const trts_buf *buf, trts_release_fn release,
                                void *ctx);
   /* Only while the batch's execute runs. Ends whatever of it is still open and not retained: replies
-   * get the error (or one that names the omission), requests are released. Takes the event; the error
-   * stays the sender's. */
+   * get the error; without one, their rows of what was scattered as a last response, or, where nothing was
+   * (or the request is released, or a response begun), an error that names the omission. Requests are
+   * released. Takes the event; the error stays the sender's. */
   trts_error *(*batch_send)(const trts_batch *batch, const trts_error *error, trts_event *after);
 
   /* -- sequence state, optional -- */

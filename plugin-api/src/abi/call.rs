@@ -13,7 +13,8 @@ pub mod call_flags {
     pub const STREAMING: u32 = 16;
 }
 
-/// An output that the caller wants.
+/// An output that is wanted: by the caller, or, behind those, by the host for the next step of a
+/// sequence (a state).
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Wanted {

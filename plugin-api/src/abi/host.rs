@@ -31,6 +31,12 @@ pub mod send_flags {
     pub const LAST: u32 = 1;
 }
 
+/// Modes for [`HostTable::gather`].
+pub mod gather_mode {
+    /// The rows of all calls, one after another.
+    pub const ROWS: u32 = 0;
+}
+
 /// Formats for [`HostTable::config_patch`].
 pub mod patch_format {
     /// A serialized `ModelConfig` that holds only what is to be added.
@@ -118,7 +124,16 @@ pub struct HostTable {
     pub device_fault: Option<unsafe extern "C" fn(device: i32, code: i32) -> u32>,
 
     // -- inputs -----------------------------------------------------------------------------------
-    /// One block along dimension 0 of an input over all calls of a batch; lives until the last release.
+    /// An input of all calls of a batch as one block along dimension 0: the rows of the calls in the
+    /// batch's order, strings one after another. Only while the batch's `execute` runs and before a
+    /// request of it was released; the block is read-only and the host's until the last release. Nothing
+    /// is copied for a single call or where the parts already follow each other in memory; a copy begins
+    /// on 64 bytes.
+    ///
+    /// `input` is the position in the calls' `inputs`, which all calls of a batch have in the same order;
+    /// `mode` one of [`gather_mode`]; `stream` null. INVALID, naming the input, when shapes differ beyond
+    /// dimension 0, or when there are several calls and no batch dimension. The same input twice is the
+    /// same block.
     pub gather: Option<
         unsafe extern "C" fn(
             batch: *const Batch,
@@ -187,6 +202,14 @@ pub struct HostTable {
     ) -> *mut Error,
     /// Ends a reply without another response: with an error, or (null) as the end of a stream.
     pub reply_end: unsafe extern "C" fn(reply: *mut Reply, error: *const Error) -> *mut Error,
+    /// Host memory for an output (or state) of all calls of a batch. `shape` is that of the whole: first
+    /// the rows of all calls together, [`Batch::rows`], also of those that have failed meanwhile. What the
+    /// plugin writes there until [`HostTable::batch_send`] goes on the wire as it is, each call's rows by
+    /// reference; 64-byte aligned, zeroed. Null memory of 0 bytes when no call wants it.
+    ///
+    /// Only while the batch's `execute` runs. Each output once for a batch, and not while a response of
+    /// one of its calls is being built. A model without batch dimension has one call in a batch, whose
+    /// whole output this then is.
     pub scatter_alloc: Option<
         unsafe extern "C" fn(
             batch: *const Batch,
@@ -199,6 +222,9 @@ pub struct HostTable {
             out: *mut Buf,
         ) -> *mut Error,
     >,
+    /// The same with donated memory, without a copy. The host calls `release(ctx)` exactly once on any
+    /// thread when the last call's rows are no longer needed, at once when nobody wants them, also when
+    /// this call fails, and perhaps after the model or the plugin was closed.
     pub scatter_adopt: Option<
         unsafe extern "C" fn(
             batch: *const Batch,
@@ -212,8 +238,10 @@ pub struct HostTable {
         ) -> *mut Error,
     >,
     /// Only while the batch's `execute` runs. Ends everything of it that is still open and not
-    /// retained: replies without an end get the error (or, with null, an error that names the plugin's
-    /// omission), requests are released.
+    /// retained, and releases the requests. With an error every such reply gets it, and what was scattered
+    /// is dropped. With null each gets its rows of the scattered outputs that it wants as its last
+    /// response; if nothing was scattered, or its request was released or a response begun before, an error
+    /// that names the plugin's omission. Scattered memory must not be written any more.
     pub batch_send: unsafe extern "C" fn(
         batch: *const Batch,
         error: *const Error,

@@ -8,6 +8,7 @@ use super::tensor::Tensor;
 use super::value::{Params, Value};
 use crate::abi;
 use crate::abi::call::{Wanted, call_flags};
+use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,6 +18,8 @@ pub struct Batch<'a> {
     pub(crate) raw: *mut abi::call::Batch,
     pub(crate) calls: &'a [*const abi::call::Call],
     pub(crate) marks: &'a [Marks],
+    /// Something waits to be sent with the batch.
+    pub(crate) scattered: Cell<bool>,
 }
 
 impl<'a> Batch<'a> {
@@ -303,12 +306,15 @@ pub(crate) unsafe fn run(
         many = calls.iter().map(|_| Marks::default()).collect();
         &many
     };
-    let result = work(&Batch { host, raw, calls, marks });
+    let batch = Batch { host, raw, calls, marks, scattered: Cell::new(false) };
+    let result = work(&batch);
+    let scattered = batch.scattered.get();
     let error = match &result {
         Ok(()) => ptr::null_mut(),
         Err(error) => error.raise(host),
     };
-    if marks.iter().any(Marks::detached) {
+    let detached = marks.iter().any(Marks::detached);
+    if detached && !scattered {
         let omitted = Error::internal("the plugin returned without answering").raise(host);
         for (call, marks) in calls.iter().zip(marks) {
             // SAFETY: each request is released once, here; each reply is ended at most once.
@@ -324,6 +330,12 @@ pub(crate) unsafe fn run(
         // SAFETY: made above, not used again.
         unsafe { (host.error_free)(omitted) }
     } else {
+        // A batch that is sent leaves retained calls alone. Before it, because by then their replies may
+        // have been dropped, and it would release them itself.
+        for (call, _) in calls.iter().zip(marks).filter(|(_, marks)| marks.detached()) {
+            // SAFETY: the call is valid until its release, which is this one.
+            unsafe { (host.request_release)((**call).request, ptr::null_mut()) }
+        }
         // SAFETY: the batch is still the plugin's; from here on it is not.
         unsafe { (host.error_free)((host.batch_send)(raw, error, ptr::null_mut())) }
     }

@@ -21,6 +21,7 @@ mod error;
 #[doc(hidden)]
 pub mod export;
 mod host;
+mod merge;
 mod reply;
 mod response;
 mod scope;
@@ -32,6 +33,7 @@ pub use context::{BackendContext, ConfigPatch, InstanceContext, Kind, ModelConte
 pub use describe::{Description, Platform, Preferred};
 pub use dtype::{Dtype, Element, elements};
 pub use error::{Code, Error};
+pub use merge::GatheredTensor;
 pub use reply::OwnedReply;
 pub use response::Response;
 pub use scope::{Counter, Gauge, Scope};

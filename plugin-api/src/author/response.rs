@@ -278,11 +278,13 @@ impl<T: Element> AsRef<[u8]> for Elements<T> {
     }
 }
 
-fn buf(ptr: *mut u8, bytes: u64) -> Buf {
+pub(crate) fn buf(ptr: *mut u8, bytes: u64) -> Buf {
     Buf { ptr, bytes, place: Place::CPU, ready: ptr::null_mut(), lease: 0 }
 }
 
-unsafe extern "C" fn drop_box<O>(ctx: *mut u8) {
+/// # Safety
+/// `ctx` is a box of `O` that nobody else drops.
+pub(crate) unsafe extern "C" fn drop_box<O>(ctx: *mut u8) {
     // SAFETY: `ctx` is the box that `adopt` gave away, and this its one release.
     let owner = unsafe { Box::from_raw(ctx.cast::<O>()) };
     // A panic in the author's Drop has nobody to go to, and must not cross.

@@ -1,6 +1,7 @@
 //! A tiny host for tests: it keeps what a plugin says and does, and counts what it leaks.
 #![allow(dead_code, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 
+mod merge;
 mod table;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,8 @@ use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
 use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{
-    Buf, Bytes, Error, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Str, Tensor, param,
+    Buf, Bytes, Error, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Str, Tensor, dtype,
+    param, tensor_flags,
 };
 
 /// One test at a time: the counters are the process's.
@@ -105,10 +107,21 @@ pub enum Data {
     Donated(Vec<u8>),
 }
 
-/// A request for a test: inputs by name, each FP32, each as one or more parts.
+impl Data {
+    pub fn bytes(&self) -> Vec<u8> {
+        match self {
+            Data::Donated(bytes) => bytes.clone(),
+            Data::Host(block, n) => block.iter().flat_map(|w| w.to_le_bytes()).take(*n).collect(),
+        }
+    }
+}
+
+/// A request for a test: inputs by name, each FP32 and in one or more parts, and further INT32 inputs.
+/// What is called `STATE…` is a state.
 #[derive(Default, Clone)]
 pub struct Request {
     pub inputs: Vec<(&'static str, Vec<Vec<f32>>)>,
+    pub ints: Vec<(&'static str, Vec<i32>)>,
     pub wanted: Vec<&'static str>,
     pub params: Vec<(&'static str, &'static str)>,
     pub cancelled: bool,
@@ -312,10 +325,17 @@ fn make_call(request: &Request) -> (&'static FakeCall, &'static Call) {
     fake.references.store(1, Ordering::SeqCst);
     fake.cancelled.store(request.cancelled.into(), Ordering::SeqCst);
     fake.state.lock().unwrap().wanted = request.wanted.iter().map(|w| (*w).to_owned()).collect();
-    let inputs: Vec<Tensor> =
-        request.inputs.iter().map(|(name, parts)| tensor(name, parts)).collect();
-    let wanted: Vec<Wanted> =
-        request.wanted.iter().map(|w| Wanted { name: text(w), index: 0, classes: 0 }).collect();
+    let floats = request.inputs.iter().map(|(name, parts)| tensor(name, parts));
+    let ints = request.ints.iter().map(|(name, values)| {
+        let bits = values.iter().map(|i| f32::from_bits(*i as u32)).collect();
+        Tensor { dtype: dtype::INT32, ..tensor(name, &[bits]) }
+    });
+    let inputs: Vec<Tensor> = floats.chain(ints).collect();
+    let wanted = |w: &&str| {
+        let index = if w.starts_with("STATE") { u32::MAX } else { 0 };
+        Wanted { name: text(w), index, classes: 0 }
+    };
+    let wanted: Vec<Wanted> = request.wanted.iter().map(wanted).collect();
     let (inputs, wanted) = (inputs.leak(), wanted.leak());
     let params = params(&request.params);
     let raw = ptr::from_ref(fake).cast_mut();
@@ -364,7 +384,7 @@ fn tensor(name: &str, parts: &[Vec<f32>]) -> Tensor {
         index: 0,
         dtype: 11,
         rank: 1,
-        flags: 0,
+        flags: if name.starts_with("STATE") { tensor_flags::STATE } else { 0 },
         shape: shape.as_ptr(),
         bytes: bufs.iter().map(|b| b.bytes).sum(),
         n_parts: bufs.len() as u32,

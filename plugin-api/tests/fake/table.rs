@@ -1,11 +1,10 @@
 //! The fake host's entries.
 
-use super::{Answer, Data, Failure, FakeCall, FakeResponse, FakeScope, read, text};
+use super::{Answer, Data, Failure, FakeCall, FakeResponse, FakeScope, merge, read, text};
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
-use trtserver_plugin_api::abi::call::{Batch, Call};
 use trtserver_plugin_api::abi::host::{HostTable, Release};
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Metric, Param, Place, Reply, Request, Response, Scope, Str, code, level,
@@ -22,7 +21,7 @@ unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {
     Box::into_raw(Box::new(Failure { code, flags, text: read(text) })).cast()
 }
 
-unsafe fn peek<'a>(error: *const Error) -> Option<&'a Failure> {
+pub unsafe fn peek<'a>(error: *const Error) -> Option<&'a Failure> {
     unsafe { error.cast::<Failure>().as_ref() }
 }
 
@@ -39,7 +38,7 @@ unsafe extern "C" fn error_free(error: *mut Error) {
     let _ = super::failure(error);
 }
 
-fn refuse(text: &str) -> *mut Error {
+pub fn refuse(text: &str) -> *mut Error {
     ERRORS.fetch_add(1, Ordering::SeqCst);
     let failure = Failure { code: code::INTERNAL, flags: 0, text: text.to_owned() };
     Box::into_raw(Box::new(failure)).cast()
@@ -195,15 +194,10 @@ unsafe extern "C" fn response_send(
     }
     match unsafe { peek(error) } {
         None => {
-            let outputs = response.outputs.into_iter().map(|(name, (dtype, shape, data))| {
-                let bytes = match data {
-                    Data::Donated(bytes) => bytes,
-                    Data::Host(block, n) => {
-                        block.iter().flat_map(|w| w.to_le_bytes()).take(n).collect()
-                    }
-                };
-                (name, (dtype, shape, bytes))
-            });
+            let outputs = response
+                .outputs
+                .into_iter()
+                .map(|(name, (dtype, shape, data))| (name, (dtype, shape, data.bytes())));
             let answer = Answer { outputs: outputs.collect(), params: response.params };
             state.answers.push(answer);
             if flags & 1 != 0 {
@@ -227,31 +221,6 @@ unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut E
         return refuse("ended twice");
     }
     state.end = Some(unsafe { peek(error) }.map_or(Ok(()), |e| Err(e.clone())));
-    ptr::null_mut()
-}
-
-unsafe extern "C" fn batch_send(
-    batch: *const Batch,
-    error: *const Error,
-    _: *mut Event,
-) -> *mut Error {
-    let batch = unsafe { &*batch };
-    let calls: &[*const Call] =
-        unsafe { std::slice::from_raw_parts(batch.calls, batch.n as usize) };
-    for call in calls {
-        let call = unsafe { &*(**call).reply.cast::<FakeCall>() };
-        let mut state = call.state.lock().unwrap();
-        if state.end.is_none() {
-            let omitted =
-                || Failure { code: code::INTERNAL, flags: 0, text: "unanswered".to_owned() };
-            let error = unsafe { peek(error) }.cloned().unwrap_or_else(omitted);
-            state.end = Some(Err(error));
-            state.ends += 1;
-        }
-        if call.releases.load(Ordering::SeqCst) == 0 {
-            call.releases.store(1, Ordering::SeqCst);
-        }
-    }
     ptr::null_mut()
 }
 
@@ -324,7 +293,7 @@ pub static HOST: LazyLock<Table> = LazyLock::new(|| {
         event_free: None,
         copy: None,
         device_fault: None,
-        gather: None,
+        gather: Some(merge::gather),
         request_release,
         request_requeue: None,
         reply_retain,
@@ -337,9 +306,9 @@ pub static HOST: LazyLock<Table> = LazyLock::new(|| {
         response_param,
         response_send,
         reply_end,
-        scatter_alloc: None,
-        scatter_adopt: None,
-        batch_send,
+        scatter_alloc: Some(merge::scatter_alloc),
+        scatter_adopt: Some(merge::scatter_adopt),
+        batch_send: merge::batch_send,
         state_alloc: None,
         state_commit: None,
         report_request: None,

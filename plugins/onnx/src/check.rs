@@ -27,6 +27,8 @@ pub struct Slot {
     /// What the configuration shows callers and what it shows the model, where these differ.
     pub reshape: Option<(Vec<i64>, Vec<i64>)>,
     pub optional: bool,
+    /// An output that is an input of the model: the library leaves a block for it as it was.
+    pub passed: bool,
 }
 
 /// Configured tensors come first, in the configuration's order, so its positions are positions here.
@@ -78,6 +80,9 @@ pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
             plan_outputs.extend(host_slot(output));
         }
     }
+    for slot in &mut plan_outputs {
+        slot.passed = known.iter().any(|input| input.name == slot.name);
+    }
     Ok(Plan { inputs, outputs: plan_outputs, batching: config.max_batch_size > 0 })
 }
 
@@ -95,6 +100,7 @@ fn host_slot(declared: &Declared) -> Option<Slot> {
         scalar: false,
         reshape: None,
         optional: true,
+        passed: false,
     })
 }
 
@@ -150,6 +156,7 @@ impl Names<'_> {
             scalar,
             reshape,
             optional: decl.optional,
+            passed: false,
         })
     }
 

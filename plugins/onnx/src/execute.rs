@@ -1,4 +1,5 @@
-//! One instance at work: each call of a batch is checked, run and answered by itself.
+//! One instance at work: a batch of several calls in one run where they fit together (see `merge.rs`),
+//! else each call checked, run and answered by itself.
 //!
 //! Inputs are used where the host has them; outputs are written where the host wants them when their
 //! shape is known beforehand, and donated to the host when it is not. Strings are the exception.
@@ -11,6 +12,7 @@ use crate::runtime;
 use crate::value::Value;
 use ort_sys::OrtValue;
 use std::ffi::c_char;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::author::{Batch, Call, Error, Instance, InstanceContext, Kind};
@@ -19,8 +21,8 @@ use trtserver_plugin_api::author::{Batch, Call, Error, Instance, InstanceContext
 const KEPT_BYTES: usize = 1 << 20;
 
 pub struct OnnxInstance {
-    model: Arc<OnnxModel>,
-    scratch: Scratch,
+    pub model: Arc<OnnxModel>,
+    pub scratch: Scratch,
 }
 
 #[derive(Default)]
@@ -40,6 +42,10 @@ pub struct Scratch {
     /// Room for inputs that lie in several pieces or off their alignment.
     pub gathered: Vec<Vec<u128>>,
     pub offsets: Vec<usize>,
+    /// Addresses of blocks that the host gathered.
+    pub lent: Vec<Range<usize>>,
+    /// Which calls of the batch have been failed.
+    pub failed: Vec<bool>,
 }
 
 impl Instance for OnnxInstance {
@@ -60,8 +66,30 @@ impl Instance for OnnxInstance {
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         batch.mark_start();
-        let mut computing = false;
+        self.scratch.failed.clear();
         for call in batch.calls() {
+            self.scratch.failed.push(call.is_cancelled());
+            if call.is_cancelled() {
+                call.fail(Error::cancelled("the request was cancelled before it ran"));
+            }
+        }
+        let merged = self.scratch.failed.iter().filter(|failed| !**failed).count() > 1
+            && self.answer_all(batch)?;
+        if !merged {
+            self.answer_each(batch);
+        }
+        batch.mark_end();
+        Ok(())
+    }
+}
+
+impl OnnxInstance {
+    fn answer_each(&mut self, batch: &Batch<'_>) {
+        let mut computing = false;
+        for (nth, call) in batch.calls().enumerate() {
+            if self.scratch.failed[nth] {
+                continue;
+            }
             if call.is_cancelled() {
                 call.fail(Error::cancelled("the request was cancelled before it ran"));
                 continue;
@@ -72,12 +100,8 @@ impl Instance for OnnxInstance {
                 call.fail(fault.into());
             }
         }
-        batch.mark_end();
-        Ok(())
     }
-}
 
-impl OnnxInstance {
     fn answer(
         &mut self,
         call: Call<'_>,
@@ -85,11 +109,13 @@ impl OnnxInstance {
         computing: &mut bool,
     ) -> Result<(), Fault> {
         let (model, scratch) = (&*self.model, &mut self.scratch);
+        let rows = call.batch_size();
         scratch.take_inputs(model, call)?;
         let mut ahead = model.ahead.load(Ordering::Relaxed);
         loop {
             let mut response = call.respond().map_err(Fault::from)?;
-            let blocks = scratch.take_outputs(model, call, &mut response, ahead)?;
+            scratch.want(model, call.outputs())?;
+            let blocks = scratch.take_outputs(model, rows, &mut response, ahead)?;
             if !*computing {
                 batch.mark_compute();
                 *computing = true;
@@ -113,7 +139,7 @@ impl OnnxInstance {
                             model.name
                         ));
                     }
-                    scratch.give_outputs(model, call, &mut response)?;
+                    scratch.give_outputs(model, rows, &mut response)?;
                     return response.send().map_err(Fault::from);
                 }
             }
@@ -122,8 +148,9 @@ impl OnnxInstance {
 }
 
 impl Scratch {
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.inputs.clear();
+        self.lent.clear();
         self.input_names.clear();
         self.input_values.clear();
         self.gathered.retain(|buffer| buffer.capacity() * size_of::<u128>() <= KEPT_BYTES);
@@ -145,7 +172,7 @@ impl Scratch {
         self.wanted.clear();
     }
 
-    fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
+    pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
         // The library refuses a run for nothing; there is nothing to compute then either.
         if self.output_names.is_empty() {
             return Ok(());

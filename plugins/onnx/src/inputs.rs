@@ -16,31 +16,52 @@ impl Scratch {
     /// Makes a value of each input, after making sure that the model can take it: with an input
     /// missing, the library would run half of the graph before it complains.
     pub fn take_inputs(&mut self, model: &OnnxModel, call: Call<'_>) -> Result<(), Fault> {
-        let plan = &model.plan;
-        self.seen.clear();
-        self.seen.resize(plan.inputs.len(), false);
+        self.expect_inputs(model);
         for (nth, tensor) in call.inputs().enumerate() {
-            let at = position(&plan.inputs, tensor.index(), tensor.name()).ok_or_else(|| {
-                Fault::invalid(format!(
-                    "unexpected inference input '{}' for model '{}'",
-                    tensor.name(),
-                    model.name
-                ))
-            })?;
-            if std::mem::replace(&mut self.seen[at], true) {
-                return Err(Fault::invalid(format!(
-                    "input '{}' for model '{}' is given twice",
-                    tensor.name(),
-                    model.name
-                )));
-            }
-            let slot = &plan.inputs[at];
+            let slot = self.claim(model, tensor)?;
             let value = self.value_of(model, slot, tensor, nth)?;
-            self.input_names.push(slot.c_name.as_ptr());
-            self.input_values.push(value.as_ptr());
-            self.inputs.push(value);
+            self.add_input(slot, value);
         }
-        let missing = plan.inputs.iter().zip(&self.seen).find(|(slot, seen)| {
+        self.all_claimed(model)
+    }
+
+    pub fn expect_inputs(&mut self, model: &OnnxModel) {
+        self.seen.clear();
+        self.seen.resize(model.plan.inputs.len(), false);
+    }
+
+    /// What the model calls an input.
+    pub fn claim<'m>(
+        &mut self,
+        model: &'m OnnxModel,
+        tensor: Tensor<'_>,
+    ) -> Result<&'m Slot, Fault> {
+        let plan = &model.plan;
+        let at = position(&plan.inputs, tensor.index(), tensor.name()).ok_or_else(|| {
+            Fault::invalid(format!(
+                "unexpected inference input '{}' for model '{}'",
+                tensor.name(),
+                model.name
+            ))
+        })?;
+        if std::mem::replace(&mut self.seen[at], true) {
+            return Err(Fault::invalid(format!(
+                "input '{}' for model '{}' is given twice",
+                tensor.name(),
+                model.name
+            )));
+        }
+        Ok(&plan.inputs[at])
+    }
+
+    pub fn add_input(&mut self, slot: &Slot, value: Value) {
+        self.input_names.push(slot.c_name.as_ptr());
+        self.input_values.push(value.as_ptr());
+        self.inputs.push(value);
+    }
+
+    pub fn all_claimed(&self, model: &OnnxModel) -> Result<(), Fault> {
+        let missing = model.plan.inputs.iter().zip(&self.seen).find(|(slot, seen)| {
             // Optional for callers is not optional for the model, unless the file has a value for it.
             !**seen && model.requires(slot)
         });
@@ -60,27 +81,10 @@ impl Scratch {
         tensor: Tensor<'_>,
         nth: usize,
     ) -> Result<Value, Fault> {
-        if tensor.dtype().to_abi() != slot.dtype {
-            return Err(Fault::invalid(format!(
-                "inference input '{}' data-type is '{}', model '{}' expects '{}'",
-                slot.name,
-                types::name(tensor.dtype().to_abi()),
-                model.name,
-                types::name(slot.dtype)
-            )));
-        }
         let mut room = [0; MAX_RANK];
-        let shape = shape::for_model(slot, model.plan.batching, tensor.shape(), &mut room)
-            .ok_or_else(|| {
-                Fault::invalid(format!(
-                    "unexpected shape for input '{}' for model '{}'. Expected {}, got {}",
-                    slot.name,
-                    model.name,
-                    shape_text(&slot.dims),
-                    shape_text(tensor.shape())
-                ))
-            })?;
         let bytes = tensor.byte_size();
+        let kind = tensor.dtype().to_abi();
+        let shape = accepted(model, slot, kind, tensor.shape(), bytes, &mut room)?;
         let runtime = model.session.runtime;
         if slot.dtype == dtype::STRING {
             if let Some(data) = tensor.contiguous() {
@@ -91,22 +95,13 @@ impl Scratch {
             let data = unsafe { std::slice::from_raw_parts(data, bytes) };
             return strings::decode(runtime, &slot.name, shape, data);
         }
-        let size = types::size(slot.dtype);
-        let expected = types::elements(shape).and_then(|n| n.checked_mul(size));
-        if expected != Some(bytes) {
-            return Err(Fault::invalid(format!(
-                "unexpected total byte size {bytes} for input '{}' of model '{}' with shape {}, \
-                 expecting {}",
-                slot.name,
-                model.name,
-                shape_text(shape),
-                expected.map_or_else(|| "less".to_owned(), |n| n.to_string())
-            )));
-        }
         let data = match tensor.contiguous() {
-            Some(data) if data.as_ptr().addr().is_multiple_of(size) => data.as_ptr().cast_mut(),
+            Some(data) if data.as_ptr().addr().is_multiple_of(types::size(slot.dtype)) => {
+                data.as_ptr().cast_mut()
+            }
             _ => self.gather(tensor, nth)?,
         };
+        self.lent.push(data.addr()..data.addr() + bytes);
         // SAFETY: the host's memory stays put until the call is over, the gathered until the values
         // are dropped in `clear`; both are aligned. The library only reads inputs.
         unsafe { Value::over(runtime, slot.element, shape, data, bytes) }
@@ -137,4 +132,45 @@ impl Scratch {
         }
         Ok(start)
     }
+}
+
+/// The shape in which the model takes an input of this type, shape and size.
+pub fn accepted<'a>(
+    model: &OnnxModel,
+    slot: &Slot,
+    kind: u32,
+    given: &'a [i64],
+    bytes: usize,
+    room: &'a mut [i64; MAX_RANK],
+) -> Result<&'a [i64], Fault> {
+    if kind != slot.dtype {
+        return Err(Fault::invalid(format!(
+            "inference input '{}' data-type is '{}', model '{}' expects '{}'",
+            slot.name,
+            types::name(kind),
+            model.name,
+            types::name(slot.dtype)
+        )));
+    }
+    let shape = shape::for_model(slot, model.plan.batching, given, room).ok_or_else(|| {
+        Fault::invalid(format!(
+            "unexpected shape for input '{}' for model '{}'. Expected {}, got {}",
+            slot.name,
+            model.name,
+            shape_text(&slot.dims),
+            shape_text(given)
+        ))
+    })?;
+    let expected = types::elements(shape).and_then(|n| n.checked_mul(types::size(slot.dtype)));
+    if slot.dtype != dtype::STRING && expected != Some(bytes) {
+        return Err(Fault::invalid(format!(
+            "unexpected total byte size {bytes} for input '{}' of model '{}' with shape {}, \
+             expecting {}",
+            slot.name,
+            model.name,
+            shape_text(shape),
+            expected.map_or_else(|| "less".to_owned(), |n| n.to_string())
+        )));
+    }
+    Ok(shape)
 }

@@ -5,7 +5,7 @@
 //!     │      └─ complete.rs             what a configuration leaves out
 //! model.rs ──── options.rs, session.rs  the file, opened
 //!     │      └─ config.rs, check.rs     file against configuration: the plan
-//! execute.rs ── inputs.rs, outputs.rs   a call, in and out
+//! execute.rs ── inputs.rs, outputs.rs   a call, in and out; merge.rs: several calls in one run
 //!            └─ shape.rs, value.rs, strings.rs, types.rs
 //! ```
 
@@ -17,6 +17,7 @@ mod execute;
 mod fault;
 mod inputs;
 mod log;
+mod merge;
 mod model;
 mod options;
 mod outputs;

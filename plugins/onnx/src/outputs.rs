@@ -1,4 +1,4 @@
-//! The outputs of a call: blocks of the host to write into, or memory of the library to donate.
+//! The outputs of a run: blocks of the host to write into, or memory of the library to donate.
 
 use crate::check::{Plan, Slot};
 use crate::execute::{Scratch, position};
@@ -10,39 +10,125 @@ use crate::types::{self, shape_text};
 use crate::value::{self, MAX_RANK, Value};
 use std::ptr;
 use trtserver_plugin_api::abi::types::{Buf, Place, dtype};
-use trtserver_plugin_api::author::{Call, Dtype, Response};
+use trtserver_plugin_api::author::{Batch, Dtype, Error, Response, WantedOutput};
+
+/// Where outputs go: into the answer of one call, or among all calls of a batch.
+pub trait Outlet {
+    /// Memory of the host, at least 64-byte aligned, until the answer is sent; null and 0 if nobody
+    /// wants the output.
+    fn block(
+        &mut self,
+        name: &str,
+        kind: Dtype,
+        shape: &[i64],
+        bytes: usize,
+    ) -> Result<(*mut u8, usize), Error>;
+
+    /// # Safety
+    /// `memory` belongs to the value whose address `value` is.
+    unsafe fn donate(
+        &mut self,
+        name: &str,
+        kind: Dtype,
+        shape: &[i64],
+        memory: Buf,
+        value: *mut u8,
+    ) -> Result<(), Error>;
+}
+
+impl Outlet for Response<'_> {
+    fn block(
+        &mut self,
+        name: &str,
+        kind: Dtype,
+        shape: &[i64],
+        bytes: usize,
+    ) -> Result<(*mut u8, usize), Error> {
+        self.output_ptr(name, kind, shape, bytes)
+    }
+
+    unsafe fn donate(
+        &mut self,
+        name: &str,
+        kind: Dtype,
+        shape: &[i64],
+        memory: Buf,
+        value: *mut u8,
+    ) -> Result<(), Error> {
+        // SAFETY: the value keeps the memory until its release.
+        unsafe { self.adopt_raw(name, kind, shape, &[memory], value::release, value) }
+    }
+}
+
+impl Outlet for &Batch<'_> {
+    fn block(
+        &mut self,
+        name: &str,
+        kind: Dtype,
+        shape: &[i64],
+        bytes: usize,
+    ) -> Result<(*mut u8, usize), Error> {
+        self.scatter_ptr(name, kind, shape, bytes)
+    }
+
+    unsafe fn donate(
+        &mut self,
+        name: &str,
+        kind: Dtype,
+        shape: &[i64],
+        memory: Buf,
+        value: *mut u8,
+    ) -> Result<(), Error> {
+        // SAFETY: the value keeps the memory until its release.
+        unsafe { self.scatter_adopt_raw(name, kind, shape, memory, value::release, value) }
+    }
+}
 
 impl Scratch {
-    /// Prepares the wanted outputs: a block of the host where the shape is known and `ahead` says so,
-    /// else the library's choice. True = at least one block.
-    pub fn take_outputs(
+    /// Adds the wanted outputs to those of this run.
+    pub fn want<'a>(
         &mut self,
         model: &OnnxModel,
-        call: Call<'_>,
-        response: &mut Response<'_>,
-        ahead: bool,
-    ) -> Result<bool, Fault> {
-        let Plan { outputs, batching, .. } = &model.plan;
-        let mut blocks = false;
-        for wanted in call.outputs() {
-            let at = position(outputs, wanted.index(), wanted.name()).ok_or_else(|| {
+        outputs: impl Iterator<Item = WantedOutput<'a>>,
+    ) -> Result<(), Fault> {
+        for wanted in outputs {
+            let at = position(&model.plan.outputs, wanted.index(), wanted.name());
+            let at = at.ok_or_else(|| {
                 Fault::invalid(format!(
                     "unexpected inference output '{}' for model '{}'",
                     wanted.name(),
                     model.name
                 ))
             })?;
-            let slot = &outputs[at];
+            if !self.wanted.iter().any(|(other, _)| *other == at) {
+                self.wanted.push((at, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares the wanted outputs of a run of so many rows: a block of the host where the shape is known
+    /// and `ahead` says so, else the library's choice. True = at least one block.
+    pub fn take_outputs(
+        &mut self,
+        model: &OnnxModel,
+        rows: usize,
+        outlet: &mut impl Outlet,
+        ahead: bool,
+    ) -> Result<bool, Fault> {
+        let Plan { outputs, batching, .. } = &model.plan;
+        let mut blocks = false;
+        for nth in 0..self.wanted.len() {
+            let slot = &outputs[self.wanted[nth].0];
             let mut raw = ptr::null_mut();
             let mut room = [0; MAX_RANK];
-            let rows = batching.then(|| call.batch_size());
+            let rows = batching.then_some(rows);
             let known = if ahead { shape::before_run(slot, rows, &mut room) } else { None };
             if let Some((shape, bytes)) = known {
-                let (data, n) = response
-                    .output_ptr(&slot.name, Dtype::from_abi(slot.dtype), shape, bytes)
-                    .map_err(Fault::from)?;
+                let (data, n) =
+                    outlet.block(&slot.name, Dtype::from_abi(slot.dtype), shape, bytes)?;
                 if n >= bytes && !data.is_null() {
-                    // SAFETY: the block is ours until the response is sent, aligned to 64 bytes; the
+                    // SAFETY: the block is ours until the answer is sent, aligned to 64 bytes; the
                     // value over it is dropped in `clear_outputs`.
                     let value = unsafe {
                         Value::over(model.session.runtime, slot.element, shape, data, bytes)?
@@ -54,7 +140,7 @@ impl Scratch {
             blocks |= !raw.is_null();
             self.output_names.push(slot.c_name.as_ptr());
             self.output_values.push(raw);
-            self.wanted.push((at, !raw.is_null()));
+            self.wanted[nth].1 = !raw.is_null();
         }
         Ok(blocks)
     }
@@ -63,8 +149,8 @@ impl Scratch {
     pub fn give_outputs(
         &mut self,
         model: &OnnxModel,
-        call: Call<'_>,
-        response: &mut Response<'_>,
+        rows: usize,
+        outlet: &mut impl Outlet,
     ) -> Result<(), Fault> {
         for nth in 0..self.wanted.len() {
             let (at, block) = self.wanted[nth];
@@ -75,7 +161,7 @@ impl Scratch {
             // SAFETY: made by the run for us, taken out of the list of what is still to be freed.
             let value = unsafe { Value::from_raw(model.session.runtime, raw)? };
             let slot = &model.plan.outputs[at];
-            self.give(model, slot, call, response, value).map_err(|fault| {
+            self.give(model, slot, rows, outlet, value).map_err(|fault| {
                 fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
             })?;
         }
@@ -86,8 +172,8 @@ impl Scratch {
         &mut self,
         model: &OnnxModel,
         slot: &Slot,
-        call: Call<'_>,
-        response: &mut Response<'_>,
+        rows: usize,
+        outlet: &mut impl Outlet,
         value: Value,
     ) -> Result<(), Fault> {
         let mut room = [0; MAX_RANK];
@@ -103,36 +189,37 @@ impl Scratch {
             (room[0], rank) = (1, 1);
         }
         let shape = &room[..rank];
-        if model.plan.batching && shape.first() != i64::try_from(call.batch_size()).ok().as_ref() {
+        if model.plan.batching && shape.first() != i64::try_from(rows).ok().as_ref() {
             return Err(Fault::internal(format!(
-                "shape {} does not begin with the batch size {}",
-                shape_text(shape),
-                call.batch_size()
+                "shape {} does not begin with the batch size {rows}",
+                shape_text(shape)
             )));
         }
         let count = types::elements(shape).unwrap_or(0);
         let kind = Dtype::from_abi(kind);
         if slot.dtype == dtype::STRING {
             let bytes = strings::encoded_size(&value, count)?;
-            let to = response.output(&slot.name, kind, shape, bytes).map_err(Fault::from)?;
-            return match to.get_mut(..bytes) {
-                Some(to) => strings::encode(&value, count, to, &mut self.offsets),
-                None => Ok(()), // nobody wants it
-            };
+            let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
+            if to.is_null() || n < bytes {
+                return Ok(()); // nobody wants it
+            }
+            // SAFETY: the host's block, ours alone until the answer is sent.
+            let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
+            return strings::encode(&value, count, to, &mut self.offsets);
         }
         let bytes = count * types::size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
-        if self.is_borrowed(data, call) {
+        if self.lent.iter().any(|range| range.contains(&data.addr())) {
             // The library passes an input through as an output by sharing its memory, which is the
             // host's and gone with the call.
-            let to = response.output(&slot.name, kind, shape, bytes).map_err(Fault::from)?;
-            if let Some(to) = to.get_mut(..bytes) {
+            let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
+            if !to.is_null() && n >= bytes {
                 // SAFETY: `bytes` bytes of a live tensor; the host's new block is elsewhere.
-                unsafe { ptr::copy_nonoverlapping(data, to.as_mut_ptr(), bytes) };
+                unsafe { ptr::copy_nonoverlapping(data, to, bytes) };
             }
             return Ok(());
         }
-        let part = Buf {
+        let memory = Buf {
             ptr: data,
             bytes: bytes as u64,
             place: Place::CPU,
@@ -140,23 +227,6 @@ impl Scratch {
             lease: 0,
         };
         // SAFETY: the memory belongs to the value, which lives until the host releases it.
-        unsafe {
-            response
-                .adopt_raw(&slot.name, kind, shape, &[part], value::release, value.into_raw())
-                .map_err(Fault::from)
-        }
-    }
-
-    fn is_borrowed(&self, data: *mut u8, call: Call<'_>) -> bool {
-        let at = data.addr();
-        let host = call.inputs().any(|input| {
-            input.parts().any(|part| {
-                part.as_ptr_range().start.addr() <= at && at < part.as_ptr_range().end.addr()
-            })
-        });
-        host || self.gathered.iter().any(|buffer| {
-            let range = buffer.as_ptr_range();
-            range.start.addr() <= at && at < range.end.addr()
-        })
+        unsafe { Ok(outlet.donate(&slot.name, kind, shape, memory, value.into_raw())?) }
     }
 }

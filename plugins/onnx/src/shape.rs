@@ -41,7 +41,7 @@ pub fn before_run<'a>(
     rows: Option<usize>,
     room: &'a mut [i64; MAX_RANK],
 ) -> Option<(&'a [i64], usize)> {
-    if slot.unranked || slot.dtype == dtype::STRING {
+    if slot.unranked || slot.passed || slot.dtype == dtype::STRING {
         return None;
     }
     let shape = room.get_mut(..slot.dims.len())?;
@@ -92,6 +92,7 @@ mod tests {
             scalar: false,
             reshape: reshape.map(|(a, b)| (a.to_vec(), b.to_vec())),
             optional: false,
+            passed: false,
         }
     }
 

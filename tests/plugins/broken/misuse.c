@@ -86,11 +86,35 @@ static void misbehave(const trts_call *call) {
   host->request_release(call->request, NULL);
   host->request_release(old_request, NULL);
 }
+static void misbehave_together(const trts_batch *batch) {
+  const int64_t one[2] = {1, 1}, two[2] = {2, 1};
+  const trts_str out = trts_text("OUTPUT0"), unknown = trts_text("NOWHERE");
+  trts_buf buf;
+  trts_response *response;
+  refused("nothing gathered", host->gather(NULL, 0, cpu, TRTS_GATHER_ROWS, NULL, &buf));
+  refused("gathered to nowhere", host->gather(batch, 0, cpu, TRTS_GATHER_ROWS, NULL, NULL));
+  refused("an input beyond the last", host->gather(batch, UINT32_MAX, cpu, TRTS_GATHER_ROWS, NULL, &buf));
+  refused("an unknown mode", host->gather(batch, 0, cpu, 99, NULL, &buf));
+  allowed("an input gathered", host->gather(batch, 0, cpu, TRTS_GATHER_ROWS, NULL, &buf));
+  refused("nothing scattered", host->scatter_alloc(NULL, out, TRTS_DTYPE_STRING, 2, one, 5, cpu, &buf));
+  refused("scattered to nowhere", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, one, 5, cpu, NULL));
+  refused("an unknown output", host->scatter_alloc(batch, unknown, TRTS_DTYPE_STRING, 2, one, 5, cpu, &buf));
+  refused("too many rows", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, two, 5, cpu, &buf));
+  refused("no shape", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, NULL, 5, cpu, &buf));
+  refused("all memory", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, one, UINT64_MAX, cpu, &buf));
+  refused("nothing donated", host->scatter_adopt(batch, out, TRTS_DTYPE_STRING, 2, one, NULL, NULL, NULL));
+  allowed("a response", host->response_new(batch->calls[0]->reply, &response));
+  refused("scattered meanwhile", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, one, 5, cpu, &buf));
+  host->response_drop(response);
+  allowed("a block", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, one, 5, cpu, &buf));
+  refused("a block twice", host->scatter_alloc(batch, out, TRTS_DTYPE_STRING, 2, one, 5, cpu, &buf));
+}
 static trts_error *execute(trts_instance *instance, trts_batch *batch) {
   (void)instance;
   /* A response that is begun and forgotten, in every other call. */
   trts_response *forgotten;
   if (batch->id % 2 && !host->response_new(batch->calls[0]->reply, &forgotten)) return NULL;
+  misbehave_together(batch);
   misbehave(batch->calls[0]);
   allowed("a batch sent", host->batch_send(batch, NULL, NULL));
   allowed("a batch sent again", host->batch_send(batch, NULL, NULL));

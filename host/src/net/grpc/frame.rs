@@ -4,7 +4,6 @@ mod chunks;
 
 pub use chunks::FrameBuf;
 
-use crate::clock::now_ns;
 use crate::net::http::body::{Chunks, ResponseBody};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -206,31 +205,6 @@ fn percent_encode(text: &str) -> String {
         }
     }
     out
-}
-
-/// When the caller stops waiting, on the clock of [`now_ns`]; 0 when he did not say.
-pub fn deadline_ns(headers: &HeaderMap) -> u64 {
-    let after = headers.get("grpc-timeout").and_then(|v| timeout_ns(v.as_bytes()));
-    after.map_or(0, |ns| now_ns().saturating_add(ns).max(1))
-}
-
-/// At most eight digits and a unit, from hours to nanoseconds.
-fn timeout_ns(text: &[u8]) -> Option<u64> {
-    let (unit, digits) = text.split_last()?;
-    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let amount = digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
-    let unit = match unit {
-        b'H' => 3_600_000_000_000,
-        b'M' => 60_000_000_000,
-        b'S' => 1_000_000_000,
-        b'm' => 1_000_000,
-        b'u' => 1_000,
-        b'n' => 1,
-        _ => return None,
-    };
-    Some(amount.saturating_mul(unit))
 }
 
 /// Refuses what is not a gRPC call at all.

@@ -5,13 +5,12 @@ use super::request::{self, Plan, Wanted};
 use super::response::{self, Built, Form};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::net::context::Context;
+use crate::net::context::{Context, refusal};
 use crate::net::sink::{self, CancelGuard, UnaryAnswer};
 use crate::repository::Served;
 use crate::request::check::IdPrefix;
 use crate::request::{CorrelationId, InferRequest, Reply, Sequence, classes};
 use crate::state::InFlightGuard;
-use crate::stats::FailureReason;
 use std::sync::{Arc, Weak};
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
@@ -67,7 +66,7 @@ impl<'a> Call<'a> {
     pub fn refuse(&self, error: Error) -> Failure {
         let batch = request::counted_batch(&self.served.signature, &self.header);
         let ns = now_ns().saturating_sub(self.received_ns);
-        self.served.stats.failure(batch, ns, FailureReason::Other);
+        self.served.stats.failure(batch, ns, refusal(&error));
         Failure { error, id: self.header.id, request_id: 0 }
     }
 

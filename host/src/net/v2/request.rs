@@ -3,11 +3,11 @@
 use super::parameters::RequestParameters;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
+use crate::net::context::refusal;
 use crate::repository::Served;
 use crate::request::buffer::AlignedBuf;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{InferRequest, InputTensor, Reply, ResponseSink, Signature, WantedOutput};
-use crate::stats::FailureReason;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -77,7 +77,7 @@ impl Draft {
 /// Counts a request that was refused after its model was found.
 pub fn refused(served: &Served, received_ns: u64, error: Error) -> Error {
     let ns = now_ns().saturating_sub(received_ns);
-    served.stats.failure(0, ns, FailureReason::Other);
+    served.stats.failure(0, ns, refusal(&error));
     error
 }
 

@@ -2,12 +2,10 @@
 
 use super::{guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
-use crate::plugin::frame::Frame;
-use crate::plugin::outputs::Donation;
+use crate::plugin::memory::Donation;
 use crate::plugin::slot::Handle;
 use crate::plugin::text::{PluginError, read};
 use crate::request::Parameter;
-use trtserver_plugin_api::abi::call::Batch;
 use trtserver_plugin_api::abi::host::{Release, send_flags};
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Param, Place, Reply, Request, Response, Str, param, place,
@@ -62,7 +60,7 @@ const MAX_RANK: u32 = 1024;
 
 /// # Safety
 /// `shape` is null or valid for `rank` numbers.
-unsafe fn dims<'a>(rank: u32, shape: *const i64) -> Result<&'a [i64]> {
+pub(super) unsafe fn dims<'a>(rank: u32, shape: *const i64) -> Result<&'a [i64]> {
     match rank {
         0 => Ok(&[]),
         _ if shape.is_null() => Err(HostError::invalid("an output was given without its shape")),
@@ -119,16 +117,20 @@ pub(super) unsafe extern "C" fn output_adopt(
             // SAFETY: the plugin passes `n_parts` buffers.
             unsafe { std::slice::from_raw_parts(parts, n_parts as usize) }
         };
-        if let Some(far) =
-            parts.iter().find(|p| !matches!(p.place.kind, place::CPU | place::PINNED))
-        {
-            return Err(HostError::unsupported(format!(
-                "output '{name}' was donated in memory of kind {}, this host takes CPU memory",
-                far.place.kind
-            )));
-        }
+        near(&name, parts)?;
         handle.with_response(|r| r.adopt(&name, dtype, shape, parts, donation))
     })
+}
+
+/// Refuses memory that this host cannot read.
+pub(super) fn near(name: &str, parts: &[Buf]) -> Result<()> {
+    match parts.iter().find(|p| !matches!(p.place.kind, place::CPU | place::PINNED)) {
+        None => Ok(()),
+        Some(far) => Err(HostError::unsupported(format!(
+            "output '{name}' was donated in memory of kind {}, this host takes CPU memory",
+            far.place.kind
+        ))),
+    }
 }
 
 pub(super) unsafe extern "C" fn response_param(
@@ -186,29 +188,5 @@ pub(super) unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error
             Some(error) => reply.end(Err(error.to_error())),
             None => reply.end(Ok(None)),
         }
-    })
-}
-
-pub(super) unsafe extern "C" fn batch_send(
-    batch: *const Batch,
-    error: *const Error,
-    _after: *mut Event,
-) -> *mut Error {
-    guard(|| {
-        // SAFETY: null or a batch that was given to `execute`; the error is null or alive.
-        let (frame, error) =
-            unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
-        match error {
-            Some(error) => drop(frame.settle(&|_| error.to_error())),
-            None => {
-                frame.settle(&|reply| {
-                    let model = &reply.signature().model;
-                    HostError::internal(format!(
-                        "model '{model}': its backend ended the batch without answering the request"
-                    ))
-                });
-            }
-        }
-        Ok(())
     })
 }

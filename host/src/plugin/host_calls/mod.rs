@@ -1,7 +1,8 @@
 //! What the host offers plugins: the entries of the host table, and nothing they do can unwind out of here.
 
 mod answers; // responses, outputs, requests
-pub(super) mod basics; // errors, log, time, memory, metrics, configuration
+pub(super) mod basics;
+mod batches; // inputs, outputs and the end of a whole batch // errors, log, time, memory, metrics, configuration
 
 pub use basics::set_log_level;
 
@@ -80,7 +81,7 @@ static TABLE: Shared = Shared(HostTable {
     event_free: None,
     copy: None,
     device_fault: None,
-    gather: None,
+    gather: Some(batches::gather),
     request_release: answers::request_release,
     request_requeue: None,
     reply_retain: answers::reply_retain,
@@ -93,9 +94,9 @@ static TABLE: Shared = Shared(HostTable {
     response_param: answers::response_param,
     response_send: answers::response_send,
     reply_end: answers::reply_end,
-    scatter_alloc: None,
-    scatter_adopt: None,
-    batch_send: answers::batch_send,
+    scatter_alloc: Some(batches::scatter_alloc),
+    scatter_adopt: Some(batches::scatter_adopt),
+    batch_send: batches::batch_send,
     state_alloc: None,
     state_commit: None,
     report_request: None,

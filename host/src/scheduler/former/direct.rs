@@ -1,6 +1,6 @@
 //! The direct strategy: a batch has a position for each slot, up to the highest one with work.
 
-use super::live::{Key, Live, front};
+use super::live::{Key, Live, Waiting, front};
 use super::slots::Slot;
 use super::{Closed, Formed, Item};
 
@@ -58,12 +58,13 @@ impl Direct {
         };
         let short = waits && self.delay_ns > 0 && ready.count < self.min_ready;
         if short && let Some(oldest) = ready.oldest(live) {
-            let until = oldest.saturating_add(self.delay_ns);
+            let until = oldest.arrived.saturating_add(self.delay_ns);
             if now < until {
                 return Formed::Nothing { until: Some(until) };
             }
         }
-        let mut first: Option<&T> = None;
+        // Whoever has waited longest says which shapes go, so that no shape is left out for ever.
+        let lead = ready.oldest(live).map(|waiting| &waiting.item);
         let mut left_out = false;
         for index in 0..ready.places.len() {
             let Some((key, item)) = ready.places[index]
@@ -72,13 +73,9 @@ impl Direct {
                 picks.push(None);
                 continue;
             };
-            if !first.is_none_or(|first| item.joins(first)) {
-                left_out = true;
-                picks.push(None);
-                continue;
-            }
-            first = first.or(Some(item));
-            picks.push(Some(key));
+            let joins = lead.is_none_or(|lead| std::ptr::eq(lead, item) || item.joins(lead));
+            left_out |= !joins;
+            picks.push(joins.then_some(key));
         }
         // Those left out above the last one taken need no position.
         while picks.last() == Some(&None) {
@@ -111,8 +108,9 @@ impl Ready {
         }
     }
 
-    /// When the request that has waited longest arrived.
-    fn oldest<T: Item>(&self, live: &Live<T>) -> Option<u64> {
-        self.places.iter().flatten().filter_map(|key| Some(front(live, *key)?.arrived)).min()
+    /// The request that has waited longest.
+    fn oldest<'a, T: Item>(&self, live: &'a Live<T>) -> Option<&'a Waiting<T>> {
+        let fronts = self.places.iter().flatten().filter_map(|key| front(live, *key));
+        fronts.min_by_key(|waiting| waiting.arrived)
     }
 }

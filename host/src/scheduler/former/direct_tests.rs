@@ -53,6 +53,18 @@ fn other_shapes_stay_queued() {
 }
 
 #[test]
+fn a_shape_that_waits_longest_comes_next() {
+    run(
+        direct(1, 2),
+        "0 push A1^/1 B1^/2
+         0 form 0 : A1 Shape
+         5 push A2/1
+         5 form 0 : - B1 Shape
+         5 form 0 : A2 Sequence",
+    );
+}
+
+#[test]
 fn the_delay_waits_for_enough_slots() {
     run(
         delayed(1, 4, 100, 3),

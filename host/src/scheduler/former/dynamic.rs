@@ -207,29 +207,19 @@ impl<T: Item> Dynamic<T> {
 
     /// The first `count`. True when one that stays came before one of a higher level that goes.
     fn take_first(&mut self, count: usize, batch: &mut Vec<Seat<T>>) -> bool {
-        let mut level = 0;
-        // Latest arrival of all that go, and of those above the level of the last one.
-        let (mut newest, mut newest_above) = (None, None);
+        let mut newest = 0;
         for _ in 0..count {
             let head = self.waiting.head();
             if head == NONE {
                 break;
             }
-            let node = self.waiting.node(head);
-            if node.level != level {
-                (level, newest_above) = (node.level, newest);
-            }
-            newest = newest.max(Some(node.enqueued));
+            newest = newest.max(self.waiting.node(head).enqueued);
             batch.extend(self.take(head).map(Seat::Taken));
         }
-        // The oldest that stays decides for all: a lower level's competes with everything that went, and if it is one of
-        // the last level, then those of its level that went are older, and so no other can have been overtaken.
+        // The oldest that stays decides for all. Nobody overtakes inside a level, but for those who were moved behind, and
+        // they do not count as overtaken: so who is younger and goes is of a higher level.
         let oldest = self.waiting.oldest();
-        if self.settings.levels == 0 || oldest == NONE {
-            return false;
-        }
-        let oldest = self.waiting.node(oldest);
-        Some(oldest.enqueued) < if oldest.level == level { newest_above } else { newest }
+        self.settings.levels != 0 && oldest != NONE && self.waiting.node(oldest).enqueued < newest
     }
 
     fn take(&mut self, place: Place) -> Option<T> {

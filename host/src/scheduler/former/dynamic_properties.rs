@@ -21,7 +21,7 @@ struct Waiting {
     level: u64,
     at: u64,
     timeout: Option<u64>,
-    /// Moved behind the others: as the how manieth.
+    /// 0, or its place among those that were moved behind, in order of moving.
     delayed: usize,
 }
 
@@ -215,7 +215,7 @@ fn steps() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever happens in whatever order, both former say and do the same.
+    /// Whatever happens in whatever order, both say and do the same.
     #[test]
     fn as_the_plain_one(settings in settings(), steps in vec(steps(), 1..150)) {
         let mut former = Dynamic::new(settings.clone());

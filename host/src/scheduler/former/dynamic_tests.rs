@@ -275,6 +275,17 @@ fn rejected_or_moved_behind() {
     assert_eq!((story.former.alarm(), story.former.waiting()), (None, 0));
 }
 
+/// Without levels too, who was moved behind is older than those before.
+#[test]
+fn late_behind_a_preferred_size() {
+    let default_policy = QueuePolicy { action: TimeoutAction::Delay, ..policy(1, false) };
+    let settings = DynamicSettings { default_policy, ..Story::batching(8, &[2], 5_000) };
+    let mut story = Story::new(settings);
+    story.push_all([req(1)]).at(1_000).expires(&[]).push_all([req(2), req(3)]);
+    story.at(1_001).forms(&[2, 3], Closed::Preferred).push_all([req(4), req(5)]);
+    story.at(5_000).forms(&[4, 5, 1], Closed::Delay);
+}
+
 #[test]
 fn an_earlier_timeout_wakes_the_keeper_of_the_time() {
     let default_policy = policy(10, true);

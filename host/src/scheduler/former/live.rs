@@ -25,8 +25,10 @@ pub struct Running<T: Item> {
     /// `None`: in the backlog.
     pub slot: Option<Slot>,
     pub memory: T::Memory,
-    /// When the last request arrived or was taken.
+    /// When the last request arrived, was taken, or had been executed.
     pub touched: u64,
+    /// One of its requests is being executed.
+    pub executing: bool,
     /// Its entry in the list of those to be looked at for idleness.
     pub due: Option<u64>,
     /// Its entry in the list of backlog timeouts: the earliest of its requests.
@@ -41,6 +43,7 @@ impl<T: Item> Running<T> {
             slot,
             memory: T::Memory::default(),
             touched: 0,
+            executing: false,
             due: None,
             deadline: None,
         }

@@ -1,6 +1,7 @@
 //! The oldest strategy: the requests that have waited longest, one of each sequence, without gaps.
 
 use super::live::{Key, Live, front};
+use super::rule::{Pending, Rule, Verdict};
 use super::settings::Batching;
 use super::slots::Slot;
 use super::{Closed, Formed, Item};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Oldest {
     slots: usize,
-    batching: Batching,
+    rule: Rule,
     instances: Vec<Ready>,
     next_turn: u64,
 }
@@ -26,7 +27,8 @@ struct Ready {
 
 impl Oldest {
     pub fn new(instances: usize, slots: usize, batching: Batching) -> Self {
-        Self { slots, batching, instances: vec![Ready::default(); instances], next_turn: 0 }
+        let rule = Rule::new(&batching);
+        Self { slots, rule, instances: vec![Ready::default(); instances], next_turn: 0 }
     }
 
     /// The sequence in `slot` has a request to execute next.
@@ -58,77 +60,38 @@ impl Oldest {
         live: &Live<T>,
         picks: &mut Vec<Option<Key>>,
     ) -> Formed {
-        let delay = if waits { self.batching.delay_ns } else { 0 };
         let Some(ready) = self.instances.get_mut(instance) else {
             return Formed::Nothing { until: None };
         };
-        let Some(&(_, since)) = ready.queue.values().next() else {
-            return Formed::Nothing { until: None };
-        };
-        let until = since.saturating_add(delay);
-        let scan = Scan::of(&self.batching, ready, live);
-        let all_places = scan.count == self.slots;
-        let (count, closed) = match scan.close(delay > 0 && now >= until) {
-            Some(closed) => closed,
+        if !waits {
+            self.rule.hurry();
+        }
+        let mut pending = Pending::default();
+        let mut offered = 0;
+        let mut first: Option<&T> = None;
+        for (key, since) in ready.queue.values() {
+            let Some(item) = front(live, *key).map(|waiting| &waiting.item) else { continue };
+            let joins = || first.is_none_or(|first| item.joins(first));
+            if !pending.wants_more(&self.rule, now, true)
+                || !pending.offer(&self.rule, 1, *since, joins)
+            {
+                break;
+            }
+            first = first.or(Some(item));
+            offered += 1;
+        }
+        let all_places = offered == self.slots;
+        let (count, closed) = match pending.verdict(&self.rule, now) {
             // Nobody could still join, so there is nothing to wait for.
-            None if all_places => (scan.count, Closed::Sequence),
-            None if delay == 0 => (scan.count, Closed::Delay),
-            None => return Formed::Nothing { until: Some(until) },
+            Verdict::Wait(Some(_)) | Verdict::Take(_, Closed::Delay) if all_places => {
+                (offered, Closed::Sequence)
+            }
+            Verdict::Take(count, closed) => (count, closed),
+            Verdict::Wait(until) => return Formed::Nothing { until },
         };
         for _ in 0..count {
             picks.extend(ready.queue.pop_first().map(|(_, (key, _))| Some(key)));
         }
         Formed::Batch(closed)
-    }
-}
-
-/// What a look at the queue, in order and without passing anybody over, found.
-struct Scan {
-    limit: usize,
-    count: usize,
-    /// The largest preferred size that was reached, or 0.
-    best: usize,
-    /// Ended by a request that does not join.
-    shape: bool,
-}
-
-impl Scan {
-    fn of<T: Item>(batching: &Batching, ready: &Ready, live: &Live<T>) -> Self {
-        let limit = (batching.max_rows as usize).max(1);
-        let largest = batching.preferred.last().map_or(limit, |size| limit.min(*size as usize));
-        let mut scan = Self { limit, count: 0, best: 0, shape: false };
-        let mut first: Option<&T> = None;
-        for (key, _) in ready.queue.values().take(largest.max(1)) {
-            let Some(item) = front(live, *key).map(|waiting| &waiting.item) else { continue };
-            if !first.is_none_or(|first| item.joins(first)) {
-                scan.shape = true;
-                break;
-            }
-            first = first.or(Some(item));
-            scan.count += 1;
-            if scan.count == limit || batching.preferred.contains(&(scan.count as u32)) {
-                scan.best = scan.count;
-            }
-        }
-        scan
-    }
-
-    /// How many to take and why, if that is decided whoever else may come. `aged`: the first one has waited as long as
-    /// it may.
-    fn close(&self, aged: bool) -> Option<(usize, Closed)> {
-        let count = if aged || self.best == 0 { self.count } else { self.best };
-        if self.limit == 1 {
-            Some((count, Closed::Alone))
-        } else if count == self.limit {
-            Some((count, Closed::Full))
-        } else if count == self.best {
-            Some((count, Closed::Preferred))
-        } else if self.shape {
-            Some((count, Closed::Shape))
-        } else if aged {
-            Some((count, Closed::Delay))
-        } else {
-            None
-        }
     }
 }

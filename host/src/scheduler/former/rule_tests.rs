@@ -30,9 +30,9 @@ fn sizes() {
     use Closed::*;
     let take = |count, closed| Verdict::Take(count, closed);
     let wait = Verdict::Wait(Some(DELAY));
+    type Case<'a> = (&'a str, u32, &'a [u32], &'a [u32], Verdict);
     #[rustfmt::skip]
-    type Row = (&'static str, u32, &'static [u32], &'static [u32], Verdict);
-    let table: &[Row] = &[
+    let table: &[Case] = &[
         ("nothing waits", 8, &[4], &[], Verdict::Wait(None)),
         ("too few", 8, &[4], &[1, 2], wait),
         ("a preferred size", 8, &[4], &[1, 3], take(2, Preferred)),
@@ -69,9 +69,9 @@ fn sizes() {
 #[test]
 fn delay() {
     use Closed::*;
+    type Case<'a> = (&'a str, &'a [u32], &'a [u32], u64, Verdict);
     #[rustfmt::skip]
-    type Row = (&'static str, &'static [u32], &'static [u32], u64, Verdict);
-    let table: &[Row] = &[
+    let table: &[Case] = &[
         ("a moment before", &[4], &[1, 2], 99, Verdict::Wait(Some(100))),
         ("everything goes", &[4], &[1, 2], 100, Verdict::Take(2, Delay)),
         ("not only the preferred size", &[2], &[1, 1, 1], 100, Verdict::Take(3, Delay)),

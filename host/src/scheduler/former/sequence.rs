@@ -45,6 +45,8 @@ pub struct Sequences<T: Item> {
     cancelled: Cancelled,
     next: u64,
     picks: Vec<Option<Key>>,
+    /// By instance, the sequences of the batch that it executes.
+    executing: Vec<Vec<Key>>,
 }
 
 enum Forming {
@@ -80,10 +82,12 @@ impl<T: Item> Sequences<T> {
             cancelled: Cancelled::new(idle_ns),
             next: 0,
             picks: Vec::new(),
+            executing: vec![Vec::new(); instances],
         }
     }
 
-    /// Not to be called after [`Self::close`].
+    /// Not to be called after [`Self::close`]. A sequence that was silent for too long goes on as long as nobody has
+    /// called [`Self::expire`].
     pub fn push(
         &mut self,
         item: T,
@@ -179,15 +183,29 @@ impl<T: Item> Sequences<T> {
 
     /// Instance `instance` executes nothing at this moment and asks for a batch, which is appended. Expire first.
     pub fn form(&mut self, instance: usize, now: u64, batch: &mut Vec<Seat<T>>) -> Formed {
+        self.executed(instance, now);
         let mut picks = std::mem::take(&mut self.picks);
         let formed = self.forming.pick(instance, now, self.open, &self.live, &mut picks);
         for pick in picks.drain(..) {
             let taken = pick.and_then(|key| self.take(key, now));
             debug_assert_eq!(pick.is_some(), taken.is_some());
+            if let (Some(key), Some(executing)) = (pick, self.executing.get_mut(instance)) {
+                executing.push(key);
+            }
             batch.push(taken.map_or(Seat::Idle, Seat::Taken));
         }
         self.picks = picks;
         formed
+    }
+
+    /// The batch before is over: whoever was in it has not been silent meanwhile.
+    fn executed(&mut self, instance: usize, now: u64) {
+        let Some(executing) = self.executing.get_mut(instance) else { return };
+        for key in executing.drain(..) {
+            if let Some(sequence) = self.live.get_mut(&key) {
+                (sequence.executing, sequence.touched) = (false, now);
+            }
+        }
     }
 
     /// Takes the front request. With the last one goes the slot, whose next owner then belongs to the next batch:
@@ -196,7 +214,7 @@ impl<T: Item> Sequences<T> {
         let sequence = self.live.get_mut(&key)?;
         let Waiting { ticket, mut item, .. } = sequence.queue.pop_front()?;
         self.tickets.remove(&ticket);
-        sequence.touched = now;
+        (sequence.executing, sequence.touched) = (true, now);
         item.remember(&sequence.memory);
         if !sequence.queue.is_empty() {
             if let Some(slot) = &sequence.slot {
@@ -242,8 +260,8 @@ impl<T: Item> Sequences<T> {
         }
         while let Some(key) = pop_due(&mut self.idle, now) {
             let Some(sequence) = self.live.get_mut(&key) else { continue };
-            // Who has something queued will be touched again when it is taken.
-            let busy = !sequence.queue.is_empty();
+            // Who waits for the server is not silent.
+            let busy = !sequence.queue.is_empty() || sequence.executing;
             let touched = if busy { now } else { sequence.touched };
             sequence.due = touched.checked_add(self.idle_ns);
             match sequence.due {

@@ -171,6 +171,7 @@ fn a_silent_sequence_loses_its_slot() {
          0 alarm          : 1000000
          5 form 0         : A1 Alone
          5 woken          : 0
+         5 form 0         : nothing
          1000000 expire   :
          1000000 counts   : 1 1
          1000000 alarm    : 1000005
@@ -182,13 +183,16 @@ fn a_silent_sequence_loses_its_slot() {
          1000005 push B2  :
          1000005 form 0   : B1 Alone
          1000006 form 0   : B2 Alone
+         1000006 form 0   : nothing
          2000005 expire   :
          2000005 push B3  :
          3000004 expire   :
          3000004 form 0   : B3 Alone
+         3000004 form 0   : nothing
          4000003 expire   :
          4000003 push B4  :
          4000003 form 0   : B4 Alone
+         4000003 form 0   : nothing
          5000003 expire   :
          5000003 push B5  : B5 NoStart
          5000003 alarm    : none",
@@ -203,12 +207,31 @@ fn who_has_something_queued_is_not_silent() {
          9000000 expire :
          9000000 alarm  : 10000000
          9000000 form 0 : A1 Alone
+         9000000 form 0 : nothing
          9000000 push B2
          9999999 expire :
          9999999 counts : 2 2
          10000000 expire :
          10000000 counts : 2 0
          10000000 push A2 : A2 NoStart
+         10000000 form 0 : B1 Alone",
+    );
+}
+
+#[test]
+fn who_is_being_executed_is_not_silent() {
+    run(
+        direct(1, 1),
+        "0 push A1^ B1^
+         0 form 0       : A1 Alone
+         5000000 expire :
+         5000000 form 0 : nothing
+         5000000 push A2
+         5000000 form 0 : A2 Alone
+         9000000 form 0 : nothing
+         9999999 expire :
+         9999999 counts : 1 1
+         10000000 expire :
          10000000 form 0 : B1 Alone",
     );
 }
@@ -227,9 +250,11 @@ fn a_client_that_dies_gives_way() {
          10 form 0      : - D1 Sequence
          500000 push D2 E1^
          500000 form 0  : - D2 Sequence
-         1000000 expire :
-         1000000 form 0 : E1 Sequence
-         1000000 push A3 : A3 NoStart",
+         1000008 expire :
+         1000008 form 0 : nothing
+         1000009 expire :
+         1000009 form 0 : E1 Sequence
+         1000009 push A3 : A3 NoStart",
     );
 }
 

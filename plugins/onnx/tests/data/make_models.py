@@ -67,3 +67,21 @@ save(
     [value("x", T.FLOAT, ["batch", "n"])],
     [value("y", T.FLOAT, ["batch", 4])],
 )
+
+# One step of a sequence: a control, a state that is read and written, and an output that is the input.
+save(
+    "step",
+    [h.make_node("Not", ["START"], ["go"]), h.make_node("Cast", ["go"], ["keep"], to=T.FLOAT),
+     h.make_node("Mul", ["STATE", "keep"], ["old"]), h.make_node("Add", ["old", "IN"], ["SUM"])],
+    [value("IN", T.FLOAT, ["batch", 1]), value("START", T.BOOL, ["batch", 1]),
+     value("STATE", T.FLOAT, ["batch", 1])],
+    [value("SUM", T.FLOAT, ["batch", 1]), value("IN", T.FLOAT, ["batch", 1])],
+)
+
+# Two inputs whose widths are free in the file, but must be equal.
+save(
+    "pair",
+    [h.make_node("Add", ["a", "b"], ["c"])],
+    [value("a", T.FLOAT, ["batch", "n"]), value("b", T.FLOAT, ["batch", "m"])],
+    [value("c", T.FLOAT, ["batch", "k"])],
+)

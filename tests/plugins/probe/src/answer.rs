@@ -2,6 +2,7 @@
 
 use crate::Echo;
 use crate::commands::{Commands, Garbage};
+use crate::report::{BATCH, report};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::author::{Batch, Call, Dtype, Error, OwnedReply, Response, Tensor};
@@ -14,8 +15,6 @@ pub enum Answered {
 /// Outputs of one answer: name, type, shape, bytes.
 type Outputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
 
-/// The output of `report_batch`.
-const BATCH: &str = "BATCH";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn answer(
@@ -27,12 +26,16 @@ pub fn answer(
     if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
         return Err(commands.error(text));
     }
+    if commands.needs_deadline && call.deadline_ns().is_none() {
+        return Err(Error::invalid("the caller did not say how long he waits"));
+    }
     if commands.garbage.is_none() && !commands.detach && !commands.until_cancelled {
         for last in ends(commands) {
             let mut response = call.respond()?;
             echo(model, call, commands, &mut response)?;
-            if commands.report_batch {
-                report(model, batch, call, &mut response)?;
+            if commands.reports() {
+                let (dtype, shape, bytes) = report(model, batch, call.batch_size())?;
+                response.put_bytes(BATCH, dtype, &shape, &bytes)?;
             }
             if last { response.send()? } else { response.send_more()? }
         }
@@ -73,7 +76,7 @@ fn ends(commands: &Commands) -> impl Iterator<Item = bool> + use<> {
 }
 
 /// The output that echoes an input.
-fn counterpart<'m>(model: &'m Echo, input: Tensor<'_>) -> Option<&'m str> {
+pub fn counterpart<'m>(model: &'m Echo, input: Tensor<'_>) -> Option<&'m str> {
     let position = input.index().or_else(|| model.inputs.get(input.name()).copied())?;
     model.outputs.get(position).map(String::as_str).filter(|name| *name != BATCH)
 }
@@ -103,21 +106,6 @@ fn echo(
         }
     }
     Ok(())
-}
-
-/// Rows and calls of the batch, in each row of the call if the model batches.
-fn report(
-    model: &Echo,
-    batch: &Batch<'_>,
-    call: Call<'_>,
-    response: &mut Response<'_>,
-) -> Result<(), Error> {
-    let facts = [batch.rows() as i32, batch.len() as i32];
-    if model.batches {
-        let rows = call.batch_size();
-        return response.put(BATCH, &[rows as i64, 2], &facts.repeat(rows));
-    }
-    response.put(BATCH, &[2], &facts)
 }
 
 /// The same as values, for what cannot go straight.

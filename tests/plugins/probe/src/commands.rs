@@ -22,6 +22,25 @@ pub enum Garbage {
     Never,
 }
 
+/// Whose running sum it is. START begins it anew, a call that is not READY is ignored and gets 0; both
+/// are control tensors (INT32, FP32 or BOOL) or, where there is no START, the request's flag.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Accumulate {
+    /// That of the position in the batch.
+    Slot,
+    /// That of the correlation id (control tensor CORRID, or the request's); forgotten with END.
+    CorrId,
+    /// What the state input holds; written to the state outputs.
+    State,
+}
+
+/// What to tell of the batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    Output,
+    Failure,
+}
+
 /// All commands, by their parameter names:
 ///
 /// | name | value |
@@ -32,10 +51,15 @@ pub enum Garbage {
 /// | `fail_in` | `model_open`, `instance_open`, `plugin_complete`, `execute` (the whole batch) |
 /// | `garbage` | `wrong_dtype`, `wrong_shape`, `unknown_output`, `missing_output`, `short`, `twice`, `never` |
 /// | `adopt` | outputs are donated |
-/// | `report_batch` | an INT32 output BATCH: rows and calls of the batch |
+/// | `report_batch` | an output BATCH: rows and calls of the batch (INT32), or its composition (STRING) |
+/// | `record` | the same; `fail`: the call fails with the composition as its text |
+/// | `accumulate` | OUTPUT0 is the running sum of INPUT0 (INT32): `slot`, `corrid`, `state`; see [`Accumulate`] |
+/// | `merge` | inputs are gathered, outputs scattered: one answer for all calls |
+/// | `spin_us` | keeps a CPU busy that long in `execute` |
 /// | `responses` | that many answers instead of one |
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
+/// | `needs_deadline` | fails unless the caller said how long he waits |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {
@@ -50,7 +74,12 @@ pub struct Commands {
     pub responses: Option<u64>,
     pub detach: bool,
     pub until_cancelled: bool,
+    pub needs_deadline: bool,
     pub broken: bool,
+    pub record: Option<Record>,
+    pub accumulate: Option<Accumulate>,
+    pub merge: bool,
+    pub spin: Duration,
 }
 
 impl Commands {
@@ -85,9 +114,31 @@ impl Commands {
             "responses" => self.responses = number(),
             "detach" => self.detach = yes(),
             "until_cancelled" => self.until_cancelled = yes(),
+            "needs_deadline" => self.needs_deadline = yes(),
             "broken" => self.broken = yes(),
+            "record" => {
+                self.record = match value.text() {
+                    Some("fail") => Some(Record::Failure),
+                    _ => yes().then_some(Record::Output),
+                }
+            }
+            "accumulate" => {
+                self.accumulate = match value.text() {
+                    Some("slot") => Some(Accumulate::Slot),
+                    Some("corrid") => Some(Accumulate::CorrId),
+                    Some("state") => Some(Accumulate::State),
+                    _ => None,
+                }
+            }
+            "merge" => self.merge = yes(),
+            "spin_us" => self.spin = Duration::from_micros(number().unwrap_or(0)),
             _ => {}
         }
+    }
+
+    /// Whether BATCH is to be made.
+    pub fn reports(&self) -> bool {
+        self.report_batch || self.record == Some(Record::Output)
     }
 
     pub fn panics_in(&self, entry: &str) -> bool {

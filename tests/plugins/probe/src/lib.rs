@@ -3,19 +3,24 @@
 //! Output i is a copy of input i. Commands are request parameters or, for all requests, parameters of
 //! the model's configuration; a request's win. See [`commands::Commands`] for the list.
 
+mod accumulate;
 mod answer;
 mod commands;
+mod merge;
+mod report;
 
+use accumulate::Sums;
 use answer::Answered;
-use commands::Commands;
+use commands::{Commands, Record};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Batch, ConfigPatch, Description, Error, Instance, InstanceContext,
-    Model, ModelContext, Platform,
+    Backend, BackendContext, Batch, Call, ConfigPatch, Description, Dtype, Error, Instance,
+    InstanceContext, Model, ModelContext, Platform, Scope,
 };
-use trtserver_plugin_api::{export_backend, trts_verbose};
+use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
 struct Probe;
 
@@ -62,6 +67,8 @@ struct Echo {
     /// Positions of the declared inputs.
     inputs: HashMap<String, usize>,
     outputs: Vec<String>,
+    /// Type of the output BATCH.
+    report: Option<Dtype>,
     batches: bool,
     commands: Commands,
 }
@@ -78,6 +85,7 @@ impl Model for Echo {
         Ok(Echo {
             inputs: inputs.collect(),
             outputs: outputs.collect(),
+            report: context.outputs().find(|t| t.name() == report::BATCH).map(|t| t.dtype()),
             batches: context.max_batch_size() > 0,
             commands,
         })
@@ -86,6 +94,8 @@ impl Model for Echo {
 
 struct Worker {
     model: Arc<Echo>,
+    log: Scope,
+    sums: Sums,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
 }
@@ -96,7 +106,8 @@ impl Instance for Worker {
     fn open(model: &Arc<Echo>, context: &InstanceContext) -> Result<Self, Error> {
         model.commands.misstep("instance_open")?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
-        Ok(Worker { model: model.clone(), answering: Vec::new() })
+        let log = context.log().clone();
+        Ok(Worker { model: model.clone(), log, sums: Sums::default(), answering: Vec::new() })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -113,15 +124,50 @@ impl Instance for Worker {
         if let Some(longest) = all.iter().map(|(_, commands)| commands.delay).max() {
             std::thread::sleep(longest);
         }
+        if let Some(longest) = all.iter().map(|(_, commands)| commands.spin).max() {
+            let begin = Instant::now();
+            while begin.elapsed() < longest {
+                std::hint::spin_loop();
+            }
+        }
+        if all.iter().any(|(_, commands)| commands.until_cancelled) {
+            // Tests leave only when they have read this.
+            trts_info!(self.log, "the probe waits to be cancelled");
+        }
         batch.mark_output();
-        for (call, commands) in &all {
-            match answer::answer(&self.model, batch, *call, commands) {
-                Ok(Answered::Now) => {}
-                Ok(Answered::Later(thread)) => self.answering.push(thread),
-                Err(error) => call.fail(error),
+        if all.iter().any(|(_, commands)| commands.merge) {
+            merge::answer(&self.model, batch, &all)?;
+        } else {
+            for (position, (call, commands)) in all.iter().enumerate() {
+                if let Err(error) = self.answer(batch, position, *call, commands) {
+                    call.fail(error);
+                }
             }
         }
         batch.mark_end();
+        Ok(())
+    }
+}
+
+impl Worker {
+    fn answer(
+        &mut self,
+        batch: &Batch<'_>,
+        position: usize,
+        call: Call<'_>,
+        commands: &Commands,
+    ) -> Result<(), Error> {
+        if commands.record == Some(Record::Failure) {
+            return Err(commands.error(&report::composition(batch)));
+        }
+        if let Some(mode) = commands.accumulate.filter(|_| commands.fail.is_none()) {
+            let call = (position, call);
+            return self.sums.answer(&self.model, batch, call, mode, commands);
+        }
+        match answer::answer(&self.model, batch, call, commands)? {
+            Answered::Now => {}
+            Answered::Later(thread) => self.answering.push(thread),
+        }
         Ok(())
     }
 }

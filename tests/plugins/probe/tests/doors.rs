@@ -107,3 +107,79 @@ fn waits_for_the_cancellation() {
     let state = calls[0].state.lock().unwrap();
     assert!(matches!(&state.end, Some(Err(error)) if error.code == 7));
 }
+
+/// Runs batches of INT32 requests on one instance; OUT and STATE_OUT of each call, -1 where there is none.
+fn sums(mode: &'static str, batches: &[&[&[(&'static str, i32)]]]) -> Vec<Vec<(i32, i32)>> {
+    let bench = Bench::open(table(), &[("accumulate", mode)]).unwrap();
+    let one = |inputs: &&[(&'static str, i32)]| Request {
+        ints: inputs.iter().map(|(name, value)| (*name, vec![*value])).collect(),
+        wanted: vec!["OUT", "STATE_OUT"],
+        ..Request::default()
+    };
+    let run = |batch: &&[&[(&'static str, i32)]]| {
+        let (calls, _) = bench.run(&batch.iter().map(one).collect::<Vec<_>>());
+        let of = |call: &&'static fake::FakeCall| {
+            let state = call.state.lock().unwrap();
+            assert_eq!(state.end, Some(Ok(())));
+            let int = |name| {
+                let output = state.answers[0].outputs.get(name);
+                output.map_or(-1, |o| i32::from_le_bytes(o.2[..].try_into().unwrap()))
+            };
+            (int("OUT"), int("STATE_OUT"))
+        };
+        calls.iter().map(of).collect()
+    };
+    let all = batches.iter().map(run).collect();
+    bench.close();
+    assert_clean();
+    all
+}
+
+#[test]
+fn sums_by_slot_by_id_and_by_state() {
+    let _turn = alone();
+    let in_slot = |value, start, ready| [("INPUT0", value), ("START", start), ("READY", ready)];
+    let batches = sums(
+        "slot",
+        &[
+            &[&in_slot(1, 1, 1), &in_slot(10, 1, 1)],
+            &[&in_slot(2, 0, 1), &in_slot(99, 1, 0)],
+            &[&in_slot(3, 0, 1), &in_slot(20, 0, 1)],
+            &[&in_slot(4, 1, 1)],
+        ],
+    );
+    let outputs: Vec<Vec<i32>> =
+        batches.iter().map(|batch| batch.iter().map(|o| o.0).collect()).collect();
+    assert_eq!(outputs, [vec![1, 10], vec![3, 0], vec![6, 30], vec![4]]);
+
+    let of = |value, id, end| [("INPUT0", value), ("CORRID", id), ("END", end)];
+    let batches = sums(
+        "corrid",
+        &[&[&of(1, 7, 0), &of(10, 8, 0)], &[&of(20, 8, 1), &of(2, 7, 0)], &[&of(5, 8, 0)]],
+    );
+    let outputs: Vec<i32> = batches.iter().flatten().map(|o| o.0).collect();
+    assert_eq!(outputs, [1, 10, 30, 3, 5]);
+
+    let batches = sums("state", &[&[&[("INPUT0", 1), ("STATE_IN", 41)]]]);
+    assert_eq!(batches, [[(42, 42)]]);
+}
+
+#[test]
+fn one_answer_for_all_calls() {
+    let _turn = alone();
+    for adopt in ["true", "false"] {
+        let params = [("merge", "true"), ("adopt", adopt), ("spin_us", "10")];
+        let bench = Bench::open(table(), &params).unwrap();
+        let failing = Request { params: vec![("fail", "no")], ..Request::new(&[2.0]) };
+        let requests = [Request::new(&[1.0]), failing, Request::new(&[3.0])];
+        let (calls, _) = bench.run(&requests);
+        bench.close();
+        let states: Vec<_> = calls.iter().map(|call| call.state.lock().unwrap()).collect();
+        assert_eq!(states[0].answers[0].floats("OUT"), [1.0]);
+        assert_eq!(states[2].answers[0].floats("OUT"), [3.0]);
+        assert_eq!(states[1].end.as_ref().unwrap().as_ref().unwrap_err().text, "no");
+    }
+    let error = run(&[("record", "fail")]).0.unwrap_err();
+    assert_eq!(error.text, "id:1");
+    assert_clean();
+}

@@ -139,21 +139,3 @@ fn failures_are_headers_alone() {
     assert_eq!(response.headers()["grpc-message"], "50%25 of%0A'%C3%BC'");
     assert!(http_body::Body::is_end_stream(response.body()));
 }
-
-#[test]
-fn timeouts() {
-    let table: [(&[u8], Option<u64>); 9] = [
-        (b"1H", Some(3_600_000_000_000)),
-        (b"2M", Some(120_000_000_000)),
-        (b"3S", Some(3_000_000_000)),
-        (b"250m", Some(250_000_000)),
-        (b"7u", Some(7_000)),
-        (b"99999999n", Some(99_999_999)),
-        (b"100000000n", None),
-        (b"S", None),
-        (b"-1S", None),
-    ];
-    for (text, want) in table {
-        assert_eq!(timeout_ns(text), want, "{}", String::from_utf8_lossy(text));
-    }
-}

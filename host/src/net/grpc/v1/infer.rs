@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::net::context::Context;
+use crate::net::grpc::deadline;
 use crate::net::grpc::frame::{self, MAX_MESSAGE};
 use crate::net::http::body::ResponseBody;
 use crate::net::v1::request::Wanted;
@@ -11,14 +12,17 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use prost::Message;
+use std::pin::pin;
 use std::sync::Arc;
+use tonic::Status;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 
 /// Number of `raw_output` in `InferResponse`.
 const RAW_OUTPUT: u32 = 3;
 
-/// Answers a call of `Infer`; `received_ns` is when its head had come in.
+/// Answers a call of `Infer`; `received_ns` is when its head had come in. Dropping the future cancels the
+/// inference.
 pub async fn answer<B: Body<Data = Bytes>>(
     ctx: &Arc<Context>,
     request: Request<B>,
@@ -30,18 +34,14 @@ pub async fn answer<B: Body<Data = Bytes>>(
         *response.status_mut() = code;
         return response;
     }
-    let deadline_ns = frame::deadline_ns(&head.headers);
-    let old::Either(message) = match frame::read(InferRequest::schema(), &head.headers, body).await
-    {
-        Ok(message) => message,
+    let deadline_ns = deadline::of(&head.headers);
+    let work = pin!(async {
+        let old::Either(message) = frame::read(InferRequest::schema(), &head.headers, body).await?;
+        call(ctx, message, received_ns, deadline_ns).await
+    });
+    let (mut response, per_item) = match deadline::within(deadline_ns, work).await {
+        Ok(answered) => answered,
         Err(status) => return frame::refuse(&status),
-    };
-    let (mut response, per_item) = match begin(ctx, message, received_ns, deadline_ns) {
-        Ok(running) => {
-            let per_item = running.per_item();
-            (finish(ctx, running).await, per_item)
-        }
-        Err(failure) => (failed(ctx, &failure), false),
     };
     let raw = std::mem::take(&mut response.raw_output);
     if per_item {
@@ -52,16 +52,27 @@ pub async fn answer<B: Body<Data = Bytes>>(
     frame::respond(&response, RAW_OUTPUT, &raw)
 }
 
-/// The answer to one request.
-pub async fn response(
+/// The answer to the one request of a call, and whether it is to have sizes per batch item.
+///
+/// # Errors
+/// The call's time is over. Every other failure is told in the answer.
+pub async fn call(
     ctx: &Context,
     request: InferRequest,
     received_ns: u64,
     deadline_ns: u64,
-) -> InferResponse {
-    match begin(ctx, request, received_ns, deadline_ns) {
-        Ok(running) => finish(ctx, running).await,
-        Err(failure) => failed(ctx, &failure),
+) -> Result<(InferResponse, bool), Status> {
+    let running = match begin(ctx, request, received_ns, deadline_ns) {
+        Ok(running) => running,
+        Err(failure) => return Ok((failed(ctx, &failure), false)),
+    };
+    let per_item = running.per_item();
+    match running.finish().await {
+        Ok(done) => Ok((succeeded(ctx, done, MAX_MESSAGE), per_item)),
+        Err(failure) => {
+            deadline::check(deadline_ns)?;
+            Ok((failed(ctx, &failure), per_item))
+        }
     }
 }
 

@@ -4,9 +4,10 @@ use super::{infer, stream};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
-use crate::net::grpc::frame;
+use crate::net::grpc::deadline;
 use crate::net::v1::control::{self, SharedMemory};
 use crate::net::v1::{code, counted, health, request_id, status};
+use std::pin::pin;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use trtserver_proto::v1::grpc_service_server::GrpcService;
@@ -73,9 +74,10 @@ impl GrpcService for Service {
 
     async fn infer(&self, request: Request<InferRequest>) -> Answer<InferResponse> {
         let received_ns = now_ns();
-        let deadline_ns = frame::deadline_ns(&request.metadata().clone().into_headers());
-        let request = request.into_inner();
-        Ok(Response::new(infer::response(&self.ctx, request, received_ns, deadline_ns).await))
+        let deadline_ns = deadline::of(request.metadata().as_ref());
+        let call = pin!(infer::call(&self.ctx, request.into_inner(), received_ns, deadline_ns));
+        let (response, _) = deadline::within(deadline_ns, call).await?;
+        Ok(Response::new(response))
     }
 
     type StreamInferStream = stream::Answers;
@@ -84,7 +86,7 @@ impl GrpcService for Service {
         &self,
         request: Request<tonic::Streaming<InferRequest>>,
     ) -> Answer<stream::Answers> {
-        let deadline_ns = frame::deadline_ns(&request.metadata().clone().into_headers());
+        let deadline_ns = deadline::of(request.metadata().as_ref());
         Ok(Response::new(stream::answers(&self.ctx, request.into_inner(), deadline_ns)))
     }
 

@@ -3,13 +3,14 @@
 use super::message;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::grpc::frame;
+use crate::net::grpc::{deadline, frame};
 use crate::net::http::body::ResponseBody;
 use crate::net::v2::{refused, require_unary, served};
 use crate::net::{sink, status_code};
 use crate::repository::Served;
 use crate::state::Phase;
 use bytes::Bytes;
+use std::pin::pin;
 use std::sync::Arc;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse};
@@ -32,14 +33,14 @@ where
         *response.status_mut() = code;
         return response;
     }
-    let deadline_ns = frame::deadline_ns(&parts.headers);
-    let message = match frame::read(ModelInferRequest::schema(), &parts.headers, body).await {
-        Ok(message) => message,
-        Err(status) => return frame::refuse(&status),
-    };
-    match answer(ctx, message, deadline_ns, received_ns).await {
+    let deadline_ns = deadline::of(&parts.headers);
+    let work = pin!(async {
+        let message = frame::read(ModelInferRequest::schema(), &parts.headers, body).await?;
+        answer(ctx, message, deadline_ns, received_ns).await.map_err(status_code::status)
+    });
+    match deadline::within(deadline_ns, work).await {
         Ok((head, payloads)) => frame::respond(&head, RAW_OUTPUTS, &payloads),
-        Err(error) => frame::refuse(&status_code::status(error)),
+        Err(status) => frame::refuse(&status),
     }
 }
 

@@ -4,10 +4,11 @@ use super::{infer, stream};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::{Context, no_explicit_control};
-use crate::net::grpc::frame;
+use crate::net::grpc::{deadline, frame};
 use crate::net::status_code::status;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::CompressionEncoding::{Deflate, Gzip};
@@ -87,9 +88,11 @@ impl GrpcInferenceService for Service {
     async fn model_infer(&self, r: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
         let received_ns = now_ns();
         let (metadata, _, message) = r.into_parts();
-        let deadline_ns = frame::deadline_ns(&metadata.into_headers());
-        let (mut head, payloads) =
-            infer::answer(&self.0, message, deadline_ns, received_ns).await.map_err(status)?;
+        let deadline_ns = deadline::of(metadata.as_ref());
+        let work = pin!(async {
+            infer::answer(&self.0, message, deadline_ns, received_ns).await.map_err(status)
+        });
+        let (mut head, payloads) = deadline::within(deadline_ns, work).await?;
         head.raw_output_contents = payloads;
         ok(head)
     }
@@ -102,7 +105,8 @@ impl GrpcInferenceService for Service {
     ) -> Answer<Self::ModelStreamInferStream> {
         let true_status =
             r.metadata().get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
-        ok(stream::answer(Arc::clone(&self.0), r.into_inner(), true_status))
+        let deadline_ns = deadline::of(r.metadata().as_ref());
+        ok(stream::answer(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns))
     }
 
     async fn model_config(&self, r: Request<ModelConfigRequest>) -> Answer<ModelConfigResponse> {

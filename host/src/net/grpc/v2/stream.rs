@@ -7,6 +7,7 @@ use super::{infer, message};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::Context;
+use crate::net::grpc::deadline;
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
 use crate::net::v2::{find, refused};
@@ -29,16 +30,26 @@ const MAX_UNREAD: usize = 16;
 type Message = Result<ModelStreamInferResponse, Status>;
 
 /// Answers the requests of `incoming`. `true_status`: the first error ends the stream with its own
-/// status instead of going in-band.
+/// status instead of going in-band. `deadline_ns` is that of the whole call, 0 = none.
 pub fn answer(
     ctx: Arc<Context>,
     incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Send + Unpin + 'static,
     true_status: bool,
+    deadline_ns: u64,
 ) -> ReceiverStream<Message> {
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
-    let table = Table { ctx, sink, slots: BTreeMap::new(), next: 0 };
-    tokio::spawn(drive(table, incoming, items, out, true_status));
+    let table = Table { ctx, sink, deadline_ns, slots: BTreeMap::new(), next: 0 };
+    tokio::spawn(async move {
+        let work = async {
+            drive(table, incoming, items, &out, true_status).await;
+            Ok(())
+        };
+        // The work is over when this has waited for it, and whatever was under way is cancelled.
+        if let Err(status) = deadline::within(deadline_ns, Box::pin(work)).await {
+            let _ = out.send(Err(status)).await;
+        }
+    });
     ReceiverStream::new(responses)
 }
 
@@ -46,7 +57,7 @@ async fn drive(
     mut table: Table,
     mut incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Unpin,
     mut items: mpsc::UnboundedReceiver<StreamItem>,
-    out: mpsc::Sender<Message>,
+    out: &mpsc::Sender<Message>,
     true_status: bool,
 ) {
     let mut open = true;
@@ -91,6 +102,7 @@ enum Answer {
 struct Table {
     ctx: Arc<Context>,
     sink: mpsc::UnboundedSender<StreamItem>,
+    deadline_ns: u64,
     /// By number, which is the order of arrival.
     slots: BTreeMap<u64, Slot>,
     next: u64,
@@ -151,6 +163,7 @@ impl Table {
         let model_version = request.model_version.clone();
         let submitted = message::read(&served, request).and_then(|(mut draft, asked)| {
             draft.streaming = true;
+            draft.deadline_ns = self.deadline_ns;
             let empty_final_response = draft.parameters.empty_final_response;
             let sink = sink::channel(number, self.sink.clone());
             Ok((draft.submit(&served, received_ns, sink)?, asked, empty_final_response))

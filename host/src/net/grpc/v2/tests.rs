@@ -164,7 +164,7 @@ async fn not_a_call_at_all() {
 /// What a stream answers, in short: `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
-    let mut answers = super::stream::answer(context(), incoming, true_status);
+    let mut answers = super::stream::answer(context(), incoming, true_status, 0);
     let mut got = Vec::new();
     while let Some(answer) = answers.next().await {
         got.push(match answer {
@@ -229,7 +229,7 @@ async fn a_dropped_stream_cancels() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let answers = super::stream::answer(Arc::clone(&ctx), incoming, false);
+    let answers = super::stream::answer(Arc::clone(&ctx), incoming, false, 0);
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

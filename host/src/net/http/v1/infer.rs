@@ -3,8 +3,9 @@
 use super::reply::{BINARY, Reply};
 use super::route;
 use super::upload::{self, Fault};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::net::context::Context;
+use crate::net::http::drain::drain;
 use crate::net::v1::request::{self, Wanted};
 use crate::net::v1::run::{Call, Done, Failure};
 use crate::net::v1::{data, header, old, response};
@@ -43,7 +44,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     };
     // Who waits for a word before sending gets it now instead of a body being asked for.
     if !head.headers.contains_key(EXPECT) {
-        upload::drain(body, ctx.settings.http_max_input_size).await;
+        drain(body, ctx.settings.http_max_input_size).await;
     }
     reply
 }
@@ -67,7 +68,8 @@ async fn run<B: Body<Data = Bytes>>(
             "no room for {expected} bytes of input data for model '{model}'"
         ))),
         Err(Fault::Broken) => {
-            Err(Error::invalid(format!("the input data for model '{model}' broke off")))
+            let text = format!("the input data for model '{model}' broke off");
+            Err(Error::new(Code::Cancelled, text))
         }
     };
     let parts = parts.map_err(|e| call.refuse(e))?;

@@ -1,4 +1,4 @@
-//! The body of a request: read into one block of exactly the announced size, or thrown away.
+//! The body of a request, read into one block of exactly the size that its header asks for.
 
 use bytes::Bytes;
 use http_body::Body;
@@ -53,21 +53,6 @@ pub async fn collect<B: Body<Data = Bytes>>(
     Ok(Bytes::from(block).slice(begin..))
 }
 
-/// Throws away the rest of a body that nobody wants, up to `most` bytes: the caller, who reads our answer only
-/// after he has sent everything, gets to see it, and the connection stays usable.
-pub async fn drain<B: Body<Data = Bytes>>(mut body: Pin<&mut B>, most: u64) {
-    if body.size_hint().exact().is_some_and(|n| n > most) {
-        return;
-    }
-    let mut seen = 0;
-    while let Some(Ok(frame)) = body.frame().await {
-        seen += frame.data_ref().map_or(0, |d| d.len() as u64);
-        if seen > most {
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,12 +86,5 @@ mod tests {
         let whole = Full::new(Bytes::from(vec![1; 10]));
         assert_eq!(collect(pin!(whole.clone()), 10).await.unwrap(), vec![1; 10]);
         assert_eq!(collect(pin!(whole), 1 << 50).await, Err(Fault::Size(10)));
-    }
-
-    #[tokio::test]
-    async fn what_is_not_wanted_is_read_up_to_a_limit() {
-        let mut body = pin!(chunked(&[5, 5, 5, 5]));
-        drain(body.as_mut(), 9).await;
-        assert_eq!(body.collect().await.unwrap().to_bytes().len(), 10);
     }
 }

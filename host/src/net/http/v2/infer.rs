@@ -5,6 +5,7 @@ use super::{parse, receive};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
+use crate::net::http::drain::drain;
 use crate::net::sink;
 use crate::net::v2::{Draft, refused, require_unary, served};
 use crate::repository::Served;
@@ -37,7 +38,7 @@ where
         (Ok(served), Ok(head)) => (served, head),
         (_, Err(error)) | (Err(error), _) => {
             // The caller is still sending, and reads the answer only when that is done.
-            receive::drain(std::pin::pin!(body), DRAINED).await;
+            drain(std::pin::pin!(body), DRAINED).await;
             let mut response = super::plain_failure(&error);
             if error.message == UNSUPPORTED_ENCODING {
                 let accepted = HeaderValue::from_static("gzip, deflate");

@@ -1,6 +1,7 @@
 //! The body of a request in one piece, placed so that the tensors in it can be used where they lie.
 
 use crate::error::{Code, Error, Result};
+use crate::net::http::drain::drain;
 use crate::request::buffer::{ALIGN, AlignedBuf};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -105,17 +106,6 @@ async fn next<B: http_body::Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result
         }
     }
     Ok(None)
-}
-
-/// Reads and forgets up to about `most` bytes, and says how many there were.
-pub async fn drain<B: http_body::Body<Data = Bytes>>(mut body: Pin<&mut B>, most: u64) -> u64 {
-    let mut total = 0;
-    while total < most
-        && let Ok(Some(piece)) = next(body.as_mut()).await
-    {
-        total += piece.len() as u64;
-    }
-    total
 }
 
 /// Expands a gzip or zlib body, whichever it looks like, to at most `limit` bytes.

@@ -1,0 +1,110 @@
+//! A caller who says how long he waits: at that time his call ends, and what still runs for him is cancelled.
+
+use crate::clock::now_ns;
+use http::HeaderMap;
+use std::future::Future;
+use std::time::Duration;
+use tonic::Status;
+
+/// When the caller stops waiting, on the clock of [`now_ns`]; 0 when he did not say, or said nonsense.
+pub fn of(headers: &HeaderMap) -> u64 {
+    let after = headers.get("grpc-timeout").and_then(|v| timeout_ns(v.as_bytes()));
+    after.map_or(0, |ns| now_ns().saturating_add(ns).max(1))
+}
+
+/// At most eight digits and a unit, from hours to nanoseconds.
+fn timeout_ns(text: &[u8]) -> Option<u64> {
+    let (unit, digits) = text.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let amount = digits.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
+    let unit = match unit {
+        b'H' => 3_600_000_000_000,
+        b'M' => 60_000_000_000,
+        b'S' => 1_000_000_000,
+        b'm' => 1_000_000,
+        b'u' => 1_000,
+        b'n' => 1,
+        _ => return None,
+    };
+    Some(amount.saturating_mul(unit))
+}
+
+/// Does `work` until the deadline; 0 = there is none, and nothing is measured. The work is pinned by the
+/// caller, who lets go of it: that is what cancels its requests.
+///
+/// # Errors
+/// DEADLINE_EXCEEDED, also for work that failed after its time: the model may have seen the deadline before the
+/// timer did.
+pub async fn within<T, W>(deadline_ns: u64, work: W) -> Result<T, Status>
+where
+    W: Future<Output = Result<T, Status>> + Unpin,
+{
+    if deadline_ns == 0 {
+        return work.await;
+    }
+    let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
+    match tokio::time::timeout(left, work).await {
+        Ok(Err(status)) => Err(check(deadline_ns).err().unwrap_or(status)),
+        Ok(done) => done,
+        Err(_) => Err(exceeded()),
+    }
+}
+
+/// Fails with DEADLINE_EXCEEDED when the time is over.
+pub fn check(deadline_ns: u64) -> Result<(), Status> {
+    if deadline_ns != 0 && now_ns() >= deadline_ns { Err(exceeded()) } else { Ok(()) }
+}
+
+fn exceeded() -> Status {
+    Status::deadline_exceeded("Deadline Exceeded")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use tonic::Code;
+
+    #[test]
+    fn timeouts() {
+        let table: [(&[u8], Option<u64>); 10] = [
+            (b"1H", Some(3_600_000_000_000)),
+            (b"2M", Some(120_000_000_000)),
+            (b"3S", Some(3_000_000_000)),
+            (b"250m", Some(250_000_000)),
+            (b"7u", Some(7_000)),
+            (b"99999999n", Some(99_999_999)),
+            (b"99999999H", Some(u64::MAX)),
+            (b"100000000n", None),
+            (b"S", None),
+            (b"-1S", None),
+        ];
+        for (text, want) in table {
+            assert_eq!(timeout_ns(text), want, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    async fn code(deadline_ns: u64, work: impl Future<Output = Result<(), Status>>) -> Code {
+        within(deadline_ns, pin!(work)).await.map_or_else(|status| status.code(), |()| Code::Ok)
+    }
+
+    #[tokio::test]
+    async fn work_and_its_time() {
+        let soon = || now_ns() + 1_000_000;
+        let refused = || std::future::ready(Err(Status::unavailable("")));
+        let forever = || std::future::pending();
+        assert_eq!(code(soon(), forever()).await, Code::DeadlineExceeded);
+        assert_eq!(code(1, forever()).await, Code::DeadlineExceeded);
+        assert_eq!(code(1, refused()).await, Code::DeadlineExceeded);
+        assert_eq!(code(1, async { Ok(()) }).await, Code::Ok);
+        assert_eq!(code(0, refused()).await, Code::Unavailable);
+        // So far away that no clock can show it.
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(())
+        };
+        assert_eq!(code(u64::MAX, later).await, Code::Ok);
+    }
+}

@@ -1,0 +1,119 @@
+//! An output as a plugin announces it, held against what the model configuration says.
+
+use crate::error::{Error, Result};
+use crate::request::signature::dims_match;
+use crate::request::tensor::element_count;
+use crate::request::{DType, Shape, ShapeText, Signature};
+
+/// What a produced tensor is: an output that callers may want, a state that the host keeps, or both.
+pub struct Declared {
+    /// Number in the configuration, and the shape as callers see it.
+    pub output: Option<(usize, Shape)>,
+    /// Number of the state, and the shape as the model sees it.
+    pub state: Option<(usize, Shape)>,
+    pub dtype: DType,
+    /// The first dimension counts rows.
+    pub batched: bool,
+}
+
+/// Whose rows a tensor must have.
+#[derive(Clone, Copy)]
+pub enum Rows {
+    Request(u32),
+    Batch(u32),
+}
+
+impl Declared {
+    /// Checks name, type, shape and size.
+    pub fn check(
+        signature: &Signature,
+        name: &str,
+        dtype: u32,
+        shape: &[i64],
+        bytes: u64,
+        rows: Rows,
+    ) -> Result<Self> {
+        let fault = |text: String| {
+            Err(Error::internal(format!(
+                "model '{}': the backend produced output '{name}' {text}",
+                signature.model
+            )))
+        };
+        let (output, state) = (signature.output(name), signature.state(name));
+        let spec = output.map(|index| &signature.outputs[index]);
+        let kept = state.map(|state| &signature.states[state]);
+        let Some(own) = spec.map(|s| s.dtype).or(kept.map(|s| s.dtype)) else {
+            let declared: Vec<&str> = signature.outputs.iter().map(|o| &*o.name).collect();
+            return Err(Error::internal(format!(
+                "model '{}': the backend produced output '{name}', which the model configuration does \
+                 not declare (declared: {})",
+                signature.model,
+                declared.join(", ")
+            )));
+        };
+        if own.number() != dtype || kept.is_some_and(|s| s.dtype != own) {
+            let got = DType::from_number(dtype).map_or("an unknown type", DType::config_name);
+            return fault(format!(
+                "with data type {got}, the model configuration specifies {}",
+                kept.map_or(own, |s| s.dtype).config_name()
+            ));
+        }
+        let batched = signature.batching() && spec.is_none_or(|s| !s.shape_tensor);
+        let caller_shape = spec.map(|s| signature.to_caller(s, shape)).transpose()?;
+        let (n, whose) = match rows {
+            Rows::Request(n) => (n, "request has batch size"),
+            Rows::Batch(n) => (n, "batch has rows of all its requests:"),
+        };
+        let first = caller_shape.as_deref().unwrap_or(shape).first();
+        if batched && first != Some(&i64::from(n)) {
+            return fault(format!("with shape {}, the {whose} {n}", ShapeText(shape)));
+        }
+        if let Some(kept) = kept
+            && !dims_match(&kept.dims, &shape[usize::from(batched)..])
+        {
+            return fault(format!(
+                "with shape {}, the model configuration specifies {} for each row of the state",
+                ShapeText(shape),
+                ShapeText(&kept.dims)
+            ));
+        }
+        if let Some(size) = own.size() {
+            let expected = element_count(shape).and_then(|n| n.checked_mul(size));
+            if expected.map(|e| e as u64) != Some(bytes) {
+                return fault(format!(
+                    "of shape {} with {bytes} bytes, {} are right",
+                    ShapeText(shape),
+                    expected.unwrap_or(0)
+                ));
+            }
+        }
+        Ok(Self {
+            output: output.zip(caller_shape),
+            state: state.map(|state| (state, shape.into())),
+            dtype: own,
+            batched,
+        })
+    }
+
+    /// The same of so many rows.
+    pub fn with_rows(&self, rows: u32) -> Self {
+        let cut = |(number, shape): &(usize, Shape)| {
+            let mut shape = shape.clone();
+            if let Some(first) = shape.first_mut().filter(|_| self.batched) {
+                *first = i64::from(rows);
+            }
+            (*number, shape)
+        };
+        Self {
+            output: self.output.as_ref().map(cut),
+            state: self.state.as_ref().map(cut),
+            dtype: self.dtype,
+            batched: self.batched,
+        }
+    }
+
+    /// Elements of one row as the plugin counts them, of the whole tensor when there are no rows.
+    pub fn row_elements(shape: &[i64], batched: bool) -> usize {
+        element_count(&shape[usize::from(batched).min(shape.len())..]).unwrap_or(0)
+    }
+}

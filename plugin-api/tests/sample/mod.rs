@@ -1,0 +1,266 @@
+//! A backend that does what its model's or request's `do` says.
+
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use trtserver_plugin_api::author::*;
+use trtserver_plugin_api::{trts_info, trts_verbose};
+
+pub static KEPT: Mutex<Vec<Scope>> = Mutex::new(Vec::new());
+pub static OWNERS: AtomicIsize = AtomicIsize::new(0);
+pub static NUDGED: AtomicBool = AtomicBool::new(false);
+
+pub struct Sample;
+
+impl Backend for Sample {
+    type Model = SampleModel;
+    const ABOUT: Description = Description {
+        platforms: &[Platform { name: "sample_graph", default_file: "model.sample" }],
+        features: &["one", "two"],
+        align: 16,
+        preferred: &[Preferred { kind: Kind::Cpu, count: 2 }],
+        ..Description::new("sample", "1.2")
+    };
+    fn open(context: &BackendContext) -> Result<Self, Error> {
+        assert_eq!((context.name(), context.dir()), ("x", "/plugins"));
+        assert_eq!(context.setting("nothing"), None);
+        Ok(Sample)
+    }
+    fn runtime(&self) -> String {
+        "Sample 9".into()
+    }
+    fn complete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+        match model.parameter("do") {
+            Some("panic_complete") => panic!("{}", "complete"),
+            Some("patch") => Ok(Some(ConfigPatch::Text("max_batch_size: 4".into()))),
+            _ => Ok(None),
+        }
+    }
+}
+
+pub struct SampleModel {
+    what: String,
+}
+
+impl Model for SampleModel {
+    type Backend = Sample;
+    type Instance = SampleInstance;
+    fn open(_: &Arc<Sample>, context: &ModelContext) -> Result<Self, Error> {
+        let what = context.parameter("do").unwrap_or("echo");
+        match what {
+            "fail_model" => return Err(Error::not_found("no weights").model_broken()),
+            "panic_model" => panic!("model"),
+            "metrics" => {
+                let labels = [("a", "1"), ("b", "2")];
+                let counter = context.log().counter("sample_total", "help", &labels)?;
+                counter.add(2.5);
+                assert_eq!(counter.get(), 2.5);
+            }
+            _ => {}
+        }
+        assert_eq!((context.name(), context.version()), ("m", 3));
+        let input = context.inputs().next().unwrap();
+        assert_eq!((input.name(), input.dtype(), input.dims()), ("IN", Dtype::Fp32, &[-1][..]));
+        assert!(context.log().progress("hopeless", 1) && !context.log().progress("fine", 1));
+        trts_info!(context.log(), "doing {what}");
+        trts_verbose!(context.log(), "{}", unreachable_text());
+        KEPT.lock().unwrap().push(context.log().clone());
+        Ok(SampleModel { what: what.to_owned() })
+    }
+}
+
+fn unreachable_text() -> &'static str {
+    panic!("nobody wants this level")
+}
+
+impl Drop for SampleModel {
+    fn drop(&mut self) {
+        if self.what == "panic_close" {
+            panic!("model drop");
+        }
+    }
+}
+
+pub struct SampleInstance {
+    model: Arc<SampleModel>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Counts itself, so that each is seen to be dropped exactly once.
+struct Owner(Vec<u8>);
+
+impl Owner {
+    fn new(bytes: Vec<u8>) -> Owner {
+        OWNERS.fetch_add(1, Ordering::SeqCst);
+        Owner(bytes)
+    }
+}
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        OWNERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Instance for SampleInstance {
+    type Model = SampleModel;
+
+    fn open(model: &Arc<SampleModel>, context: &InstanceContext) -> Result<Self, Error> {
+        match model.what.as_str() {
+            "fail_instance" => return Err(Error::exhausted("no room")),
+            "panic_instance" => std::panic::panic_any(7),
+            _ => {}
+        }
+        assert_eq!((context.kind(), context.device(), context.threads()), (Kind::Cpu, None, 2));
+        Ok(SampleInstance { model: model.clone(), threads: Vec::new() })
+    }
+
+    fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        batch.set_times(1, 2, 3, batch.now_ns());
+        if self.model.what.starts_with("merge") {
+            return self.merge(batch);
+        }
+        for call in batch.calls() {
+            let what = call.param("do").and_then(Value::text).unwrap_or(&self.model.what);
+            let input = call.need("IN")?;
+            let (shape, values) = (input.shape(), input.to_vec::<f32>()?);
+            let bytes = input.to_bytes();
+            match what {
+                "error" => return Err(Error::unavailable("not now").retryable()),
+                "panic_execute" => {
+                    let _open = call.respond()?;
+                    panic!("execute {}", batch.id());
+                }
+                "fail_call" => call.fail(Error::invalid("bad call").by_client()),
+                "never" => {}
+                "adopt" => {
+                    let mut response = call.respond()?;
+                    response.adopt("OUT", Dtype::Fp32, shape, Owner::new(bytes.clone()))?;
+                    response.adopt("UNASKED", Dtype::Fp32, shape, Owner::new(bytes.clone()))?;
+                    assert!(
+                        response.adopt("REFUSED", Dtype::Fp32, shape, Owner::new(bytes)).is_err()
+                    );
+                    response.send()?;
+                }
+                "unasked" => {
+                    let mut response = call.respond()?;
+                    assert!(response.wants("OUT") && !response.wants("OTHER"));
+                    assert!(response.output("OTHER", Dtype::Fp32, shape, 4)?.is_empty());
+                    assert!(response.output_slice::<f32>("OTHER", shape)?.is_empty());
+                    response.put("OTHER", shape, &values)?;
+                    response.put("OUT", shape, &values)?;
+                    response.send()?;
+                }
+                "stream" => {
+                    for value in &values {
+                        let mut response = call.respond()?;
+                        assert!(call.respond().is_err(), "one at a time");
+                        response.put("OUT", &[1], &[*value])?;
+                        response.send_more()?;
+                    }
+                    call.end();
+                    assert!(call.respond().is_err(), "it is over");
+                }
+                "detach" | "forget" => {
+                    let forget = what == "forget";
+                    let reply = call.detach()?;
+                    assert!(call.respond().is_err() && call.detach().is_err());
+                    let shape = shape.to_vec();
+                    self.threads.push(std::thread::spawn(move || {
+                        std::thread::sleep(std::time::Duration::from_millis(20));
+                        if !forget {
+                            let mut response = reply.respond().unwrap();
+                            response.put("OUT", &shape, &values).unwrap();
+                            response.send().unwrap();
+                        }
+                    }));
+                }
+                "cancelled" if call.is_cancelled() => call.fail(Error::cancelled("gone")),
+                "strings" => {
+                    assert!(input.strings().next().is_some_and(|s| s.is_err()), "not STRING");
+                    let mut response = call.respond()?;
+                    response.put_strings("OUT", &[2], &["ab", ""])?;
+                    response.send()?;
+                }
+                _ => {
+                    assert!(input.as_slice::<i32>().is_err(), "another type");
+                    let mut response = call.respond()?;
+                    let to = response.output_slice::<f32>("OUT", shape)?;
+                    match input.as_slice::<f32>() {
+                        Ok(one_piece) => to.copy_from_slice(one_piece),
+                        Err(_) => to.copy_from_slice(&values),
+                    }
+                    response.param("rows", batch.rows() as u64)?;
+                    response.send()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn canceller(&self) -> Option<Canceller> {
+        let panics = self.model.what == "panic_cancel";
+        Some(Box::new(move |_| {
+            NUDGED.store(true, Ordering::SeqCst);
+            if panics {
+                panic!("cancel");
+            }
+        }))
+    }
+}
+
+impl SampleInstance {
+    /// One answer for all calls, but for those that were told something else.
+    fn merge(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        assert!(batch.can_merge() && batch.gather(7).is_err());
+        let input = batch.gather(0)?;
+        assert_eq!((input.name(), input.dtype()), ("IN", Dtype::Fp32));
+        assert!(input.as_slice::<i64>().is_err());
+        let shape = input.shape();
+        assert_eq!(shape, [batch.rows() as i64]);
+        for call in batch.calls() {
+            match call.param("do").and_then(Value::text) {
+                Some("fail_call") => call.fail(Error::invalid("bad call")),
+                Some("detach") => {
+                    let reply = call.detach()?;
+                    self.threads.push(std::thread::spawn(move || {
+                        std::thread::sleep(std::time::Duration::from_millis(20));
+                        let mut response = reply.respond().unwrap();
+                        response.put("OUT", &[1], &[-1.0f32]).unwrap();
+                        response.send().unwrap();
+                    }));
+                }
+                _ => {}
+            }
+        }
+        assert!(batch.scatter("OTHER", Dtype::Fp32, shape, input.bytes().len())?.is_empty());
+        if self.model.what == "merge_adopt" {
+            let owner = || Owner::new(input.bytes().to_vec());
+            batch.scatter_adopt("OUT", Dtype::Fp32, shape, owner())?;
+            assert!(batch.scatter_adopt("OUT", Dtype::Fp32, shape, owner()).is_err());
+        } else {
+            batch.scatter_slice("OUT", shape)?.copy_from_slice(input.as_slice::<f32>()?);
+        }
+        if self.model.what == "merge_error" {
+            return Err(Error::internal("in the end"));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SampleInstance {
+    fn drop(&mut self) {
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+        if self.model.what == "panic_close" {
+            panic!("instance drop");
+        }
+    }
+}

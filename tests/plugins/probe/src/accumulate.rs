@@ -1,0 +1,83 @@
+//! A running sum for each sequence, in the three ways in which a model can know its sequences.
+
+use crate::Echo;
+use crate::answer::counterpart;
+use crate::commands::{Accumulate, Commands};
+use crate::report::{BATCH, control, report};
+use std::collections::HashMap;
+use trtserver_plugin_api::author::{Batch, Call, Error, Tensor};
+
+/// The sums so far.
+#[derive(Default)]
+pub struct Sums {
+    /// By position in the batch.
+    slots: Vec<i32>,
+    /// By correlation id.
+    sequences: HashMap<String, i32>,
+}
+
+impl Sums {
+    /// Adds INPUT0 (INT32), element by element, and answers with the sum after each.
+    pub fn answer(
+        &mut self,
+        model: &Echo,
+        batch: &Batch<'_>,
+        (position, call): (usize, Call<'_>),
+        mode: Accumulate,
+        commands: &Commands,
+    ) -> Result<(), Error> {
+        let input = call.need("INPUT0")?;
+        let state = call.inputs().find(|input| input.is_state());
+        let mut values = input.to_vec::<i32>()?;
+        let mut carried = 0;
+        if control(call, "READY") == Some(false) {
+            values.fill(0); // nobody is in this slot
+        } else {
+            let id = correlation(call);
+            let sum = match mode {
+                Accumulate::Slot => {
+                    self.slots.resize(self.slots.len().max(position + 1), 0);
+                    &mut self.slots[position]
+                }
+                Accumulate::CorrId => self.sequences.entry(id.clone()).or_insert(0),
+                Accumulate::State => {
+                    let before = state.map(Tensor::to_vec::<i32>).transpose()?;
+                    carried = before.and_then(|v| v.first().copied()).unwrap_or(0);
+                    &mut carried
+                }
+            };
+            // A state begins anew by the host's doing.
+            let start = control(call, "START").unwrap_or(call.sequence_start());
+            if start && mode != Accumulate::State {
+                *sum = 0;
+            }
+            for value in &mut values {
+                *sum = sum.wrapping_add(*value);
+                *value = *sum;
+            }
+            if mode == Accumulate::CorrId && control(call, "END").unwrap_or(call.sequence_end()) {
+                self.sequences.remove(&id);
+            }
+        }
+        let mut response = call.respond()?;
+        response.put(counterpart(model, input).unwrap_or("OUTPUT0"), input.shape(), &values)?;
+        if let Some(state) = state {
+            for output in call.outputs().filter(|output| output.index().is_none()) {
+                response.put(output.name(), state.shape(), &vec![carried; state.elements()])?;
+            }
+        }
+        if commands.reports() {
+            let (dtype, shape, bytes) = report(model, batch, call.batch_size())?;
+            response.put_bytes(BATCH, dtype, &shape, &bytes)?;
+        }
+        response.send()
+    }
+}
+
+/// By the control tensor CORRID if there is one, else by the request.
+fn correlation(call: Call<'_>) -> String {
+    match call.input("CORRID") {
+        Some(id) => format!("{:?}", id.to_bytes()),
+        None => format!("{} {}", call.sequence(), call.sequence_text()),
+    }
+}

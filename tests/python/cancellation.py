@@ -1,0 +1,40 @@
+"""What the checks of cancellation share: the requests that were cancelled are counted, and all of them are."""
+
+import time
+import urllib.request
+
+import checks
+
+
+class Case(checks.Case):
+    """The model `stuck` executes one request at a time, and each until it is cancelled; ten seconds at most."""
+
+    MODEL = "stuck"
+
+    def setUp(self):
+        self.before = self.canceled()
+
+    def canceled(self):
+        """Requests whose cancellation the model, or the queue, has seen."""
+        return self.metric('nv_inference_request_failure{model="stuck",reason="CANCELED",version="1"}')
+
+    def waiting(self):
+        return self.metric('nv_inference_pending_request_count{model="stuck",version="1"}')
+
+    def metric(self, sample):
+        with urllib.request.urlopen(f"http://{checks.METRICS}/metrics") as page:
+            for line in page.read().decode().splitlines():
+                if line.startswith(sample + " "):
+                    return float(line.split()[-1])
+        self.fail(f"no {sample}")
+
+    def until(self, what, holds):
+        begin = time.monotonic()
+        while not holds():
+            self.assertLess(time.monotonic() - begin, checks.PATIENCE, what)
+            time.sleep(0.005)
+
+    def all_gone(self, count):
+        """So many requests were cancelled since the check began, and none is left."""
+        self.until(f"{count} requests cancelled", lambda: self.canceled() == self.before + count)
+        self.assertEqual(self.waiting(), 0)

@@ -1,0 +1,122 @@
+"""Questions of the scheduler checks with today's client: over a stream, which keeps their order, and what is counted."""
+
+import time
+import urllib.request
+
+import numpy as np
+import tritonclient.grpc as grpc
+
+import checks
+
+
+def tensor(module, name, values, datatype=None):
+    """An input of these values; INT32 and FP32 are known from the values."""
+    datatype = datatype or {"i": "INT32", "f": "FP32"}[values.dtype.kind]
+    made = module.InferInput(name, values.shape, datatype)
+    made.set_data_from_numpy(values)
+    return made
+
+
+def number(value, kind=np.int32):
+    return np.array([[value]], kind)
+
+
+class Stream:
+    """One stream. Its answers come in the order of the questions, so each is found by its position."""
+
+    def __init__(self):
+        self.client = grpc.InferenceServerClient(checks.GRPC)
+        self.mailbox = checks.Mailbox()
+        self.client.start_stream(lambda result, error: self.mailbox.put(result, error))
+        self.asked = 0
+
+    def ask(self, model, inputs, **more):
+        """`inputs`: a dictionary of arrays, or the number for INPUT0."""
+        if isinstance(inputs, (int, float)):
+            inputs = {"INPUT0": number(inputs)}
+        tensors = [tensor(grpc, name, values) for name, values in inputs.items()]
+        outputs = [grpc.InferRequestedOutput(name) for name in more.pop("outputs", [])] or None
+        self.client.async_stream_infer(model, tensors, outputs=outputs, request_id=str(self.asked), **more)
+        self.asked += 1
+
+    def step(self, model, sequence, value, start=False, end=False, **more):
+        self.ask(model, value, sequence_id=sequence, sequence_start=start, sequence_end=end, **more)
+
+    def sequence(self, model, sequence, values):
+        """All steps of a sequence at once."""
+        for i, value in enumerate(values):
+            self.step(model, sequence, value, i == 0, i == len(values) - 1)
+
+    def answers(self, count=None):
+        """The next answers (all that were asked for, if not so many): results or errors."""
+        count = self.asked if count is None else count
+        taken = self.mailbox.take(count)
+        return [error if result is None else result for result, error in taken]
+
+    def results(self, count=None):
+        """The same, where none may be an error."""
+        answers = self.answers(count)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
+
+    def close(self, cancel=False):
+        self.client.stop_stream(cancel_requests=cancel)
+        self.client.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.close(cancel=kind is not None)
+
+
+def value(result, output="OUTPUT0"):
+    """The one number of an answer."""
+    return result.as_numpy(output).reshape(-1)[0].item()
+
+
+def batch(result):
+    """Rows and requests of the batch that an answer came from."""
+    rows, requests = result.as_numpy("BATCH").reshape(-1)[:2]
+    return int(rows), int(requests)
+
+
+def counts(model):
+    """What the server counted: executions, inferences, how many batches of which size, and how each request ended."""
+    with grpc.InferenceServerClient(checks.GRPC) as client:
+        [stats] = client.get_inference_statistics(model).model_stats
+    return {
+        "executions": stats.execution_count,
+        "inferences": stats.inference_count,
+        "batches": {b.batch_size: b.compute_infer.count for b in stats.batch_stats},
+        "success": stats.inference_stats.success.count,
+        "queue": stats.inference_stats.queue.count,
+        "fail": stats.inference_stats.fail.count,
+    }
+
+
+def metric(sample):
+    """The value of one sample, such as `nv_inference_count{model="m",version="1"}`; 0 where there is none."""
+    with urllib.request.urlopen(f"http://{checks.METRICS}/metrics", timeout=checks.PATIENCE) as page:
+        for line in page.read().decode().splitlines():
+            if line.startswith(sample + " "):
+                return float(line.rsplit(" ", 1)[1])
+    return 0.0
+
+
+def failures(model, reason):
+    return metric(f'nv_inference_request_failure{{model="{model}",reason="{reason}",version="1"}}')
+
+
+def waiting(model):
+    return metric(f'nv_inference_pending_request_count{{model="{model}",version="1"}}')
+
+
+def until(what, question):
+    """Asks again and again."""
+    end = time.monotonic() + checks.PATIENCE
+    while not question():
+        assert time.monotonic() < end, f"not within {checks.PATIENCE} s: {what}"
+        time.sleep(0.005)

@@ -1,0 +1,268 @@
+"""Today's client against the dynamic batcher: who is executed with whom, and what is counted.
+
+`Held`: the server's scheduler waits for six requests of each model (TRTSERVER_DELAY_SCHEDULER=6), so that what
+waits when the first batch is formed is known. `Free`: the scheduler is as it is. Delays of 600 s are never waited for:
+where they matter, an answer comes only if the batch was formed without waiting.
+"""
+
+import threading
+import time
+
+import numpy as np
+import tritonclient.grpc as grpc
+import tritonclient.http as http
+from tritonclient.utils import InferenceServerException
+
+import checks
+from v2_asking import Stream, batch, counts, failures, tensor, until, waiting
+
+A, B = 3, 4  # two lengths that do not go together
+
+
+class Case(checks.Case):
+    def ask(self, stream, model, rows, length=A, outputs=(), **more):
+        """A request of so many rows, whose values say which one it is."""
+        values = np.full((rows, length), stream.asked, np.float32)
+        values += np.arange(rows, dtype=np.float32)[:, None] / 16
+        stream.ask(model, {"INPUT0": values, "INPUT1": -values},
+                   outputs=[*outputs, "BATCH"] if outputs else [], **more)
+        return values
+
+    def check(self, result, values, outputs=("OUTPUT0", "OUTPUT1")):
+        """The request's own rows came back."""
+        for output, wanted in (("OUTPUT0", values), ("OUTPUT1", -values)):
+            if output in outputs:
+                np.testing.assert_array_equal(result.as_numpy(output), wanted)
+            else:
+                self.assertIsNone(result.as_numpy(output))
+
+    def batches(self, model, sizes, lengths=None):
+        """Asks for all of them and says in which batches (rows, requests) they were."""
+        with Stream() as stream:
+            lengths = lengths or [A] * len(sizes)
+            values = [self.ask(stream, model, rows, length) for rows, length in zip(sizes, lengths)]
+            results = stream.results()
+            for result, wanted in zip(results, values, strict=True):
+                self.check(result, wanted)
+            return [batch(result) for result in results]
+
+
+class Held(Case):
+    def counted(self, model, batches, requests=6):
+        """`batches`: how many of which size."""
+        rows = sum(size * count for size, count in batches.items())
+        wanted = {"executions": sum(batches.values()), "inferences": rows, "batches": batches,
+                  "success": requests, "queue": requests, "fail": 0}
+        self.assertEqual(counts(model), wanted)
+
+    def test_the_largest_preferred_size_wins(self):
+        self.assertEqual(self.batches("p26_six", [1] * 6), [(6, 6)] * 6)
+        self.counted("p26_six", {6: 1})
+
+    def test_a_preferred_size_is_taken_before_a_request_that_does_not_fit(self):
+        got = self.batches("p26_too_much", [1, 1, 1, 1, 1, 3])
+        self.assertEqual(got, [(2, 2)] * 2 + [(6, 4)] * 4)
+        self.counted("p26_too_much", {2: 1, 6: 1})
+
+    def test_a_request_that_does_not_fit_flushes(self):
+        got = self.batches("p4_flush", [3, 2, 1, 1, 3, 1])
+        self.assertEqual(got, [(3, 1)] + [(4, 3)] * 3 + [(4, 2)] * 2)
+        self.counted("p4_flush", {3: 1, 4: 2})
+
+    def test_without_preferred_sizes_batches_are_full(self):
+        got = self.batches("p_none", [1, 2, 1, 1, 1, 2])
+        self.assertEqual(got, [(4, 3)] * 6)
+        self.counted("p_none", {4: 2})
+
+    def test_other_shapes_flush(self):
+        got = self.batches("p6_shapes", [1, 1, 1, 1, 3, 3], [A, A, B, B, A, A])
+        self.assertEqual(got, [(2, 2)] * 4 + [(6, 2)] * 2)
+        self.counted("p6_shapes", {2: 2, 6: 1})
+
+    def test_one_input_of_another_shape_is_enough(self):
+        with Stream() as stream:
+            short, long = np.ones((1, A), np.float32), np.ones((1, B), np.float32)
+            for one, two in ((short, short), (short, long), (short, long), (long, long), (long, short), (long, short)):
+                stream.ask("p0_shapes", {"INPUT0": one, "INPUT1": two})
+            got = [batch(result)[1] for result in stream.results()]
+        self.assertEqual(got, [1, 2, 2, 1, 2, 2])
+
+    def test_without_delay_all_that_waits_goes(self):
+        self.assertEqual(self.batches("p0_all", [1, 1, 1, 1, 1, 2]), [(7, 6)] * 6)
+        self.counted("p0_all", {7: 1})
+
+    def test_different_outputs_are_batched_together(self):
+        wanted = [("OUTPUT0",), ("OUTPUT1",), ("OUTPUT1", "OUTPUT0"), ("OUTPUT0",), (), ("OUTPUT1",)]
+        with Stream() as stream:
+            values = [self.ask(stream, "p26_outputs", 1, outputs=outputs) for outputs in wanted]
+            for result, sent, outputs in zip(stream.results(), values, wanted):
+                self.check(result, sent, outputs or ("OUTPUT0", "OUTPUT1"))
+                self.assertEqual(batch(result), (6, 6))
+        self.counted("p26_outputs", {6: 1})
+
+    def test_a_model_that_does_not_batch_is_a_queue(self):
+        with Stream() as stream:
+            for i in range(6):
+                values = np.full(A, i, np.float32)
+                stream.ask("p_nobatch", {"INPUT0": values, "INPUT1": values})
+            for i, result in enumerate(stream.results()):
+                np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full(A, i, np.float32))
+                self.assertEqual(batch(result)[1], 1)
+        self.assertEqual(counts("p_nobatch")["executions"], 6)
+
+    def test_a_failing_request_fails_alone(self):
+        with Stream() as stream:
+            for i in range(6):
+                self.ask(stream, "p26_fails", 1, parameters={"fail": "not this one"} if i == 2 else None)
+            answers = stream.answers()
+        for i, answer in enumerate(answers):
+            if i == 2:
+                self.assertIn("not this one", answer.message())
+            else:
+                self.assertEqual(batch(answer), (6, 6))
+        got = counts("p26_fails")
+        self.assertEqual((got["inferences"], got["success"], got["fail"]), (5, 5, 1))
+        self.assertEqual(got["executions"], 1)
+
+    def test_connections_are_batched_together(self):
+        for module, url, model in ((http, checks.HTTP, "p26_http"), (grpc, checks.GRPC, "p26_grpc")):
+            with self.subTest(model):
+                seen = [None] * 6
+
+                def one(i):
+                    with module.InferenceServerClient(url) as client:
+                        values = np.full((1, A), i, np.float32)
+                        inputs = [tensor(module, name, values) for name in ("INPUT0", "INPUT1")]
+                        result = client.infer(model, inputs)
+                        np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), values)
+                        seen[i] = batch(result)
+
+                threads = [threading.Thread(target=one, args=(i,)) for i in range(6)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(seen, [(6, 6)] * 6)
+                self.counted(model, {6: 1})
+
+
+class Free(Case):
+    def test_client_side_batches_of_a_preferred_size_or_larger_go_at_once(self):
+        for rows in (2, 6, 7, 8):
+            with self.subTest(rows=rows):
+                self.assertEqual(self.batches("p26_endless", [rows]), [(rows, 1)])
+
+    def test_more_than_the_maximum_is_refused(self):
+        with Stream() as stream:
+            self.ask(stream, "p26_endless", 9)
+            [answer] = stream.answers()
+        self.assertIn("inference request batch-size must be <= 8 for 'p26_endless'", answer.message())
+
+    def test_smaller_ones_wait_for_the_delay_and_no_preferred_size_is_needed_then(self):
+        # Another preferred size than these reach.
+        for sizes in ([1], [1, 2]):
+            with self.subTest(sizes=sizes):
+                begin = time.monotonic()
+                got = self.batches("p6_second", sizes)
+                self.assertGreaterEqual(time.monotonic() - begin, 0.95)
+                self.assertEqual(got, [(sum(sizes), len(sizes))] * len(sizes))
+
+    def test_a_preferred_size_does_not_wait_and_the_rest_does(self):
+        with Stream() as stream:
+            self.ask(stream, "p4_second", 1)
+            self.ask(stream, "p4_second", 3)
+            first = stream.results(2)
+            self.assertEqual([batch(result) for result in first], [(4, 2)] * 2)
+            begin = time.monotonic()
+            self.ask(stream, "p4_second", 3)
+            [last] = stream.results(1)
+            self.assertEqual(batch(last), (3, 1))
+            self.assertGreaterEqual(time.monotonic() - begin, 0.95)
+
+    def test_what_does_not_fit_flushes_without_waiting(self):
+        self.assertEqual(self.batches("p4_endless", [3, 2, 2]), [(3, 1), (4, 2), (4, 2)])
+
+    def test_another_shape_flushes_without_waiting(self):
+        got = self.batches("p4_endless_too", [1, 2, 2], [A, B, B])
+        self.assertEqual(got, [(1, 1), (4, 2), (4, 2)])
+
+    def test_a_cancelled_request_is_in_no_batch(self):
+        model = "p3_cancelled"
+        gone = Stream()
+        self.ask(gone, model, 1)
+        until("it waits", lambda: waiting(model) == 1)
+        gone.close(cancel=True)
+        until("it is gone", lambda: failures(model, "CANCELED") == 1)
+        self.assertEqual(waiting(model), 0)
+        self.assertEqual(self.batches(model, [1, 1, 1]), [(3, 3)] * 3)
+        got = counts(model)
+        self.assertEqual((got["executions"], got["success"], got["fail"]), (1, 3, 1))
+
+    def test_an_unary_call_can_be_cancelled_while_it_waits(self):
+        model = "p3_cancelled_call"
+        mailbox = checks.Mailbox()
+        with grpc.InferenceServerClient(checks.GRPC) as client:
+            values = np.ones((1, A), np.float32)
+            inputs = [tensor(grpc, name, values) for name in ("INPUT0", "INPUT1")]
+            call = client.async_infer(model, inputs, lambda result, error: mailbox.put(result, error))
+            until("it waits", lambda: waiting(model) == 1)
+            call.cancel()
+            [(result, error)] = mailbox.take(1)
+            self.assertIsNone(result)
+            self.assertIsInstance(error, InferenceServerException)
+        until("it is gone", lambda: failures(model, "CANCELED") == 1)
+        self.assertEqual(self.batches(model, [1, 2]), [(3, 2)] * 2)
+
+    def overtaking(self, model):
+        """A slow request, then, when it has surely been accepted, a fast one elsewhere: the order of their answers."""
+        order = checks.Mailbox()
+        names = {"0": "slow", "1": "marker", "fast": "fast"}
+        values = np.ones((1, A), np.float32)
+        with Stream() as stream, grpc.InferenceServerClient(checks.GRPC) as client:
+            stream.mailbox = order
+            before = counts("marker")["executions"]
+            self.ask(stream, model, 1, parameters={"delay_ms": 700})
+            # The stream's questions are taken in order.
+            self.ask(stream, "marker", 1)
+            until("the first is accepted", lambda: counts("marker")["executions"] > before)
+            inputs = [tensor(grpc, name, values) for name in ("INPUT0", "INPUT1")]
+            client.async_infer(model, inputs, lambda result, error: order.put(result, error), request_id="fast")
+            answers = order.take(3)
+        self.assertEqual([error for _, error in answers], [None] * 3)
+        order = [names[result.get_response().id] for result, _ in answers]
+        return [name for name in order if name != "marker"]
+
+    def test_instances_overtake_each_other_unless_order_is_preserved(self):
+        self.assertEqual(self.overtaking("two_instances"), ["fast", "slow"])
+        self.assertEqual(self.overtaking("two_instances_in_order"), ["slow", "fast"])
+
+    def test_sums_of_many_lengths_at_once(self):
+        """Batches of ONNX Runtime: only equal lengths go together, and everybody gets the own sum."""
+        def work(seed):
+            random = np.random.default_rng(seed)
+            with Stream() as stream:
+                wanted = []
+                for _ in range(60):
+                    rows, length = random.integers(1, 4), random.choice([1, 2, 5])
+                    values = random.integers(-99, 99, (rows, length)).astype(np.float32)
+                    stream.ask("sum_fp32", {"INPUT0": values})
+                    wanted.append(values.sum(axis=1, keepdims=True))
+                for result, sums in zip(stream.results(), wanted, strict=True):
+                    np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), sums)
+                done.append(seed)
+
+        done = []
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(done), [0, 1, 2, 3])
+        got = counts("sum_fp32")
+        self.assertEqual(got["success"], 240)
+        self.assertLessEqual(got["executions"], 240)
+        self.assertEqual(sum(got["batches"].values()), got["executions"])
+
+
+if __name__ == "__main__":
+    checks.run()

@@ -1,0 +1,151 @@
+"""Today's client against priorities and queue policies.
+
+Every model executes one request at a time and numbers them: each asks for 1 to be added to a sum. The first one of a
+check takes its time, and what is asked meanwhile waits.
+"""
+
+import threading
+
+import numpy as np
+import tritonclient.http as http
+from tritonclient.utils import InferenceServerException
+
+import checks
+from v2_asking import Stream, counts, failures, number, tensor, until, value, waiting
+
+FULL = "Exceeds maximum queue size"
+LATE = "Request timeout expired"
+TENTH = 100_000  # microseconds, much less than the first request takes
+MINUTE = 60_000_000
+
+
+class Priorities(checks.Case):
+    def behind(self, model, requests, delay_ms=700):
+        """Asks while the model is busy; gives for each request its place in the order of execution, or the error."""
+        with Stream() as stream:
+            stream.ask(model, 1, priority=1, parameters={"delay_ms": delay_ms})
+            for request in requests:
+                stream.ask(model, 1, **request)
+            first, *answers = stream.answers()
+        if isinstance(first, Exception):
+            raise first
+        place = lambda answer: answer if isinstance(answer, Exception) else value(answer) - value(first)
+        return [place(answer) for answer in answers]
+
+    def busy(self, stream, model):
+        """Asks for something slow and waits until it is executing."""
+        before = counts("no_levels")["executions"]
+        stream.ask(model, 1, parameters={"delay_ms": 1500})
+        # The stream's questions are taken in order: when this one is done, the slow one was accepted.
+        stream.ask("no_levels", 1)
+        until("it is accepted", lambda: counts("no_levels")["executions"] > before)
+        until("it runs", lambda: waiting(model) == 0)
+
+    def refused(self, error, text):
+        self.assertIsInstance(error, InferenceServerException)
+        self.assertTrue(error.message().endswith(text), error.message())
+
+    def test_the_highest_level_first_and_in_order_within_a_level(self):
+        # Level 2 is the default: of those who do not say, say 0, or say too much.
+        got = self.behind("levels", [{"priority": p} for p in (3, 0, 99, 1, 3, 2, 1)] + [{}])
+        self.assertEqual(got, [7, 3, 4, 1, 8, 5, 2, 6])
+
+    def test_a_model_without_levels_knows_no_priorities(self):
+        self.assertEqual(self.behind("no_levels", [{"priority": p} for p in (3, 1, 2)]), [1, 2, 3])
+
+    def test_a_great_many_levels(self):
+        got = self.behind("billions", [{"priority": p} for p in (2**33, 2**32 + 1, 2**32, 2)])
+        self.assertEqual(got, [4, 3, 2, 1])
+
+    def test_a_full_queue_refuses(self):
+        one, two, three, other = self.behind("two_wait", [{"priority": p} for p in (2, 2, 2, 1)])
+        self.assertEqual((other, one, two), (1, 2, 3))
+        self.refused(three, FULL)
+        self.assertEqual(failures("two_wait", "REJECTED"), 1)
+        got = counts("two_wait")
+        self.assertEqual((got["success"], got["fail"]), (4, 1))
+        # There is room again.
+        self.assertEqual(self.behind("two_wait", [{"priority": 2}]), [1])
+
+    def test_a_full_queue_without_levels(self):
+        with Stream() as stream:
+            self.busy(stream, "one_waits")
+            for _ in range(3):
+                stream.ask("one_waits", 1)
+            first, _, second, third, fourth = stream.answers()
+        self.assertEqual(value(second) - value(first), 1)
+        for error in (third, fourth):
+            self.refused(error, FULL)
+        self.assertEqual(failures("one_waits", "REJECTED"), 2)
+
+    def test_a_full_queue_is_503_over_http(self):
+        with Stream() as stream:
+            self.busy(stream, "one_waits_http")
+            stream.ask("one_waits_http", 1)
+            until("one waits", lambda: waiting("one_waits_http") == 1)
+            with http.InferenceServerClient(checks.HTTP) as client:
+                with self.assertRaises(InferenceServerException) as caught:
+                    client.infer("one_waits_http", [tensor(http, "INPUT0", number(1))])
+            self.assertEqual(caught.exception.status(), "503")
+            self.refused(caught.exception, FULL)
+            stream.results()
+
+    def test_the_policys_timeout_rejects(self):
+        late, also, other = self.behind("late_after_a_tenth", [{"priority": 2}, {}, {"priority": 1}])
+        self.assertEqual(other, 1)
+        self.refused(late, LATE)
+        self.refused(also, LATE)
+        self.assertEqual(failures("late_after_a_tenth", "REJECTED"), 2)
+
+    def test_the_callers_timeout_rejects_where_that_is_allowed(self):
+        late, none, long = self.behind("may_be_shorter", [
+            {"priority": 2, "timeout": TENTH}, {"priority": 2}, {"priority": 2, "timeout": 2 * MINUTE}])
+        self.refused(late, LATE)
+        self.assertEqual((none, long), (1, 2))
+
+    def test_the_callers_timeout_means_nothing_elsewhere(self):
+        for model in ("may_not_be_shorter", "no_timeout_to_shorten"):
+            with self.subTest(model):
+                got = self.behind(model, [{"priority": 2, "timeout": TENTH}, {"priority": 2}])
+                self.assertEqual(got, [1, 2])
+
+    def test_it_cannot_make_the_policys_timeout_longer(self):
+        late, = self.behind("late_after_a_tenth_too", [{"priority": 2, "timeout": MINUTE}])
+        self.refused(late, LATE)
+
+    def test_what_is_delayed_is_executed_last(self):
+        got = self.behind("delays", [
+            {"priority": 2, "timeout": TENTH}, {"priority": 2}, {"priority": 2, "timeout": TENTH}, {"priority": 2}])
+        self.assertEqual(got, [3, 1, 4, 2])
+        self.assertEqual(failures("delays", "REJECTED"), 0)
+        self.assertEqual(counts("delays")["fail"], 0)
+
+    def test_a_deadline_of_zero_is_none(self):
+        self.assertEqual(self.behind("may_be_shorter", [{"priority": 2, "timeout": 0}]), [1])
+
+    def test_the_largest_timeout_is_no_trouble(self):
+        self.assertEqual(self.behind("may_be_shorter", [{"priority": 2, "timeout": 2**63 - 1}]), [1])
+
+    def test_many_callers_of_all_levels_get_their_answers(self):
+        seen = []
+
+        def work():
+            with Stream() as stream:
+                for i in range(50):
+                    stream.ask("levels", 1, priority=i % 4)
+                stream.results()
+                seen.append(50)
+
+        before = counts("levels")["success"]
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sum(seen), 200)
+        self.assertEqual(counts("levels")["success"], before + 200)
+        self.assertEqual(waiting("levels"), 0)
+
+
+if __name__ == "__main__":
+    checks.run()

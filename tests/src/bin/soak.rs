@@ -1,0 +1,40 @@
+//! `soak --requests N`: many requests to many models, every answer looked at, the memory watched. Ends with 1 when an
+//! answer was wrong or missing. TRTSERVER_DIST names the install to test.
+
+use std::process::ExitCode;
+use trtserver_tests::soak;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let requests = match words.as_slice() {
+        [] => Some(1_000_000),
+        [flag, number] if flag == "--requests" => number.parse().ok(),
+        _ => None,
+    };
+    let Some(requests) = requests else {
+        eprintln!("usage: soak [--requests N]");
+        return ExitCode::FAILURE;
+    };
+    let server = soak::server().start();
+    let report =
+        soak::run(&server, requests, |done, kib| println!("{done:>10} requests {kib:>9} KiB"));
+    println!(
+        "{} right answers, {} requests cancelled, {} wrong or lost, {:.0} requests/s",
+        report.right,
+        report.cancelled,
+        report.wrong,
+        report.per_second()
+    );
+    if let Some((first, last)) = report.memory.first_and_last() {
+        let slope = report.memory.slope();
+        println!("memory {first} KiB to {last} KiB, slope {slope:+.1} KiB per 100,000 requests");
+    }
+    for example in &report.examples {
+        println!("wrong: {example}");
+    }
+    let ended = server.stop();
+    if !ended.success() {
+        println!("the server ended with {ended}");
+    }
+    if report.wrong == 0 && ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

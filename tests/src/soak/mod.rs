@@ -1,0 +1,176 @@
+//! The soak: callers of every kind ask eight models over all doors, some go away half way, every answer is looked at,
+//! and the server's memory is watched. `cargo run -p trtserver-tests --bin soak -- --requests 1000000`.
+
+mod calls; // callers of models without memory
+mod door; // how a question is put on each wire
+mod grpc; // gRPC over HTTP/2
+mod http; // HTTP/1.1
+mod memory; // resident memory and its slope
+mod question; // what is asked, and the right answer
+mod random; // numbers that look random
+mod repository; // the models
+mod steps; // callers with sequences
+
+pub use memory::Memory;
+pub use repository::server;
+
+use crate::Running;
+use door::Door;
+use random::Random;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinSet, LocalSet};
+
+/// An answer that takes longer is lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+const SAMPLES: u64 = 100;
+/// How many wrong answers are shown.
+const EXAMPLES: usize = 10;
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Report {
+    pub right: u64,
+    pub cancelled: u64,
+    pub elapsed: Duration,
+    /// Wrong answers, and those that never came.
+    pub wrong: u64,
+    pub examples: Vec<String>,
+    pub memory: Memory,
+}
+
+impl Report {
+    pub fn per_second(&self) -> f64 {
+        (self.right + self.cancelled) as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// What all callers share. One thread runs them.
+struct Shared {
+    http: String,
+    grpc: String,
+    requests: u64,
+    asked: Cell<u64>,
+    right: Cell<u64>,
+    cancelled: Cell<u64>,
+    wrong: Cell<u64>,
+    examples: RefCell<Vec<String>>,
+    ids: Cell<u64>,
+}
+
+impl Shared {
+    /// May another request be asked? Counts it.
+    fn another(&self, more: u64) -> bool {
+        let asked = self.asked.get();
+        self.asked.set(asked + more);
+        asked < self.requests && self.wrong.get() < 1000
+    }
+
+    fn right(&self, more: u64) {
+        self.right.set(self.right.get() + more);
+    }
+
+    fn cancelled(&self, more: u64) {
+        self.cancelled.set(self.cancelled.get() + more);
+    }
+
+    fn wrong(&self, who: &str, why: &str) {
+        self.wrong.set(self.wrong.get() + 1);
+        let mut examples = self.examples.borrow_mut();
+        if examples.len() < EXAMPLES {
+            examples.push(format!("{who}: {why}"));
+        }
+    }
+
+    /// A correlation id that was never used.
+    fn fresh_id(&self) -> u64 {
+        self.ids.set(self.ids.get() + 1);
+        self.ids.get()
+    }
+}
+
+/// The result of `work`, or that it is lost.
+async fn patiently<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(result) => result,
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+/// Asks so many requests of a server of [`server`]'s; `watch` is told of every sample of the memory.
+pub fn run(server: &Running, requests: u64, watch: impl Fn(u64, u64)) -> Report {
+    let shared = Rc::new(Shared {
+        http: server.http().to_owned(),
+        grpc: server.grpc().to_owned(),
+        requests,
+        asked: Cell::new(0),
+        right: Cell::new(0),
+        cancelled: Cell::new(0),
+        wrong: Cell::new(0),
+        examples: RefCell::default(),
+        ids: Cell::new(0),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.unwrap_or_else(|e| panic!("no runtime: {e}"));
+    let mut memory = Memory::default();
+    let begin = Instant::now();
+    let local = LocalSet::new();
+    local.block_on(&runtime, async {
+        let mut callers = callers(&shared);
+        let step = (requests / SAMPLES).max(1);
+        let mut next = step;
+        let mut tick = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            tokio::select! {
+                ended = callers.join_next() => match ended {
+                    None => break,
+                    Some(Ok(())) => {}
+                    Some(Err(e)) => shared.wrong("a caller", &e.to_string()),
+                },
+                _ = tick.tick() => {}
+            }
+            let done = shared.right.get() + shared.cancelled.get();
+            if done >= next {
+                next = done + step;
+                let kib = server.resident_kib();
+                memory.sample(done, kib);
+                watch(done, kib);
+            }
+        }
+    });
+    Report {
+        right: shared.right.get(),
+        cancelled: shared.cancelled.get(),
+        elapsed: begin.elapsed(),
+        wrong: shared.wrong.get(),
+        examples: shared.examples.take(),
+        memory,
+    }
+}
+
+fn callers(shared: &Rc<Shared>) -> JoinSet<()> {
+    let mut callers = JoinSet::new();
+    let mut seed = 1;
+    let mut random = || {
+        seed += 1;
+        Random::new(seed)
+    };
+    for model in question::STATELESS {
+        for door in [Door::V1Http, Door::V2Http, Door::V1Grpc, Door::V2Grpc] {
+            for _ in 0..2 {
+                callers.spawn_local(calls::caller(Rc::clone(shared), *model, door, random()));
+            }
+        }
+    }
+    for model in question::SEQUENCES {
+        for door in [Door::V1Http, Door::V2Http, Door::V2Grpc] {
+            callers.spawn_local(steps::one_by_one(Rc::clone(shared), *model, door, random()));
+        }
+        for door in [Door::V1Stream, Door::V2Stream, Door::V2Stream] {
+            callers.spawn_local(steps::streaming(Rc::clone(shared), *model, door, random()));
+        }
+    }
+    callers
+}

@@ -1,0 +1,173 @@
+//! Callers with sequences: step by step, or many interleaved on a stream, which is sometimes cut off.
+
+use super::calls::Wire;
+use super::door::{self, Door};
+use super::question::{Model, Question};
+use super::random::Random;
+use super::{Shared, grpc, patiently};
+use std::rc::Rc;
+use trtserver_proto::{v1, v2};
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Sequences that go on at once on a stream.
+const TOGETHER: usize = 4;
+/// Of a thousand rounds on a stream, so many are cut off. Their sequences keep their places until they have been
+/// idle for long enough.
+const CANCELLED: u64 = 15;
+
+/// The steps of one sequence, made one by one.
+struct Sequence {
+    model: Model,
+    id: u64,
+    left: u64,
+    sum: i32,
+    begun: bool,
+}
+
+impl Sequence {
+    fn new(model: Model, shared: &Shared, random: &mut Random) -> Sequence {
+        let left = 1 + random.below(10);
+        Sequence { model, id: shared.fresh_id(), left, sum: 0, begun: false }
+    }
+
+    fn step(&mut self, random: &mut Random) -> Question {
+        let value = random.value();
+        self.sum += value;
+        self.left -= 1;
+        let flags = (!self.begun, self.left == 0);
+        self.begun = true;
+        Question::step(self.model, self.id, value, self.sum, flags)
+    }
+}
+
+/// Each step waits for the answer to the one before.
+pub async fn one_by_one(shared: Rc<Shared>, model: Model, door: Door, mut random: Random) {
+    let who = format!("{} over {door:?}", model.name());
+    let mut wire = None;
+    let mut sequence = Sequence::new(model, &shared, &mut random);
+    while shared.another(1) {
+        let question = sequence.step(&mut random);
+        let one = async {
+            let mut open = match wire.take() {
+                Some(open) => open,
+                None => Wire::open(&shared, door).await?,
+            };
+            open.ask(door, &question).await.map(|()| Some(open))
+        };
+        match patiently(one).await {
+            Ok(open) => {
+                wire = open;
+                shared.right(1);
+            }
+            Err(why) => {
+                shared.wrong(&who, &why);
+                sequence.left = 0;
+            }
+        }
+        if sequence.left == 0 {
+            sequence = Sequence::new(model, &shared, &mut random);
+        }
+    }
+}
+
+/// A round: several sequences in some order, all asked before the first answer is read.
+fn round(shared: &Shared, model: Model, random: &mut Random) -> Vec<Question> {
+    let mut all: Vec<Sequence> =
+        (0..TOGETHER).map(|_| Sequence::new(model, shared, random)).collect();
+    let mut questions = Vec::new();
+    while !all.is_empty() {
+        let at = random.below(all.len() as u64) as usize;
+        questions.push(all[at].step(random));
+        if all[at].left == 0 {
+            all.swap_remove(at);
+        }
+    }
+    questions
+}
+
+/// An open stream and the connection below it.
+struct Stream {
+    _client: grpc::Client,
+    call: grpc::Call,
+}
+
+impl Stream {
+    async fn open(shared: &Shared, door: Door) -> Result<Stream> {
+        let mut client = grpc::Client::connect(&shared.grpc).await?;
+        let call = client.call(door.path()).await?;
+        Ok(Stream { _client: client, call })
+    }
+
+    fn send(&mut self, door: Door, q: &Question) -> Result<()> {
+        if door.is_v1() {
+            self.call.send(&door::v1_request(q), false)
+        } else {
+            self.call.send(&door::v2_request(q), false)
+        }
+    }
+
+    /// The next answer must be that to this question.
+    async fn receive(&mut self, door: Door, q: &Question) -> Result<()> {
+        let ended = || "the stream has ended".to_owned();
+        if door.is_v1() {
+            let answer: v1::InferResponse = self.call.next().await?.ok_or_else(ended)?;
+            return door::check_v1(q, &answer);
+        }
+        let answer: v2::ModelStreamInferResponse = self.call.next().await?.ok_or_else(ended)?;
+        match answer.infer_response {
+            Some(answer_itself) if answer.error_message.is_empty() => {
+                door::check_v2(q, &answer_itself)
+            }
+            _ => Err(format!("{}: {}", q.model, answer.error_message)),
+        }
+    }
+}
+
+pub async fn streaming(shared: Rc<Shared>, model: Model, door: Door, mut random: Random) {
+    let who = format!("{} over {door:?}", model.name());
+    let mut stream: Option<Stream> = None;
+    loop {
+        let questions = round(&shared, model, &mut random);
+        let count = questions.len() as u64;
+        if !shared.another(count) {
+            break;
+        }
+        // How many answers are read before the stream is cut off.
+        let cut = random.once_in_a_while(CANCELLED).then(|| random.below(count));
+        let one = async {
+            let mut open = match stream.take() {
+                Some(open) => open,
+                None => Stream::open(&shared, door).await?,
+            };
+            for question in &questions {
+                open.send(door, question)?;
+            }
+            let wanted = cut.unwrap_or(count) as usize;
+            for question in &questions[..wanted] {
+                open.receive(door, question).await?;
+                shared.right(1);
+            }
+            Ok(open)
+        };
+        match (patiently(one).await, cut) {
+            (Ok(open), Some(read)) => {
+                shared.cancelled(count - read);
+                open.call.cancel();
+            }
+            (Ok(open), None) => stream = Some(open),
+            (Err(why), _) => shared.wrong(&who, &why),
+        }
+    }
+    let end = async {
+        let Some(mut stream) = stream else { return Ok(()) };
+        stream.call.finish()?;
+        match stream.call.next::<v2::ModelStreamInferResponse>().await? {
+            None => Ok(()),
+            Some(_) => Err("an answer to nothing".to_owned()),
+        }
+    };
+    if let Err(why) = patiently(end).await {
+        shared.wrong(&who, &why);
+    }
+}

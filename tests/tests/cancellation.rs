@@ -1,0 +1,266 @@
+//! A caller who goes away takes his request with him: running ones, at every door, in every way of leaving.
+//!
+//! The model waits until it is cancelled, ten seconds at most, and says in the log that it does. Only a request whose
+//! cancellation it has seen counts as CANCELED.
+
+use trtserver_tests::grpc::{INFER, STREAM};
+use trtserver_tests::http2::{Client, End, call_headers, message};
+use trtserver_tests::{Caller, DOORS, Door, GRPC_DOORS, Running, Server, probe};
+
+const DEADLINE_EXCEEDED: Option<u8> = Some(4);
+
+/// `stuck` executes one request at a time, and each until it is cancelled; `echo` answers at once.
+fn server() -> Running {
+    let stuck = probe("stuck", &[("until_cancelled", "true")]);
+    Server::new().model("stuck", stuck).model("echo", probe("echo", &[])).start()
+}
+
+/// How often the model began to wait.
+fn waits(server: &Running) -> usize {
+    server.log().matches("the probe waits to be cancelled").count()
+}
+
+fn count(server: &Running, sample: &str) -> usize {
+    server.metrics(sample).unwrap_or_else(|| panic!("no {sample}")) as usize
+}
+
+/// Requests cancelled before and during their execution.
+fn cancelled(server: &Running) -> (usize, usize) {
+    let of = |when: &str| {
+        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
+        count(server, &format!("{sample}\"{when}\"}}"))
+    };
+    (of("queued"), of("executing"))
+}
+
+fn canceled_failures(server: &Running) -> usize {
+    count(server, r#"nv_inference_request_failure{model="stuck",reason="CANCELED",version="1"}"#)
+}
+
+fn pending(server: &Running) -> usize {
+    count(server, r#"nv_inference_pending_request_count{model="stuck",version="1"}"#)
+}
+
+/// Asks, waits until the model executes the request, and has it cancelled by what `leave` does.
+#[track_caller]
+fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl Fn(Caller)) {
+    let (waited, (queued, executing)) = (waits(server), cancelled(server));
+    let caller = ask();
+    server.ask_until(what, |server| waits(server) > waited);
+    leave(caller);
+    server.ask_until(what, |server| cancelled(server) == (queued, executing + 1));
+    // The instance is free.
+    assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
+}
+
+#[test]
+fn a_closed_connection() {
+    let server = server();
+    for door in DOORS {
+        let ask = || Caller::ask(&server, door, "stuck", [1.0, 2.0]);
+        cancels(&server, &format!("{door:?} closed"), ask, drop);
+    }
+    assert_eq!(canceled_failures(&server), DOORS.len());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_call_that_is_broken_off_alone() {
+    let server = server();
+    for door in GRPC_DOORS {
+        let ask = || Caller::ask(&server, door, "stuck", [1.0, 2.0]);
+        let what = format!("{door:?} reset");
+        let reset = |caller: Caller| {
+            // The connection stays open until that has had its effect.
+            let client = caller.reset();
+            server.ask_until(&what, |server| cancelled(server).1 == waits(server));
+            drop(client);
+        };
+        cancels(&server, &what, ask, reset);
+    }
+    assert_eq!(canceled_failures(&server), GRPC_DOORS.len());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn further_requests_that_nobody_has_read_yet() {
+    let server = server();
+    for door in [Door::HttpV1, Door::HttpV2] {
+        let ask = || Caller::ask_often(&server, door, "stuck", 3);
+        cancels(&server, &format!("{door:?} with more behind"), ask, drop);
+    }
+    // The requests behind were never begun.
+    assert_eq!(canceled_failures(&server), 2);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_connection_that_was_used_before() {
+    let server = server();
+    for door in [Door::HttpV1, Door::HttpV2] {
+        let what = format!("{door:?} for the second time");
+        let mut connection = server.connect();
+        let first = connection.send(door.bytes("echo", [1.0, 2.0])).response();
+        assert_eq!(first.status, 200, "{what}");
+        let (waited, executing) = (waits(&server), cancelled(&server).1);
+        connection.send(door.bytes("stuck", [1.0, 2.0]));
+        server.ask_until(&what, |server| waits(server) > waited);
+        drop(connection);
+        server.ask_until(&what, |server| cancelled(server).1 > executing);
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn everything_that_runs_for_a_stream() {
+    let server = server();
+    for door in [Door::StreamV1, Door::StreamV2] {
+        let (waited, failures) = (waits(&server), canceled_failures(&server));
+        let caller = Caller::ask_often(&server, door, "stuck", 5);
+        let what = format!("five of {door:?}");
+        server.ask_until(&what, |server| waits(server) > waited && pending(server) == 4);
+        drop(caller);
+        server.ask_until(&what, |server| canceled_failures(server) == failures + 5);
+        assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
+    }
+    assert_eq!(cancelled(&server), (8, 2));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_deadline() {
+    let server = server();
+    for door in GRPC_DOORS {
+        let failures = canceled_failures(&server);
+        let caller = Caller::ask_within(&server, door, "stuck", "100m");
+        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{door:?}");
+        server.ask_until("its end", |server| canceled_failures(server) > failures);
+        assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{door:?}");
+    }
+    let (queued, executing) = cancelled(&server);
+    assert_eq!(queued + executing, GRPC_DOORS.len());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn deadlines_of_all_sizes() {
+    let server = server();
+    for door in GRPC_DOORS {
+        for timeout in ["0n", "1n", "0H", "1u", "1m"] {
+            let caller = Caller::ask_within(&server, door, "stuck", timeout);
+            assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{door:?} {timeout}");
+        }
+        for timeout in ["99999999H", "99999999M", "99999999S", "99999999m"] {
+            let caller = Caller::ask_within(&server, door, "echo", timeout);
+            assert!(caller.is_answered(), "{door:?} {timeout}");
+        }
+        for nonsense in ["999999999999999999999S", "soon", "S", "-1m", "1", "1.5S", "1 S", "1x"] {
+            let caller = Caller::ask_within(&server, door, "echo", nonsense);
+            assert!(caller.is_answered(), "{door:?} {nonsense}");
+        }
+    }
+    server.ask_until("nothing is left", |server| pending(server) == 0);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_model_is_told_the_deadline() {
+    let model = probe("hasty", &[("needs_deadline", "true")]);
+    let server = Server::new().model("hasty", model).start();
+    for door in GRPC_DOORS {
+        assert!(Caller::ask_within(&server, door, "hasty", "1H").is_answered(), "{door:?}");
+        assert!(!Caller::ask(&server, door, "hasty", [1.0, 2.0]).is_answered(), "{door:?}");
+    }
+}
+
+#[test]
+fn half_a_request() {
+    let server = server();
+    for round in 0..20 {
+        for door in DOORS {
+            let caller = Caller::begin_to_ask(&server, door, "stuck");
+            if round % 2 == 0 {
+                drop(caller);
+            } else {
+                drop(caller.reset());
+            }
+        }
+    }
+    assert_eq!((waits(&server), pending(&server)), (0, 0));
+    assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
+    // A request that was still under way would hold this up.
+    assert!(server.stop().success());
+}
+
+#[test]
+fn half_a_call_and_a_deadline() {
+    let server = server();
+    for path in INFER {
+        let mut client = Client::open(server.grpc());
+        let headers = [call_headers(path), vec![("grpc-timeout", "20m")]].concat();
+        let call = client.call(&headers);
+        client.send(call, &[0, 0], false);
+        assert_eq!(client.end(call).status, DEADLINE_EXCEEDED, "{path}");
+    }
+}
+
+/// Numbers that look random and are the same every time.
+fn random() -> impl FnMut(u32) -> u32 {
+    let mut state = 7u64;
+    move |below| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as u32 % below
+    }
+}
+
+#[test]
+fn every_second_of_two_hundred_leaves_and_the_others_are_answered() {
+    let model = probe("busy", &[("delay_ms", "1")]);
+    let server = Server::new().model("busy", model).start();
+    let mut random = random();
+    let mut staying = Vec::new();
+    let mut leaving: Vec<(u32, Caller)> = Vec::new();
+    for i in 0..200 {
+        let door = DOORS[i as usize / 2 % DOORS.len()];
+        let caller = Caller::ask(&server, door, "busy", [i as f32, i as f32 + 0.5]);
+        if i % 2 == 0 {
+            staying.push((i, door, caller));
+        } else {
+            leaving.push((i + random(20), caller));
+        }
+        // Whose moment has come; half of those who can do it break off the call alone.
+        for (_, caller) in leaving.extract_if(.., |(when, _)| *when <= i) {
+            if random(2) == 0 { drop(caller) } else { drop(caller.reset()) }
+        }
+    }
+    drop(leaving);
+    for (i, door, caller) in staying {
+        assert!(caller.is_answered(), "number {i}, {door:?}");
+    }
+    let pending = r#"nv_inference_pending_request_count{model="busy",version="1"}"#;
+    server.ask_until("nothing is left", |server| server.metrics(pending) == Some(0.0));
+    assert!(server.stop().success());
+}
+
+/// A client who asks and takes back in one breath, as often as streams are allowed, is not an attacker: the other
+/// calls of his connection live on.
+#[test]
+fn hundreds_of_calls_taken_back_at_once() {
+    let server = server();
+    for path in INFER.into_iter().chain(STREAM) {
+        let mut client = Client::open(server.grpc());
+        let headers = call_headers(path);
+        client.together(|client| {
+            for _ in 0..500 {
+                let call = client.call(&headers);
+                client.send(call, &message(b""), false);
+                client.reset(call);
+            }
+        });
+        let call = client.call(&headers);
+        client.send(call, &message(b""), true);
+        assert_eq!(client.end(call).end, End::Answered, "{path}");
+    }
+    assert_eq!(pending(&server), 0);
+    assert!(server.stop().success());
+}
