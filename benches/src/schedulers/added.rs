@@ -69,15 +69,16 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 fn one(options: &Options, row: &Row, server: &Process) -> Result<Vec<String>> {
-    let pass = |model| {
+    let pass = |model, length| {
         let asked = exchanges(row.front, Work::Row(model));
-        load::pass(server, row.front.wire(), &asked, row.concurrency, options.pass)
+        load::pass(server, row.front.wire(), &asked, row.concurrency, length)
     };
-    let pairs = pairs::run(options, || pass(row.model), || pass(NO_SCHEDULER.0))?;
+    let (with, without) = (|length| pass(row.model, length), |length| pass(NO_SCHEDULER.0, length));
+    let pairs = pairs::run(options, with, without)?;
     let (rate, rate_without) = pairs.both(|pass| pass.per_second);
     let (p50, p50_without) = pairs.both(|pass| pass.p50_us);
     let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
-    let added = cpu - cpu_without;
+    let added = pairs.difference(|pass| pass.cpu_us);
     Ok(vec![
         format!("{rate:.0}"),
         format!("{rate_without:.0}"),

@@ -26,7 +26,7 @@ pub const COLUMNS: &[&str] = &[
 ];
 const WAITING: [usize; 3] = [10, 1_000, 100_000];
 /// More than caches that no longer hold what waits can explain.
-const MAX_GROWTH: f64 = 4.0;
+const MAX_GROWTH: f64 = 3.0;
 const MS: u64 = 1_000_000;
 /// Between two arrivals.
 const GAP: u64 = 1_000;

@@ -28,6 +28,8 @@ pub const REST_COLUMNS: &[&str] =
 const SAME: std::ops::RangeInclusive<f64> = 0.95..=1.05;
 /// Of idle models, in microseconds of CPU time a second: less than one wake-up of each of the hundred would take.
 const AT_REST_US: f64 = 100.0;
+const SETTLED: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(5);
 const ROWS: [(Front, &str, usize); 3] = [
     (Front::V2Grpc, DYNAMIC.0, 16),
     (Front::V2Grpc, SIXTEEN.0, 64),
@@ -50,11 +52,15 @@ pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result
     let (few_logs, many_logs) = (repository::empty()?, repository::empty()?);
     let without = Process::server(options, few.path(), few_logs.path())?;
     let with = Process::server(options, many.path(), many_logs.path())?;
-    for ((name, server), wanted) in names.iter().zip([&without, &with]).zip(at_rest) {
-        if wanted {
-            match at_rest_row(server) {
-                Ok(cells) => rest.row([vec![(*name).to_owned()], cells].concat()),
-                Err(problem) => rest.failure(name, &problem),
+    if at_rest.contains(&true) {
+        // Both at once: neither disturbs the other. Before the first request, when what the start left to do is done.
+        std::thread::sleep(SETTLED);
+        let looks = [Look::at(&without)?, Look::at(&with)?];
+        std::thread::sleep(REST);
+        for (i, server) in [&without, &with].into_iter().enumerate().filter(|(i, _)| at_rest[*i]) {
+            match at_rest_row(server, &looks[i]) {
+                Ok(cells) => rest.row([vec![names[i].to_owned()], cells].concat()),
+                Err(problem) => rest.failure(names[i], &problem),
             }
         }
     }
@@ -67,22 +73,31 @@ pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result
     Ok(())
 }
 
-/// Before the first request: what start left to do has been done.
-fn at_rest_row(server: &Process) -> Result<Vec<String>> {
-    let (settled, length) = (Duration::from_secs(1), Duration::from_secs(5));
-    std::thread::sleep(settled);
-    let (cpu, switches) = (cpu_time(server.id())?, server.switches()?);
-    std::thread::sleep(length);
-    let spent = cpu_time(server.id())?.saturating_sub(cpu);
-    let switches = server.switches()?.saturating_sub(switches);
-    let met = spent.as_secs_f64() * 1e6 <= AT_REST_US * length.as_secs_f64();
+/// What a server has done so far.
+struct Look {
+    cpu: Duration,
+    switches: u64,
+}
+
+impl Look {
+    fn at(server: &Process) -> Result<Self> {
+        Ok(Self { cpu: cpu_time(server.id())?, switches: server.switches()? })
+    }
+}
+
+fn at_rest_row(server: &Process, before: &Look) -> Result<Vec<String>> {
+    let now = Look::at(server)?;
+    let spent = now.cpu.saturating_sub(before.cpu);
+    let switches = now.switches.saturating_sub(before.switches);
+    let most = AT_REST_US * REST.as_secs_f64();
+    let met = spent.as_secs_f64() * 1e6 <= most;
     Ok(vec![
         format!("{:.2}", spent.as_secs_f64() * 1e3),
-        length.as_secs().to_string(),
+        REST.as_secs().to_string(),
         switches.to_string(),
         format!("{:.1}", server.memory("VmRSS")?),
         format!("{:.1}", server.ready_after.as_secs_f64() * 1e3),
-        format!("<={:.1} ms", AT_REST_US * length.as_secs_f64() / 1e3),
+        format!("<={:.1} ms", most / 1e3),
         verdict(met).to_owned(),
     ])
 }
@@ -94,8 +109,8 @@ fn beside(
     without: &Process,
 ) -> Result<Vec<String>> {
     let asked = exchanges(front, Work::Row(model));
-    let pass = |server| load::pass(server, front.wire(), &asked, concurrency, options.pass);
-    let pairs = pairs::run(options, || pass(with), || pass(without))?;
+    let pass = |server, length| load::pass(server, front.wire(), &asked, concurrency, length);
+    let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
     let (rate, rate_without) = pairs.both(|pass| pass.per_second);
     let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
     let ratio = pairs.ratio(|pass| pass.per_second);

@@ -23,9 +23,10 @@ const DELAYED: &str =
     "dynamic_batching { preferred_batch_size: 16 max_queue_delay_microseconds: 2000 }";
 const DELAYED_AND_SLOW: &str =
     "dynamic_batching { preferred_batch_size: 16 max_queue_delay_microseconds: 2000 }
-parameters { key: \"delay_ms\" value { string_value: \"1\" } }";
+    parameters { key: \"delay_ms\" value { string_value: \"1\" } }";
 const DIRECT: &str = "sequence_batching { direct { } }";
-const OLDEST: &str = "sequence_batching { oldest { max_candidate_sequences: 64 preferred_batch_size: 16 max_queue_delay_microseconds: 2000 } }";
+const OLDEST: &str = "sequence_batching { oldest {
+    max_candidate_sequences: 64 preferred_batch_size: 16 max_queue_delay_microseconds: 2000 } }";
 
 /// A repository of these models.
 pub fn folder(models: &[Model]) -> Result<TempDir> {

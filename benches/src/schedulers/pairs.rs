@@ -4,6 +4,7 @@ use crate::Result;
 use crate::load::Pass;
 use crate::options::Options;
 use crate::table::{median, spread};
+use std::time::Duration;
 
 #[derive(Default)]
 pub struct Pairs {
@@ -11,20 +12,22 @@ pub struct Pairs {
     without: Vec<Pass>,
 }
 
-/// A B, B A, A B, …: neither is always the first.
+/// A B, B A, A B, …: neither is always the first. Each gets the length of a pass. Differences are smaller than
+/// what other rows look for, so the passes are short and many.
 pub fn run(
     options: &Options,
-    mut with: impl FnMut() -> Result<Pass>,
-    mut without: impl FnMut() -> Result<Pass>,
+    mut with: impl FnMut(Duration) -> Result<Pass>,
+    mut without: impl FnMut(Duration) -> Result<Pass>,
 ) -> Result<Pairs> {
     let mut pairs = Pairs::default();
-    for number in 0..options.passes.max(3) {
+    let length = options.pass / 2;
+    for number in 0..3 * options.passes {
         if number % 2 == 0 {
-            pairs.with.push(with()?);
-            pairs.without.push(without()?);
+            pairs.with.push(with(length)?);
+            pairs.without.push(without(length)?);
         } else {
-            pairs.without.push(without()?);
-            pairs.with.push(with()?);
+            pairs.without.push(without(length)?);
+            pairs.with.push(with(length)?);
         }
     }
     Ok(pairs)
@@ -42,8 +45,17 @@ impl Pairs {
 
     /// With over without, of passes that are neighbours; the median.
     pub fn ratio(&self, number: fn(&Pass) -> f64) -> f64 {
-        let ratio = |(with, without): (&Pass, &Pass)| number(with) / number(without);
-        median(&self.with.iter().zip(&self.without).map(ratio).collect::<Vec<_>>())
+        self.neighbours(|with, without| number(with) / number(without))
+    }
+
+    /// With less without, of passes that are neighbours; the median.
+    pub fn difference(&self, number: fn(&Pass) -> f64) -> f64 {
+        self.neighbours(|with, without| number(with) - number(without))
+    }
+
+    fn neighbours(&self, compare: impl Fn(&Pass, &Pass) -> f64) -> f64 {
+        let pairs = self.with.iter().zip(&self.without);
+        median(&pairs.map(|(with, without)| compare(with, without)).collect::<Vec<_>>())
     }
 
     /// How far the passes lie apart, of whichever is worse.

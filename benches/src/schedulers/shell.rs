@@ -3,29 +3,22 @@
 //! Beside it a channel of the standard library carries the same requests: less cannot be had.
 
 use super::cpu::{MAX_ADDED_US, thread_cpu};
-use super::steps::step;
+use super::samples::{answer, requests, signature};
 use crate::Result;
 use crate::options::Options;
 use crate::table::{Table, median, verdict};
-use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use trtserver::clock::now_ns;
-use trtserver::error;
-use trtserver::request::{
-    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Signature, TensorSpec,
-    WantedOutput,
-};
+use trtserver::request::{InferRequest, Signature};
 use trtserver::scheduler::former::settings::{
     Batching, DynamicSettings, SequenceSettings, Strategy,
 };
 use trtserver::scheduler::{Policy, Queue, Work};
-use trtserver::stats::{Execution, VersionStats};
 
 pub const COLUMNS: &[&str] =
-    &["queue", "CPU µs/req", "submit", "take", "channel CPU", "requests a batch", "target", ""];
+    &["queue", "CPU µs/req", "submit", "take", "channel", "more", "requests a batch", "target", ""];
 const POLICIES: [&str; 4] = ["default", "dynamic", "dynamic 16-preferred", "direct 16-slots"];
 /// Requests that wait at most where one thread does both sides.
 const TURN: usize = 64;
@@ -61,49 +54,6 @@ struct Cost {
     batches: usize,
 }
 
-struct Nobody;
-
-impl ResponseSink for Nobody {
-    fn send(&mut self, _: error::Result<Option<InferResponse>>, _: bool) {}
-}
-
-fn signature() -> Arc<Signature> {
-    let spec = |name| vec![TensorSpec::new(name, DType::Fp32, &[16])];
-    let (inputs, outputs) = (spec("INPUT0"), spec("OUTPUT0"));
-    Arc::new(Signature {
-        model: "queue".into(),
-        max_batch_size: 16,
-        inputs,
-        outputs,
-        ..Signature::default()
-    })
-}
-
-fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
-    let stats = Arc::new(VersionStats::new(1));
-    let data = Bytes::from(vec![0; 64]);
-    let request = |number| {
-        let (signature, stats) = (Arc::clone(signature), Arc::clone(&stats));
-        let shape = [1, 16][..].into();
-        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        InferRequest {
-            id: String::new(),
-            batch: 1,
-            inputs: [input].into_iter().collect(),
-            outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
-            sequence: step(number as u64),
-            priority: 0,
-            timeout_us: 0,
-            parameters: Vec::new(),
-            deadline_ns: 0,
-            streaming: false,
-            warmup: false,
-            reply: Reply::new(now_ns(), signature, stats, Box::new(Nobody)),
-        }
-    };
-    (0..count).map(request).collect()
-}
-
 fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
     let batching = |preferred: &[u32], delay_ns| Batching {
         max_rows: 16,
@@ -123,15 +73,6 @@ fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
         }
     };
     Queue::new(policy, signature, 1, false)
-}
-
-/// Ends what was taken, outside the measured part.
-fn answer(taken: Vec<InferRequest>) {
-    let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
-    for request in taken {
-        request.reply.taken(Arc::clone(&execution));
-        let _ = request.reply.end(Ok(None));
-    }
 }
 
 /// Both sides in this thread: no contention, nobody sleeps.
@@ -290,15 +231,19 @@ fn row(options: &Options, pace: Pace, policy: &str, count: usize) -> Result<Vec<
         }
     }
     let (submit, take) = (median(&submit), median(&take));
-    let channel =
-        if channel.is_empty() { String::new() } else { format!("{:.2}", median(&channel)) };
+    let (channel, beside) = match channel.is_empty() {
+        true => (0.0, "-".to_owned()),
+        false => (median(&channel), format!("{:.2}", median(&channel))),
+    };
+    let more = submit + take - channel;
     Ok(vec![
         format!("{:.2}", submit + take),
         format!("{submit:.2}"),
         format!("{take:.2}"),
-        channel,
+        beside,
+        format!("{more:+.2}"),
         format!("{:.1}", (count * options.passes) as f64 / batches.max(1) as f64),
         format!("<={MAX_ADDED_US:.0}"),
-        verdict(submit + take <= MAX_ADDED_US).to_owned(),
+        verdict(more <= MAX_ADDED_US).to_owned(),
     ])
 }
