@@ -33,18 +33,19 @@ pub fn run(address: SocketAddr, sequences: &[Vec<Exchange>], meter: Meter) -> Re
                 workers.spawn_local(worker(sender, request, steps.clone(), meter));
             }
         }
-        // The first to end has seen the end of the pass, or a failure.
-        match workers.join_next().await {
-            Some(Ok(result)) => result,
-            Some(Err(e)) => Err(e.to_string()),
-            None => Err("nothing to do".to_owned()),
+        let mut pass = Err("nothing to do".to_owned());
+        while let Some(result) = workers.join_next().await {
+            pass = Ok(result.map_err(|e| e.to_string())??);
         }
+        pass
     };
     let (runtime, tasks) = (runtime()?, LocalSet::new());
     let pass = tasks.block_on(&runtime, async { tokio::time::timeout(limit, work).await });
     pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
+/// Goes on until the pass is over and the sequence has ended: one that is broken off would keep its slot, and take
+/// the next one of its id with it when the server hears that its caller has gone.
 async fn worker(
     sender: SendRequest<Bytes>,
     request: Request<()>,
@@ -56,7 +57,8 @@ async fn worker(
     let (response, mut stream) = sender.send_request(request, false).map_err(text)?;
     let (mut response, mut body) = (Some(response), None);
     let mut received = BytesMut::new();
-    for step in steps.iter().cycle() {
+    let mut over = false;
+    for (number, step) in steps.iter().enumerate().cycle() {
         let asked = Instant::now();
         stream.send_data(step.message.clone(), false).map_err(text)?;
         // The head may come with the first answer only.
@@ -72,7 +74,8 @@ async fn worker(
         let message = next(answers, &mut received).await?;
         step.expect.check(&message)?;
         let mut meter = meter.borrow_mut();
-        if !meter.answered(asked)? {
+        over |= !meter.answered(asked)?;
+        if over && number + 1 == steps.len() {
             return meter.result();
         }
     }

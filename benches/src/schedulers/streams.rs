@@ -38,7 +38,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 fn row(options: &Options, server: &Process, model: &'static str) -> Result<Vec<String>> {
-    // An id comes again when its sequence has ended, also in the next pass.
+    // An id comes again when its sequence has ended.
     let steps = |id| requests::steps(model, id, steps::STEPS);
     let sequences: Vec<_> = (1..=SEQUENCES).map(steps).collect();
     let before = Batches::of(server, model)?;
