@@ -97,7 +97,14 @@ fn two_under_way(server: &Running) -> [Connection; 2] {
         connection.send(inference("slow", ""));
     }
     let sample = r#"nv_inference_pending_request_count{model="slow",version="1"}"#;
-    server.ask_until("one runs and one waits", |server| server.metrics(sample) == Some(1.0));
+    let waits = |server: &Running| server.metrics(sample) == Some(1.0);
+    server.ask_until("one runs and one waits", |server| {
+        // The first waits too, for as long as the instance takes to wake up.
+        waits(server) && {
+            std::thread::sleep(Duration::from_millis(100));
+            waits(server)
+        }
+    });
     connections
 }
 

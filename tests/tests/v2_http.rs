@@ -176,7 +176,7 @@ fn statistics_are_printed_in_this_order() {
     ];
     let stats: Vec<String> = stats.iter().map(|name| format!(r#""{name}":{duration}"#)).collect();
     let wanted = format!(
-        r#"{{"model_stats":[{{"name":"digits","version":"1","last_inference":0,"inference_count":0,"execution_count":0,"inference_stats":{{{}}},"response_stats":{{}},"batch_stats":[],"memory_usage":[]}}]}}"#,
+        r#"{{"model_stats":[{{"name":"digits","version":"1","last_inference":0,"inference_count":0,"execution_count":0,"inference_stats":{{{}}},"response_stats":{{}},"batch_stats":[],"memory_usage":[],"batch_closed":{{"alone":0,"delay":0,"full":0,"preferred":0,"priority":0,"sequence":0,"shape":0}}}}]}}"#,
         stats.join(",")
     );
     assert_eq!(text, wanted);
