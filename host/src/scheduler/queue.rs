@@ -145,6 +145,7 @@ impl Queue {
                 // A caller who went away before the queue knew the request could not tell it.
                 if reply.waits_in(self.me.clone(), ticket.0) {
                     former.cancel(ticket, now, gone, wakes);
+                    state.close_up(now);
                 }
             }
             Err(refusal) => gone.push(refusal),
@@ -289,6 +290,17 @@ impl State {
         }
     }
 
+    /// After requests have left a shared line, or changed places in it: those that stay may make a batch now, and the
+    /// instances asleep look out for a later moment.
+    fn close_up(&mut self, now: u64) {
+        if let Former::Shared(former) = &mut self.former
+            && !self.idle.is_empty()
+            && former.closes(now)
+        {
+            self.wakes.push(Wake::Any);
+        }
+    }
+
     fn wake_all(&mut self) {
         self.wakes.extend((0..self.called.len()).map(Wake::Instance));
     }
@@ -353,8 +365,10 @@ impl Former {
 impl Waiting for Queue {
     fn cancelled(&self, ticket: u64) {
         let mut state = self.lock();
+        let now = now_ns();
         let State { former, gone, wakes, .. } = &mut *state;
-        former.cancel(Ticket(ticket), now_ns(), gone, wakes);
+        former.cancel(Ticket(ticket), now, gone, wakes);
+        state.close_up(now);
         self.release(state);
     }
 }
@@ -363,7 +377,9 @@ impl Alarm for Queue {
     fn ring(&self) {
         let mut state = self.lock();
         state.alarm = u64::MAX;
-        self.expire(&mut state, now_ns());
+        let now = now_ns();
+        self.expire(&mut state, now);
+        state.close_up(now);
         self.release(state);
     }
 }
