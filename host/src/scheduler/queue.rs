@@ -50,6 +50,8 @@ struct State {
     /// By instance: called and not awake yet.
     called: Box<[bool]>,
     closed: bool,
+    /// An instance is gone that should not be.
+    given_up: bool,
     /// When the timer rings next, `u64::MAX` = not.
     alarm: u64,
     patience: Option<Patience>,
@@ -97,6 +99,7 @@ impl Queue {
             idle: Vec::with_capacity(instances),
             called: vec![false; instances].into(),
             closed: false,
+            given_up: false,
             alarm: u64::MAX,
             patience: Patience::from_environment(),
             wakes: Vec::new(),
@@ -122,10 +125,9 @@ impl Queue {
         Reply::queued(&request, now);
         let mut state = self.lock();
         if state.closed {
+            let given_up = state.given_up;
             drop(state);
-            let error = Error::unavailable(
-                "Server is stopping, scheduler for model has stopped accepting new inference requests",
-            );
+            let error = if given_up { self.no_instance() } else { stopping() };
             let _ = request.reply.fail(error, FailureReason::Other);
             return;
         }
@@ -261,6 +263,30 @@ impl Queue {
         self.release(state);
     }
 
+    /// An instance ended by a fault of the server: what waits is refused, and so is what comes.
+    pub fn give_up(&self) {
+        self.lock().given_up = true;
+        self.close();
+        let mut seats = Vec::new();
+        let mut state = self.lock();
+        for instance in 0..self.bells.len() {
+            while let Formed::Batch(_) = state.form(instance, u64::MAX, &mut seats) {}
+        }
+        self.release(state);
+        for seat in seats {
+            if let Seat::Taken(request) = seat {
+                let _ = request.reply.fail(self.no_instance(), FailureReason::Other);
+            }
+        }
+    }
+
+    fn no_instance(&self) -> Error {
+        Error::internal(format!(
+            "model '{}' is out of service: an instance ended by a fault of the server; see its log",
+            self.signature.model
+        ))
+    }
+
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
@@ -394,6 +420,12 @@ impl Alarm for Queue {
         state.close_up(now);
         self.release_until(state, now + LEAST_SILENCE_NS);
     }
+}
+
+fn stopping() -> Error {
+    Error::unavailable(
+        "Server is stopping, scheduler for model has stopped accepting new inference requests",
+    )
 }
 
 #[cfg(test)]

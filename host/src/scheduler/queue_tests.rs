@@ -136,11 +136,8 @@ fn wait(done: impl Fn() -> bool) {
 
 #[test]
 fn who_leaves_may_let_the_others_go() {
-    let policy = QueuePolicy {
-        timeout_us: 3_600_000_000,
-        allow_override: true,
-        ..Default::default()
-    };
+    let policy =
+        QueuePolicy { timeout_us: 3_600_000_000, allow_override: true, ..Default::default() };
     let hour = batching(&[4, 8], 3_600_000 * MS);
     let queue = shared(DynamicSettings { default_policy: policy, ..hour }, 1, false);
     let worker = serve(&queue, 0);
@@ -165,6 +162,37 @@ fn who_leaves_may_let_the_others_go() {
     }
     queue.close();
     assert_eq!(worker.join().unwrap(), [["a0", "b0"], ["a1", "b1"]]);
+}
+
+#[test]
+fn nobody_waits_for_an_instance_that_is_gone() {
+    let settings = SequenceSettings {
+        instances: 2,
+        slots: 1,
+        idle_ns: u64::MAX,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let sequences = Policy::Sequences(settings, Box::default());
+    for policy in [Policy::Shared(batching(&[8], 3_600_000 * MS)), sequences] {
+        let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
+        let told: Vec<Told> = (1..7)
+            .map(|i| {
+                let (mut request, told) = request("");
+                request.sequence =
+                    Sequence { id: CorrelationId::Number(i), start: true, end: false };
+                queue.submit(request);
+                told
+            })
+            .collect();
+        let other = serve(&queue, 1);
+        queue.give_up();
+        other.join().unwrap();
+        let (late, late_told) = request("");
+        queue.submit(late);
+        assert!(error(&late_told).unwrap().1.contains("'m' is out of service"));
+        assert_eq!(queue.waiting(), 0);
+        assert!(told.iter().all(|told| told.lock().unwrap().len() == 1));
+    }
 }
 
 #[test]
