@@ -16,7 +16,8 @@ pub(super) fn check(
         let range = 1..=levels;
         if !range.contains(&dynamic.default_priority_level) {
             return refuse(format!(
-                "default priority level must be in range [1, {levels}] for {model}"
+                "default priority level must be in range [1, {levels}] for {model}: it is {}",
+                dynamic.default_priority_level
             ));
         }
         if !dynamic.priority_queue_policy.keys().all(|level| range.contains(level)) {
@@ -47,10 +48,13 @@ pub(super) fn check(
 pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(), ConfigError> {
     for &size in sizes {
         if size <= 0 {
-            return refuse(format!("{what} must be positive for {}", config.name));
+            return refuse(format!("{what} must be positive for {}: it is {size}", config.name));
         }
         if size > config.max_batch_size {
-            return refuse(format!("{what} must be <= max batch size for {}", config.name));
+            return refuse(format!(
+                "{what} must be <= max batch size for {}: {size} is more than {}",
+                config.name, config.max_batch_size
+            ));
         }
     }
     Ok(())
@@ -74,20 +78,20 @@ mod tests {
                 ("dynamic_batching { preferred_batch_size: [ 1, 8 ] }", ""),
                 (
                     "dynamic_batching { preferred_batch_size: [ 4, 0 ] }",
-                    "dynamic batching preferred size must be positive for m",
+                    "dynamic batching preferred size must be positive for m: it is 0",
                 ),
                 (
                     "dynamic_batching { preferred_batch_size: 9 }",
-                    "dynamic batching preferred size must be <= max batch size for m",
+                    "dynamic batching preferred size must be <= max batch size for m: 9 is more than 8",
                 ),
                 ("dynamic_batching { priority_levels: 2 default_priority_level: 2 }", ""),
                 (
                     "dynamic_batching { priority_levels: 2 }",
-                    "default priority level must be in range [1, 2] for m",
+                    "default priority level must be in range [1, 2] for m: it is 0",
                 ),
                 (
                     "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
-                    "default priority level must be in range [1, 2] for m",
+                    "default priority level must be in range [1, 2] for m: it is 3",
                 ),
                 (
                     "dynamic_batching { priority_levels: 2 default_priority_level: 1 \
@@ -125,7 +129,7 @@ mod tests {
                 ("dynamic_batching {}", ""),
                 (
                     "dynamic_batching { preferred_batch_size: 1 }",
-                    "dynamic batching preferred size must be <= max batch size for m",
+                    "dynamic batching preferred size must be <= max batch size for m: 1 is more than 0",
                 ),
             ],
         );
