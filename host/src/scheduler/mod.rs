@@ -1,5 +1,6 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
+mod conflicts; // how often a START too many is logged
 mod dispatch; // controls, states and null requests of sequences
 pub mod ensemble; // a request through several models
 pub mod former; // batch forming, pure

@@ -3,6 +3,7 @@
 //! The lock is held for one step of the former. Requests that leave unexecuted are answered, instances
 //! called and tensors added after it is released.
 
+use super::conflicts::Conflicts;
 use super::dispatch::{Controls, Dispatch};
 use super::former::dynamic::Dynamic;
 use super::former::sequence::Sequences;
@@ -49,6 +50,7 @@ struct State {
     closed: bool,
     /// When the timer rings next, `u64::MAX` = not.
     alarm: u64,
+    conflicts: Conflicts,
     patience: Option<Patience>,
     wakes: Vec<Wake>,
     gone: Vec<(InferRequest, Refusal)>,
@@ -95,7 +97,8 @@ impl Queue {
             called: vec![false; instances].into(),
             closed: false,
             alarm: u64::MAX,
-            patience: Patience::from_environment(),
+            conflicts: Conflicts::default(),
+            patience: Patience::from_environment(controls.is_some()),
             wakes: Vec::new(),
             gone: Vec::new(),
         };
@@ -131,12 +134,12 @@ impl Queue {
         }
         let reply = Arc::clone(&request.reply);
         let id = request.sequence.start.then(|| request.sequence.id.clone());
-        let State { former, wakes, gone, .. } = &mut *state;
-        let mut conflict = false;
+        let State { former, wakes, gone, conflicts, .. } = &mut *state;
+        let mut conflict = None;
         let ticket = match former {
             Former::Shared(former) => former.push(request, now, wakes),
             Former::Sequences(former) => former.push(request, now, wakes).map(|pushed| {
-                conflict = pushed.conflict;
+                conflict = pushed.conflict.then(|| conflicts.tell(now)).flatten();
                 pushed.ticket
             }),
         };
@@ -150,10 +153,14 @@ impl Queue {
             Err(refusal) => gone.push(refusal),
         }
         self.release(state);
-        if conflict {
+        if let Some(untold) = conflict {
+            let more = match untold {
+                0 => String::new(),
+                n => format!(" {n} more such conflicts of this model were not logged."),
+            };
             tracing::warn!(
                 "sequence {} for model '{}' has a conflict. The previous sequence did not end before \
-                 this sequence start. Previous sequence will be terminated early.",
+                 this sequence start. Previous sequence will be terminated early.{more}",
                 words::name(&id.unwrap_or_default()),
                 self.signature.model
             );
