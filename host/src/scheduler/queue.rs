@@ -15,7 +15,7 @@ use super::timer::{self, Alarm};
 use super::words::{self, refused};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::request::{InferRequest, Reply, Signature, Waiting};
+use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
 use crate::stats::FailureReason;
 use smallvec::SmallVec;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -242,6 +242,22 @@ impl Queue {
         for (request, refusal) in after.gone {
             let (error, reason) = refused(refusal, &request);
             let _ = request.reply.fail(error, reason);
+        }
+    }
+
+    /// Sequences that have not ended.
+    pub fn sequences(&self) -> usize {
+        match &self.lock().former {
+            Former::Shared(_) => 0,
+            Former::Sequences(former) => former.known(),
+        }
+    }
+
+    /// Whether it is one of those.
+    pub fn continues(&self, sequence: &Sequence) -> bool {
+        match &self.lock().former {
+            Former::Shared(_) => false,
+            Former::Sequences(former) => former.knows(&sequence.id),
         }
     }
 
