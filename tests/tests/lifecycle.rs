@@ -175,9 +175,11 @@ fn in_sequence(v2: bool, model: &str, value: i32, start: bool, end: bool) -> Vec
 fn sum(v2: bool, response: &Response) -> i32 {
     assert_eq!(response.status, 200, "{}", response.text());
     if v2 {
-        return response.json()["outputs"][0]["data"][0].as_i64().unwrap() as i32;
+        let json = response.json();
+        return json["outputs"][0]["data"][0].as_i64().unwrap_or_else(|| panic!("{json}")) as i32;
     }
-    i32::from_le_bytes(response.body[..4].try_into().unwrap())
+    let Some(bytes) = response.body.first_chunk() else { panic!("{}", response.text()) };
+    i32::from_le_bytes(*bytes)
 }
 
 fn summing(name: &str) -> String {
