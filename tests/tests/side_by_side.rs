@@ -86,7 +86,9 @@ fn instances_of_several_kinds_share_the_queue() {
         server.metrics(&format!("{sample}\"{when}\"}}"))
     };
     server.ask_until("all are gone", |server| {
-        cancelled(server, "executing") == Some(3.0) && cancelled(server, "queued") == Some(1.0)
+        // An instance that the first of them leaves may still take the one that waited.
+        let [executing, queued] = ["executing", "queued"].map(|when| cancelled(server, when));
+        executing >= Some(3.0) && executing.zip(queued).is_some_and(|(e, q)| e + q == 4.0)
     });
     assert!(server.stop().success());
 }
