@@ -50,6 +50,7 @@ fn what_waits_and_for_how_long() {
     server = models(server, &["p26_endless", "v1_26_endless"], 8, &dynamic("2, 6", ENDLESS));
     server = models(server, &["p4_endless", "p4_endless_too"], 8, &dynamic("4", ENDLESS));
     server = models(server, &["v1_4_endless"], 8, &dynamic("4", ENDLESS));
+    server = models(server, &["p2_third"], 8, &dynamic("2", "300000"));
     server = models(server, &["p4_second"], 8, &dynamic("4", SECOND));
     server = models(server, &["p6_second", "v1_6_second"], 8, &dynamic("6", SECOND));
     server = models(server, &["p3_cancelled", "p3_cancelled_call"], 8, &dynamic("3", ENDLESS));

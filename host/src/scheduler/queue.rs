@@ -48,6 +48,8 @@ struct State {
     /// By instance: called and not awake yet.
     called: Box<[bool]>,
     closed: bool,
+    /// An instance is gone that should not be.
+    given_up: bool,
     /// When the timer rings next, `u64::MAX` = not.
     alarm: u64,
     conflicts: Conflicts,
@@ -96,6 +98,7 @@ impl Queue {
             idle: Vec::with_capacity(instances),
             called: vec![false; instances].into(),
             closed: false,
+            given_up: false,
             alarm: u64::MAX,
             conflicts: Conflicts::default(),
             patience: Patience::from_environment(controls.is_some()),
@@ -122,10 +125,9 @@ impl Queue {
         Reply::queued(&request, now);
         let mut state = self.lock();
         if state.closed {
+            let given_up = state.given_up;
             drop(state);
-            let error = Error::unavailable(
-                "Server is stopping, scheduler for model has stopped accepting new inference requests",
-            );
+            let error = if given_up { self.no_instance() } else { stopping() };
             let _ = request.reply.fail(error, FailureReason::Other);
             return;
         }
@@ -148,6 +150,7 @@ impl Queue {
                 // A caller who went away before the queue knew the request could not tell it.
                 if reply.waits_in(self.me.clone(), ticket.0) {
                     former.cancel(ticket, now, gone, wakes);
+                    state.close_up(now);
                 }
             }
             Err(refusal) => gone.push(refusal),
@@ -275,6 +278,30 @@ impl Queue {
         self.release(state);
     }
 
+    /// An instance ended by a fault of the server: what waits is refused, and so is what comes.
+    pub fn give_up(&self) {
+        self.lock().given_up = true;
+        self.close();
+        let mut seats = Vec::new();
+        let mut state = self.lock();
+        for instance in 0..self.bells.len() {
+            while let Formed::Batch(_) = state.form(instance, u64::MAX, &mut seats) {}
+        }
+        self.release(state);
+        for seat in seats {
+            if let Seat::Taken(request) = seat {
+                let _ = request.reply.fail(self.no_instance(), FailureReason::Other);
+            }
+        }
+    }
+
+    fn no_instance(&self) -> Error {
+        Error::internal(format!(
+            "model '{}' is out of service: an instance ended by a fault of the server; see its log",
+            self.signature.model
+        ))
+    }
+
     /// Requests that wait.
     pub fn waiting(&self) -> usize {
         self.lock().former.waiting()
@@ -308,6 +335,17 @@ impl State {
     fn hand_on(&mut self) {
         let waiting = self.former.waiting();
         if waiting > 0 && matches!(self.former, Former::Shared(_)) {
+            self.wakes.push(Wake::Any);
+        }
+    }
+
+    /// After requests have left a shared line, or changed places in it: those that stay may make a batch now, and the
+    /// instances asleep look out for a later moment.
+    fn close_up(&mut self, now: u64) {
+        if let Former::Shared(former) = &mut self.former
+            && !self.idle.is_empty()
+            && former.closes(now)
+        {
             self.wakes.push(Wake::Any);
         }
     }
@@ -376,8 +414,10 @@ impl Former {
 impl Waiting for Queue {
     fn cancelled(&self, ticket: u64) {
         let mut state = self.lock();
+        let now = now_ns();
         let State { former, gone, wakes, .. } = &mut *state;
-        former.cancel(Ticket(ticket), now_ns(), gone, wakes);
+        former.cancel(Ticket(ticket), now, gone, wakes);
+        state.close_up(now);
         self.release(state);
     }
 }
@@ -386,9 +426,17 @@ impl Alarm for Queue {
     fn ring(&self) {
         let mut state = self.lock();
         state.alarm = u64::MAX;
-        self.expire(&mut state, now_ns());
+        let now = now_ns();
+        self.expire(&mut state, now);
+        state.close_up(now);
         self.release(state);
     }
+}
+
+fn stopping() -> Error {
+    Error::unavailable(
+        "Server is stopping, scheduler for model has stopped accepting new inference requests",
+    )
 }
 
 #[cfg(test)]

@@ -154,6 +154,76 @@ fn serve(queue: &Arc<Queue>, instance: usize) -> std::thread::JoinHandle<Vec<Vec
     })
 }
 
+/// Until `done`; a minute is more than anything takes here.
+fn wait(done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn who_leaves_may_let_the_others_go() {
+    let policy =
+        QueuePolicy { timeout_us: 3_600_000_000, allow_override: true, ..Default::default() };
+    let hour = batching(&[4, 8], 3_600_000 * MS);
+    let queue = shared(DynamicSettings { default_policy: policy, ..hour }, 1, false);
+    let worker = serve(&queue, 0);
+    let asleep = || queue.lock().idle.len() == 1;
+    let rows = |id: &str, rows, timeout_us| {
+        let (mut request, _, told) = request_for(&signature(&[2], 8), id, rows);
+        request.timeout_us = timeout_us;
+        let reply = Arc::clone(&request.reply);
+        queue.submit(request);
+        (reply, told)
+    };
+    // One row, two and three are no preferred size; without the two there are four.
+    for (number, late_us) in [(0, 0), (1, 30_000)] {
+        rows(&format!("a{number}"), 1, 0);
+        let (gone, _) = rows(&format!("gone{number}"), 2, late_us);
+        let (_, told) = rows(&format!("b{number}"), 3, 0);
+        wait(asleep);
+        if late_us == 0 {
+            gone.cancel();
+        }
+        wait(|| !told.lock().unwrap().is_empty());
+    }
+    queue.close();
+    assert_eq!(worker.join().unwrap(), [["a0", "b0"], ["a1", "b1"]]);
+}
+
+#[test]
+fn nobody_waits_for_an_instance_that_is_gone() {
+    let settings = SequenceSettings {
+        instances: 2,
+        slots: 1,
+        idle_ns: u64::MAX,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let sequences = Policy::Sequences(settings, Box::default());
+    for policy in [Policy::Shared(batching(&[8], 3_600_000 * MS)), sequences] {
+        let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
+        let told: Vec<Told> = (1..7)
+            .map(|i| {
+                let (mut request, told) = request("");
+                request.sequence =
+                    Sequence { id: CorrelationId::Number(i), start: true, end: false };
+                queue.submit(request);
+                told
+            })
+            .collect();
+        let other = serve(&queue, 1);
+        queue.give_up();
+        other.join().unwrap();
+        let (late, late_told) = request("");
+        queue.submit(late);
+        assert!(error(&late_told).unwrap().1.contains("'m' is out of service"));
+        assert_eq!(queue.waiting(), 0);
+        assert!(told.iter().all(|told| told.lock().unwrap().len() == 1));
+    }
+}
+
 #[test]
 fn sleeping_instances_are_woken_and_nothing_is_lost() {
     for settings in [DynamicSettings::default(), batching(&[4], MS), batching(&[], 0)] {

@@ -61,6 +61,19 @@ pub(super) fn check(
                     "sequence batching specifies multiple {kind} tensors for {model}"
                 ));
             }
+            // A backend finds its inputs by name.
+            let mut states = sequence.state.iter();
+            let taken = if config.input.iter().any(|i| i.name == input.name) {
+                Some("an input of clients")
+            } else {
+                states.any(|s| s.input_name == input.name).then_some("a state input")
+            };
+            if let Some(what) = taken {
+                return refuse(format!(
+                    "sequence batching control tensor '{}' is {what} too for {model}",
+                    input.name
+                ));
+            }
             if !names.insert(&input.name) {
                 return refuse(format!(
                     "sequence batching control tensor '{}' is specified for multiple control \
@@ -102,6 +115,16 @@ fn states(config: &ModelConfig, sequence: &ModelSequenceBatching) -> Result<(), 
             || state.data_type() == DataType::TypeInvalid
         {
             return refuse(format!("state input '{input}' must specify 'data_type' for {model}"));
+        }
+        let declared = config.output.iter().find(|output| output.name == state.output_name);
+        if let Some(output) = declared.filter(|output| output.data_type != state.data_type) {
+            return refuse(format!(
+                "state output '{}' is an output of clients too, but has data type {} there and {} as \
+                 a state for {model}",
+                output.name,
+                output.data_type().as_str_name(),
+                state.data_type().as_str_name()
+            ));
         }
         if state.dims.iter().any(|&dim| dim < 1 && dim != -1) {
             return refuse(format!(
@@ -241,6 +264,45 @@ mod tests {
             ),
         ] {
             assert_eq!(complaint(fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn names_that_stand_for_two_things() {
+        let control = "control_input { name: 'c' control { kind: CONTROL_SEQUENCE_START \
+                       int32_false_true: [ 0, 1 ] } }";
+        let state = |input: &str| {
+            format!(
+                "state {{ input_name: '{input}' output_name: 'o' data_type: TYPE_FP32 dims: 1 }}"
+            )
+        };
+        for (fields, sequence, expected) in [
+            (
+                "input { name: 'c' }",
+                control.to_owned(),
+                "sequence batching control tensor 'c' is an input of clients too for m",
+            ),
+            (
+                "",
+                format!("{control} {}", state("c")),
+                "sequence batching control tensor 'c' is a state input too for m",
+            ),
+            ("output { name: 'o' data_type: TYPE_FP32 }", state("s"), ""),
+            (
+                "output { name: 'o' data_type: TYPE_INT32 }",
+                state("s"),
+                "state output 'o' is an output of clients too, but has data type TYPE_INT32 there and \
+                 TYPE_FP32 as a state for m",
+            ),
+        ] {
+            let text = format!("name: 'm' {fields} sequence_batching {{ {sequence} }}");
+            let config = parse(&text);
+            let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice
+            else {
+                panic!("{text}");
+            };
+            let got = check(&config, sequence).map_or_else(|e| e.message, |()| String::new());
+            assert_eq!(got, expected, "{text}");
         }
     }
 
