@@ -41,12 +41,6 @@ pub(super) fn check(
                 "sequence batching control tensor must have a name for {model}"
             ));
         }
-        if config.input.iter().any(|declared| declared.name == input.name) {
-            return refuse(format!(
-                "sequence batching control tensor '{}' is an input of clients too for {model}",
-                input.name
-            ));
-        }
         if input.control.is_empty() {
             return refuse(format!(
                 "sequence batching must specify a control for control tensor '{}' for {model}",
@@ -404,11 +398,6 @@ mod tests {
             (
                 input("name: 'c'", ""),
                 "sequence batching must specify a control for control tensor 'c' for m",
-            ),
-            (
-                input("name: 'c'", &format!("control {{ {START} {pair} }}"))
-                    + "} input { name: 'c'",
-                "sequence batching control tensor 'c' is an input of clients too for m",
             ),
             (
                 input(
