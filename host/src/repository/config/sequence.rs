@@ -21,6 +21,13 @@ pub(super) fn check(
                 "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
             ));
         }
+        Some(StrategyChoice::Oldest(oldest)) if oldest.max_candidate_sequences < 0 => {
+            return refuse(format!(
+                "sequence batching maximum candidate sequences must be non-negative for {model}: it \
+                 is {}",
+                oldest.max_candidate_sequences
+            ));
+        }
         Some(StrategyChoice::Oldest(oldest)) => {
             let what = "sequence batching preferred batch size";
             batching::sizes(config, &oldest.preferred_batch_size, what)?;
@@ -32,6 +39,12 @@ pub(super) fn check(
         if input.name.is_empty() {
             return refuse(format!(
                 "sequence batching control tensor must have a name for {model}"
+            ));
+        }
+        if input.control.is_empty() {
+            return refuse(format!(
+                "sequence batching must specify a control for control tensor '{}' for {model}",
+                input.name
             ));
         }
         for control in &input.control {
@@ -232,11 +245,16 @@ mod tests {
             ("oldest { preferred_batch_size: [ 1, 8 ] }", ""),
             (
                 "oldest { preferred_batch_size: 0 }",
-                "sequence batching preferred batch size must be positive for m",
+                "sequence batching preferred batch size must be positive for m: it is 0",
             ),
             (
                 "oldest { preferred_batch_size: 9 }",
-                "sequence batching preferred batch size must be <= max batch size for m",
+                "sequence batching preferred batch size must be <= max batch size for m: 9 is more \
+                 than 8",
+            ),
+            (
+                "oldest { max_candidate_sequences: -1 }",
+                "sequence batching maximum candidate sequences must be non-negative for m: it is -1",
             ),
         ] {
             assert_eq!(complaint(fields), expected, "{fields}");
@@ -376,6 +394,10 @@ mod tests {
                 ),
                 "sequence batching control tensor 's' is specified for multiple control \
                  kinds for m",
+            ),
+            (
+                input("name: 'c'", ""),
+                "sequence batching must specify a control for control tensor 'c' for m",
             ),
             (
                 input(
