@@ -21,6 +21,9 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+/// Between two rings at least; only idle limits of microseconds would have more, while a request is executed.
+const LEAST_SILENCE_NS: u64 = 200_000;
+
 /// How a version's requests wait.
 pub enum Policy {
     /// One line for all instances.
@@ -235,9 +238,14 @@ impl Queue {
         }
     }
 
-    /// Does what the former asked for: sets the timer, releases the lock, then calls and refuses.
-    fn release(&self, mut state: MutexGuard<'_, State>) {
-        let after = state.settle(|at| timer::at(at, self.me.clone()));
+    fn release(&self, state: MutexGuard<'_, State>) {
+        self.release_until(state, 0);
+    }
+
+    /// Does what the former asked for: sets the timer, releases the lock, then calls and refuses. The timer that is set
+    /// here does not ring before `silent`.
+    fn release_until(&self, mut state: MutexGuard<'_, State>, silent: u64) {
+        let after = state.settle(|at| timer::at(at.max(silent), self.me.clone()));
         drop(state);
         for instance in after.calls {
             self.bells[instance].notify_one();
@@ -300,6 +308,10 @@ impl Queue {
             "model '{}' is out of service: an instance ended by a fault of the server; see its log",
             self.signature.model
         ))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// Requests that wait.
@@ -429,7 +441,7 @@ impl Alarm for Queue {
         let now = now_ns();
         self.expire(&mut state, now);
         state.close_up(now);
-        self.release(state);
+        self.release_until(state, now + LEAST_SILENCE_NS);
     }
 }
 

@@ -279,6 +279,34 @@ fn answers_leave_in_order_of_arrival() {
     assert_eq!(told.try_iter().collect::<Vec<_>>(), (0..60).collect::<Vec<_>>());
 }
 
+#[test]
+fn the_shortest_idle_limit_does_not_ring_all_the_time() {
+    let settings = SequenceSettings {
+        instances: 1,
+        slots: 4,
+        idle_ns: 1,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let policy = Policy::Sequences(settings, Box::default());
+    let queue = Queue::new(policy, &signature(&[2], 8), 1, false);
+    let (mut begin, _) = request("begin");
+    begin.sequence = Sequence { id: CorrelationId::Number(1), start: true, end: false };
+    queue.submit(begin);
+    // It waits, so its sequence is not silent, and is looked at again and again.
+    let before = now_ns();
+    let due = |queue: &Queue| queue.lock().former.alarm();
+    let (mut last, mut rings) = (due(&queue), 0);
+    while now_ns() < before + 50 * MS {
+        let now = due(&queue);
+        rings += u64::from(now != last);
+        last = now;
+    }
+    let most = (now_ns() - before) / LEAST_SILENCE_NS + 2;
+    assert!(rings <= most, "{rings} of {most}");
+    assert_eq!(queue.waiting(), 1);
+    queue.close();
+}
+
 fn flag(input: usize) -> Option<super::super::Flag> {
     let no_yes = [0i32, 1].map(|v| Bytes::copy_from_slice(&v.to_le_bytes()));
     Some(super::super::Flag { input, dtype: DType::Int32, no_yes })
