@@ -11,8 +11,9 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::stats::{Execution, FailureReason, VersionStats};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Where responses go. Must hand over and return, never block or call back into the reply. To hand over may be to push
 /// a request into another queue, as the steps of an ensemble do.
@@ -67,8 +68,30 @@ pub struct Reply {
     state: Mutex<State>,
 }
 
+/// A response on its way to the sink.
+struct Answer {
+    result: Result<Option<InferResponse>>,
+    last: bool,
+    /// To be told after the last one.
+    execution: Option<Ended>,
+}
+
+/// Tells its execution, whatever happens, that the reply has ended.
+struct Ended(Arc<Execution>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.reply_ended();
+    }
+}
+
 struct State {
+    /// Absent while a response goes through it, and after the last one.
     sink: Option<Box<dyn ResponseSink>>,
+    ended: bool,
+    /// Somebody sends responses; he will find those that come meanwhile.
+    sending: bool,
+    unsent: VecDeque<Answer>,
     batch: u32,
     wanted: SmallVec<[WantedOutput; 4]>,
     /// When the request entered the queue.
@@ -113,6 +136,9 @@ impl Reply {
     ) -> Arc<Self> {
         let state = State {
             sink: Some(sink),
+            ended: false,
+            sending: false,
+            unsent: VecDeque::new(),
             batch: 0,
             wanted: SmallVec::new(),
             queued_ns: 0,
@@ -219,18 +245,49 @@ impl Reply {
     }
 
     pub fn is_ended(&self) -> bool {
-        self.lock().sink.is_none()
+        self.lock().ended
     }
 
     /// Sends a response and goes on.
     pub fn send(&self, response: InferResponse) -> Result<()> {
-        match &mut self.lock().sink {
-            Some(sink) => {
-                sink.send(Ok(Some(response)), false);
-                Ok(())
-            }
-            None => Err(ended_twice()),
+        let state = self.lock();
+        if state.ended {
+            return Err(ended_twice());
         }
+        self.pass_on(state, Answer { result: Ok(Some(response)), last: false, execution: None });
+        Ok(())
+    }
+
+    /// Brings an answer to the sink, behind those before it. Without the lock: what the sink lets go of may be the
+    /// memory of a plugin, who is told.
+    fn pass_on<'a>(&'a self, mut state: MutexGuard<'a, State>, answer: Answer) {
+        if state.sending {
+            state.unsent.push_back(answer);
+            return;
+        }
+        state.sending = true;
+        let mut next = Some(answer);
+        // Left behind by a sink that panicked.
+        if !state.unsent.is_empty() {
+            state.unsent.extend(next);
+            next = state.unsent.pop_front();
+        }
+        while let Some(Answer { result, last, execution }) = next {
+            let mut lent = Lent { reply: self, sink: state.sink.take() };
+            drop(state);
+            if let Some(sink) = &mut lent.sink {
+                sink.send(result, last);
+            }
+            drop(execution);
+            if last {
+                lent.sink = None;
+                return;
+            }
+            drop(lent);
+            state = self.lock();
+            next = state.unsent.pop_front();
+        }
+        state.sending = false;
     }
 
     /// Ends the reply: with a last response, with an error, or (`Ok(None)`) as the end of a stream.
@@ -252,7 +309,9 @@ impl Reply {
 
     fn end_as(&self, result: Result<Option<InferResponse>>, reason: FailureReason) -> Result<()> {
         let mut state = self.lock();
-        let Some(mut sink) = state.sink.take() else { return Err(ended_twice()) };
+        if std::mem::replace(&mut state.ended, true) {
+            return Err(ended_twice());
+        }
         let now = now_ns();
         let execution = state.execution.take();
         if let Some(stats) = &self.stats {
@@ -269,17 +328,28 @@ impl Reply {
                 stats.cancelled(execution.is_some());
             }
         }
-        drop(state);
-        sink.send(result, true);
-        if let Some(execution) = execution {
-            execution.reply_ended();
-        }
+        self.pass_on(state, Answer { result, last: true, execution: execution.map(Ended) });
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // A sink that panicked must not silence later answers.
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A sink while it is called. It comes back also when it panics, which must not silence later answers.
+struct Lent<'a> {
+    reply: &'a Reply,
+    sink: Option<Box<dyn ResponseSink>>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if self.sink.is_some() {
+            let mut state = self.reply.lock();
+            state.sink = self.sink.take();
+            state.sending &= !std::thread::panicking();
+        }
     }
 }
 
@@ -320,6 +390,37 @@ mod tests {
         let told = told.lock().unwrap();
         assert_eq!(told[0].0.as_ref().unwrap_err().code, Code::Internal);
         assert!(told[0].1);
+    }
+
+    /// Calls the reply back, and panics when it is told to.
+    struct Meddler(Weak<Reply>, Arc<Mutex<Vec<bool>>>, bool);
+
+    impl ResponseSink for Meddler {
+        fn send(&mut self, _: Result<Option<InferResponse>>, last: bool) {
+            let reply = self.0.upgrade().unwrap();
+            reply.cancel();
+            if !last && self.1.lock().unwrap().is_empty() {
+                reply.send(InferResponse::default()).unwrap();
+                reply.send(InferResponse::default()).unwrap();
+            }
+            self.1.lock().unwrap().push(last);
+            assert!(!std::mem::take(&mut self.2), "as told");
+        }
+    }
+
+    #[test]
+    fn a_sink_is_called_without_a_lock_and_may_panic() {
+        for panics in [false, true] {
+            let (request, _, _) = request("");
+            let (reply, told) = (&request.reply, Arc::new(Mutex::new(Vec::new())));
+            reply.wrap(|_| Box::new(Meddler(Arc::downgrade(reply), Arc::clone(&told), panics)));
+            let send = || reply.send(InferResponse::default());
+            let sent = std::panic::catch_unwind(std::panic::AssertUnwindSafe(send));
+            assert_eq!(sent.is_err(), panics);
+            reply.end(Ok(None)).unwrap();
+            assert!(send().is_err() && reply.is_ended());
+            assert_eq!(*told.lock().unwrap(), [false, false, false, true]);
+        }
     }
 
     #[test]

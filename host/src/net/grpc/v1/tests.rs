@@ -228,7 +228,8 @@ async fn a_dropped_stream_cancels_and_is_read_no_further() {
     let read = Arc::clone(&count);
     let endless = std::iter::repeat_with(move || {
         read.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(request(100_000))
+        // Each takes five seconds: one is executed at most, however slow the machine is.
+        Ok(request(5_000_000))
     });
     let answers = stream::answers(&ctx, tokio_stream::iter(endless), 0);
     while ctx.state.in_flight() < 999 {
