@@ -10,6 +10,7 @@ mod options;
 mod process;
 mod repository;
 mod requests;
+mod schedulers;
 mod serving;
 mod startup;
 mod table;
@@ -41,20 +42,24 @@ fn measure(options: &Options) -> Result<()> {
     let mut rows = Table::new(serving::COLUMNS);
     startup::measure(options, &mut starts)?;
     serving::measure(options, &mut rows)?;
-    if starts.is_empty() && rows.is_empty() {
+    let mut tables = vec![rows, starts];
+    tables.extend(schedulers::measure(options)?);
+    tables.retain(|table| !table.is_empty());
+    if tables.is_empty() {
         return Err("no row has that text in its name".into());
     }
-    for table in [&rows, &starts].into_iter().filter(|table| !table.is_empty()) {
+    for table in &tables {
         println!("{}", table.aligned());
     }
     if let Some(file) = &options.csv {
-        std::fs::write(file, format!("{}\n{}", rows.csv(), starts.csv()))
+        let all: Vec<String> = tables.iter().map(Table::csv).collect();
+        std::fs::write(file, all.join("\n"))
             .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
     }
-    for remark in rows.remarks().iter().chain(starts.remarks()) {
+    for remark in tables.iter().flat_map(Table::remarks) {
         println!("{remark}");
     }
-    rows.outcome().and(starts.outcome())
+    tables.iter().try_for_each(Table::outcome)
 }
 
 /// Numbers of an unoptimised build would only mislead.

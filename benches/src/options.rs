@@ -91,7 +91,7 @@ fn command() -> Command {
         .arg(folder("dist", "target/dist", "The release install to measure"))
         .arg(folder("probe", "target/bench/backends", "The folder with the probe plugin"))
         .arg(folder("models", "examples/models", "The models of this repository"))
-        .arg(flag("quick", "Short passes: the whole run takes less than two minutes"))
+        .arg(flag("quick", "Short passes: the whole run takes less than four minutes"))
         .arg(
             Arg::new("seconds")
                 .long("seconds")
@@ -108,7 +108,7 @@ fn command() -> Command {
             Arg::new("only")
                 .long("only")
                 .value_name("TEXT")
-                .help("Only rows with this text in their name, such as 'v2-grpc identity 64 c16'"),
+                .help("Only rows with this text in their name, such as 'v2-grpc identity 64 c16' or 'scheduler'"),
         )
         .arg(
             Arg::new("csv")

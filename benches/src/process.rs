@@ -55,6 +55,19 @@ impl Process {
         kilobytes.map(|n| n * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no {name}"))
     }
 
+    /// How often its threads have gone to sleep so far.
+    pub fn switches(&self) -> Result<u64> {
+        let folder = format!("/proc/{}/task", self.id());
+        let mut sum = 0;
+        for thread in fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))?.flatten() {
+            // A thread that has ended meanwhile has nothing to say.
+            let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            let count = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            sum += count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(sum)
+    }
+
     /// Lets VmHWM begin anew, so that each row has its own.
     pub fn forget_peak(&self) {
         // Refused on some systems; then the peak is that of all rows so far.

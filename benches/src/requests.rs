@@ -53,6 +53,8 @@ impl Front {
 pub enum Work {
     /// Echoes FP32 values of so many bytes.
     Identity(usize),
+    /// Echoes 64 bytes; the model has this name, and batches.
+    Row(&'static str),
     /// Sum and difference of twice sixteen FP32 values, through ONNX Runtime.
     AddSub,
 }
@@ -64,6 +66,7 @@ impl Work {
     pub fn model(self) -> &'static str {
         match self {
             Work::Identity(_) => "identity",
+            Work::Row(model) => model,
             Work::AddSub => "addsub_fp32",
         }
     }
@@ -72,12 +75,12 @@ impl Work {
     pub fn bytes(self) -> usize {
         match self {
             Work::Identity(bytes) => bytes,
-            Work::AddSub => 64,
+            Work::AddSub | Work::Row(_) => 64,
         }
     }
 
     fn batches(self) -> bool {
-        self == Work::AddSub
+        !matches!(self, Work::Identity(_))
     }
 
     fn tensors(self, variant: usize) -> (Tensors, Tensors) {
@@ -86,8 +89,8 @@ impl Work {
             (0..n).map(|i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5).collect()
         };
         match self {
-            Work::Identity(bytes) => {
-                let values = values(variant, bytes / 4);
+            Work::Identity(_) | Work::Row(_) => {
+                let values = values(variant, self.bytes() / 4);
                 (vec![("INPUT0", values.clone())], vec![("OUTPUT0", values)])
             }
             Work::AddSub => {
@@ -107,6 +110,28 @@ impl Work {
 pub fn exchanges(front: Front, work: Work) -> Vec<Exchange> {
     let variants = if work.bytes() > 1 << 20 { 1 } else { VARIANTS };
     (0..variants).map(|variant| exchange(front, work, variant)).collect()
+}
+
+/// The steps of sequence `id` over ModelStreamInfer.
+pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
+    use v2::{InferParameter, infer_parameter::ParameterChoice};
+    let work = Work::Row(model);
+    let step = |number| {
+        let (inputs, outputs) = work.tensors(number as usize % VARIANTS);
+        let raw = |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of(values)).collect();
+        let mut request = v2_request(work, &inputs, &outputs, raw(&inputs));
+        let mut set = |name: &str, value| {
+            let value = InferParameter { parameter_choice: Some(value) };
+            request.parameters.insert(name.to_owned(), value);
+        };
+        set("sequence_id", ParameterChoice::Int64Param(id as i64));
+        set("sequence_start", ParameterChoice::BoolParam(number == 0));
+        set("sequence_end", ParameterChoice::BoolParam(number + 1 == steps));
+        let path = "/inference.GRPCInferenceService/ModelStreamInfer";
+        let outputs: Vec<Bytes> = raw(&outputs);
+        grpc(path, &request, Expect::Ends(repeated(6, &outputs)))
+    };
+    (0..steps).map(step).collect()
 }
 
 /// What the floor is asked: the same bytes, which it sends back.

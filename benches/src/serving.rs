@@ -29,7 +29,7 @@ const SMALL: usize = 64;
 const LARGE: usize = 16 << 20;
 const AT_ONCE: [usize; 4] = [1, 4, 16, 64];
 /// Passes that lie further apart than this tell more about the machine than about the server.
-const NOISY: f64 = 0.25;
+pub const NOISY: f64 = 0.25;
 
 struct Row {
     front: Front,

@@ -179,6 +179,15 @@ class Free(Case):
             self.assertEqual(batch(last), (3, 1))
             self.assertGreaterEqual(time.monotonic() - begin, 0.95)
 
+    def test_who_has_waited_too_long_takes_all_along(self):
+        """Not only a preferred size: the model is busy for longer than the delay."""
+        with Stream() as stream:
+            self.ask(stream, "p2_third", 2, parameters={"delay_ms": 800})
+            for _ in range(3):
+                self.ask(stream, "p2_third", 1)
+            got = [batch(result) for result in stream.results()]
+        self.assertEqual(got, [(2, 1)] + [(3, 3)] * 3)
+
     def test_what_does_not_fit_flushes_without_waiting(self):
         self.assertEqual(self.batches("p4_endless", [3, 2, 2]), [(3, 1), (4, 2), (4, 2)])
 

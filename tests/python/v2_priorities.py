@@ -20,7 +20,7 @@ MINUTE = 60_000_000
 
 
 class Priorities(checks.Case):
-    def behind(self, model, requests, delay_ms=700):
+    def behind(self, model, requests, delay_ms=400):
         """Asks while the model is busy; gives for each request its place in the order of execution, or the error."""
         with Stream() as stream:
             stream.ask(model, 1, priority=1, parameters={"delay_ms": delay_ms})

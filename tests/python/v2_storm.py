@@ -40,8 +40,8 @@ class Storm(checks.Case):
             answers = stream.answers()
         self.judge(names, seed, answers, wanted, found)
 
-    def judge(self, names, seed, answers, wanted, found):
-        right = [not isinstance(answer, Exception) and value(answer, names[1]) == total
+    def judge(self, names, seed, answers, wanted, found, may_fail=False):
+        right = [may_fail if isinstance(answer, Exception) else value(answer, names[1]) == total
                  for answer, total in zip(answers, wanted, strict=True)]
         examples = [(seed, str(answer)[:300], total)
                     for answer, total, is_right in zip(answers, wanted, right) if not is_right]
@@ -55,8 +55,7 @@ class Storm(checks.Case):
         steps = list(self.steps(seed, sequences))
         for id, number, start, end, _ in steps[:shuffle.randint(1, len(steps) - 1)]:
             self.ask(stream, model, names, id, number, start, end)
-        if shuffle.random() < 0.5:
-            stream.answers(1)
+        stream.answers(shuffle.randint(0, stream.asked))
         stream.close(cancel=True)
         found.append((0, 0, 1, []))
         if shuffle.random() < 0.5:
@@ -65,7 +64,8 @@ class Storm(checks.Case):
                 for id, number, start, end, total in self.steps(seed + 1, sequences):
                     self.ask(again, model, names, id, number, start, end)
                     wanted.append(total)
-                self.judge(names, seed, again.answers(), wanted, found)
+                # The cancellation may be noticed only now, and take these with it.
+                self.judge(names, seed, again.answers(), wanted, found, may_fail=True)
 
     def ask(self, stream, model, names, id, number, start, end):
         stream.ask(model, {names[0]: one(number)}, sequence_id=id, sequence_start=start,
@@ -98,13 +98,13 @@ class Storm(checks.Case):
         self.storm("storm_direct")
 
     def test_direct_with_cancellations(self):
-        self.storm("storm_direct", victims=12)
+        self.storm("storm_direct", victims=30)
 
     def test_oldest(self):
         self.storm("storm_oldest")
 
     def test_oldest_with_cancellations(self):
-        self.storm("storm_oldest", victims=12)
+        self.storm("storm_oldest", victims=30)
 
     def test_states(self):
         for model in ("state_direct", "state_oldest"):

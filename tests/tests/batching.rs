@@ -50,6 +50,7 @@ fn what_waits_and_for_how_long() {
     server = models(server, &["p26_endless", "v1_26_endless"], 8, &dynamic("2, 6", ENDLESS));
     server = models(server, &["p4_endless", "p4_endless_too"], 8, &dynamic("4", ENDLESS));
     server = models(server, &["v1_4_endless"], 8, &dynamic("4", ENDLESS));
+    server = models(server, &["p2_third"], 8, &dynamic("2", "300000"));
     server = models(server, &["p4_second"], 8, &dynamic("4", SECOND));
     server = models(server, &["p6_second", "v1_6_second"], 8, &dynamic("6", SECOND));
     server = models(server, &["p3_cancelled", "p3_cancelled_call"], 8, &dynamic("3", ENDLESS));
@@ -80,4 +81,28 @@ fn both_names_of_the_schedulers_delay() {
         let batch = &response.json()["outputs"][2];
         assert_eq!(batch["data"], serde_json::json!([2, 2]), "{}", response.text());
     }
+}
+
+/// The hooks of the sequence batcher's tests, on a server that has other models too.
+#[test]
+fn only_models_with_a_backlog_wait_for_one() {
+    let server = Server::new()
+        .env("TRTSERVER_DELAY_SCHEDULER", "2")
+        .env("TRTSERVER_BACKLOG_DELAY_SCHEDULER", "1");
+    let server = models(server, &["batching"], 8, &dynamic("8", "1"));
+    let server = models(server, &["plain"], 8, "").start();
+    for model in ["batching", "plain"] {
+        let body = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]},{"name":"INPUT1","datatype":"FP32","shape":[1,1],"data":[2]}]}"#;
+        let path = format!("/v2/models/{model}/infer");
+        let request = trtserver_tests::wire::request("POST", &path, &[], body.as_bytes());
+        let mut two = [server.connect(), server.connect()];
+        for connection in &mut two {
+            connection.send(&request);
+        }
+        for mut connection in two {
+            let response = connection.response();
+            assert_eq!(response.status, 200, "{}", response.text());
+        }
+    }
+    assert!(server.stop().success());
 }

@@ -1,6 +1,7 @@
 //! Ensembles on the wires: today's client, the client of 2020, and what goes wrong.
 
 use std::sync::LazyLock;
+use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
 use trtserver_tests::wire::request;
 use trtserver_tests::{
     Response, Running, Server, Signal, every_model, inference, probe, python_v1, python_v2,
@@ -87,7 +88,14 @@ fn server() -> Server {
     let (one1, probe1, two1, config1) = counted(1);
     let (one2, probe2, two2, config2) = counted(2);
     let maybe = ["halves INPUT0=X INPUT1=Y > OUTPUT0=U OUTPUT1=V"];
+    let controls = [flag("START", "int32"), flag("READY", "int32")];
+    let summing = sequences(NEVER, "direct { }", &controls);
+    let totals = ["summing INPUT0=IN > OUTPUT0=t", "identity_int32 INPUT0=t > OUTPUT0=OUT"];
+    let totals = ensemble("totals", 4, &["IN INT32 [ 1 ]"], &["OUT INT32 [ 1 ]"], &totals);
     every_model()
+        // Sequences of the steps are those of the ensemble's callers.
+        .model("summing", accumulator("summing", 4, "slot", &summing))
+        .model("totals", totals)
         .model(&one1, probe1)
         .model(&two1, config1)
         .model(&one2, probe2)

@@ -1,7 +1,7 @@
 //! The sequence batcher over the wire, with the clients of both generations: direct, oldest, and implicit state.
 
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, instances, sequences};
-use trtserver_tests::{Server, python_v1, python_v2};
+use trtserver_tests::{Server, parameters, python_v1, python_v2};
 
 const LAYOUTS: [(&str, u32, u32); 3] = [("1x4", 1, 4), ("2x2", 2, 2), ("4x1", 4, 1)];
 
@@ -106,11 +106,13 @@ fn a_storm_of_sequences() {
     let mut server = Server::new().copy_models("tests/models/sequences");
     // Long enough for who is slow, short enough for the places of those who were cancelled.
     const IDLE: &str = "4000000";
-    let scheduling = sequences(IDLE, "direct { }", &start_ready("int32")) + &instances(2);
+    // Steps take a while, so that streams are cut off while some are executed and others wait.
+    let rest = instances(2) + &parameters(&[("delay_ms", "2")]);
+    let scheduling = sequences(IDLE, "direct { }", &start_ready("int32")) + &rest;
     server = server.model("storm_direct", accumulator("storm_direct", 16, "slot", &scheduling));
     let controls = [flag("START", "int32"), correlation("UINT64")];
     let strategy = "oldest { max_candidate_sequences: 32 max_queue_delay_microseconds: 500 }";
-    let scheduling = sequences(IDLE, strategy, &controls) + &instances(2);
+    let scheduling = sequences(IDLE, strategy, &controls) + &rest;
     server = server.model("storm_oldest", accumulator("storm_oldest", 16, "corrid", &scheduling));
     let server = server.start();
     python_v2(&server, "v2_storm.py", &[]);

@@ -182,6 +182,18 @@ fn a_sample_that_fails_keeps_the_model_out() {
 }
 
 #[test]
+fn an_instance_that_fails_ends_the_warmup_of_the_others() {
+    let commands = [("delay_ms", "100"), ("fail_in", "instance_open half_0_1_cpu")];
+    let config = probe("half", &commands)
+        + &zeros("long", "count: 4000000000")
+        + "instance_group { count: 2 }\n";
+    let ended = Server::new().model("half", config).refuses_to_start();
+    assert_eq!(ended.code(), 1);
+    let text = "failed to load 'half' version 1: told to fail in instance_open half_0_1_cpu";
+    assert!(ended.stderr.contains(text), "{}", ended.stderr);
+}
+
+#[test]
 fn samples_that_do_not_fit_the_model_are_refused() {
     let file = |name: &str| format!("input_data_file: \"{name}\"");
     let of_s = "for input 'INPUT0' of warmup sample 's' for m";

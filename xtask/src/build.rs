@@ -87,8 +87,8 @@ pub fn put(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&new, to).map_err(wrap)
 }
 
-/// The libraries are large and the same: the debug install points to the release install's.
-fn share_lib(paths: &Paths, dist: &Path) -> Result<()> {
+/// The libraries are large and the same: an install beside the release install points to its libraries.
+pub fn share_lib(paths: &Paths, dist: &Path) -> Result<()> {
     let link = dist.join("lib");
     let wrap = |e| format!("cannot link {}: {e}", link.display());
     fs::create_dir_all(paths.lib()).map_err(wrap)?;

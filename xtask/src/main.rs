@@ -7,6 +7,7 @@ mod demo;
 mod paths;
 mod python;
 mod runtimes;
+mod soak;
 mod test;
 mod tidy;
 
@@ -47,6 +48,11 @@ fn work(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             let arguments: Vec<String> =
                 with.get_many("arguments").unwrap_or_default().cloned().collect();
             bench::bench(paths, with.get_flag("no-build"), &arguments)
+        }
+        Some(("soak", with)) => {
+            let arguments: Vec<String> =
+                with.get_many("arguments").unwrap_or_default().cloned().collect();
+            soak::soak(paths, &arguments)
         }
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("runtimes", _)) => runtimes::fetch(paths),
@@ -105,6 +111,20 @@ fn cli() -> Command {
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
                         .help("For trtserver-bench, such as --quick, or --help for all of them"),
+                ),
+        )
+        .subcommand(
+            Command::new("soak")
+                .about(
+                    "A million requests to eight models, with every batcher and many cancellations",
+                )
+                .arg(
+                    Arg::new("arguments")
+                        .value_name("ARGUMENT")
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .help("For the soak: --requests N"),
                 ),
         )
         .subcommand(

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 const STREAMS_PER_CONNECTION: usize = 16;
@@ -28,10 +29,7 @@ pub fn run(
     concurrency: usize,
     meter: Meter,
 ) -> Result<Pass> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| format!("no runtime: {e}"))?;
+    let runtime = runtime()?;
     let limit = WARM_UP + meter.length + PATIENCE;
     let meter = Rc::new(RefCell::new(meter));
     let work = async {
@@ -58,7 +56,12 @@ pub fn run(
     pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
-async fn connect(address: SocketAddr) -> Result<SendRequest<Bytes>> {
+pub fn runtime() -> Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|e| format!("no runtime: {e}"))
+}
+
+pub async fn connect(address: SocketAddr) -> Result<SendRequest<Bytes>> {
     let wrap = |e: &dyn std::fmt::Display| format!("{address}: {e}");
     let stream = TcpStream::connect(address).await.map_err(|e| wrap(&e))?;
     stream.set_nodelay(true).map_err(|e| wrap(&e))?;
@@ -75,7 +78,7 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Bytes>> {
     Ok(sender)
 }
 
-fn request(address: SocketAddr, path: &str) -> Result<Request<()>> {
+pub fn request(address: SocketAddr, path: &str) -> Result<Request<()>> {
     Request::post(format!("http://{address}{path}"))
         .version(http::Version::HTTP_2)
         .header("te", "trailers")
@@ -142,7 +145,7 @@ async fn receive(mut body: RecvStream, exchange: &Exchange, answer: &mut BytesMu
 }
 
 /// An error if these headers carry a status other than OK.
-fn refused(headers: &HeaderMap) -> Result<()> {
+pub fn refused(headers: &HeaderMap) -> Result<()> {
     match headers.get("grpc-status") {
         Some(status) if status != "0" => {
             let message = headers.get("grpc-message").map_or("", |m| m.to_str().unwrap_or(""));

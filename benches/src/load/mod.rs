@@ -2,6 +2,7 @@
 
 mod grpc;
 mod http;
+mod stream;
 
 use crate::Result;
 use crate::exchange::{Exchange, Wire};
@@ -39,6 +40,12 @@ pub fn pass(
         }
         Wire::Grpc => grpc::run(process.grpc.ok_or("no gRPC port")?, exchanges, concurrency, meter),
     }
+}
+
+/// The same over streams, with as many sequences at once as are given.
+pub fn sequences(process: &Process, sequences: &[Vec<Exchange>], length: Duration) -> Result<Pass> {
+    let meter = Meter::new(process.id(), length);
+    stream::run(process.grpc.ok_or("no gRPC port")?, sequences, meter)
 }
 
 /// Counts answers, and reads the server's CPU time where the measured part begins and ends.

@@ -41,7 +41,7 @@ impl ResponseSink for FaultSink {
 }
 
 impl Worker {
-    /// Runs every sample; the first one that fails ends it.
+    /// Runs every sample; the first one that fails ends it, and so does an instance that failed to open beside this one.
     pub(super) fn warm_up(
         &self,
         instance: &mut Instance,
@@ -53,6 +53,12 @@ impl Worker {
         let start = Instant::now();
         for sample in samples {
             for iteration in 1..=sample.runs {
+                if self.queue.is_closed() {
+                    return Err(Error::unavailable(format!(
+                        "model '{}' is not loaded after all: instance {} broke off its warmup",
+                        self.signature.model, self.plan.name
+                    )));
+                }
                 tracing::debug!(
                     "model '{}' instance {} is running warmup sample '{}' for iteration {iteration}",
                     self.signature.model,

@@ -13,6 +13,7 @@ use crate::plugin::{FrameHold, InstanceFacts, Style, TensorNames};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::{Queue, Work};
 use crate::stats::{Execution, InFlight, VersionStats};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -110,12 +111,17 @@ impl Worker {
         let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
         let mut hold = FrameHold::new();
         let mut work = Work::default();
+        let _lost = Lost(self);
         while self.queue.take(self.ordinal, &mut work) {
             let rows = rows(&work.requests);
             if let Some(closed) = work.closed {
                 self.stats.batch(self.ordinal, closed as usize, rows);
             }
-            self.execute(&mut instance, &mut hold, &mut work.requests, &in_flight);
+            let requests = &mut work.requests;
+            let execute = || self.execute(&mut instance, &mut hold, requests, &in_flight);
+            if catch_unwind(AssertUnwindSafe(execute)).is_err() {
+                self.fault(&mut hold, &mut work.requests);
+            }
             // A plugin that answers later may owe `most` executions; the next one waits for room.
             in_flight.wait_at_most(most - 1, None);
         }
@@ -126,6 +132,20 @@ impl Worker {
                 self.drain
             );
         }
+    }
+
+    /// The host itself panicked over a batch, which is a fault of ours: its callers are told, and the instance goes on.
+    fn fault(&self, hold: &mut FrameHold, requests: &mut Vec<InferRequest>) {
+        let error = Error::internal(format!(
+            "model '{}': the server failed while it executed the request; see its log",
+            self.signature.model
+        ));
+        tracing::error!("instance {}: {error}", self.plan.name);
+        hold.frame().fail(&error);
+        for request in requests.drain(..) {
+            let _ = request.reply.end(Err(error.clone()));
+        }
+        hold.recycle();
     }
 
     /// Executes `requests` as one batch; the plugin may answer later.
@@ -173,6 +193,17 @@ impl Worker {
             return e;
         }
         Error::new(e.code, format!("model '{}': execution failed", self.signature.model))
+    }
+}
+
+/// Tells the queue when the thread ends by a panic: nobody must wait for an instance that is gone.
+struct Lost<'a>(&'a Worker);
+
+impl Drop for Lost<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.queue.give_up();
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use trtserver_plugin_api::abi::types::{
 };
 
 /// What the host's own frames need on an instance's thread, whatever a backend declares.
-const LEAST_STACK: usize = 256 << 10;
+const LEAST_STACK: usize = 512 << 10;
 
 /// What a backend declares about itself, in our own memory.
 #[derive(Clone, Debug)]

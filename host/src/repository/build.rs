@@ -59,12 +59,17 @@ impl Prepared {
         let queue = Queue::new(self.schedule.policy(count), &self.signature, count, in_order);
         let names = Arc::new(TensorNames::new(&self.signature));
         let (opened, results) = channel();
+        let mut failed = None;
         for (ordinal, plan) in plans.into_iter().enumerate() {
+            // What has no file is named by its backend.
+            let file = match &*self.config.default_model_filename {
+                "" => &self.config.backend,
+                file => file,
+            };
             tracing::info!(
-                "Creating instance {} on {} using {}",
+                "Creating instance {} on {} using {file}",
                 plan.name,
-                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) },
-                self.config.default_model_filename
+                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) }
             );
             let worker = Worker {
                 plan,
@@ -81,17 +86,31 @@ impl Prepared {
                 drain: self.drain,
             };
             if let Err(e) = worker.spawn(opened.clone()) {
-                queue.close();
-                return Err(e);
+                failed = Some(e);
+                break;
             }
         }
         drop(opened);
-        for _ in 0..count {
-            let gone = || Err(Error::internal("an instance thread ended while it opened"));
-            if let Err(e) = results.recv().unwrap_or_else(|_| gone()) {
-                queue.close();
-                return Err(e);
+        if failed.is_some() {
+            queue.close();
+        }
+        let mut open = 0;
+        // All are waited for: whoever is told of a failure may end the process, which none should be busy in.
+        for result in results {
+            match result {
+                Ok(()) => open += 1,
+                Err(e) => {
+                    queue.close();
+                    failed.get_or_insert(e);
+                }
             }
+        }
+        if failed.is_none() && open < count {
+            queue.close();
+            failed = Some(Error::internal("an instance thread ended while it opened"));
+        }
+        if let Some(e) = failed {
+            return Err(e);
         }
         Ok(Arc::new(Served {
             name: self.config.name.as_str().into(),

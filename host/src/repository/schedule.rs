@@ -126,6 +126,8 @@ impl Schedule {
                 let slots = rows as usize;
                 let delay_ns = direct.max_queue_delay_microseconds.saturating_mul(1000);
                 let min_ready = (direct.minimum_slot_utilization * slots as f32).ceil() as usize;
+                // Large numbers of slots are rounded on the way.
+                let min_ready = min_ready.min(slots);
                 let strategy = Strategy::Direct { delay_ns, min_ready };
                 SequenceSettings { instances, slots, idle_ns, strategy }
             }
@@ -204,7 +206,7 @@ fn state_spec(state: &State, signature: &mut Signature, dir: &Path) -> Result<St
         Some(initial) => initial_state(initial, state, dtype, dir, &model)?,
         None => {
             let shape: Shape = state.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
-            zeros(&shape, dtype)
+            zeros(&shape, dtype, name, &model)?
         }
     };
     let row = signature.batching().then_some(1);
@@ -218,10 +220,17 @@ fn state_spec(state: &State, signature: &mut Signature, dir: &Path) -> Result<St
     })
 }
 
-fn zeros(shape: &[i64], dtype: DType) -> StateValue {
+fn zeros(shape: &[i64], dtype: DType, state: &str, model: &str) -> Result<StateValue> {
     // No string is a length of zero.
-    let bytes = element_count(shape).unwrap_or(0) * dtype.size().unwrap_or(4);
-    StateValue { shape: shape.into(), data: AlignedBuf::new(bytes).into_bytes() }
+    let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
+    let Some(data) = bytes.and_then(AlignedBuf::try_new) else {
+        return Err(Error::invalid(format!(
+            "initial state of state '{state}' of model '{model}': shape {} of {} does not fit into memory",
+            ShapeText(shape),
+            dtype.config_name()
+        )));
+    };
+    Ok(StateValue { shape: shape.into(), data: data.into_bytes() })
 }
 
 fn initial_state(
@@ -235,7 +244,7 @@ fn initial_state(
     let shape: Shape = initial.dims.iter().copied().collect();
     let file = match &initial.state_data {
         Some(StateData::DataFile(file)) => file,
-        _ => return Ok(zeros(&shape, dtype)),
+        _ => return zeros(&shape, dtype, name, model),
     };
     if !stays_inside(file) {
         return Err(Error::invalid(format!(
@@ -268,4 +277,31 @@ fn initial_state(
         )));
     }
     Ok(StateValue { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_does_not_fit_into_memory_is_an_error() {
+        let zero = "name: 'z' data_type: TYPE_FP64 zero_data: true";
+        for (dims, initial) in [
+            ("[ 1152921504606846976 ]", String::new()),
+            ("[ 4294967296, 4294967296, 4 ]", String::new()),
+            ("[ -1 ]", format!("initial_state {{ {zero} dims: 1152921504606846975 }}")),
+        ] {
+            let text = format!(
+                "name: 'm' max_batch_size: 8 sequence_batching {{ state {{ input_name: 'i' \
+                 output_name: 'o' data_type: TYPE_FP64 dims: {dims} {initial} }} }}"
+            );
+            let config = trtserver_proto::text::parse::<ModelConfig>(&text).unwrap();
+            let mut signature = Signature::new(&config, |_| None).unwrap();
+            let refused = Schedule::new(&config, &mut signature, Path::new("m"));
+            let message = refused.err().map_or_else(String::new, |e| e.message);
+            let begin = "initial state of state 'i' of model 'm': shape [";
+            assert!(message.starts_with(begin), "{message}");
+            assert!(message.ends_with("of TYPE_FP64 does not fit into memory"), "{message}");
+        }
+    }
 }

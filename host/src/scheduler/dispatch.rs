@@ -125,8 +125,8 @@ impl Dispatch {
             }));
             return;
         };
-        let mut nulls = false;
-        let first = seats.iter().find_map(|seat| match seat {
+        let nulls = seats.iter().any(|seat| matches!(seat, Seat::Idle));
+        let first = seats.iter().filter(|_| nulls).find_map(|seat| match seat {
             Seat::Taken(request) => Some(self.null(controls, request)),
             Seat::Idle => None,
         });
@@ -136,10 +136,7 @@ impl Dispatch {
                     self.step(controls, &mut request);
                     requests.push(request);
                 }
-                (Seat::Idle, Some(null)) => {
-                    nulls = true;
-                    requests.push(null.request(&self.signature));
-                }
+                (Seat::Idle, Some(null)) => requests.push(null.request(&self.signature)),
                 (Seat::Idle, None) => {}
             }
         }

@@ -3,6 +3,7 @@
 //! The lock is held for one step of the former. Requests that leave unexecuted are answered, instances
 //! called and tensors added after it is released.
 
+use super::conflicts::Conflicts;
 use super::dispatch::{Controls, Dispatch};
 use super::former::dynamic::Dynamic;
 use super::former::sequence::Sequences;
@@ -14,11 +15,14 @@ use super::timer::{self, Alarm};
 use super::words::{self, refused};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::request::{InferRequest, Reply, Signature, Waiting};
+use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
 use crate::stats::FailureReason;
 use smallvec::SmallVec;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+/// Between two rings at least; only idle limits of microseconds would have more, while a request is executed.
+const LEAST_SILENCE_NS: u64 = 200_000;
 
 /// How a version's requests wait.
 pub enum Policy {
@@ -47,8 +51,11 @@ struct State {
     /// By instance: called and not awake yet.
     called: Box<[bool]>,
     closed: bool,
+    /// An instance is gone that should not be.
+    given_up: bool,
     /// When the timer rings next, `u64::MAX` = not.
     alarm: u64,
+    conflicts: Conflicts,
     patience: Option<Patience>,
     wakes: Vec<Wake>,
     gone: Vec<(InferRequest, Refusal)>,
@@ -94,8 +101,10 @@ impl Queue {
             idle: Vec::with_capacity(instances),
             called: vec![false; instances].into(),
             closed: false,
+            given_up: false,
             alarm: u64::MAX,
-            patience: Patience::from_environment(),
+            conflicts: Conflicts::default(),
+            patience: Patience::from_environment(controls.is_some()),
             wakes: Vec::new(),
             gone: Vec::new(),
         };
@@ -119,10 +128,9 @@ impl Queue {
         Reply::queued(&request, now);
         let mut state = self.lock();
         if state.closed {
+            let given_up = state.given_up;
             drop(state);
-            let error = Error::unavailable(
-                "Server is stopping, scheduler for model has stopped accepting new inference requests",
-            );
+            let error = if given_up { self.no_instance() } else { stopping() };
             let _ = request.reply.fail(error, FailureReason::Other);
             return;
         }
@@ -131,12 +139,12 @@ impl Queue {
         }
         let reply = Arc::clone(&request.reply);
         let id = request.sequence.start.then(|| request.sequence.id.clone());
-        let State { former, wakes, gone, .. } = &mut *state;
-        let mut conflict = false;
+        let State { former, wakes, gone, conflicts, .. } = &mut *state;
+        let mut conflict = None;
         let ticket = match former {
             Former::Shared(former) => former.push(request, now, wakes),
             Former::Sequences(former) => former.push(request, now, wakes).map(|pushed| {
-                conflict = pushed.conflict;
+                conflict = pushed.conflict.then(|| conflicts.tell(now)).flatten();
                 pushed.ticket
             }),
         };
@@ -145,15 +153,20 @@ impl Queue {
                 // A caller who went away before the queue knew the request could not tell it.
                 if reply.waits_in(self.me.clone(), ticket.0) {
                     former.cancel(ticket, now, gone, wakes);
+                    state.close_up(now);
                 }
             }
             Err(refusal) => gone.push(refusal),
         }
         self.release(state);
-        if conflict {
+        if let Some(untold) = conflict {
+            let more = match untold {
+                0 => String::new(),
+                n => format!(" {n} more such conflicts of this model were not logged."),
+            };
             tracing::warn!(
                 "sequence {} for model '{}' has a conflict. The previous sequence did not end before \
-                 this sequence start. Previous sequence will be terminated early.",
+                 this sequence start. Previous sequence will be terminated early.{more}",
                 words::name(&id.unwrap_or_default()),
                 self.signature.model
             );
@@ -225,9 +238,14 @@ impl Queue {
         }
     }
 
-    /// Does what the former asked for: sets the timer, releases the lock, then calls and refuses.
-    fn release(&self, mut state: MutexGuard<'_, State>) {
-        let after = state.settle(|at| timer::at(at, self.me.clone()));
+    fn release(&self, state: MutexGuard<'_, State>) {
+        self.release_until(state, 0);
+    }
+
+    /// Does what the former asked for: sets the timer, releases the lock, then calls and refuses. The timer that is set
+    /// here does not ring before `silent`.
+    fn release_until(&self, mut state: MutexGuard<'_, State>, silent: u64) {
+        let after = state.settle(|at| timer::at(at.max(silent), self.me.clone()));
         drop(state);
         for instance in after.calls {
             self.bells[instance].notify_one();
@@ -235,6 +253,22 @@ impl Queue {
         for (request, refusal) in after.gone {
             let (error, reason) = refused(refusal, &request);
             let _ = request.reply.fail(error, reason);
+        }
+    }
+
+    /// Sequences that have not ended.
+    pub fn sequences(&self) -> usize {
+        match &self.lock().former {
+            Former::Shared(_) => 0,
+            Former::Sequences(former) => former.known(),
+        }
+    }
+
+    /// Whether it is one of those.
+    pub fn continues(&self, sequence: &Sequence) -> bool {
+        match &self.lock().former {
+            Former::Shared(_) => false,
+            Former::Sequences(former) => former.knows(&sequence.id),
         }
     }
 
@@ -250,6 +284,34 @@ impl Queue {
         }
         state.wake_all();
         self.release(state);
+    }
+
+    /// An instance ended by a fault of the server: what waits is refused, and so is what comes.
+    pub fn give_up(&self) {
+        self.lock().given_up = true;
+        self.close();
+        let mut seats = Vec::new();
+        let mut state = self.lock();
+        for instance in 0..self.bells.len() {
+            while let Formed::Batch(_) = state.form(instance, u64::MAX, &mut seats) {}
+        }
+        self.release(state);
+        for seat in seats {
+            if let Seat::Taken(request) = seat {
+                let _ = request.reply.fail(self.no_instance(), FailureReason::Other);
+            }
+        }
+    }
+
+    fn no_instance(&self) -> Error {
+        Error::internal(format!(
+            "model '{}' is out of service: an instance ended by a fault of the server; see its log",
+            self.signature.model
+        ))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// Requests that wait.
@@ -285,6 +347,17 @@ impl State {
     fn hand_on(&mut self) {
         let waiting = self.former.waiting();
         if waiting > 0 && matches!(self.former, Former::Shared(_)) {
+            self.wakes.push(Wake::Any);
+        }
+    }
+
+    /// After requests have left a shared line, or changed places in it: those that stay may make a batch now, and the
+    /// instances asleep look out for a later moment.
+    fn close_up(&mut self, now: u64) {
+        if let Former::Shared(former) = &mut self.former
+            && !self.idle.is_empty()
+            && former.closes(now)
+        {
             self.wakes.push(Wake::Any);
         }
     }
@@ -353,8 +426,10 @@ impl Former {
 impl Waiting for Queue {
     fn cancelled(&self, ticket: u64) {
         let mut state = self.lock();
+        let now = now_ns();
         let State { former, gone, wakes, .. } = &mut *state;
-        former.cancel(Ticket(ticket), now_ns(), gone, wakes);
+        former.cancel(Ticket(ticket), now, gone, wakes);
+        state.close_up(now);
         self.release(state);
     }
 }
@@ -363,9 +438,17 @@ impl Alarm for Queue {
     fn ring(&self) {
         let mut state = self.lock();
         state.alarm = u64::MAX;
-        self.expire(&mut state, now_ns());
-        self.release(state);
+        let now = now_ns();
+        self.expire(&mut state, now);
+        state.close_up(now);
+        self.release_until(state, now + LEAST_SILENCE_NS);
     }
+}
+
+fn stopping() -> Error {
+    Error::unavailable(
+        "Server is stopping, scheduler for model has stopped accepting new inference requests",
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::super::former::settings::{Batching, QueuePolicy, Strategy};
 use super::*;
 use crate::clock::now_ns;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::request::testing::{Told, request_for, signature};
 use crate::request::{CorrelationId, InferResponse, ResponseSink, Sequence, SequenceMemory};
 use crate::request::{DType, Role, TensorSpec};
@@ -67,6 +67,35 @@ fn first_come_first_served_until_closed_and_empty() {
 }
 
 #[test]
+fn which_sequences_have_not_ended() {
+    let sequence = |id: &str, start, end| {
+        let id = CorrelationId::Text(id.into());
+        Sequence { id, start, end }
+    };
+    let queue = shared(DynamicSettings::default(), 1, false);
+    assert!(queue.sequences() == 0 && !queue.continues(&sequence("a", false, false)));
+
+    let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
+    let settings = SequenceSettings { instances: 1, slots: 2, idle_ns: u64::MAX, strategy };
+    let policy = Policy::Sequences(settings, Box::default());
+    let queue = Queue::new(policy, &signature(&[2], 2), 1, false);
+    let submit = |sequence: Sequence| {
+        let (mut request, told) = request("1");
+        request.sequence = sequence;
+        queue.submit(request);
+        assert!(told.lock().unwrap().is_empty());
+    };
+    submit(sequence("a", true, false));
+    submit(sequence("b", true, true));
+    assert_eq!(queue.sequences(), 1);
+    assert!(queue.continues(&sequence("a", false, true)));
+    assert!(!queue.continues(&sequence("b", false, true)), "its END has arrived");
+    assert!(!queue.continues(&Sequence::default()));
+    submit(sequence("a", false, true));
+    assert_eq!((queue.sequences(), queue.waiting()), (0, 3));
+}
+
+#[test]
 fn a_cancelled_request_leaves_at_once_and_its_place_is_filled() {
     let queue = shared(batching(&[2], 3_600_000 * MS), 1, false);
     let (gone, told) = request("gone");
@@ -125,6 +154,76 @@ fn serve(queue: &Arc<Queue>, instance: usize) -> std::thread::JoinHandle<Vec<Vec
     })
 }
 
+/// Until `done`; a minute is more than anything takes here.
+fn wait(done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn who_leaves_may_let_the_others_go() {
+    let policy =
+        QueuePolicy { timeout_us: 3_600_000_000, allow_override: true, ..Default::default() };
+    let hour = batching(&[4, 8], 3_600_000 * MS);
+    let queue = shared(DynamicSettings { default_policy: policy, ..hour }, 1, false);
+    let worker = serve(&queue, 0);
+    let asleep = || queue.lock().idle.len() == 1;
+    let rows = |id: &str, rows, timeout_us| {
+        let (mut request, _, told) = request_for(&signature(&[2], 8), id, rows);
+        request.timeout_us = timeout_us;
+        let reply = Arc::clone(&request.reply);
+        queue.submit(request);
+        (reply, told)
+    };
+    // One row, two and three are no preferred size; without the two there are four.
+    for (number, late_us) in [(0, 0), (1, 30_000)] {
+        rows(&format!("a{number}"), 1, 0);
+        let (gone, _) = rows(&format!("gone{number}"), 2, late_us);
+        let (_, told) = rows(&format!("b{number}"), 3, 0);
+        wait(asleep);
+        if late_us == 0 {
+            gone.cancel();
+        }
+        wait(|| !told.lock().unwrap().is_empty());
+    }
+    queue.close();
+    assert_eq!(worker.join().unwrap(), [["a0", "b0"], ["a1", "b1"]]);
+}
+
+#[test]
+fn nobody_waits_for_an_instance_that_is_gone() {
+    let settings = SequenceSettings {
+        instances: 2,
+        slots: 1,
+        idle_ns: u64::MAX,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let sequences = Policy::Sequences(settings, Box::default());
+    for policy in [Policy::Shared(batching(&[8], 3_600_000 * MS)), sequences] {
+        let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
+        let told: Vec<Told> = (1..7)
+            .map(|i| {
+                let (mut request, told) = request("");
+                request.sequence =
+                    Sequence { id: CorrelationId::Number(i), start: true, end: false };
+                queue.submit(request);
+                told
+            })
+            .collect();
+        let other = serve(&queue, 1);
+        queue.give_up();
+        other.join().unwrap();
+        let (late, late_told) = request("");
+        queue.submit(late);
+        assert!(error(&late_told).unwrap().1.contains("'m' is out of service"));
+        assert_eq!(queue.waiting(), 0);
+        assert!(told.iter().all(|told| told.lock().unwrap().len() == 1));
+    }
+}
+
 #[test]
 fn sleeping_instances_are_woken_and_nothing_is_lost() {
     for settings in [DynamicSettings::default(), batching(&[4], MS), batching(&[], 0)] {
@@ -178,6 +277,34 @@ fn answers_leave_in_order_of_arrival() {
     queue.close();
     workers.into_iter().for_each(|w| drop(w.join().unwrap()));
     assert_eq!(told.try_iter().collect::<Vec<_>>(), (0..60).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_shortest_idle_limit_does_not_ring_all_the_time() {
+    let settings = SequenceSettings {
+        instances: 1,
+        slots: 4,
+        idle_ns: 1,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let policy = Policy::Sequences(settings, Box::default());
+    let queue = Queue::new(policy, &signature(&[2], 8), 1, false);
+    let (mut begin, _) = request("begin");
+    begin.sequence = Sequence { id: CorrelationId::Number(1), start: true, end: false };
+    queue.submit(begin);
+    // It waits, so its sequence is not silent, and is looked at again and again.
+    let before = now_ns();
+    let due = |queue: &Queue| queue.lock().former.alarm();
+    let (mut last, mut rings) = (due(&queue), 0);
+    while now_ns() < before + 50 * MS {
+        let now = due(&queue);
+        rings += u64::from(now != last);
+        last = now;
+    }
+    let most = (now_ns() - before) / LEAST_SILENCE_NS + 2;
+    assert!(rings <= most, "{rings} of {most}");
+    assert_eq!(queue.waiting(), 1);
+    queue.close();
 }
 
 fn flag(input: usize) -> Option<super::super::Flag> {

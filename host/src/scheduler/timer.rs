@@ -4,8 +4,7 @@
 //! them are busy: requests whose time in the queue is up, sequences that fell silent.
 
 use crate::clock::now_ns;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -14,7 +13,8 @@ pub trait Alarm: Send + Sync {
     fn ring(&self);
 }
 
-/// Calls `whom` at `at_ns`, or a little later. Someone who is gone by then is forgotten.
+/// Calls `whom` at `at_ns`, or a little later, and no more at the time that it asked for before. Someone who is gone by
+/// then is forgotten.
 pub fn at(at_ns: u64, whom: Weak<dyn Alarm>) {
     static TIMER: OnceLock<Timer> = OnceLock::new();
     let mut started = false;
@@ -28,13 +28,7 @@ pub fn at(at_ns: u64, whom: Weak<dyn Alarm>) {
         // Without it, late requests wait for an idle instance; nothing is lost.
         tracing::error!("no thread for timeouts could be started: {e}");
     }
-    let mut state = timer.lock();
-    state.number += 1;
-    let number = state.number;
-    let sooner = state.due.peek().is_none_or(|Reverse(first)| at_ns < first.at_ns);
-    state.due.push(Reverse(Due { at_ns, number, whom }));
-    drop(state);
-    if sooner {
+    if timer.lock().set(at_ns, whom) {
         timer.changed.notify_one();
     }
 }
@@ -45,17 +39,36 @@ struct Timer {
     changed: Condvar,
 }
 
+/// Who rings, by address: a weak pointer keeps it from being used again.
+type Address = usize;
+
+/// One entry for each that waits. A second one would never end: whoever rings asks for the next time.
 #[derive(Default)]
 struct State {
-    due: BinaryHeap<Reverse<Due>>,
-    /// Of the last entry: makes entries of the same time comparable.
-    number: u64,
+    due: BTreeMap<(u64, Address), Weak<dyn Alarm>>,
+    times: HashMap<Address, u64>,
 }
 
-struct Due {
-    at_ns: u64,
-    number: u64,
-    whom: Weak<dyn Alarm>,
+impl State {
+    /// True when nothing is due sooner.
+    fn set(&mut self, at_ns: u64, whom: Weak<dyn Alarm>) -> bool {
+        let address = whom.as_ptr().addr();
+        if let Some(before) = self.times.insert(address, at_ns) {
+            self.due.remove(&(before, address));
+        }
+        self.due.insert((at_ns, address), whom);
+        self.due.first_key_value().is_some_and(|(first, _)| *first == (at_ns, address))
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.due.keys().next().map(|(at_ns, _)| *at_ns)
+    }
+
+    fn pop(&mut self) -> Option<Weak<dyn Alarm>> {
+        let ((_, address), whom) = self.due.pop_first()?;
+        self.times.remove(&address);
+        Some(whom)
+    }
 }
 
 impl Timer {
@@ -63,7 +76,7 @@ impl Timer {
         let mut state = self.lock();
         loop {
             let now = now_ns();
-            match state.due.peek().map(|Reverse(first)| first.at_ns) {
+            match state.next() {
                 None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(at) if at > now => {
                     let wait = Duration::from_nanos(at - now);
@@ -71,9 +84,9 @@ impl Timer {
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 Some(_) => {
-                    let due = state.due.pop();
+                    let due = state.pop();
                     drop(state);
-                    if let Some(whom) = due.and_then(|Reverse(due)| due.whom.upgrade()) {
+                    if let Some(whom) = due.and_then(|due| due.upgrade()) {
                         whom.ring();
                     }
                     state = self.lock();
@@ -84,26 +97,6 @@ impl Timer {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at_ns, self.number).cmp(&(other.at_ns, other.number))
     }
 }
 
@@ -136,5 +129,21 @@ mod tests {
         let order: Vec<u32> = (0..4).map(|_| rung.recv().unwrap()).collect();
         assert_eq!(order, [3, 1, 2, 0]);
         assert!(rung.try_recv().is_err());
+    }
+    #[test]
+    fn nobody_rings_more_often_than_asked() {
+        let (sender, _rung) = channel();
+        let mut state = State::default();
+        let bells: Vec<Arc<dyn Alarm>> =
+            (0..2).map(|i| Arc::new(Bell(i, sender.clone())) as Arc<dyn Alarm>).collect();
+        for at_ns in [500, 400, 900, 450] {
+            assert!(state.set(at_ns, Arc::downgrade(&bells[0])));
+        }
+        assert!(!state.set(460, Arc::downgrade(&bells[1])));
+        assert_eq!((state.due.len(), state.times.len(), state.next()), (2, 2, Some(450)));
+        for bell in &bells {
+            assert!(Weak::ptr_eq(&state.pop().unwrap(), &Arc::downgrade(bell)));
+        }
+        assert_eq!((state.due.len(), state.times.len()), (0, 0));
     }
 }

@@ -20,12 +20,15 @@ struct Kept {
 
 /// Ties the fates of `requests` together; `null` says which of them nobody asked for.
 pub fn tie(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
-    let kept = Kept { open: requests.len(), answers: Vec::new(), error: None };
+    let kept = Kept { open: 0, answers: Vec::new(), error: None };
     let kept = Arc::new(Mutex::new(kept));
     for request in requests {
         let null = null(request);
-        let kept = Arc::clone(&kept);
-        request.reply.wrap(|sink| Box::new(Tied { sink: Some(sink), null, kept }));
+        // One that has ended already has no sink, and must not be waited for.
+        request.reply.wrap(|sink| {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
+            Box::new(Tied { sink: Some(sink), null, kept: Arc::clone(&kept) })
+        });
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Everything that may be wrong with a single call is looked at first, with nothing done yet. If
 //! anything is, or if the calls do not fit together, each call goes its own way and gets its own error.
+//! So it does when the run fails: the values of one call may be to blame, and the others are not.
 
 use crate::execute::{OnnxInstance, Scratch};
 use crate::fault::Fault;
@@ -18,7 +19,7 @@ impl OnnxInstance {
     /// Answers all calls that have not failed; false = each must be answered by itself.
     ///
     /// # Errors
-    /// Of the run, for all of them.
+    /// Of what the run made, for all of them.
     pub fn answer_all(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let (model, scratch) = (&*self.model, &mut self.scratch);
         if !model.plan.batching || !batch.can_merge() || !alike(batch) {
@@ -69,23 +70,20 @@ impl Scratch {
         Ok(())
     }
 
-    /// False: the file is wrong about the shape of an output. The calls one by one will find out the
-    /// same and remember it.
+    /// False: the run failed. The calls one by one will find out whose fault it is; should the file be wrong
+    /// about the shape of an output, they will remember it.
     fn run_all(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
         let ahead = model.ahead.load(Ordering::Relaxed);
         let mut outlet = batch;
-        let blocks = self.take_outputs(model, batch.rows(), &mut outlet, ahead)?;
+        self.take_outputs(model, batch.rows(), &mut outlet, ahead)?;
         batch.mark_compute();
         let ran = self.run(model);
         batch.mark_output();
-        match ran {
-            Err(fault) if blocks && fault.is_wrong_block() => Ok(false),
-            Err(fault) => Err(fault.within(format_args!("model '{}'", model.name))),
-            Ok(()) => {
-                self.give_outputs(model, batch.rows(), &mut outlet)?;
-                Ok(true)
-            }
+        if ran.is_err() {
+            return Ok(false);
         }
+        self.give_outputs(model, batch.rows(), &mut outlet)?;
+        Ok(true)
     }
 }
 

@@ -1,5 +1,5 @@
 //! `soak --requests N`: many requests to many models, every answer looked at, the memory watched. Ends with 1 when an
-//! answer was wrong or missing. TRTSERVER_DIST names the install to test.
+//! answer was wrong or missing. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
 use trtserver_tests::soak;

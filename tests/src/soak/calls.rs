@@ -8,7 +8,7 @@ use std::rc::Rc;
 use trtserver_proto::{v1, v2};
 
 /// Of a thousand requests, so many are cancelled.
-const CANCELLED: u64 = 30;
+const CANCELLED: u64 = 50;
 
 type Result<T> = std::result::Result<T, String>;
 

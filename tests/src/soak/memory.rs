@@ -15,10 +15,10 @@ impl Memory {
         Some((self.samples.first()?.1, self.samples.last()?.1))
     }
 
-    /// Least squares through the samples behind the first fifth, while which pools and buffers fill: KiB for each
+    /// Least squares through the samples of the second half, when pools and buffers have filled: KiB for each
     /// hundred thousand requests.
     pub fn slope(&self) -> f64 {
-        let settled = &self.samples[self.samples.len() / 5..];
+        let settled = &self.samples[self.samples.len() / 2..];
         let n = settled.len() as f64;
         let mean =
             |of: fn(&(u64, u64)) -> u64| settled.iter().map(|s| of(s) as f64).sum::<f64>() / n;
@@ -42,7 +42,7 @@ mod tests {
     fn the_slope_of_a_line_with_a_step_at_its_beginning() {
         let mut memory = Memory::default();
         for i in 0..100u64 {
-            let kib = if i < 10 { 10 } else { 1000 + i * 3 };
+            let kib = if i < 40 { 10 } else { 1000 + i * 3 };
             memory.sample(i * 1000, kib);
         }
         assert!((memory.slope() - 300.0).abs() < 1e-6, "{}", memory.slope());

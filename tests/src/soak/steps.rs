@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, String>;
 const TOGETHER: usize = 4;
 /// Of a thousand rounds on a stream, so many are cut off. Their sequences keep their places until they have been
 /// idle for long enough.
-const CANCELLED: u64 = 15;
+const CANCELLED: u64 = 30;
 
 /// The steps of one sequence, made one by one.
 struct Sequence {

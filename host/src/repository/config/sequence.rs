@@ -21,6 +21,13 @@ pub(super) fn check(
                 "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
             ));
         }
+        Some(StrategyChoice::Oldest(oldest)) if oldest.max_candidate_sequences < 0 => {
+            return refuse(format!(
+                "sequence batching maximum candidate sequences must be non-negative for {model}: it \
+                 is {}",
+                oldest.max_candidate_sequences
+            ));
+        }
         Some(StrategyChoice::Oldest(oldest)) => {
             let what = "sequence batching preferred batch size";
             batching::sizes(config, &oldest.preferred_batch_size, what)?;
@@ -37,12 +44,31 @@ pub(super) fn check(
         if !names.insert(&input.name) || input.control.len() > 1 {
             return refuse(several_kinds(&input.name, model));
         }
+        if input.control.is_empty() {
+            return refuse(format!(
+                "sequence batching must specify a control for control tensor '{}' for {model}",
+                input.name
+            ));
+        }
         for control in &input.control {
             let kind = control.kind();
             if !kinds.insert(kind) {
                 let kind = kind.as_str_name();
                 return refuse(format!(
                     "sequence batching specifies multiple {kind} tensors for {model}"
+                ));
+            }
+            // A backend finds its inputs by name.
+            let mut states = sequence.state.iter();
+            let taken = if config.input.iter().any(|i| i.name == input.name) {
+                Some("an input of clients")
+            } else {
+                states.any(|s| s.input_name == input.name).then_some("a state input")
+            };
+            if let Some(what) = taken {
+                return refuse(format!(
+                    "sequence batching control tensor '{}' is {what} too for {model}",
+                    input.name
                 ));
             }
             match kind {
@@ -85,6 +111,16 @@ fn states(config: &ModelConfig, sequence: &ModelSequenceBatching) -> Result<(), 
             || state.data_type() == DataType::TypeInvalid
         {
             return refuse(format!("state input '{input}' must specify 'data_type' for {model}"));
+        }
+        let declared = config.output.iter().find(|output| output.name == state.output_name);
+        if let Some(output) = declared.filter(|output| output.data_type != state.data_type) {
+            return refuse(format!(
+                "state output '{}' is an output of clients too, but has data type {} there and {} as \
+                 a state for {model}",
+                output.name,
+                output.data_type().as_str_name(),
+                state.data_type().as_str_name()
+            ));
         }
         if state.dims.iter().any(|&dim| dim < 1 && dim != -1) {
             return refuse(format!(
@@ -228,14 +264,58 @@ mod tests {
             ("oldest { preferred_batch_size: [ 1, 8 ] }", ""),
             (
                 "oldest { preferred_batch_size: 0 }",
-                "sequence batching preferred batch size must be positive for m",
+                "sequence batching preferred batch size must be positive for m: it is 0",
             ),
             (
                 "oldest { preferred_batch_size: 9 }",
-                "sequence batching preferred batch size must be <= max batch size for m",
+                "sequence batching preferred batch size must be <= max batch size for m: 9 is more \
+                 than 8",
+            ),
+            (
+                "oldest { max_candidate_sequences: -1 }",
+                "sequence batching maximum candidate sequences must be non-negative for m: it is -1",
             ),
         ] {
             assert_eq!(complaint(fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn names_that_stand_for_two_things() {
+        let control = "control_input { name: 'c' control { kind: CONTROL_SEQUENCE_START \
+                       int32_false_true: [ 0, 1 ] } }";
+        let state = |input: &str| {
+            format!(
+                "state {{ input_name: '{input}' output_name: 'o' data_type: TYPE_FP32 dims: 1 }}"
+            )
+        };
+        for (fields, sequence, expected) in [
+            (
+                "input { name: 'c' }",
+                control.to_owned(),
+                "sequence batching control tensor 'c' is an input of clients too for m",
+            ),
+            (
+                "",
+                format!("{control} {}", state("c")),
+                "sequence batching control tensor 'c' is a state input too for m",
+            ),
+            ("output { name: 'o' data_type: TYPE_FP32 }", state("s"), ""),
+            (
+                "output { name: 'o' data_type: TYPE_INT32 }",
+                state("s"),
+                "state output 'o' is an output of clients too, but has data type TYPE_INT32 there and \
+                 TYPE_FP32 as a state for m",
+            ),
+        ] {
+            let text = format!("name: 'm' {fields} sequence_batching {{ {sequence} }}");
+            let config = parse(&text);
+            let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice
+            else {
+                panic!("{text}");
+            };
+            let got = check(&config, sequence).map_or_else(|e| e.message, |()| String::new());
+            assert_eq!(got, expected, "{text}");
         }
     }
 
@@ -338,6 +418,10 @@ mod tests {
                 ),
                 "sequence batching control tensor 's' is specified for multiple control \
                  kinds for m",
+            ),
+            (
+                input("name: 'c'", ""),
+                "sequence batching must specify a control for control tensor 'c' for m",
             ),
             (
                 input(

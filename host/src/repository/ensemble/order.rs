@@ -6,6 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Ensembles by name, and the models of their steps.
 pub type Uses = BTreeMap<String, Vec<String>>;
 
+/// How deep ensembles may be nested. The answer of the innermost step goes through all that it is inside of, and
+/// the next request back again, on the stack of whoever answers, which a backend may have made small.
+const MOST_DEEP: usize = 16;
+
 /// What [`order`] found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Order {
@@ -32,7 +36,19 @@ pub fn order(uses: &Uses, known: impl Fn(&str) -> bool) -> Order {
     }
     let mut waiting: Vec<&String> =
         uses.keys().filter(|name| !found.refused.contains_key(*name)).collect();
+    let mut deep = 0;
     while !waiting.is_empty() {
+        if deep == MOST_DEEP {
+            let why = |name| {
+                format!(
+                    "ensemble {name} is made of ensembles that are made of ensembles and so on: more than \
+                     {MOST_DEEP} deep"
+                )
+            };
+            found.refused.extend(waiting.iter().map(|name| ((*name).clone(), why(name))));
+            break;
+        }
+        deep += 1;
         let blocking: BTreeSet<&String> = waiting.iter().copied().collect();
         let (later, now): (Vec<&String>, Vec<&String>) =
             waiting.iter().partition(|name| uses[**name].iter().any(|m| blocking.contains(m)));
@@ -103,6 +119,20 @@ mod tests {
             let got: Vec<_> = got.refused.iter().map(|(n, w)| (n.as_str(), w.clone())).collect();
             assert_eq!(got, refused, "{text}");
         }
+    }
+
+    #[test]
+    fn too_deep() {
+        let nested = |deep: usize| {
+            let lines = (1..deep).map(|i| format!("e{i:02}: e{:02}", i - 1));
+            std::iter::once("e00: m".to_owned()).chain(lines).collect::<Vec<_>>().join(" | ")
+        };
+        let got = of(&nested(MOST_DEEP));
+        assert_eq!((got.names.len(), got.refused.len()), (MOST_DEEP, 0));
+        let got = of(&nested(MOST_DEEP + 2));
+        assert_eq!(got.names.len(), MOST_DEEP);
+        assert_eq!(got.refused.keys().collect::<Vec<_>>(), ["e16", "e17"]);
+        assert!(got.refused["e16"].ends_with("more than 16 deep"), "{}", got.refused["e16"]);
     }
 
     #[test]

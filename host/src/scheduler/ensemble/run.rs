@@ -10,7 +10,7 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::reply::Waiting;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, ShapeText,
+    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, ShapeText, Single,
     WantedOutput, check,
 };
 use crate::stats::{Execution, FailureReason};
@@ -135,7 +135,7 @@ impl Run {
             }
             self.wanted(step, &state.pool)?
         };
-        let sink = Box::new(StepSink { run: Arc::clone(self), step, first: None, count: 0 });
+        let sink = Box::new(StepSink { run: Arc::clone(self), step, single: Single::default() });
         let stats = Arc::clone(model.stats());
         let reply = Reply::new(now_ns(), Arc::clone(signature), stats, sink);
         self.lock().submitted.push(Arc::downgrade(&reply));
@@ -276,28 +276,13 @@ fn cancel(replies: Vec<Weak<Reply>>) {
 struct StepSink {
     run: Arc<Run>,
     step: usize,
-    first: Option<InferResponse>,
-    count: usize,
+    single: Single,
 }
 
 impl ResponseSink for StepSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
-        let answer = match response {
-            Err(e) => Err(e),
-            Ok(response) => {
-                if let Some(response) = response {
-                    self.count += 1;
-                    self.first.get_or_insert(response);
-                }
-                if !last {
-                    return;
-                }
-                match (self.first.take(), self.count) {
-                    (Some(response), 1) => Ok(response),
-                    (_, n) => Err(Error::internal(format!("expected a single response, got {n}"))),
-                }
-            }
-        };
-        self.run.answered(self.step, answer);
+        if let Some(answer) = self.single.put(response, last) {
+            self.run.answered(self.step, answer);
+        }
     }
 }

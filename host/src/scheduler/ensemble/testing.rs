@@ -5,8 +5,8 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::request::testing::Told;
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, OutputTensor, Reply, Signature, TensorSpec,
-    check, testing,
+    DType, InferRequest, InferResponse, InputTensor, OutputTensor, Reply, Sequence, Signature,
+    TensorSpec, check, testing,
 };
 use crate::stats::{Execution, FailureReason, VersionStats};
 use bytes::Bytes;
@@ -67,6 +67,10 @@ impl StepModel for Held {
 
     fn stats(&self) -> &Arc<VersionStats> {
         &self.stats
+    }
+
+    fn continues(&self, _: &Sequence) -> bool {
+        false
     }
 
     fn submit(&self, request: InferRequest) {

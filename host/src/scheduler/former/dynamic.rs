@@ -136,6 +136,11 @@ impl<T: Item> Dynamic<T> {
         self.waiting.len()
     }
 
+    /// Whether [`Self::form`] would find a batch. Worth asking when requests left or changed places, which wakes nobody.
+    pub fn closes(&mut self, now: u64) -> bool {
+        self.waiting.len() > 0 && self.could_close(now)
+    }
+
     /// No more requests come: nothing waits for company any more.
     pub fn close(&mut self) {
         if let Some(rule) = &mut self.rule {

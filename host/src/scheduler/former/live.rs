@@ -17,6 +17,16 @@ pub struct Waiting<T> {
     pub item: T,
 }
 
+impl<T: Item> Waiting<T> {
+    /// When it gives up waiting for a slot.
+    pub fn deadline(&self) -> Option<u64> {
+        match self.item.timeout_us() {
+            0 => None,
+            timeout => timeout.checked_mul(1000).and_then(|wait| self.arrived.checked_add(wait)),
+        }
+    }
+}
+
 pub struct Running<T: Item> {
     /// `None` once END has arrived: from then on the id belongs to whoever starts it next.
     pub id: Option<CorrelationId>,
@@ -47,6 +57,17 @@ impl<T: Item> Running<T> {
             due: None,
             deadline: None,
         }
+    }
+}
+
+impl<T: Item> Running<T> {
+    /// Where in the queue the run of a waiting request begins and ends. A START that came before END began another.
+    pub fn run_of(&self, ticket: Ticket) -> Option<(usize, usize)> {
+        let at = self.queue.iter().position(|waiting| waiting.ticket == ticket)?;
+        let starts = |i: &usize| self.queue[*i].item.sequence().start;
+        let begin = (0..=at).rev().find(starts).unwrap_or(0);
+        let end = (at + 1..self.queue.len()).find(starts).unwrap_or(self.queue.len());
+        Some((begin, end))
     }
 }
 

@@ -9,7 +9,7 @@ use super::slots::{Slot, Slots};
 use super::{Formed, Item, Refusal, Seat, Ticket, Wake};
 use crate::request::CorrelationId;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// A request that was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,13 +130,11 @@ impl<T: Item> Sequences<T> {
                 self.idle.remove(&(due, key));
             }
         }
-        let deadline = match item.timeout_us() {
-            0 => None,
-            timeout => timeout.checked_mul(1000).and_then(|wait| now.checked_add(wait)),
-        };
         let first = sequence.queue.is_empty();
         sequence.touched = now;
-        sequence.queue.push_back(Waiting { ticket, arrived: now, item });
+        let waiting = Waiting { ticket, arrived: now, item };
+        let deadline = waiting.deadline();
+        sequence.queue.push_back(waiting);
         if let Some(slot) = &sequence.slot {
             // Behind another request there is nothing new to form.
             if first {
@@ -226,8 +224,8 @@ impl<T: Item> Sequences<T> {
         Some(item)
     }
 
-    /// Takes back a waiting request, and with it the rest of its sequence. Nothing happens when it was taken or
-    /// refused before.
+    /// Takes back a waiting request, and with it the rest of its sequence: from its START up to the next one, which
+    /// may be somebody else's. Nothing happens when it was taken or refused before.
     pub fn cancel(
         &mut self,
         ticket: Ticket,
@@ -236,17 +234,58 @@ impl<T: Item> Sequences<T> {
         wakes: &mut Vec<Wake>,
     ) {
         let Some(key) = self.tickets.get(&ticket).copied() else { return };
-        let Some(mut gone) = self.forget(key) else { return };
-        if let Some(id) = gone.id.take() {
+        let Some(sequence) = self.live.get_mut(&key) else { return };
+        let Some((begin, end)) = sequence.run_of(ticket) else { return };
+        let (whole, last) = (end - begin == sequence.queue.len(), end == sequence.queue.len());
+        if last && let Some(id) = sequence.id.take() {
+            // As after END: what is queued runs out, and then the sequence is gone.
+            self.known.remove(&id);
             self.cancelled.remember(id, now);
+            if let Some(due) = sequence.due.take() {
+                self.idle.remove(&(due, key));
+            }
         }
-        out.extend(gone.queue.into_iter().map(|waiting| match waiting.ticket == ticket {
+        let gone = if whole {
+            let Some(mut gone) = self.forget(key) else { return };
+            if let Some(slot) = gone.slot.take() {
+                wakes.extend(self.hand_on(slot, now));
+            }
+            gone.queue
+        } else {
+            self.drop_run(key, begin, end, wakes)
+        };
+        out.extend(gone.into_iter().map(|waiting| match waiting.ticket == ticket {
             true => (waiting.item, Refusal::Cancelled),
             false => (waiting.item, Refusal::SequenceCancelled),
         }));
-        if let Some(slot) = gone.slot {
-            wakes.extend(self.hand_on(slot, now));
+    }
+
+    /// Takes a part of a sequence's queue out; something is left of it.
+    fn drop_run(
+        &mut self,
+        key: Key,
+        begin: usize,
+        end: usize,
+        wakes: &mut Vec<Wake>,
+    ) -> VecDeque<Waiting<T>> {
+        let Some(sequence) = self.live.get_mut(&key) else { return VecDeque::new() };
+        let gone: VecDeque<_> = sequence.queue.drain(begin..end).collect();
+        for waiting in &gone {
+            self.tickets.remove(&waiting.ticket);
         }
+        match &sequence.slot {
+            // Another request is at the front: its shapes may suit the others.
+            Some(slot) => wakes.push(Wake::Instance(slot.instance())),
+            None => {
+                self.backlogged -= gone.len();
+                if let Some(deadline) = sequence.deadline.take() {
+                    self.deadlines.remove(&(deadline, key));
+                }
+                sequence.deadline = sequence.queue.iter().filter_map(Waiting::deadline).min();
+                self.deadlines.extend(sequence.deadline.map(|deadline| (deadline, key)));
+            }
+        }
+        gone
     }
 
     /// Lets go of the sequences whose time is up.
@@ -289,6 +328,15 @@ impl<T: Item> Sequences<T> {
     /// Of those, the ones whose sequence has no slot.
     pub fn backlog(&self) -> usize {
         self.backlogged
+    }
+
+    /// Sequences whose END has not arrived.
+    pub fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    pub fn knows(&self, id: &CorrelationId) -> bool {
+        self.known.contains_key(id)
     }
 
     /// Nothing arrives any more: nobody waits for company, and a sequence keeps its slot only for what it has sent.

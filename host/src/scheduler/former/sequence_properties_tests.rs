@@ -6,7 +6,7 @@ use crate::scheduler::former::sequence::Sequences;
 use crate::scheduler::former::settings::{Batching, SequenceSettings, Strategy as Forming};
 use crate::scheduler::former::{Formed, Refusal, Seat, Ticket, Wake};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -74,6 +74,8 @@ struct Instance {
 struct Run {
     id: u64,
     waiting: VecDeque<Ticket>,
+    /// Those that bear START.
+    starts: BTreeSet<Ticket>,
     taken: u32,
     touched: u64,
     place: Option<(usize, usize)>,
@@ -176,6 +178,9 @@ impl Simulation {
             self.running.remove(&id);
         }
         self.runs[run].waiting.push_back(pushed.ticket);
+        if start {
+            self.runs[run].starts.insert(pushed.ticket);
+        }
         self.runs[run].touched = self.now;
         assert!(self.inside.insert(pushed.ticket, run).is_none(), "a ticket was given twice");
         self.issued.push(pushed.ticket);
@@ -190,19 +195,28 @@ impl Simulation {
             assert!(out.is_empty());
             return;
         };
-        let id = self.runs[run].id;
-        if self.running.get(&id) == Some(&run) {
+        // From the START before it up to the next one; they leave in order.
+        let Run { id, waiting, starts, .. } = &self.runs[run];
+        let (id, at) = (*id, waiting.iter().position(|t| *t == ticket).unwrap());
+        let begin = (0..=at).rev().find(|i| starts.contains(&waiting[*i])).unwrap_or(0);
+        let end = (at + 1..waiting.len()).find(|i| starts.contains(&waiting[*i]));
+        let leave: Vec<Ticket> =
+            waiting.range(begin..end.unwrap_or(waiting.len())).copied().collect();
+        if end.is_none() && self.running.get(&id) == Some(&run) {
+            self.running.remove(&id);
             self.cancelled.insert(id, ());
         }
-        for (job, refusal) in out {
-            let left = self.refused(&job);
-            assert_eq!(left, run);
-            let own = self.numbers[&job.name] == ticket;
-            let expected = if own { Refusal::Cancelled } else { Refusal::SequenceCancelled };
-            assert_eq!(refusal, expected);
+        let told: Vec<_> = out.iter().map(|(job, why)| (self.numbers[&job.name], *why)).collect();
+        let refusal =
+            |t: &Ticket| if *t == ticket { Refusal::Cancelled } else { Refusal::SequenceCancelled };
+        assert_eq!(told, leave.iter().map(|t| (*t, refusal(t))).collect::<Vec<_>>());
+        for gone in leave {
+            self.inside.remove(&gone).expect("left twice");
+            self.runs[run].waiting.retain(|t| *t != gone);
         }
-        assert!(self.runs[run].waiting.is_empty());
-        assert!(self.runs[run].over);
+        if self.runs[run].waiting.is_empty() {
+            self.runs[run].over = true;
+        }
     }
 
     fn expire(&mut self) {

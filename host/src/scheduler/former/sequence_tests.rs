@@ -334,6 +334,37 @@ fn cancelling_one_request_cancels_its_sequence() {
 }
 
 #[test]
+fn a_cancellation_ends_at_the_next_start() {
+    run(
+        direct(1, 1),
+        "0 push A1^
+         0 form 0    : A1 Alone
+         1 push A2 A3 A4^ A5 : A4 conflict
+         1 cancel A3 : A2 SequenceCancelled, A3 Cancelled
+         1 push A6
+         1 form 0    : A4 Alone
+         2 push A7^ A8 B1^ : A7 conflict
+         2 cancel A8 : A7 SequenceCancelled, A8 Cancelled
+         2 push A9   : A9 SequenceCancelled
+         2 form 0    : A5 Alone
+         2 counts    : 2 1
+         2 form 0    : A6 Alone
+         2 form 0    : B1 Alone",
+    );
+}
+
+#[test]
+fn a_timeout_of_a_cancelled_run_is_forgotten() {
+    run(
+        direct(1, 1),
+        "0 push A1^ B1^@5 B2^ : B2 conflict
+         0 cancel B1 : B1 Cancelled
+         5000 expire :
+         5000 counts : 2 1",
+    );
+}
+
+#[test]
 fn a_cancelled_sequence_that_had_ended_leaves_its_id_alone() {
     run(
         direct(1, 1),

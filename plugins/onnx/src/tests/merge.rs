@@ -77,7 +77,7 @@ fn a_call_that_does_not_fit_is_alone_with_its_error() {
 }
 
 #[test]
-fn a_failing_run_fails_them_all() {
+fn a_run_that_fails_for_all_of_them() {
     let Some((_alone, handle)) = start() else { return };
     let tensor = |name| decl(name, dtype::FP32, &[-1]);
     let loaded =
@@ -99,6 +99,23 @@ fn a_failing_run_fails_them_all() {
     refused(&answers[0], "model 'M': onnx runtime error");
     assert_eq!(floats(&answers[1], "c"), [0.0; 2]);
     assert!(output(&answers[1], "c").adopted);
+}
+
+#[test]
+fn a_run_that_fails_for_one_of_them_fails_no_other() {
+    let Some((_alone, handle)) = start() else { return };
+    let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
+    let loaded = load(handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
+    let call = |place: i64| {
+        Ask::new(1).input("places", dtype::INT64, &[1, 1], &place.to_le_bytes()).want("found")
+    };
+    let answers = loaded.run(&mut [call(2), call(99), call(3)]);
+    assert_eq!(floats(&answers[0], "found"), [12.0]);
+    refused(&answers[1], "out of data bounds");
+    assert_eq!(floats(&answers[2], "found"), [13.0]);
+    let mut answers = Vec::new();
+    let merged = count(&SCATTERED, || answers = loaded.run(&mut [call(0), call(1)]));
+    assert_eq!((merged, floats(&answers[1], "found")), (1, vec![11.0]));
 }
 
 #[test]

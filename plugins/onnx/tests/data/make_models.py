@@ -85,3 +85,12 @@ save(
     [value("a", T.FLOAT, ["batch", "n"]), value("b", T.FLOAT, ["batch", "m"])],
     [value("c", T.FLOAT, ["batch", "k"])],
 )
+
+# Fails for values that only the run sees: places outside of the table.
+save(
+    "lookup",
+    [h.make_node("Gather", ["table", "places"], ["found"], axis=0)],
+    [value("places", T.INT64, ["batch", 1])],
+    [value("found", T.FLOAT, ["batch", 1])],
+    [numpy_helper.from_array(np.array([10, 11, 12, 13], np.float32), "table")],
+)

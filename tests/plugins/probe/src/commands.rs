@@ -48,7 +48,7 @@ pub enum Record {
 /// | `delay_ms` | sleeps that long in `execute` |
 /// | `fail`, `fail_code` | fails the call with this text and [`Code`] number |
 /// | `panic_in` | `execute`, `model_open`, `instance_open`, `plugin_complete`, `close` |
-/// | `fail_in` | `model_open`, `instance_open`, `plugin_complete`, `execute` (the whole batch) |
+/// | `fail_in` | `model_open`, `instance_open`, `instance_open NAME` (that one alone), `plugin_complete`, `execute` (the whole batch) |
 /// | `garbage` | `wrong_dtype`, `wrong_shape`, `unknown_output`, `missing_output`, `short`, `twice`, `never` |
 /// | `adopt` | outputs are donated |
 /// | `report_batch` | an output BATCH: rows and calls of the batch (INT32), or its composition (STRING) |

@@ -105,6 +105,7 @@ impl Instance for Worker {
 
     fn open(model: &Arc<Echo>, context: &InstanceContext) -> Result<Self, Error> {
         model.commands.misstep("instance_open")?;
+        model.commands.misstep(&format!("instance_open {}", context.name()))?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
         let log = context.log().clone();
         Ok(Worker { model: model.clone(), log, sums: Sums::default(), answering: Vec::new() })

@@ -1,0 +1,106 @@
+//! Sequences over ModelStreamInfer: each on a stream of its own, the next step sent when the answer is there.
+
+use super::grpc::{connect, refused, request, runtime};
+use super::{Meter, PATIENCE, Pass, WARM_UP};
+use crate::Result;
+use crate::exchange::Exchange;
+use bytes::{Buf, Bytes, BytesMut};
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::Request;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::task::{JoinSet, LocalSet};
+
+const STREAMS_PER_CONNECTION: usize = 16;
+/// Flags and length in front of a message.
+const PREFIX: usize = 5;
+
+/// The steps of each sequence, which begins anew after the last.
+pub fn run(address: SocketAddr, sequences: &[Vec<Exchange>], meter: Meter) -> Result<Pass> {
+    let limit = WARM_UP + meter.length + PATIENCE;
+    let meter = Rc::new(RefCell::new(meter));
+    let work = async {
+        let mut workers = JoinSet::new();
+        for some in sequences.chunks(STREAMS_PER_CONNECTION) {
+            let sender = connect(address).await?;
+            for steps in some {
+                let path = steps.first().map_or("", |step| &step.path);
+                let request = request(address, path)?;
+                let (sender, meter) = (sender.clone(), Rc::clone(&meter));
+                workers.spawn_local(worker(sender, request, steps.clone(), meter));
+            }
+        }
+        let mut pass = Err("nothing to do".to_owned());
+        while let Some(result) = workers.join_next().await {
+            pass = Ok(result.map_err(|e| e.to_string())??);
+        }
+        pass
+    };
+    let (runtime, tasks) = (runtime()?, LocalSet::new());
+    let pass = tasks.block_on(&runtime, async { tokio::time::timeout(limit, work).await });
+    pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
+}
+
+/// Goes on until the pass is over and the sequence has ended: one that is broken off would keep its slot, and take
+/// the next one of its id with it when the server hears that its caller has gone.
+async fn worker(
+    sender: SendRequest<Bytes>,
+    request: Request<()>,
+    steps: Vec<Exchange>,
+    meter: Rc<RefCell<Meter>>,
+) -> Result<Pass> {
+    let text = |e: h2::Error| e.to_string();
+    let mut sender = sender.ready().await.map_err(text)?;
+    let (response, mut stream) = sender.send_request(request, false).map_err(text)?;
+    let (mut response, mut body) = (Some(response), None);
+    let mut received = BytesMut::new();
+    let mut over = false;
+    for (number, step) in steps.iter().enumerate().cycle() {
+        let asked = Instant::now();
+        stream.send_data(step.message.clone(), false).map_err(text)?;
+        // The head may come with the first answer only.
+        if let Some(response) = response.take() {
+            let (head, answers) = response.await.map_err(text)?.into_parts();
+            if head.status != 200 {
+                return Err(format!("HTTP status {}", head.status));
+            }
+            refused(&head.headers)?;
+            body = Some(answers);
+        }
+        let answers = body.as_mut().ok_or("no answers")?;
+        let message = next(answers, &mut received).await?;
+        step.expect.check(&message)?;
+        let mut meter = meter.borrow_mut();
+        over |= !meter.answered(asked)?;
+        if over && number + 1 == steps.len() {
+            return meter.result();
+        }
+    }
+    Err("no steps".to_owned())
+}
+
+/// One message, without what is in front of it.
+async fn next(answers: &mut RecvStream, received: &mut BytesMut) -> Result<BytesMut> {
+    let text = |e: h2::Error| e.to_string();
+    loop {
+        if let Some(prefix) = received.first_chunk::<PREFIX>() {
+            let [_, length @ ..] = *prefix;
+            let length = u32::from_be_bytes(length) as usize;
+            if received.len() >= PREFIX + length {
+                received.advance(PREFIX);
+                return Ok(received.split_to(length));
+            }
+        }
+        let Some(chunk) = answers.data().await else {
+            let trailers = answers.trailers().await.map_err(text)?;
+            trailers.as_ref().map_or(Ok(()), refused)?;
+            return Err("the server ended the stream".to_owned());
+        };
+        let chunk = chunk.map_err(text)?;
+        answers.flow_control().release_capacity(chunk.len()).map_err(text)?;
+        received.extend_from_slice(&chunk);
+    }
+}

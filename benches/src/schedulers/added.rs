@@ -1,0 +1,94 @@
+//! What dynamic batching adds to a request's CPU time, end to end.
+
+use super::cpu::MAX_ADDED_US;
+use super::models::{DYNAMIC, NO_SCHEDULER, SIXTEEN};
+use super::{models, pairs};
+use crate::Result;
+use crate::load;
+use crate::options::Options;
+use crate::process::Process;
+use crate::repository;
+use crate::requests::{Front, Work, exchanges};
+use crate::table::{Table, verdict};
+
+pub const COLUMNS: &[&str] = &[
+    "dynamic batching",
+    "req/s",
+    "without",
+    "p50 µs",
+    "without",
+    "CPU µs/req",
+    "without",
+    "added",
+    "spread",
+    "target",
+    "",
+];
+
+struct Row {
+    front: Front,
+    model: &'static str,
+    concurrency: usize,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        format!("scheduler added {} {} c{}", self.front.name(), self.model, self.concurrency)
+    }
+}
+
+fn rows(options: &Options) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for front in [Front::V2Grpc, Front::V2Http] {
+        for concurrency in [1, 4, 16, 64] {
+            rows.push(Row { front, model: DYNAMIC.0, concurrency });
+        }
+        // With fewer at once it would measure how long a batch waits for company that cannot come.
+        rows.push(Row { front, model: SIXTEEN.0, concurrency: 64 });
+    }
+    rows.retain(|row| options.wants(&row.name()));
+    rows
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    let rows = rows(options);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let folder = models::folder(&[NO_SCHEDULER, DYNAMIC, SIXTEEN])?;
+    let logs = repository::empty()?;
+    // One server for both: neither has the better place in memory or on the cores.
+    let server = Process::server(options, folder.path(), logs.path())?;
+    for row in &rows {
+        match one(options, row, &server) {
+            Ok(cells) => table.row([vec![row.name()], cells].concat()),
+            Err(problem) => table.failure(&row.name(), &problem),
+        }
+    }
+    Ok(())
+}
+
+fn one(options: &Options, row: &Row, server: &Process) -> Result<Vec<String>> {
+    let pass = |model, length| {
+        let asked = exchanges(row.front, Work::Row(model));
+        load::pass(server, row.front.wire(), &asked, row.concurrency, length)
+    };
+    let (with, without) = (|length| pass(row.model, length), |length| pass(NO_SCHEDULER.0, length));
+    let pairs = pairs::run(options, with, without)?;
+    let (rate, rate_without) = pairs.both(|pass| pass.per_second);
+    let (p50, p50_without) = pairs.both(|pass| pass.p50_us);
+    let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
+    let added = pairs.difference(|pass| pass.cpu_us);
+    Ok(vec![
+        format!("{rate:.0}"),
+        format!("{rate_without:.0}"),
+        format!("{p50:.0}"),
+        format!("{p50_without:.0}"),
+        format!("{cpu:.1}"),
+        format!("{cpu_without:.1}"),
+        format!("{added:+.1}"),
+        pairs.spread(|pass| pass.cpu_us),
+        format!("<={MAX_ADDED_US:.0}"),
+        verdict(added <= MAX_ADDED_US).to_owned(),
+    ])
+}

@@ -1,0 +1,105 @@
+//! Which batches a server has executed, by its own statistics.
+
+use crate::Result;
+use crate::process::Process;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// Since the server started, or between two looks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batches {
+    /// By rows, how many.
+    rows: BTreeMap<u64, u64>,
+    /// By the reason why nothing more was put in, how many.
+    closed: BTreeMap<String, u64>,
+}
+
+impl Batches {
+    pub fn of(server: &Process, model: &str) -> Result<Self> {
+        let statistics = get(server, &format!("/v2/models/{model}/stats"))?;
+        Self::read(&statistics)
+            .ok_or_else(|| format!("the statistics of '{model}' are not as expected: {statistics}"))
+    }
+
+    fn read(statistics: &Value) -> Option<Self> {
+        let statistics = statistics.pointer("/model_stats/0")?;
+        let rows = statistics["batch_stats"].as_array()?.iter().map(|batch| {
+            Some((batch["batch_size"].as_u64()?, batch["compute_infer"]["count"].as_u64()?))
+        });
+        let closed = statistics["batch_closed"].as_object()?.iter();
+        let closed = closed.map(|(reason, count)| Some((reason.clone(), count.as_u64()?)));
+        Some(Self { rows: rows.collect::<Option<_>>()?, closed: closed.collect::<Option<_>>()? })
+    }
+
+    /// What came after `before`.
+    pub fn since(mut self, before: &Self) -> Self {
+        for (rows, count) in &mut self.rows {
+            *count -= before.rows.get(rows).unwrap_or(&0);
+        }
+        for (reason, count) in &mut self.closed {
+            *count -= before.closed.get(reason).unwrap_or(&0);
+        }
+        self
+    }
+
+    pub fn count(&self) -> u64 {
+        self.rows.values().sum()
+    }
+
+    /// The share of batches with at least so many rows.
+    pub fn share_from(&self, rows: u64) -> f64 {
+        let large: u64 = self.rows.range(rows..).map(|(_, count)| count).sum();
+        large as f64 / self.count().max(1) as f64
+    }
+
+    pub fn mean(&self) -> f64 {
+        let rows: u64 = self.rows.iter().map(|(rows, count)| rows * count).sum();
+        rows as f64 / self.count().max(1) as f64
+    }
+
+    /// The reasons, the most frequent first, with their shares.
+    pub fn reasons(&self) -> String {
+        let sum = self.closed.values().sum::<u64>().max(1) as f64;
+        let mut all: Vec<_> = self.closed.iter().filter(|(_, count)| **count > 0).collect();
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let word = |(reason, count): (&String, &u64)| {
+            format!("{reason} {:.1} %", *count as f64 / sum * 100.0)
+        };
+        all.into_iter().map(word).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn get(server: &Process, path: &str) -> Result<Value> {
+    let address = server.http.ok_or("no HTTP port")?;
+    let wrap = |e: std::io::Error| format!("{address}{path}: {e}");
+    let mut stream = TcpStream::connect(address).map_err(wrap)?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(wrap)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).map_err(wrap)?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(body).map_err(|e| format!("{address}{path}: {e}: {answer}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_came_since_counts() {
+        let look = |full: u64, rest: u64| {
+            let batch = |rows: u64, count: u64| json!({"batch_size": rows, "compute_infer": {"count": count}});
+            let statistics = json!({"model_stats": [{
+                "batch_stats": [batch(16, full), batch(4, rest)],
+                "batch_closed": {"full": full, "delay": rest},
+            }]});
+            Batches::read(&statistics).unwrap()
+        };
+        let batches = look(19, 3).since(&look(10, 2));
+        assert_eq!((batches.count(), batches.share_from(16), batches.mean()), (10, 0.9, 14.8));
+        assert_eq!(batches.reasons(), "full 90.0 %; delay 10.0 %");
+    }
+}

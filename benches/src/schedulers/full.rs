@@ -1,0 +1,82 @@
+//! How many batches are full when many ask at once.
+
+use super::batches::Batches;
+use super::models::{self, Model};
+use crate::Result;
+use crate::load;
+use crate::options::Options;
+use crate::process::Process;
+use crate::repository;
+use crate::requests::{Front, Work, exchanges};
+use crate::table::{Table, median, verdict};
+
+pub const COLUMNS: &[&str] = &[
+    "batches",
+    "req/s",
+    "p50 µs",
+    "p99 µs",
+    "batches",
+    "rows each",
+    "of 16 or more",
+    "closed by",
+    "target",
+    "",
+];
+const AT_ONCE: usize = 64;
+const PREFERRED: u64 = 16;
+const FULL: f64 = 0.9;
+const MODELS: [Model; 4] =
+    [models::SIXTEEN, models::SIXTEEN_SLOW, models::SIXTEEN_OF_64, models::SIXTEEN_OF_64_SLOW];
+
+fn name(front: Front, model: Model) -> String {
+    format!("scheduler batches {} {} c{AT_ONCE}", front.name(), model.0)
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    let fronts = [Front::V2Grpc, Front::V2Http].into_iter();
+    let rows = fronts.flat_map(|front| MODELS.map(|model| (front, model)));
+    let rows: Vec<_> = rows.filter(|(front, model)| options.wants(&name(*front, *model))).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (folder, logs) = (models::folder(&MODELS)?, repository::empty()?);
+    let server = Process::server(options, folder.path(), logs.path())?;
+    for (front, model) in rows {
+        let name = name(front, model);
+        match row(options, &server, front, model.0) {
+            Ok(cells) => table.row([vec![name], cells].concat()),
+            Err(problem) => table.failure(&name, &problem),
+        }
+    }
+    Ok(())
+}
+
+fn row(
+    options: &Options,
+    server: &Process,
+    front: Front,
+    model: &'static str,
+) -> Result<Vec<String>> {
+    let asked = exchanges(front, Work::Row(model));
+    let before = Batches::of(server, model)?;
+    let passes = (0..options.passes)
+        .map(|_| load::pass(server, front.wire(), &asked, AT_ONCE, options.pass))
+        .collect::<Result<Vec<_>>>()?;
+    // The first requests of each pass and those that it breaks off are among them.
+    let batches = Batches::of(server, model)?.since(&before);
+    let of = |number: fn(&load::Pass) -> f64| {
+        format!("{:.0}", median(&passes.iter().map(number).collect::<Vec<_>>()))
+    };
+    let full = batches.share_from(PREFERRED);
+    Ok(vec![
+        of(|pass| pass.per_second),
+        of(|pass| pass.p50_us),
+        of(|pass| pass.p99_us),
+        batches.count().to_string(),
+        format!("{:.1}", batches.mean()),
+        format!("{:.1} %", full * 100.0),
+        batches.reasons(),
+        format!(">={:.0} %", FULL * 100.0),
+        verdict(full >= FULL).to_owned(),
+    ])
+}

@@ -1,0 +1,127 @@
+//! A hundred models that nobody asks: what they cost at rest, and whether a busy one beside them notices.
+
+use super::models::{DYNAMIC, SIXTEEN};
+use super::{models, pairs};
+use crate::Result;
+use crate::load;
+use crate::options::Options;
+use crate::process::{Process, cpu_time};
+use crate::repository;
+use crate::requests::{Front, Work, exchanges};
+use crate::table::{Table, verdict};
+use std::time::Duration;
+
+pub const COLUMNS: &[&str] = &[
+    "a hundred idle models",
+    "req/s",
+    "without",
+    "ratio",
+    "CPU µs/req",
+    "without",
+    "spread",
+    "target",
+    "",
+];
+pub const REST_COLUMNS: &[&str] =
+    &["at rest", "CPU ms", "in s", "switches", "idle RSS MB", "ready ms", "target", ""];
+/// The throughput beside idle models, as a share of what it is without them.
+const SAME: std::ops::RangeInclusive<f64> = 0.95..=1.05;
+/// Of idle models, in microseconds of CPU time a second: less than one wake-up of each of the hundred would take.
+const AT_REST_US: f64 = 100.0;
+const SETTLED: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(5);
+const ROWS: [(Front, &str, usize); 3] = [
+    (Front::V2Grpc, DYNAMIC.0, 16),
+    (Front::V2Grpc, SIXTEEN.0, 64),
+    (Front::V2Http, DYNAMIC.0, 16),
+];
+
+pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result<()> {
+    let name = |(front, model, concurrency): (Front, &str, usize)| {
+        format!("scheduler idle-100 {} {model} c{concurrency}", front.name())
+    };
+    let rows: Vec<_> = ROWS.into_iter().filter(|row| options.wants(&name(*row))).collect();
+    let names = ["scheduler rest without", "scheduler rest idle-100"];
+    let at_rest = names.map(|name| options.wants(name));
+    if rows.is_empty() && at_rest == [false; 2] {
+        return Ok(());
+    }
+    let busy = [DYNAMIC, SIXTEEN];
+    let (few, many) = (models::folder(&busy)?, models::folder(&busy)?);
+    models::hundred_idle(&many)?;
+    let (few_logs, many_logs) = (repository::empty()?, repository::empty()?);
+    let without = Process::server(options, few.path(), few_logs.path())?;
+    let with = Process::server(options, many.path(), many_logs.path())?;
+    if at_rest.contains(&true) {
+        // Both at once: neither disturbs the other. Before the first request, when what the start left to do is done.
+        std::thread::sleep(SETTLED);
+        let looks = [Look::at(&without)?, Look::at(&with)?];
+        std::thread::sleep(REST);
+        for (i, server) in [&without, &with].into_iter().enumerate().filter(|(i, _)| at_rest[*i]) {
+            match at_rest_row(server, &looks[i]) {
+                Ok(cells) => rest.row([vec![names[i].to_owned()], cells].concat()),
+                Err(problem) => rest.failure(names[i], &problem),
+            }
+        }
+    }
+    for row in rows {
+        match beside(options, row, &with, &without) {
+            Ok(cells) => table.row([vec![name(row)], cells].concat()),
+            Err(problem) => table.failure(&name(row), &problem),
+        }
+    }
+    Ok(())
+}
+
+/// What a server has done so far.
+struct Look {
+    cpu: Duration,
+    switches: u64,
+}
+
+impl Look {
+    fn at(server: &Process) -> Result<Self> {
+        Ok(Self { cpu: cpu_time(server.id())?, switches: server.switches()? })
+    }
+}
+
+fn at_rest_row(server: &Process, before: &Look) -> Result<Vec<String>> {
+    let now = Look::at(server)?;
+    let spent = now.cpu.saturating_sub(before.cpu);
+    let switches = now.switches.saturating_sub(before.switches);
+    let most = AT_REST_US * REST.as_secs_f64();
+    let met = spent.as_secs_f64() * 1e6 <= most;
+    Ok(vec![
+        format!("{:.2}", spent.as_secs_f64() * 1e3),
+        REST.as_secs().to_string(),
+        switches.to_string(),
+        format!("{:.1}", server.memory("VmRSS")?),
+        format!("{:.1}", server.ready_after.as_secs_f64() * 1e3),
+        format!("<={:.1} ms", most / 1e3),
+        verdict(met).to_owned(),
+    ])
+}
+
+fn beside(
+    options: &Options,
+    (front, model, concurrency): (Front, &'static str, usize),
+    with: &Process,
+    without: &Process,
+) -> Result<Vec<String>> {
+    let asked = exchanges(front, Work::Row(model));
+    let pass = |server, length| load::pass(server, front.wire(), &asked, concurrency, length);
+    let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
+    let (rate, rate_without) = pairs.both(|pass| pass.per_second);
+    let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);
+    let ratio = pairs.ratio(|pass| pass.per_second);
+    Ok(vec![
+        format!("{rate:.0}"),
+        format!("{rate_without:.0}"),
+        format!("{ratio:.3}"),
+        format!("{cpu:.1}"),
+        format!("{cpu_without:.1}"),
+        pairs.spread(|pass| pass.per_second),
+        format!("{}-{}", SAME.start(), SAME.end()),
+        verdict(SAME.contains(&ratio)).to_owned(),
+    ])
+}

@@ -1,0 +1,65 @@
+//! Requests made in this process, which no client waits for.
+
+use super::steps::step;
+use bytes::Bytes;
+use std::sync::Arc;
+use trtserver::clock::now_ns;
+use trtserver::error;
+use trtserver::request::{
+    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Signature, TensorSpec,
+    WantedOutput,
+};
+use trtserver::stats::{Execution, VersionStats};
+
+struct Nobody;
+
+impl ResponseSink for Nobody {
+    fn send(&mut self, _: error::Result<Option<InferResponse>>, _: bool) {}
+}
+
+/// Of a model that echoes 64 bytes.
+pub fn signature() -> Arc<Signature> {
+    let spec = |name| vec![TensorSpec::new(name, DType::Fp32, &[16])];
+    let (inputs, outputs) = (spec("INPUT0"), spec("OUTPUT0"));
+    Arc::new(Signature {
+        model: "queue".into(),
+        max_batch_size: 16,
+        inputs,
+        outputs,
+        ..Signature::default()
+    })
+}
+
+pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
+    let stats = Arc::new(VersionStats::new(1));
+    let data = Bytes::from(vec![0; 64]);
+    let request = |number| {
+        let (signature, stats) = (Arc::clone(signature), Arc::clone(&stats));
+        let shape = [1, 16][..].into();
+        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
+        InferRequest {
+            id: String::new(),
+            batch: 1,
+            inputs: [input].into_iter().collect(),
+            outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+            sequence: step(number as u64),
+            priority: 0,
+            timeout_us: 0,
+            parameters: Vec::new(),
+            deadline_ns: 0,
+            streaming: false,
+            warmup: false,
+            reply: Reply::new(now_ns(), signature, stats, Box::new(Nobody)),
+        }
+    };
+    (0..count).map(request).collect()
+}
+
+/// Ends what was taken from a queue: one that is let go of without an end is an error.
+pub fn answer(taken: &mut Vec<InferRequest>) {
+    let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
+    for request in taken.drain(..) {
+        request.reply.taken(Arc::clone(&execution));
+        let _ = request.reply.end(Ok(None));
+    }
+}
