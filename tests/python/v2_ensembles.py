@@ -52,6 +52,14 @@ class Ensembles(v2_checks.Protocol):
         np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 2)
         self.assertEqual(got.as_numpy("TWICE_B").shape, (16,))
 
+    def test_steps_without_batches_of_an_ensemble_with_batches(self):
+        three = np.arange(6, dtype=np.float32).reshape(3, 2)
+        np.testing.assert_array_equal(self.identity("whole", three, "FP32").as_numpy("OUTPUT0"), three)
+        np.testing.assert_array_equal(self.identity("rowwise", three[:1], "FP32").as_numpy("OUTPUT0"), three[:1])
+        with self.failing(400, "in ensemble 'rowwise', [request id: <id_unknown>] unexpected shape for input 'INPUT0' "
+                               "for model 'row'. Expected [2], got [3,2]. "):
+            self.identity("rowwise", three, "FP32")
+
     def test_a_step_keeps_sequences_apart(self):
         pair, sums = next(ids), [0, 0]
         for i in range(5):

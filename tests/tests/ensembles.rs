@@ -57,6 +57,15 @@ const DIAMOND: &[&str] = &[
     "echo INPUT0=d > OUTPUT0=d2",
 ];
 
+/// An echo without batches.
+fn unbatched(name: &str, dims: &str) -> String {
+    format!(
+        "name: '{name}'\nbackend: 'probe'\n\
+         input {{ name: 'INPUT0' data_type: TYPE_FP32 dims: [ {dims} ] }}\n\
+         output {{ name: 'OUTPUT0' data_type: TYPE_FP32 dims: [ {dims} ] }}\n"
+    )
+}
+
 fn server() -> Server {
     let halves = probe("halves", &[])
         + "input [ { name: 'INPUT1' data_type: TYPE_FP32 dims: [ -1 ] optional: true } ]\n\
@@ -127,6 +136,33 @@ fn server() -> Server {
                 &["reshape INPUT0=INPUT0 > OUTPUT0=t", "reshape INPUT0=t > OUTPUT0=OUTPUT0"],
             ),
         )
+        // A model without batches takes the batch as a dimension of its own, or a row at a time.
+        .model(
+            "whole",
+            ensemble(
+                "whole",
+                8,
+                &["INPUT0 FP32 [ 2 ]"],
+                &["OUTPUT0 FP32 [ 2 ]"],
+                &[
+                    "echo INPUT0=INPUT0 > OUTPUT0=t",
+                    "matrix INPUT0=t > OUTPUT0=u",
+                    "echo INPUT0=u > OUTPUT0=OUTPUT0",
+                ],
+            ),
+        )
+        .model(
+            "rowwise",
+            ensemble(
+                "rowwise",
+                8,
+                &["INPUT0 FP32 [ 2 ]"],
+                &["OUTPUT0 FP32 [ 2 ]"],
+                &["row INPUT0=INPUT0 > OUTPUT0=OUTPUT0"],
+            ),
+        )
+        .model("matrix", unbatched("matrix", "-1, 2"))
+        .model("row", unbatched("row", "2"))
         .model("lazy", ensemble("lazy", 8, &one, &["GOOD FP32 [ -1 ]", "BAD FP32 [ -1 ]"], &lazy))
         .model(
             "maybe",

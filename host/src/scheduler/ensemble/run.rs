@@ -10,7 +10,7 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::reply::Waiting;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, Single,
+    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, ShapeText, Single,
     WantedOutput, check,
 };
 use crate::stats::{Execution, FailureReason};
@@ -230,11 +230,23 @@ impl Run {
                     "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
                 ));
             };
-            let shape = tensor.shape_for(spec.model_dims.len(), has_batch(signature, spec));
+            let batched = has_batch(signature, spec);
+            let shape = tensor.shape_for(spec.model_dims.len(), batched);
+            let caller_shape = signature.to_caller(spec, &shape)?;
+            // A step without batches may make any number of rows.
+            if batched && shape.first() != Some(&i64::from(self.request.batch)) {
+                return Err(Error::invalid(format!(
+                    "output '{}' for model '{}' has shape {}, but the request has batch size {}",
+                    spec.name,
+                    signature.model,
+                    ShapeText(&shape),
+                    self.request.batch
+                )));
+            }
             Ok(OutputTensor {
                 name: Arc::clone(&spec.name),
                 dtype: tensor.dtype,
-                shape: signature.to_caller(spec, &shape)?,
+                shape: caller_shape,
                 data: tensor.data,
             })
         });
