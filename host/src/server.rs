@@ -189,11 +189,15 @@ impl Server {
         let state = &self.context.state;
         state.set_phase(Phase::Exiting);
         tracing::info!("Waiting for in-flight inferences to complete.");
-        self.context.repository.unload_all();
         let limit = self.context.settings.exit_timeout;
         let start = Instant::now();
         let mut told = None;
         let code = loop {
+            // What continues a sequence is accepted until the last one has ended, and needs its model for that.
+            let sequences = self.context.repository.sequences();
+            if sequences == 0 {
+                self.context.repository.unload_all();
+            }
             let (models, requests) = (live_models(), state.in_flight());
             if models == 0 && requests == 0 {
                 break 0;
@@ -206,7 +210,8 @@ impl Server {
             if told != Some(left.as_secs()) {
                 told = Some(left.as_secs());
                 tracing::info!(
-                    "Timeout {}: Found {models} live models and {requests} in-flight requests",
+                    "Timeout {}: Found {models} live models, {requests} in-flight requests and \
+                     {sequences} sequences that have not ended",
                     left.as_secs() + 1
                 );
             }

@@ -1,11 +1,16 @@
 """Ensembles and the client of 2020, over HTTP, gRPC and gRPC streams. The server is that of tests/tests/ensembles.rs."""
 
+import itertools
+
 import numpy as np
 
 import checks
 import v1_checks
 from trtis_client import InferenceServerException, ProtocolType, server_status_pb2
 from v1_checks import CLASS, RAW
+
+# Pairs of correlation ids, apart from those of the other client, which runs at the same time.
+ids = ((id, id + 1) for id in itertools.count(5000, 2))
 
 
 class Ensembles(v1_checks.Protocol):
@@ -55,6 +60,27 @@ class Ensembles(v1_checks.Protocol):
         one = np.ones(2, np.float32)
         got = context.run({"INPUT0": [one]}, {"OUTPUT0": RAW}, flags=3)
         np.testing.assert_array_equal(got["OUTPUT0"][0], one + 4)
+
+    def test_a_step_keeps_sequences_apart(self):
+        contexts = [self.context("totals", correlation_id=id) for id in next(ids)]
+        sums = [0, 0]
+        for i in range(5):
+            for which, context in enumerate(contexts):
+                value = 10 * i + which
+                sums[which] += value
+                flags = (1 if i == 0 else 0) | (2 if i == 4 else 0)
+                got = context.run({"IN": [np.array([value], np.int32)]}, {"OUT": RAW}, flags=flags)
+                self.assertEqual(got["OUT"][0].item(), sums[which])
+
+    def test_sequences_of_a_step_are_checked_there(self):
+        one = [np.ones(1, np.int32)]
+        text = ("in ensemble 'totals', inference request for sequence 99999 to model 'summing' must specify the START "
+                "flag on the first request of the sequence")
+        with self.refusal(InferenceServerException, text):
+            self.context("totals", correlation_id=99999).run({"IN": one}, {"OUT": RAW})
+        with self.refusal(InferenceServerException, "in ensemble 'totals', inference request to model 'summing' must "
+                          "specify a non-zero correlation ID"):
+            self.context("totals").run({"IN": one}, {"OUT": RAW}, flags=1)
 
     def test_many_at_once(self):
         mailbox = checks.Mailbox()

@@ -1,5 +1,7 @@
 """Ensembles and today's client, over HTTP and gRPC. The server is that of tests/tests/ensembles.rs."""
 
+import itertools
+
 import numpy as np
 import tritonclient.grpc
 import tritonclient.http
@@ -9,6 +11,9 @@ import checks
 import v2_checks
 import v2_grpc
 import v2_http
+
+# Pairs of correlation ids, apart from those of the other client, which runs at the same time.
+ids = ((id, id + 1) for id in itertools.count(7000, 2))
 
 
 class Ensembles(v2_checks.Protocol):
@@ -46,6 +51,30 @@ class Ensembles(v2_checks.Protocol):
         got = self.client.infer("diamond_nobatch", [self.input("A", a, "FP32"), self.input("B", b, "FP32")])
         np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 2)
         self.assertEqual(got.as_numpy("TWICE_B").shape, (16,))
+
+    def test_steps_without_batches_of_an_ensemble_with_batches(self):
+        three = np.arange(6, dtype=np.float32).reshape(3, 2)
+        np.testing.assert_array_equal(self.identity("whole", three, "FP32").as_numpy("OUTPUT0"), three)
+        np.testing.assert_array_equal(self.identity("rowwise", three[:1], "FP32").as_numpy("OUTPUT0"), three[:1])
+        with self.failing(400, "in ensemble 'rowwise', [request id: <id_unknown>] unexpected shape for input 'INPUT0' "
+                               "for model 'row'. Expected [2], got [3,2]. "):
+            self.identity("rowwise", three, "FP32")
+
+    def test_a_step_keeps_sequences_apart(self):
+        pair, sums = next(ids), [0, 0]
+        for i in range(5):
+            for which, id in enumerate(pair):
+                value = 10 * i + which
+                sums[which] += value
+                got = self.client.infer("totals", [self.input("IN", np.array([[value]], np.int32), "INT32")],
+                                        sequence_id=id, sequence_start=i == 0, sequence_end=i == 4)
+                self.assertEqual(got.as_numpy("OUT").item(), sums[which])
+
+    def test_sequences_of_a_step_are_checked_there(self):
+        one = [self.input("IN", np.ones((1, 1), np.int32), "INT32")]
+        with self.refusal(InferenceServerException, "in ensemble 'totals', inference request for sequence 99998 to model "
+                          "'summing' must specify the START flag on the first request of the sequence", whole=False):
+            self.client.infer("totals", one, sequence_id=99998)
 
     def test_text(self):
         texts = np.array([[b"", b"x", "grüezi".encode()]], object)

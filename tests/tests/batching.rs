@@ -82,3 +82,27 @@ fn both_names_of_the_schedulers_delay() {
         assert_eq!(batch["data"], serde_json::json!([2, 2]), "{}", response.text());
     }
 }
+
+/// The hooks of the sequence batcher's tests, on a server that has other models too.
+#[test]
+fn only_models_with_a_backlog_wait_for_one() {
+    let server = Server::new()
+        .env("TRTSERVER_DELAY_SCHEDULER", "2")
+        .env("TRTSERVER_BACKLOG_DELAY_SCHEDULER", "1");
+    let server = models(server, &["batching"], 8, &dynamic("8", "1"));
+    let server = models(server, &["plain"], 8, "").start();
+    for model in ["batching", "plain"] {
+        let body = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]},{"name":"INPUT1","datatype":"FP32","shape":[1,1],"data":[2]}]}"#;
+        let path = format!("/v2/models/{model}/infer");
+        let request = trtserver_tests::wire::request("POST", &path, &[], body.as_bytes());
+        let mut two = [server.connect(), server.connect()];
+        for connection in &mut two {
+            connection.send(&request);
+        }
+        for mut connection in two {
+            let response = connection.response();
+            assert_eq!(response.status, 200, "{}", response.text());
+        }
+    }
+    assert!(server.stop().success());
+}

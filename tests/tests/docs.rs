@@ -1,6 +1,8 @@
 //! The commands of the pages for users answer as the pages say.
 
-use trtserver_tests::{Server, python_v2};
+use std::fs;
+use trtserver_tests::scheduled::accumulator;
+use trtserver_tests::{Server, python_v2, root};
 
 fn answers_as_written(page: &str) {
     let server = Server::new().copy_models("examples/models").start();
@@ -20,4 +22,21 @@ fn batching_md() {
 #[test]
 fn ensembles_md() {
     answers_as_written("docs/ensembles.md");
+}
+
+/// What docs/batching.md shows of configurations is what the server takes.
+#[test]
+fn configurations_of_batching_md() {
+    let page = fs::read_to_string(root().join("docs/batching.md")).unwrap_or_default();
+    // Every second piece is inside a fence; those of commands and answers name their language.
+    let blocks = page.split("```").skip(1).step_by(2);
+    let configs: Vec<_> = blocks.filter(|block| block.starts_with("\nmax_batch_size")).collect();
+    assert_eq!(configs.len(), 3, "{page}");
+    let mut server = Server::new();
+    for (i, config) in configs.iter().enumerate() {
+        let name = format!("m{i}");
+        let rest = accumulator(&name, 1, "slot", "").replace("max_batch_size: 1\n", "");
+        server = server.model(&name, rest + config);
+    }
+    assert!(server.start().stop().success());
 }

@@ -1,6 +1,7 @@
 //! Ensembles on the wires: today's client, the client of 2020, and what goes wrong.
 
 use std::sync::LazyLock;
+use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
 use trtserver_tests::wire::request;
 use trtserver_tests::{
     Response, Running, Server, Signal, every_model, inference, probe, python_v1, python_v2,
@@ -56,6 +57,15 @@ const DIAMOND: &[&str] = &[
     "echo INPUT0=d > OUTPUT0=d2",
 ];
 
+/// An echo without batches.
+fn unbatched(name: &str, dims: &str) -> String {
+    format!(
+        "name: '{name}'\nbackend: 'probe'\n\
+         input {{ name: 'INPUT0' data_type: TYPE_FP32 dims: [ {dims} ] }}\n\
+         output {{ name: 'OUTPUT0' data_type: TYPE_FP32 dims: [ {dims} ] }}\n"
+    )
+}
+
 fn server() -> Server {
     let halves = probe("halves", &[])
         + "input [ { name: 'INPUT1' data_type: TYPE_FP32 dims: [ -1 ] optional: true } ]\n\
@@ -78,7 +88,14 @@ fn server() -> Server {
     let (one1, probe1, two1, config1) = counted(1);
     let (one2, probe2, two2, config2) = counted(2);
     let maybe = ["halves INPUT0=X INPUT1=Y > OUTPUT0=U OUTPUT1=V"];
+    let controls = [flag("START", "int32"), flag("READY", "int32")];
+    let summing = sequences(NEVER, "direct { }", &controls);
+    let totals = ["summing INPUT0=IN > OUTPUT0=t", "identity_int32 INPUT0=t > OUTPUT0=OUT"];
+    let totals = ensemble("totals", 4, &["IN INT32 [ 1 ]"], &["OUT INT32 [ 1 ]"], &totals);
     every_model()
+        // Sequences of the steps are those of the ensemble's callers.
+        .model("summing", accumulator("summing", 4, "slot", &summing))
+        .model("totals", totals)
         .model(&one1, probe1)
         .model(&two1, config1)
         .model(&one2, probe2)
@@ -119,6 +136,33 @@ fn server() -> Server {
                 &["reshape INPUT0=INPUT0 > OUTPUT0=t", "reshape INPUT0=t > OUTPUT0=OUTPUT0"],
             ),
         )
+        // A model without batches takes the batch as a dimension of its own, or a row at a time.
+        .model(
+            "whole",
+            ensemble(
+                "whole",
+                8,
+                &["INPUT0 FP32 [ 2 ]"],
+                &["OUTPUT0 FP32 [ 2 ]"],
+                &[
+                    "echo INPUT0=INPUT0 > OUTPUT0=t",
+                    "matrix INPUT0=t > OUTPUT0=u",
+                    "echo INPUT0=u > OUTPUT0=OUTPUT0",
+                ],
+            ),
+        )
+        .model(
+            "rowwise",
+            ensemble(
+                "rowwise",
+                8,
+                &["INPUT0 FP32 [ 2 ]"],
+                &["OUTPUT0 FP32 [ 2 ]"],
+                &["row INPUT0=INPUT0 > OUTPUT0=OUTPUT0"],
+            ),
+        )
+        .model("matrix", unbatched("matrix", "-1, 2"))
+        .model("row", unbatched("row", "2"))
         .model("lazy", ensemble("lazy", 8, &one, &["GOOD FP32 [ -1 ]", "BAD FP32 [ -1 ]"], &lazy))
         .model(
             "maybe",

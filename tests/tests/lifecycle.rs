@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
+use trtserver_tests::wire::request;
 use trtserver_tests::{
-    Connection, Running, Server, Signal, backends, folder, inference, probe, root,
+    Connection, Response, Running, Server, Signal, backends, folder, inference, probe, root,
 };
 
 /// A model that takes as long to load as the test wants: its labels are a pipe, and the load waits for a writer.
@@ -150,6 +152,91 @@ fn while_it_ends_new_requests_are_refused_in_words() {
     assert_eq!(health.status, 400);
     let says = health.complaint();
     assert!(says.contains("UNAVAILABLE") && says.contains("Server exiting"), "{says}");
+}
+
+/// INPUT0 of one INT32, in sequence 7, over HTTP v2 or v1.
+fn in_sequence(v2: bool, model: &str, value: i32, start: bool, end: bool) -> Vec<u8> {
+    if v2 {
+        let json = format!(
+            r#"{{"parameters":{{"sequence_id":7,"sequence_start":{start},"sequence_end":{end}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[{value}]}}]}}"#
+        );
+        return request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes());
+    }
+    let flags = u8::from(start) | u8::from(end) << 1;
+    let header = format!(
+        "batch_size: 1 correlation_id: 7 flags: {flags} input {{ name: \"INPUT0\" }} output {{ name: \"OUTPUT0\" }}"
+    );
+    let header = [("NV-InferRequest", &*header)];
+    request("POST", &format!("/api/infer/{model}"), &header, &value.to_le_bytes())
+}
+
+/// The sum in an answer to that.
+#[track_caller]
+fn sum(v2: bool, response: &Response) -> i32 {
+    assert_eq!(response.status, 200, "{}", response.text());
+    if v2 {
+        let json = response.json();
+        return json["outputs"][0]["data"][0].as_i64().unwrap_or_else(|| panic!("{json}")) as i32;
+    }
+    let Some(bytes) = response.body.first_chunk() else { panic!("{}", response.text()) };
+    i32::from_le_bytes(*bytes)
+}
+
+fn summing(name: &str) -> String {
+    let controls = [flag("START", "int32"), correlation("UINT64")];
+    let scheduling = sequences(NEVER, "oldest { max_candidate_sequences: 4 }", &controls);
+    accumulator(name, 4, "corrid", &scheduling)
+}
+
+#[test]
+fn while_it_ends_sequences_go_on_to_their_end() {
+    let through = "name: 'through' platform: 'ensemble' max_batch_size: 4\n\
+        input { name: 'INPUT0' data_type: TYPE_INT32 dims: 1 }\n\
+        output { name: 'OUTPUT0' data_type: TYPE_INT32 dims: 1 }\n\
+        ensemble_scheduling { step { model_name: 'summing' model_version: -1\n\
+        input_map { key: 'INPUT0' value: 'INPUT0' } output_map { key: 'OUTPUT0' value: 'OUTPUT0' } } }";
+    for (v2, model) in
+        [(true, "summing"), (false, "summing"), (true, "through"), (false, "through")]
+    {
+        let server = Server::new()
+            .model("summing", summing("summing"))
+            .model("through", through)
+            .model("echo", probe("echo", &[]))
+            .start();
+        let mut client = server.connect();
+        let mut step =
+            |value, start, end| client.send(in_sequence(v2, model, value, start, end)).response();
+        assert_eq!(sum(v2, &step(1, true, false)), 1);
+        server.signal(Signal::TERM);
+        server.wait_for_log("1 sequences that have not ended");
+        assert_eq!(sum(v2, &step(10, false, false)), 11);
+        // Nobody else begins anything.
+        let other = server.post(
+            "/v2/models/echo/infer",
+            &[],
+            r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]}]}"#,
+        );
+        assert_eq!((other.status, &*other.complaint()), (503, "Server not ready"));
+        let another = in_sequence(true, model, 5, true, true);
+        let another =
+            String::from_utf8(another).unwrap().replace("\"sequence_id\":7", "\"sequence_id\":8");
+        assert_eq!(server.send(another).status, 503);
+        assert_eq!(server.get(&format!("/v2/models/{model}/config")).status, 503);
+        assert_eq!(sum(v2, &step(100, false, true)), 111);
+        let ended = server.wait();
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_sequence_that_never_ends_holds_it_up_until_the_timeout() {
+    let server =
+        Server::new().model("summing", summing("summing")).flag("--exit-timeout-secs=1").start();
+    assert_eq!(sum(true, &server.send(in_sequence(true, "summing", 1, true, false))), 1);
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 1);
+    assert!(ended.stderr.contains("Exit timeout expired"), "{}", ended.stderr);
 }
 
 #[test]

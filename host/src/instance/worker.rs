@@ -156,7 +156,8 @@ impl Worker {
         requests: &mut Vec<InferRequest>,
         in_flight: &Arc<InFlight>,
     ) {
-        let rows = rows(requests);
+        // What is executed, which null requests are part of.
+        let rows = requests.iter().map(|r| r.batch).sum();
         let calls = requests.len() as u32;
         let execution = Arc::new(Execution::new(self.ordinal, calls, rows, now_ns(), in_flight));
         for request in requests.iter() {

@@ -2,7 +2,8 @@
 
 use crate::config::Settings;
 use crate::error::{Code, Error};
-use crate::repository::{Missing, Repository};
+use crate::repository::{Missing, Repository, Served};
+use crate::request::Sequence;
 use crate::state::{Phase, ServerState};
 use crate::stats::{FailureReason, Span};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,12 +48,20 @@ impl Context {
             && (!self.settings.strict_readiness || self.repository.all_ready())
     }
 
-    /// Refuses inference (and v2 metadata) outside the READY phase.
+    /// Refuses what needs models outside the READY phase.
     pub fn require_ready(&self) -> Result<(), Error> {
         if self.state.phase() == Phase::Ready {
             Ok(())
         } else {
             Err(Error::unavailable("Server not ready"))
+        }
+    }
+
+    /// The same for inference by `served`: while the server stops, a sequence that has begun may go on (contract/v2 §4.1).
+    pub fn require_open(&self, served: &Served, sequence: &Sequence) -> Result<(), Error> {
+        match self.state.phase() {
+            Phase::Exiting if served.scheduler.continues(sequence) => Ok(()),
+            _ => self.require_ready(),
         }
     }
 

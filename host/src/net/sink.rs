@@ -4,41 +4,25 @@
 //! could never notice that nobody is left to answer it.
 
 use crate::error::{Error, Result};
-use crate::request::{InferResponse, Reply, ResponseSink};
+use crate::request::{InferResponse, Reply, ResponseSink, Single};
 use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, oneshot};
 
 /// A sink for a caller who takes exactly one response, and the end where it arrives.
 pub fn unary() -> (Box<dyn ResponseSink>, UnaryAnswer) {
     let (sender, receiver) = oneshot::channel();
-    let sink = UnarySink { sender: Some(sender), first: None, count: 0 };
+    let sink = UnarySink { sender: Some(sender), single: Single::default() };
     (Box::new(sink), UnaryAnswer(receiver))
 }
 
 struct UnarySink {
     sender: Option<oneshot::Sender<Result<InferResponse>>>,
-    first: Option<InferResponse>,
-    count: usize,
+    single: Single,
 }
 
 impl ResponseSink for UnarySink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
-        let answer = match response {
-            Err(error) => Err(error),
-            Ok(response) => {
-                if let Some(response) = response {
-                    self.count += 1;
-                    self.first.get_or_insert(response);
-                }
-                if !last {
-                    return;
-                }
-                match (self.first.take(), self.count) {
-                    (Some(response), 1) => Ok(response),
-                    (_, n) => Err(Error::internal(format!("expected a single response, got {n}"))),
-                }
-            }
-        };
+        let Some(answer) = self.single.put(response, last) else { return };
         if let Some(sender) = self.sender.take() {
             // Nobody listens any more: the caller went away.
             let _ = sender.send(answer);

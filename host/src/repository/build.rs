@@ -61,11 +61,15 @@ impl Prepared {
         let (opened, results) = channel();
         let mut failed = None;
         for (ordinal, plan) in plans.into_iter().enumerate() {
+            // What has no file is named by its backend.
+            let file = match &*self.config.default_model_filename {
+                "" => &self.config.backend,
+                file => file,
+            };
             tracing::info!(
-                "Creating instance {} on {} using {}",
+                "Creating instance {} on {} using {file}",
                 plan.name,
-                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) },
-                self.config.default_model_filename
+                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) }
             );
             let worker = Worker {
                 plan,

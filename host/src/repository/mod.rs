@@ -254,6 +254,14 @@ impl Repository {
         })
     }
 
+    /// Sequences of all models that have not ended.
+    pub fn sequences(&self) -> usize {
+        let models = self.models.load();
+        let versions = models.values().flat_map(|model| model.versions.values());
+        let served = versions.filter_map(|version| version.served());
+        served.map(|served| served.scheduler.sequences()).sum()
+    }
+
     /// Takes every version out of service; requests that run keep theirs alive.
     pub fn unload_all(&self) {
         for model in self.models.load().values() {

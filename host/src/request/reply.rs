@@ -22,6 +22,35 @@ pub trait ResponseSink: Send {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
 }
 
+/// Collects the one response that a caller takes who takes exactly one.
+#[derive(Default)]
+pub struct Single {
+    first: Option<InferResponse>,
+    count: usize,
+}
+
+impl Single {
+    /// What a sink was told; gives the answer once it is complete.
+    pub fn put(
+        &mut self,
+        response: Result<Option<InferResponse>>,
+        last: bool,
+    ) -> Option<Result<InferResponse>> {
+        match response {
+            Err(error) => return Some(Err(error)),
+            Ok(None) => {}
+            Ok(Some(response)) => {
+                self.count += 1;
+                self.first.get_or_insert(response);
+            }
+        }
+        last.then(|| match (self.first.take(), self.count) {
+            (Some(response), 1) => Ok(response),
+            (_, n) => Err(Error::internal(format!("expected a single response, got {n}"))),
+        })
+    }
+}
+
 /// A queue, as a request that waits in it sees it.
 pub trait Waiting: Send + Sync {
     /// Nobody waits for the answer to the request with this ticket any more.

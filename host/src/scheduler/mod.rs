@@ -1,5 +1,6 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
+mod conflicts; // how often a START too many is logged
 mod dispatch; // controls, states and null requests of sequences
 pub mod ensemble; // a request through several models
 pub mod former; // batch forming, pure
@@ -14,7 +15,7 @@ pub use dispatch::{Controls, Corrid, Flag};
 pub use ensemble::Ensemble;
 pub use queue::{Policy, Queue, Work};
 
-use crate::request::InferRequest;
+use crate::request::{InferRequest, Sequence};
 use std::sync::Arc;
 
 /// The way in for front ends: what a version does with its requests.
@@ -31,6 +32,23 @@ impl Scheduler {
         match self {
             Scheduler::Queue(queue) => queue.submit(request),
             Scheduler::Ensemble(ensemble) => ensemble.submit(request),
+        }
+    }
+
+    /// Sequences that have not ended.
+    pub fn sequences(&self) -> usize {
+        match self {
+            Scheduler::Queue(queue) => queue.sequences(),
+            // Its steps' models have them.
+            Scheduler::Ensemble(_) => 0,
+        }
+    }
+
+    /// Whether a request of `sequence` would go on with one of those.
+    pub fn continues(&self, sequence: &Sequence) -> bool {
+        match self {
+            Scheduler::Queue(queue) => queue.continues(sequence),
+            Scheduler::Ensemble(ensemble) => ensemble.continues(sequence),
         }
     }
 

@@ -13,17 +13,18 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or today's names.
-    pub fn from_environment() -> Option<Self> {
+    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or today's names. The second one means
+    /// something only beside the first, and only where there is a backlog.
+    pub fn from_environment(sequences: bool) -> Option<Self> {
         let number = |name: &str| {
             let value = ["TRTSERVER", "TRITONSERVER"]
                 .into_iter()
                 .find_map(|server| std::env::var(format!("{server}_{name}")).ok());
             value.and_then(|v| v.trim().parse().ok()).unwrap_or(0)
         };
-        let patience =
-            Self { queued: number("DELAY_SCHEDULER"), backlog: number("BACKLOG_DELAY_SCHEDULER") };
-        (patience != Self { queued: 0, backlog: 0 }).then_some(patience)
+        let backlog = if sequences { number("BACKLOG_DELAY_SCHEDULER") } else { 0 };
+        let queued = number("DELAY_SCHEDULER");
+        (queued > 0).then_some(Self { queued, backlog })
     }
 
     pub fn is_over(&self, queued: usize, backlog: usize) -> bool {

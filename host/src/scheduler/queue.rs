@@ -3,6 +3,7 @@
 //! The lock is held for one step of the former. Requests that leave unexecuted are answered, instances
 //! called and tensors added after it is released.
 
+use super::conflicts::Conflicts;
 use super::dispatch::{Controls, Dispatch};
 use super::former::dynamic::Dynamic;
 use super::former::sequence::Sequences;
@@ -14,7 +15,7 @@ use super::timer::{self, Alarm};
 use super::words::{self, refused};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::request::{InferRequest, Reply, Signature, Waiting};
+use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
 use crate::stats::FailureReason;
 use smallvec::SmallVec;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -54,6 +55,7 @@ struct State {
     given_up: bool,
     /// When the timer rings next, `u64::MAX` = not.
     alarm: u64,
+    conflicts: Conflicts,
     patience: Option<Patience>,
     wakes: Vec<Wake>,
     gone: Vec<(InferRequest, Refusal)>,
@@ -101,7 +103,8 @@ impl Queue {
             closed: false,
             given_up: false,
             alarm: u64::MAX,
-            patience: Patience::from_environment(),
+            conflicts: Conflicts::default(),
+            patience: Patience::from_environment(controls.is_some()),
             wakes: Vec::new(),
             gone: Vec::new(),
         };
@@ -136,12 +139,12 @@ impl Queue {
         }
         let reply = Arc::clone(&request.reply);
         let id = request.sequence.start.then(|| request.sequence.id.clone());
-        let State { former, wakes, gone, .. } = &mut *state;
-        let mut conflict = false;
+        let State { former, wakes, gone, conflicts, .. } = &mut *state;
+        let mut conflict = None;
         let ticket = match former {
             Former::Shared(former) => former.push(request, now, wakes),
             Former::Sequences(former) => former.push(request, now, wakes).map(|pushed| {
-                conflict = pushed.conflict;
+                conflict = pushed.conflict.then(|| conflicts.tell(now)).flatten();
                 pushed.ticket
             }),
         };
@@ -156,10 +159,14 @@ impl Queue {
             Err(refusal) => gone.push(refusal),
         }
         self.release(state);
-        if conflict {
+        if let Some(untold) = conflict {
+            let more = match untold {
+                0 => String::new(),
+                n => format!(" {n} more such conflicts of this model were not logged."),
+            };
             tracing::warn!(
                 "sequence {} for model '{}' has a conflict. The previous sequence did not end before \
-                 this sequence start. Previous sequence will be terminated early.",
+                 this sequence start. Previous sequence will be terminated early.{more}",
                 words::name(&id.unwrap_or_default()),
                 self.signature.model
             );
@@ -246,6 +253,22 @@ impl Queue {
         for (request, refusal) in after.gone {
             let (error, reason) = refused(refusal, &request);
             let _ = request.reply.fail(error, reason);
+        }
+    }
+
+    /// Sequences that have not ended.
+    pub fn sequences(&self) -> usize {
+        match &self.lock().former {
+            Former::Shared(_) => 0,
+            Former::Sequences(former) => former.known(),
+        }
+    }
+
+    /// Whether it is one of those.
+    pub fn continues(&self, sequence: &Sequence) -> bool {
+        match &self.lock().former {
+            Former::Shared(_) => false,
+            Former::Sequences(former) => former.knows(&sequence.id),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::former::settings::{Batching, QueuePolicy, Strategy};
 use super::*;
 use crate::clock::now_ns;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::request::testing::{Told, request_for, signature};
 use crate::request::{CorrelationId, InferResponse, ResponseSink, Sequence, SequenceMemory};
 use crate::request::{DType, Role, TensorSpec};
@@ -64,6 +64,35 @@ fn first_come_first_served_until_closed_and_empty() {
         assert_eq!(ids(&work), [id]);
     }
     assert!(!queue.take(0, &mut work));
+}
+
+#[test]
+fn which_sequences_have_not_ended() {
+    let sequence = |id: &str, start, end| {
+        let id = CorrelationId::Text(id.into());
+        Sequence { id, start, end }
+    };
+    let queue = shared(DynamicSettings::default(), 1, false);
+    assert!(queue.sequences() == 0 && !queue.continues(&sequence("a", false, false)));
+
+    let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
+    let settings = SequenceSettings { instances: 1, slots: 2, idle_ns: u64::MAX, strategy };
+    let policy = Policy::Sequences(settings, Box::default());
+    let queue = Queue::new(policy, &signature(&[2], 2), 1, false);
+    let submit = |sequence: Sequence| {
+        let (mut request, told) = request("1");
+        request.sequence = sequence;
+        queue.submit(request);
+        assert!(told.lock().unwrap().is_empty());
+    };
+    submit(sequence("a", true, false));
+    submit(sequence("b", true, true));
+    assert_eq!(queue.sequences(), 1);
+    assert!(queue.continues(&sequence("a", false, true)));
+    assert!(!queue.continues(&sequence("b", false, true)), "its END has arrived");
+    assert!(!queue.continues(&Sequence::default()));
+    submit(sequence("a", false, true));
+    assert_eq!((queue.sequences(), queue.waiting()), (0, 3));
 }
 
 #[test]

@@ -299,7 +299,11 @@ impl<'a> Parser<'a> {
         match each.number(text) {
             Some(number) => Ok(i64::from(number) as u64),
             None => {
-                let near = nearest(text, each.values.iter().map(|v| v.0));
+                let names = || each.values.iter().map(|v| v.0);
+                let mut near = nearest(text, names());
+                if near.is_empty() {
+                    near = format!("; its values are {}", names().collect::<Vec<_>>().join(", "));
+                }
                 fault(token.start, format!("{name}: {} has no value {text}{near}", each.name))
             }
         }

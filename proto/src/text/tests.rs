@@ -174,6 +174,11 @@ fn refusals_say_where_and_what() {
             "input { data_type: TYPE_FP322 }",
             "1:20: data_type: DataType has no value TYPE_FP322; did you mean TYPE_FP32?",
         ),
+        (
+            "input { format: NHWC }",
+            "1:17: format: ModelInput.Format has no value NHWC; its values are FORMAT_NONE, FORMAT_NHWC, \
+             FORMAT_NCHW",
+        ),
         ("input { data_type: 'x' }", "1:20: data_type: expected a DataType, found the string 'x'"),
         ("name: 5", "1:7: name: expected a quoted string, found the number 5"),
         ("name: x", "1:7: name: expected a quoted string, found 'x'"),

@@ -73,7 +73,7 @@ impl<'a> Call<'a> {
     /// Row 16, then what the old server found while running, then the queue. `deadline_ns` 0 = none.
     pub fn start(self, plan: Plan, parts: Parts, deadline_ns: u64) -> Result<Running, Failure> {
         let in_flight = self.ctx.state.begin_request();
-        self.ctx.require_ready().map_err(|e| self.refuse(e))?;
+        self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
         let request_id = self.ctx.state.next_request_id();
         let signature = &self.served.signature;
         let (batch, per_item, wanted) = (plan.batch, plan.per_item, plan.outputs.clone());

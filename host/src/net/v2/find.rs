@@ -3,11 +3,20 @@
 use crate::error::{Error, Result};
 use crate::net::context::{Context, v2_missing};
 use crate::repository::Served;
+use crate::state::Phase;
 use std::sync::Arc;
 
-/// What serves inference (and metadata) for `name`; an empty version means the highest one.
+/// What is known of `name`; an empty version means the highest one.
 pub fn served(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
     ctx.require_ready()?;
+    serving(ctx, name, version)
+}
+
+/// The same for inference, which may go on while the server stops: [`Context::require_open`] says for whom.
+pub fn serving(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
+    if ctx.state.phase() != Phase::Exiting {
+        ctx.require_ready()?;
+    }
     let version = parse_version(version)?;
     ctx.repository.find(name, version).map_err(|missing| match ctx.require_ready() {
         Ok(()) => v2_missing(missing),

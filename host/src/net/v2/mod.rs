@@ -9,7 +9,7 @@ pub mod request; // a request read off the wire, on its way into the scheduler
 pub mod settings; // trace and logging settings, read only
 pub mod statistics; // counters as the protocol shows them
 
-pub use find::{require_unary, served};
+pub use find::{require_unary, served, serving};
 pub use parameters::RequestParameters;
 pub use request::{Draft, refused};
 

@@ -3,7 +3,7 @@
 use super::parameters::RequestParameters;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::net::context::refusal;
+use crate::net::context::{Context, refusal};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{InferRequest, InputTensor, Reply, ResponseSink, Signature, WantedOutput};
@@ -39,10 +39,12 @@ impl Draft {
     /// request alive.
     pub fn submit(
         mut self,
+        ctx: &Context,
         served: &Served,
         received_ns: u64,
         sink: Box<dyn ResponseSink>,
     ) -> Result<Weak<Reply>> {
+        ctx.require_open(served, &self.parameters.sequence)?;
         let signature = &served.signature;
         let batch = check::inputs(signature, &self.id, &self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);

@@ -1,5 +1,6 @@
 //! Rules for dynamic batching and its queues.
 
+use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_queue_policy::TimeoutAction;
 use trtserver_proto::v2::{ModelConfig, ModelDynamicBatching, ModelQueuePolicy};
 
@@ -16,7 +17,8 @@ pub(super) fn check(
         let range = 1..=levels;
         if !range.contains(&dynamic.default_priority_level) {
             return refuse(format!(
-                "default priority level must be in range [1, {levels}] for {model}"
+                "default priority level must be in range [1, {levels}] for {model}: it is {}",
+                dynamic.default_priority_level
             ));
         }
         if !dynamic.priority_queue_policy.keys().all(|level| range.contains(level)) {
@@ -44,13 +46,46 @@ pub(super) fn check(
 }
 
 /// Preferred batch sizes, called `what`, lie between 1 and the model's maximum.
+/// What is asked for and can have no effect, which its author hardly meant.
+pub(super) fn futile(config: &ModelConfig) -> Vec<String> {
+    let Some(SchedulingChoice::DynamicBatching(dynamic)) = &config.scheduling_choice else {
+        return Vec::new();
+    };
+    let no_levels = dynamic.priority_levels == 0;
+    let no_batches = "'max_batch_size' is 0, so no requests are executed together";
+    let rows = [
+        (
+            "default_priority_level",
+            no_levels && dynamic.default_priority_level != 0,
+            "there are no 'priority_levels'",
+        ),
+        (
+            "priority_queue_policy",
+            no_levels && !dynamic.priority_queue_policy.is_empty(),
+            "there are no 'priority_levels'",
+        ),
+        (
+            "max_queue_delay_microseconds",
+            config.max_batch_size == 0 && dynamic.max_queue_delay_microseconds != 0,
+            no_batches,
+        ),
+    ];
+    let asked = rows.into_iter().filter(|(_, asked, _)| *asked);
+    asked
+        .map(|(field, _, why)| format!("'dynamic_batching.{field}' has no effect: {why}"))
+        .collect()
+}
+
 pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(), ConfigError> {
     for &size in sizes {
         if size <= 0 {
-            return refuse(format!("{what} must be positive for {}", config.name));
+            return refuse(format!("{what} must be positive for {}: it is {size}", config.name));
         }
         if size > config.max_batch_size {
-            return refuse(format!("{what} must be <= max batch size for {}", config.name));
+            return refuse(format!(
+                "{what} must be <= max batch size for {}: {size} is more than {}",
+                config.name, config.max_batch_size
+            ));
         }
     }
     Ok(())
@@ -63,7 +98,36 @@ fn delays(policy: &ModelQueuePolicy) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::complaints;
+    use super::super::testing::{complaints, parse};
+    use super::futile;
+
+    #[test]
+    fn what_has_no_effect_is_said() {
+        let complete =
+            "priority_levels: 2 default_priority_level: 1 max_queue_delay_microseconds: 1";
+        for (text, fields) in [
+            ("".to_owned(), &[][..]),
+            ("dynamic_batching {}".to_owned(), &[]),
+            (format!("max_batch_size: 2 dynamic_batching {{ {complete} }}"), &[]),
+            (
+                "max_batch_size: 2 dynamic_batching { default_priority_level: 1 \
+                 priority_queue_policy { key: 1 value {} } }"
+                    .to_owned(),
+                &["default_priority_level", "priority_queue_policy"],
+            ),
+            (
+                "dynamic_batching { max_queue_delay_microseconds: 1 }".to_owned(),
+                &["max_queue_delay_microseconds"],
+            ),
+        ] {
+            let said = futile(&parse(&text));
+            assert_eq!(said.len(), fields.len(), "{text}: {said:?}");
+            for (said, field) in said.iter().zip(fields) {
+                let start = format!("'dynamic_batching.{field}' has no effect: ");
+                assert!(said.starts_with(&start), "{said}");
+            }
+        }
+    }
 
     #[test]
     fn rules() {
@@ -74,20 +138,20 @@ mod tests {
                 ("dynamic_batching { preferred_batch_size: [ 1, 8 ] }", ""),
                 (
                     "dynamic_batching { preferred_batch_size: [ 4, 0 ] }",
-                    "dynamic batching preferred size must be positive for m",
+                    "dynamic batching preferred size must be positive for m: it is 0",
                 ),
                 (
                     "dynamic_batching { preferred_batch_size: 9 }",
-                    "dynamic batching preferred size must be <= max batch size for m",
+                    "dynamic batching preferred size must be <= max batch size for m: 9 is more than 8",
                 ),
                 ("dynamic_batching { priority_levels: 2 default_priority_level: 2 }", ""),
                 (
                     "dynamic_batching { priority_levels: 2 }",
-                    "default priority level must be in range [1, 2] for m",
+                    "default priority level must be in range [1, 2] for m: it is 0",
                 ),
                 (
                     "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
-                    "default priority level must be in range [1, 2] for m",
+                    "default priority level must be in range [1, 2] for m: it is 3",
                 ),
                 (
                     "dynamic_batching { priority_levels: 2 default_priority_level: 1 \
@@ -125,7 +189,7 @@ mod tests {
                 ("dynamic_batching {}", ""),
                 (
                     "dynamic_batching { preferred_batch_size: 1 }",
-                    "dynamic batching preferred size must be <= max batch size for m",
+                    "dynamic batching preferred size must be <= max batch size for m: 1 is more than 0",
                 ),
             ],
         );

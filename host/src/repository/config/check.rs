@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Checks a normalised configuration. What is sensible but not done by this server yet is refused
-/// as well, or, where the model can still be served correctly, comes back as a warning.
+/// as well, or, where the model can still be served correctly, comes back as a warning. So does what has no effect.
 pub fn check(config: &ModelConfig, machine: &Machine) -> Result<Vec<String>, ConfigError> {
     general(config)?;
     tensors::check(config)?;
@@ -29,7 +29,9 @@ pub fn check(config: &ModelConfig, machine: &Machine) -> Result<Vec<String>, Con
         groups::check(config, machine)?;
     }
     extras::check(config)?;
-    unsupported::check(config)
+    let mut warnings = unsupported::check(config)?;
+    warnings.extend(batching::futile(config));
+    Ok(warnings)
 }
 
 fn general(config: &ModelConfig) -> Result<(), ConfigError> {

@@ -3,6 +3,7 @@
 //! Always done, strict configuration or not, because none of it needs the model to be opened.
 
 use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_config::SchedulingChoice;
 
 use super::platforms::{self, ENSEMBLE, Platforms};
 use super::{ConfigError, refuse};
@@ -130,6 +131,12 @@ fn detect(
     let missing = versions.iter().find_map(|(version, entries)| {
         platforms::recognised(entries, platforms).map(|(file, backend)| (version, file, backend))
     });
+    if matches!(config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
+        return Err(ConfigError::invalid(format!(
+            "ensemble scheduling cannot be set for model '{name}' whose platform is not ensemble: it \
+             needs platform: \"ensemble\""
+        )));
+    }
     let why = match missing {
         Some((version, file, backend)) => format!(
             " Version {version} holds '{file}', which needs the backend '{backend}', not \
@@ -272,6 +279,14 @@ mod tests {
                     .to_owned(),
             ),
             ("", &["readme"][..], Invalid, unknown.to_owned()),
+            (
+                "ensemble_scheduling {}",
+                &[][..],
+                Invalid,
+                "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble: it \
+                 needs platform: \"ensemble\""
+                    .to_owned(),
+            ),
             ("default_model_filename: 'm.bin'", &["model.onnx"][..], Invalid, unknown.to_owned()),
             (
                 "",

@@ -78,8 +78,17 @@ fn flow(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigEr
         if written.contains(output) {
             continue;
         }
-        let sources = writer.get(output).map(|&position| &ensemble.step[position].input_map);
-        let open = sources.and_then(|map| map.values().find(|t| !written.contains(t.as_str())));
+        let open_behind = |tensor: &str| {
+            let position = writer.get(tensor)?;
+            let mut sources = ensemble.step[*position].input_map.values();
+            sources.find(|t| !written.contains(t.as_str())).map(String::as_str)
+        };
+        // Back to where it begins: a tensor that nobody writes, or one of a circle.
+        let mut seen = BTreeSet::new();
+        let mut open = open_behind(output);
+        while let Some(next) = open.and_then(open_behind).filter(|next| seen.insert(*next)) {
+            open = Some(next);
+        }
         let why = open.map_or(String::new(), |tensor| {
             format!(": at least one of its depending tensors, '{tensor}', is not connected")
         });
@@ -191,6 +200,12 @@ mod tests {
             (&[(&["in", "out"], &["t"])], "output 'out' for ensemble 'm' is not written"),
             (
                 &[(&["in", "x"], &["out"])],
+                "output 'out' for ensemble 'm' is not written: at least one of its depending \
+                 tensors, 'x', is not connected",
+            ),
+            (
+                // Where it begins, not where it shows.
+                &[(&["x"], &["a"]), (&["a"], &["b"]), (&["in", "b"], &["out"])],
                 "output 'out' for ensemble 'm' is not written: at least one of its depending \
                  tensors, 'x', is not connected",
             ),

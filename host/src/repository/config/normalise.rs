@@ -30,6 +30,7 @@ pub fn normalise(config: &mut ModelConfig, machine: &Machine, preferred: &[Prefe
     policy.policy_choice.get_or_insert(PolicyChoice::Latest(Latest { num_versions: 1 }));
     scheduling(config);
     if config.platform == ENSEMBLE {
+        config.model_transaction_policy.get_or_insert_default();
         return;
     }
     let pinned = PinnedMemoryBuffer { enable: true };
@@ -136,7 +137,10 @@ mod tests {
                      output_pinned_memory { enable: true } }",
                 ],
             ),
-            ("platform: 'ensemble'", &["platform: 'ensemble'", LATEST]),
+            (
+                "platform: 'ensemble'",
+                &["platform: 'ensemble'", LATEST, "model_transaction_policy { decoupled: false }"],
+            ),
         ];
         for (text, expected) in rows {
             let expected = parse(&format!("name: 'm' {}", expected.join(" ")));

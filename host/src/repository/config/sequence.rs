@@ -21,6 +21,13 @@ pub(super) fn check(
                 "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
             ));
         }
+        Some(StrategyChoice::Oldest(oldest)) if oldest.max_candidate_sequences < 0 => {
+            return refuse(format!(
+                "sequence batching maximum candidate sequences must be non-negative for {model}: it \
+                 is {}",
+                oldest.max_candidate_sequences
+            ));
+        }
         Some(StrategyChoice::Oldest(oldest)) => {
             let what = "sequence batching preferred batch size";
             batching::sizes(config, &oldest.preferred_batch_size, what)?;
@@ -32,6 +39,15 @@ pub(super) fn check(
         if input.name.is_empty() {
             return refuse(format!(
                 "sequence batching control tensor must have a name for {model}"
+            ));
+        }
+        if !names.insert(&input.name) || input.control.len() > 1 {
+            return refuse(several_kinds(&input.name, model));
+        }
+        if input.control.is_empty() {
+            return refuse(format!(
+                "sequence batching must specify a control for control tensor '{}' for {model}",
+                input.name
             ));
         }
         for control in &input.control {
@@ -55,13 +71,6 @@ pub(super) fn check(
                     input.name
                 ));
             }
-            if !names.insert(&input.name) {
-                return refuse(format!(
-                    "sequence batching control tensor '{}' is specified for multiple control \
-                     kinds for {model}",
-                    input.name
-                ));
-            }
             match kind {
                 Kind::ControlSequenceCorrid => correlation(control, model)?,
                 _ => flag(control, model)?,
@@ -69,6 +78,12 @@ pub(super) fn check(
         }
     }
     states(config, sequence)
+}
+
+fn several_kinds(tensor: &str, model: &str) -> String {
+    format!(
+        "sequence batching control tensor '{tensor}' is specified for multiple control kinds for {model}"
+    )
 }
 
 /// Implicit states (contract/v2 §4.11).
@@ -146,31 +161,42 @@ fn initial_state(state: &State, initial: &InitialState) -> Result<(), ConfigErro
             "'initial_state' field for state input name '{input}' contains variable dimensions."
         ));
     }
-    let fits = initial.dims.len() == state.dims.len()
-        && initial.dims.iter().zip(&state.dims).all(|(dim, want)| dim == want || *want == -1);
-    if !fits {
+    if initial.dims.len() != state.dims.len() {
         return refuse(format!(
-            "'initial_state' field for state input name '{input}' has dims {:?}, the state has {:?}",
-            initial.dims, state.dims
+            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions for \
+             state input '{input}'. {} != {}",
+            initial.dims.len(),
+            state.dims.len()
+        ));
+    }
+    let mut pairs = initial.dims.iter().zip(&state.dims);
+    if let Some((dim, want)) = pairs.find(|(dim, want)| dim != want && **want != -1) {
+        return refuse(format!(
+            "'initial_state' dim for input name '{input}' doesn't match 'state' dim description. \
+             {dim} != {want}"
         ));
     }
     if initial.state_data.is_none() {
         return refuse(format!(
-            "'initial_state' field for state input name '{input}' must specify 'zero_data' or \
-             'data_file'"
+            "initial_state setting expects state '{input}' to have state_data set"
         ));
     }
     Ok(())
 }
 
-/// START, READY and END: exactly one pair of values for false and true.
-fn flag(control: &Control, model: &str) -> Result<(), ConfigError> {
-    let kind = control.kind().as_str_name();
-    let lists = [
+/// The values for false and true, by field: how many there are.
+fn lists(control: &Control) -> [(&'static str, usize); 3] {
+    [
         ("int32_false_true", control.int32_false_true.len()),
         ("fp32_false_true", control.fp32_false_true.len()),
         ("bool_false_true", control.bool_false_true.len()),
-    ];
+    ]
+}
+
+/// START, READY and END: exactly one pair of values for false and true.
+fn flag(control: &Control, model: &str) -> Result<(), ConfigError> {
+    let kind = control.kind().as_str_name();
+    let lists = lists(control);
     let mut given = lists.iter().filter(|(_, len)| *len > 0);
     match (given.next(), given.next()) {
         (None, _) => refuse(format!(
@@ -190,6 +216,12 @@ fn flag(control: &Control, model: &str) -> Result<(), ConfigError> {
 
 fn correlation(control: &Control, model: &str) -> Result<(), ConfigError> {
     use DataType::{TypeInt32, TypeInt64, TypeString, TypeUint32, TypeUint64};
+    if lists(control).iter().any(|(_, len)| *len > 0) {
+        return refuse(format!(
+            "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or \
+             'bool_false_true' for CONTROL_SEQUENCE_CORRID for {model}"
+        ));
+    }
     match control.data_type() {
         TypeUint64 | TypeInt64 | TypeUint32 | TypeInt32 | TypeString => Ok(()),
         _ => refuse(format!(
@@ -232,11 +264,16 @@ mod tests {
             ("oldest { preferred_batch_size: [ 1, 8 ] }", ""),
             (
                 "oldest { preferred_batch_size: 0 }",
-                "sequence batching preferred batch size must be positive for m",
+                "sequence batching preferred batch size must be positive for m: it is 0",
             ),
             (
                 "oldest { preferred_batch_size: 9 }",
-                "sequence batching preferred batch size must be <= max batch size for m",
+                "sequence batching preferred batch size must be <= max batch size for m: 9 is more \
+                 than 8",
+            ),
+            (
+                "oldest { max_candidate_sequences: -1 }",
+                "sequence batching maximum candidate sequences must be non-negative for m: it is -1",
             ),
         ] {
             assert_eq!(complaint(fields), expected, "{fields}");
@@ -320,11 +357,16 @@ mod tests {
             ),
             (
                 initial("name: 'n' data_type: TYPE_FP32 dims: [ 3, 4 ]"),
-                "'initial_state' field for state input name 'i' has dims [3, 4], the state has [-1, 2]",
+                "'initial_state' dim for input name 'i' doesn't match 'state' dim description. 4 != 2",
+            ),
+            (
+                initial("name: 'n' data_type: TYPE_FP32 dims: 2"),
+                "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions \
+                 for state input 'i'. 1 != 2",
             ),
             (
                 initial("name: 'n' data_type: TYPE_FP32 dims: [ 3, 2 ]"),
-                "'initial_state' field for state input name 'i' must specify 'zero_data' or 'data_file'",
+                "initial_state setting expects state 'i' to have state_data set",
             ),
         ] {
             assert_eq!(complaint(&fields), expected, "{fields}");
@@ -378,11 +420,41 @@ mod tests {
                  kinds for m",
             ),
             (
+                input("name: 'c'", ""),
+                "sequence batching must specify a control for control tensor 'c' for m",
+            ),
+            (
                 input(
                     "name: 'c'",
                     "control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING }",
                 ),
                 "",
+            ),
+            (
+                input(
+                    "name: 's'",
+                    &format!(
+                        "control {{ {START} {pair} }} control {{ kind: CONTROL_SEQUENCE_END {pair} }}"
+                    ),
+                ),
+                "sequence batching control tensor 's' is specified for multiple control \
+                 kinds for m",
+            ),
+            (
+                // The name is looked at before the kind.
+                format!("{} {}", one(pair), one(pair)),
+                "sequence batching control tensor 's' is specified for multiple control \
+                 kinds for m",
+            ),
+            (
+                input(
+                    "name: 'c'",
+                    &format!(
+                        "control {{ kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT32 {pair} }}"
+                    ),
+                ),
+                "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or \
+                 'bool_false_true' for CONTROL_SEQUENCE_CORRID for m",
             ),
             (
                 input(

@@ -43,7 +43,8 @@ pub fn check(ensemble: &Signature, steps: &[Composing<'_>]) -> Result<()> {
     for step in steps {
         let model = &step.served.signature;
         let (name, own) = (&ensemble.model, &model.model);
-        if ensemble.max_batch_size > model.max_batch_size {
+        // A model without batches gets a batch as a dimension of its own, or one row at a time.
+        if model.batching() && ensemble.max_batch_size > model.max_batch_size {
             return refuse(format!(
                 "ensemble {name} allows maximum batch size {}, but it contains model {own} which only allows \
                  maximum batch size to be {}",

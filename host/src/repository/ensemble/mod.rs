@@ -7,7 +7,7 @@ pub use order::order;
 
 use super::{Model, Repository, Served};
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Signature};
+use crate::request::{InferRequest, Sequence, Signature};
 use crate::scheduler::Scheduler;
 use crate::scheduler::ensemble::{Ensemble, Graph, StepModel, StepModels, StepPlan};
 use crate::stats::VersionStats;
@@ -164,6 +164,10 @@ impl StepModel for Served {
 
     fn stats(&self) -> &Arc<VersionStats> {
         &self.stats
+    }
+
+    fn continues(&self, sequence: &Sequence) -> bool {
+        self.scheduler.continues(sequence)
     }
 
     fn submit(&self, request: InferRequest) {

@@ -136,10 +136,20 @@ fn steps_that_fit_and_steps_that_do_not() {
             "ensemble e allows maximum batch size 8, but it contains model b which only allows maximum batch \
              size to be 4",
         ),
+        // A model without batches sees one row, or the batch as a dimension of its own.
+        (&[("a", "max_batch_size: 8", "")], ""),
         (
-            &[("a", "max_batch_size: 8", "")],
-            "ensemble e allows maximum batch size 8, but it contains model a which only allows maximum batch \
-             size to be 0",
+            &[
+                ("a", "max_batch_size: 8", ""),
+                ("a", "dims: 2", "dims: [ -1, 2 ]"),
+                ("a", "dims: 2", "dims: [ -1, 2 ]"),
+            ],
+            "",
+        ),
+        (
+            &[("a", "max_batch_size: 8", ""), ("a", "dims: 2", "dims: [ -1, 3 ]")],
+            "in ensemble e, ensemble tensor in: inconsistent shape: [-1,2] is inferred from model e while [-1,3] \
+             is inferred from model a",
         ),
         (
             &[("e", "key: 'I' value: 't'", "key: 'X' value: 't'")],

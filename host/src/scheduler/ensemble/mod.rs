@@ -11,7 +11,7 @@ pub use graph::{Graph, StepPlan};
 
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply, Signature};
+use crate::request::{InferRequest, Reply, Sequence, Signature};
 use crate::stats::{FailureReason, VersionStats};
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub trait StepModel: Send + Sync {
     fn signature(&self) -> &Arc<Signature>;
     fn stats(&self) -> &Arc<VersionStats>;
+    /// Whether a request of `sequence` would go on with one that has not ended.
+    fn continues(&self, sequence: &Sequence) -> bool;
     /// Queues a checked request. Its reply is answered whatever happens, at the earliest before this returns.
     fn submit(&self, request: InferRequest);
 }
@@ -65,6 +67,11 @@ impl Ensemble {
             }
             Steps::Pinned(models) => Ok(models.clone()),
         }
+    }
+
+    /// Whether a request of `sequence` would go on with one that a step's model knows.
+    pub fn continues(&self, sequence: &Sequence) -> bool {
+        self.models().is_ok_and(|models| models.iter().any(|model| model.continues(sequence)))
     }
 
     /// Sends a checked request through the steps. The reply is answered whatever happens.

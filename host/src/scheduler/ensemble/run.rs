@@ -10,8 +10,8 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::reply::Waiting;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, WantedOutput,
-    check,
+    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, ShapeText, Single,
+    WantedOutput, check,
 };
 use crate::stats::{Execution, FailureReason};
 use smallvec::SmallVec;
@@ -135,7 +135,7 @@ impl Run {
             }
             self.wanted(step, &state.pool)?
         };
-        let sink = Box::new(StepSink { run: Arc::clone(self), step, first: None, count: 0 });
+        let sink = Box::new(StepSink { run: Arc::clone(self), step, single: Single::default() });
         let stats = Arc::clone(model.stats());
         let reply = Reply::new(now_ns(), Arc::clone(signature), stats, sink);
         self.lock().submitted.push(Arc::downgrade(&reply));
@@ -230,11 +230,23 @@ impl Run {
                     "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
                 ));
             };
-            let shape = tensor.shape_for(spec.model_dims.len(), has_batch(signature, spec));
+            let batched = has_batch(signature, spec);
+            let shape = tensor.shape_for(spec.model_dims.len(), batched);
+            let caller_shape = signature.to_caller(spec, &shape)?;
+            // A step without batches may make any number of rows.
+            if batched && shape.first() != Some(&i64::from(self.request.batch)) {
+                return Err(Error::invalid(format!(
+                    "output '{}' for model '{}' has shape {}, but the request has batch size {}",
+                    spec.name,
+                    signature.model,
+                    ShapeText(&shape),
+                    self.request.batch
+                )));
+            }
             Ok(OutputTensor {
                 name: Arc::clone(&spec.name),
                 dtype: tensor.dtype,
-                shape: signature.to_caller(spec, &shape)?,
+                shape: caller_shape,
                 data: tensor.data,
             })
         });
@@ -264,28 +276,13 @@ fn cancel(replies: Vec<Weak<Reply>>) {
 struct StepSink {
     run: Arc<Run>,
     step: usize,
-    first: Option<InferResponse>,
-    count: usize,
+    single: Single,
 }
 
 impl ResponseSink for StepSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
-        let answer = match response {
-            Err(e) => Err(e),
-            Ok(response) => {
-                if let Some(response) = response {
-                    self.count += 1;
-                    self.first.get_or_insert(response);
-                }
-                if !last {
-                    return;
-                }
-                match (self.first.take(), self.count) {
-                    (Some(response), 1) => Ok(response),
-                    (_, n) => Err(Error::internal(format!("expected a single response, got {n}"))),
-                }
-            }
-        };
-        self.run.answered(self.step, answer);
+        if let Some(answer) = self.single.put(response, last) {
+            self.run.answered(self.step, answer);
+        }
     }
 }

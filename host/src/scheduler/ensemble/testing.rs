@@ -5,8 +5,8 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::request::testing::Told;
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, OutputTensor, Reply, Signature, TensorSpec,
-    check, testing,
+    DType, InferRequest, InferResponse, InputTensor, OutputTensor, Reply, Sequence, Signature,
+    TensorSpec, check, testing,
 };
 use crate::stats::{Execution, FailureReason, VersionStats};
 use bytes::Bytes;
@@ -67,6 +67,10 @@ impl StepModel for Held {
 
     fn stats(&self) -> &Arc<VersionStats> {
         &self.stats
+    }
+
+    fn continues(&self, _: &Sequence) -> bool {
+        false
     }
 
     fn submit(&self, request: InferRequest) {
@@ -173,7 +177,7 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
     (Ensemble::new(graph, Arc::clone(&world) as Arc<dyn StepModels>), world)
 }
 
-/// A request with one row in `in` for the named outputs, its statistics, and what its caller is told.
+/// A request with a tensor of this shape in `in` for the named outputs, its statistics, and what its caller is told.
 pub fn request(
     ensemble: &Ensemble,
     outputs: &str,
@@ -184,6 +188,7 @@ pub fn request(
     let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };
     request.inputs = [input].into_iter().collect();
     let signature = &ensemble.graph.signature;
+    request.batch = if signature.batching() { shape[0] as u32 } else { 1 };
     let one = |name| check::find_output(signature, name).unwrap();
     let all = check::all_outputs(signature);
     let named = outputs.split_whitespace().map(|name| all[one(name)].clone());

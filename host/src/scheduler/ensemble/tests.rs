@@ -198,6 +198,8 @@ fn batch_dimensions_come_and_go() {
         ((0, &[-1, 2]), (8, &[2]), [&[3, 2], &[3, 2], &[3, 2]]),
         ((0, &[2]), (0, &[2]), [&[2], &[2], &[2]]),
         ((0, &[-1]), (8, &[-1]), [&[0], &[1, 0], &[0]]),
+        ((8, &[2]), (0, &[-1, 2]), [&[3, 2], &[3, 2], &[3, 2]]),
+        ((8, &[2]), (0, &[2]), [&[1, 2], &[2], &[1, 2]]),
     ];
     for &(own, models, [given, seen, got]) in rows {
         let setup = Setup { ensemble: own, models, refusing: "" };
@@ -230,6 +232,20 @@ fn what_does_not_fit_is_found_on_the_way() {
     e.submit(second);
     world.model("a").answer();
     let text = "in ensemble 'e', output 'out' for model 'e' has shape [3] but model configuration specifies shape [2]";
+    assert_eq!(error(&told).1, text);
+}
+
+#[test]
+fn rows_that_a_step_without_batches_adds() {
+    let setup = Setup { ensemble: (8, &[2]), models: (0, &[-1, 2]), refusing: "" };
+    let (e, world) = ensemble("a:I=in>O=out", &setup);
+    let (request, _, told) = request(&e, "out", &[3, 2]);
+    e.submit(request);
+    let mut seen = world.model("a").take();
+    seen.inputs[0].shape = [4, 2].into_iter().collect();
+    world.model("a").submit_again(seen);
+    world.model("a").answer();
+    let text = "in ensemble 'e', output 'out' for model 'e' has shape [4,2], but the request has batch size 3";
     assert_eq!(error(&told).1, text);
 }
 

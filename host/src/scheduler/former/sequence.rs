@@ -330,6 +330,15 @@ impl<T: Item> Sequences<T> {
         self.backlogged
     }
 
+    /// Sequences whose END has not arrived.
+    pub fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    pub fn knows(&self, id: &CorrelationId) -> bool {
+        self.known.contains_key(id)
+    }
+
     /// Nothing arrives any more: nobody waits for company, and a sequence keeps its slot only for what it has sent.
     pub fn close(&mut self, wakes: &mut Vec<Wake>) {
         self.open = false;

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::{deadline, frame};
 use crate::net::http::body::ResponseBody;
-use crate::net::v2::{refused, require_unary, served};
+use crate::net::v2::{refused, require_unary, serving};
 use crate::net::{sink, status_code};
 use crate::repository::Served;
 use crate::state::Phase;
@@ -61,7 +61,7 @@ pub async fn answer(
     .and_then(|()| message::read(&served, request))
     .and_then(|(mut draft, asked)| {
         draft.deadline_ns = deadline_ns;
-        Ok((draft.submit(&served, received_ns, sink)?, asked))
+        Ok((draft.submit(ctx, &served, received_ns, sink)?, asked))
     });
     let (reply, asked) = submitted.map_err(|e| refused(&served, received_ns, e))?;
     let response = waiting.wait(reply).await?;
@@ -70,10 +70,12 @@ pub async fn answer(
 
 /// What serves the model that `request` is for.
 pub fn find(ctx: &Context, request: &ModelInferRequest) -> Result<Arc<Served>> {
-    if ctx.state.phase() == Phase::Exiting {
-        return Err(Error::unavailable(
-            "GRPC server is shutting down and has stopped accepting new requests.",
-        ));
-    }
-    served(ctx, &request.model_name, &request.model_version)
+    serving(ctx, &request.model_name, &request.model_version).map_err(|error| {
+        match ctx.state.phase() {
+            Phase::Exiting => Error::unavailable(
+                "GRPC server is shutting down and has stopped accepting new requests.",
+            ),
+            _ => error,
+        }
+    })
 }

@@ -166,7 +166,7 @@ impl Table {
             draft.deadline_ns = self.deadline_ns;
             let empty_final_response = draft.parameters.empty_final_response;
             let sink = sink::channel(number, self.sink.clone());
-            Ok((draft.submit(&served, received_ns, sink)?, asked, empty_final_response))
+            Ok((draft.submit(&self.ctx, &served, received_ns, sink)?, asked, empty_final_response))
         });
         let (reply, asked, empty_final_response) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;

@@ -7,7 +7,7 @@ use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::drain::drain;
 use crate::net::sink;
-use crate::net::v2::{Draft, refused, require_unary, served};
+use crate::net::v2::{Draft, refused, require_unary, serving};
 use crate::repository::Served;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
@@ -30,7 +30,7 @@ where
     B: http_body::Body<Data = Bytes>,
 {
     let _in_flight = ctx.state.begin_request();
-    let found = served(ctx, name, version);
+    let found = serving(ctx, name, version);
     let ready = found.as_ref().map_err(Error::clone).and_then(|served| {
         Head::read(served, headers).map_err(|e| refused(served, received_ns, e))
     });
@@ -50,7 +50,7 @@ where
     let limit = ctx.settings.http_max_input_size;
     let submitted = head.request(&served, body, limit).await.and_then(|(draft, asked)| {
         let (sink, waiting) = sink::unary();
-        Ok((draft.submit(&served, received_ns, sink)?, waiting, asked))
+        Ok((draft.submit(ctx, &served, received_ns, sink)?, waiting, asked))
     });
     let (reply, waiting, asked) = match submitted {
         Ok(submitted) => submitted,
