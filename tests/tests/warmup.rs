@@ -285,6 +285,10 @@ fn threads_are_as_nice_as_their_models_priority() {
     }
     let log = server.log();
     assert!(!log.contains("is not supported yet"), "{log}");
+
+    // Nobody to give way to.
+    let server = Server::new().model("none", config("none", "NONE")).start();
+    assert_eq!(nice_of(&server, "none/1#0"), own);
 }
 
 #[test]

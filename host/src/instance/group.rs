@@ -14,11 +14,15 @@ pub struct InstancePlan {
     pub device: i32,
     pub profiles: Vec<String>,
     pub priority: Priority,
+    /// Niceness of its thread.
+    pub nice: i32,
 }
 
-/// All instances of a model: `count` per group, and per GPU where the group has GPUs.
-pub fn plans(config: &ModelConfig) -> Vec<InstancePlan> {
+/// All instances of a model: `count` per group, and per GPU where the group has GPUs. `max_asked`: a model of the server
+/// has the highest priority.
+pub fn plans(config: &ModelConfig, max_asked: bool) -> Vec<InstancePlan> {
     let mut plans = Vec::new();
+    let priority = Priority::of(config);
     for group in &config.instance_group {
         let kind = Kind::try_from(group.kind).unwrap_or(Kind::Cpu);
         for i in 0..group.count.max(1) {
@@ -28,7 +32,8 @@ pub fn plans(config: &ModelConfig) -> Vec<InstancePlan> {
                     kind,
                     device,
                     profiles: group.profile.clone(),
-                    priority: Priority::of(config),
+                    priority,
+                    nice: priority.nice(max_asked),
                 });
             };
             match kind {
@@ -62,7 +67,7 @@ mod tests {
             ],
             ..Default::default()
         };
-        let got: Vec<_> = plans(&config).into_iter().map(|p| (p.name, p.device)).collect();
+        let got: Vec<_> = plans(&config, false).into_iter().map(|p| (p.name, p.device)).collect();
         let want = [("m_0_0_cpu", -1), ("m_0_1_cpu", -1), ("m_1_0_gpu0", 0), ("m_1_0_gpu3", 3)];
         assert_eq!(got, want.map(|(n, d)| (n.to_owned(), d)));
     }

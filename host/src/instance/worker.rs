@@ -4,6 +4,7 @@
 //! instance is closed on the same thread, and the model with the last of its instances.
 
 use super::group::InstancePlan;
+use super::priority::be_nice;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::Streams;
@@ -79,7 +80,7 @@ impl Worker {
     fn open(&mut self) -> Result<(Streams, Instance)> {
         let (gpu, priority) = (self.plan.kind == Kind::Gpu, self.plan.priority);
         // First of all, because threads that the plugin starts inherit it.
-        let nice = priority.apply_here();
+        let nice = be_nice(self.plan.nice);
         let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
             "model '{}' instance {}: nice value {nice}{}",

@@ -22,6 +22,8 @@ pub struct Prepared {
     pub dir: PathBuf,
     pub config: Arc<ModelConfig>,
     pub signature: Arc<Signature>,
+    /// A model of the server has the highest priority.
+    pub max_asked: bool,
     pub schedule: Schedule,
     pub backend: Arc<Backend>,
     /// How long instances wait for answers that plugins owe when they close.
@@ -32,7 +34,7 @@ pub struct Prepared {
 
 impl Prepared {
     pub fn plans(&self) -> Vec<InstancePlan> {
-        plans(&self.config)
+        plans(&self.config, self.max_asked)
     }
 
     /// Opens version `number`, which lies in the directory `entry`, with all its instances.

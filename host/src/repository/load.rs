@@ -10,6 +10,7 @@ use super::policy::{Found, versions_of_entries, wanted};
 use super::schedule::Schedule;
 use super::{Model, Repository, Served, Version, VersionState, warmup};
 use crate::error::{Code, Error, Result};
+use crate::instance::priority::Priority;
 use crate::plugin::Backends;
 use crate::plugin::backend::Backend;
 use crate::request::Signature;
@@ -95,6 +96,9 @@ impl Loader {
             jobs.remove(&name);
             refuse(&mut table, &name, Error::invalid(why));
         }
+        // Before any instance opens: the others are told to give way then.
+        let max_asked = jobs.values().any(|job| job.priority() == Priority::Max);
+        jobs.values_mut().for_each(|job| job.tell(max_asked));
         for (name, job) in &jobs {
             tracing::info!("New status tracking for model '{name}'");
             table.insert(name.clone(), Arc::clone(&job.model));
@@ -181,6 +185,7 @@ impl Loader {
                 config: Arc::clone(&config),
                 signature,
                 schedule,
+                max_asked: false,
                 backend,
                 drain: self.drain,
                 warmup,
@@ -279,6 +284,16 @@ impl Source {
 }
 
 impl Job {
+    fn priority(&self) -> Priority {
+        self.model.config.as_deref().map_or_else(Priority::default, Priority::of)
+    }
+
+    fn tell(&mut self, max_asked: bool) {
+        if let Source::Backend(prepared) = &mut self.source {
+            prepared.max_asked = max_asked;
+        }
+    }
+
     /// The models of an ensemble's steps.
     fn uses(&self) -> Option<Vec<String>> {
         match &self.source {
