@@ -1,10 +1,10 @@
 //! A batch as one: inputs of all calls in one block, outputs written once and cut up by the host.
 
 use super::call::Batch;
-use super::dtype::{Dtype, Element, elements};
+use super::dtype::{Dtype, Element};
 use super::error::Error;
 use super::host::with_str;
-use super::response::{buf, drop_box};
+use super::response::{as_elements, buf, byte_size, drop_box};
 use crate::abi::host::{Release, gather_mode};
 use crate::abi::types::{Buf, Place};
 use std::ptr;
@@ -125,17 +125,8 @@ impl<'a> Batch<'a> {
         name: &str,
         shape: &[i64],
     ) -> Result<&'a mut [T], Error> {
-        let bytes =
-            elements(shape).and_then(|n| n.checked_mul(size_of::<T>())).ok_or_else(|| {
-                Error::internal(format_args!("output '{name}' has an impossible shape {shape:?}"))
-            })?;
-        let block = self.scatter(name, T::DTYPE, shape, bytes)?;
-        // SAFETY: every bit pattern is a value of `T`, which is what `Element` says.
-        let (before, middle, _) = unsafe { block.align_to_mut::<T>() };
-        if before.is_empty() {
-            return Ok(middle);
-        }
-        Err(Error::internal(format_args!("the host's block for output '{name}' is not aligned")))
+        let bytes = byte_size::<T>(name, shape)?;
+        as_elements(name, self.scatter(name, T::DTYPE, shape, bytes)?)
     }
 
     /// As [`Batch::scatter`], as pointer and size, for another library to write. Valid until `execute`

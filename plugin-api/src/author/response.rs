@@ -72,17 +72,8 @@ impl<'a> Response<'a> {
         name: &str,
         shape: &[i64],
     ) -> Result<&mut [T], Error> {
-        let bytes =
-            elements(shape).and_then(|n| n.checked_mul(size_of::<T>())).ok_or_else(|| {
-                Error::internal(format_args!("output '{name}' has an impossible shape {shape:?}"))
-            })?;
-        let block = self.output(name, T::DTYPE, shape, bytes)?;
-        // SAFETY: every bit pattern is a value of `T`, which is what `Element` says.
-        let (before, middle, _) = unsafe { block.align_to_mut::<T>() };
-        if before.is_empty() {
-            return Ok(middle);
-        }
-        Err(Error::internal(format_args!("the host's block for output '{name}' is not aligned")))
+        let bytes = byte_size::<T>(name, shape)?;
+        as_elements(name, self.output(name, T::DTYPE, shape, bytes)?)
     }
 
     /// As [`Response::output`], as pointer and size, for several outputs bound at once in another
@@ -289,4 +280,24 @@ pub(crate) unsafe extern "C" fn drop_box<O>(ctx: *mut u8) {
     let owner = unsafe { Box::from_raw(ctx.cast::<O>()) };
     // A panic in the author's Drop has nobody to go to, and must not cross.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
+}
+
+/// Bytes of an output of `T` in that shape.
+pub(crate) fn byte_size<T: Element>(name: &str, shape: &[i64]) -> Result<usize, Error> {
+    elements(shape).and_then(|n| n.checked_mul(size_of::<T>())).ok_or_else(|| {
+        Error::internal(format_args!("output '{name}' has an impossible shape {shape:?}"))
+    })
+}
+
+/// The host's block for an output as elements.
+pub(crate) fn as_elements<'a, T: Element>(
+    name: &str,
+    block: &'a mut [u8],
+) -> Result<&'a mut [T], Error> {
+    // SAFETY: every bit pattern is a value of `T`, which is what `Element` says.
+    let (before, middle, _) = unsafe { block.align_to_mut::<T>() };
+    if before.is_empty() {
+        return Ok(middle);
+    }
+    Err(Error::internal(format_args!("the host's block for output '{name}' is not aligned")))
 }

@@ -1,6 +1,6 @@
 //! Host entries for answers: responses and their outputs, ends of replies, releases of requests.
 
-use super::{guard, guard_value, put};
+use super::{block, guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::memory::Donation;
 use crate::plugin::slot::Handle;
@@ -86,10 +86,8 @@ pub(super) unsafe extern "C" fn output_alloc(
         let (handle, name, shape) =
             unsafe { (Handle::of(response)?, read(name), dims(rank, shape)?) };
         let ptr = handle.with_response(|r| r.alloc(&name, dtype, shape, bytes))?;
-        let (ptr, bytes) = ptr.map_or((std::ptr::null_mut(), 0), |ptr| (ptr, bytes));
-        let buf = Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease: 0 };
         // SAFETY: null or room for one buffer.
-        unsafe { put(out, buf) }
+        unsafe { put(out, block(ptr, bytes)) }
     })
 }
 

@@ -1,7 +1,7 @@
 //! Host entries for a batch as a whole: inputs in one block, outputs in one block, the common end.
 
 use super::answers::{dims, near};
-use super::{guard, put};
+use super::{block, guard, put};
 use crate::error::Error as HostError;
 use crate::plugin::frame::Frame;
 use crate::plugin::memory::Donation;
@@ -57,10 +57,8 @@ pub(super) unsafe extern "C" fn scatter_alloc(
             return Err(HostError::invalid("a host call got null where its result was to go"));
         }
         let ptr = frame.scatter_alloc(&name, dtype, shape, bytes)?;
-        let (ptr, bytes) = ptr.map_or((std::ptr::null_mut(), 0), |ptr| (ptr, bytes));
-        let buf = Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease: 0 };
         // SAFETY: room for one buffer.
-        unsafe { put(out, buf) }
+        unsafe { put(out, block(ptr, bytes)) }
     })
 }
 

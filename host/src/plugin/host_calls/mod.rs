@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::plugin::text::{PluginError, give, literal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trtserver_plugin_api::abi::host::HostTable;
-use trtserver_plugin_api::abi::types::{self, code};
+use trtserver_plugin_api::abi::types::{self, Buf, Place, code};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// The host's table; lives for ever.
@@ -51,6 +51,12 @@ unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Error> {
     // SAFETY: by the caller's promise.
     unsafe { out.write(value) };
     Ok(())
+}
+
+/// A block of the host as plugins see it; nothing where nobody wants one.
+fn block(ptr: Option<*mut u8>, bytes: u64) -> Buf {
+    let (ptr, bytes) = ptr.map_or((std::ptr::null_mut(), 0), |ptr| (ptr, bytes));
+    Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease: 0 }
 }
 
 static TABLE: Shared = Shared(HostTable {
