@@ -180,7 +180,7 @@ impl Backend {
                 // SAFETY: the descriptor lives until `model_close`, in the `Model`.
                 let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
                 self.check(error, "model_open", facts.name)?;
-                Place::Here { table, handle, _hold: hold }
+                Place::Here { table, handle, _hold: Box::new(hold) }
             }
         };
         Ok(Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() }))
@@ -230,7 +230,7 @@ pub struct Model {
 
 /// Where a model runs.
 enum Place {
-    Here { table: &'static PluginTable, handle: *mut ModelHandle, _hold: ModelHold },
+    Here { table: &'static PluginTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
     Apart(Arc<RemoteModel>),
 }
 
