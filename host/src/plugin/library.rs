@@ -17,24 +17,62 @@ use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::Path;
 use trtserver_plugin_api::abi::describe::About;
+use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
+
+/// How far an opening came when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The dynamic loader refused the file.
+    Load,
+    /// It is a library without a door for this host.
+    Door,
+    /// Numbers and size of the table that it gave.
+    Interface,
+    /// Entries that every backend has.
+    Entries,
+    /// What it says of itself.
+    Description,
+}
+
+/// Why a file is no backend for this host.
+#[derive(Debug)]
+pub struct Refusal {
+    pub stage: Stage,
+    /// The interface that it was built for, as far as it said.
+    pub abi: Option<(u32, u32)>,
+    pub why: String,
+}
+
+impl Refusal {
+    fn at(stage: Stage) -> impl Fn(String) -> Self {
+        move |why| Self { stage, abi: None, why }
+    }
+}
 
 /// Opens the library and swaps tables with it.
 ///
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
 pub fn open(path: &Path) -> Result<&'static PluginTable> {
-    let fail = |why: String| Error::internal(format!("backend '{}': {why}", path.display()));
+    enter(path, host_calls::table()).map_err(|refusal| {
+        Error::internal(format!("backend '{}': {}", path.display(), refusal.why))
+    })
+}
+
+/// The same with a table of the caller's choice.
+pub fn enter(path: &Path, host: &'static HostTable) -> Result<&'static PluginTable, Refusal> {
     // SAFETY: loading runs the library's initialisers; backends are code that the operator chose to run.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|e| fail(format!("not a loadable library: {}", source_text(&e))))?;
-    let main = entry(&library).map_err(fail)?;
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| {
+        Refusal::at(Stage::Load)(format!("not a loadable library: {}", source_text(&e)))
+    })?;
+    let main = entry(&library).map_err(Refusal::at(Stage::Door))?;
     // Never closed, whatever follows: its code may have left threads behind.
     std::mem::forget(library);
     // SAFETY: the symbol is the documented entry; the host table lives for ever.
-    let table = unsafe { main(host_calls::table()) };
-    check_table(table).map_err(fail)
+    let table = unsafe { main(host) };
+    check_table(table)
 }
 
 /// The entry through the layout-checked door, else the C symbol.
@@ -96,12 +134,30 @@ fn layout_error(error: &LibraryError) -> String {
     )
 }
 
-fn check_table(table: *const PluginTable) -> Result<&'static PluginTable, String> {
+fn check_table(table: *const PluginTable) -> Result<&'static PluginTable, Refusal> {
     // Null is how a plugin refuses the host without a table.
     // SAFETY: otherwise it is the plugin's static table, which starts with the words checked below.
     let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
-        return Err("its entry returned no table: the backend refuses this host".into());
+        let why = "its entry returned no table: the backend refuses this host";
+        return Err(Refusal::at(Stage::Interface)(why.into()));
     };
+    let abi = Some((head.major, head.minor));
+    let fail = |stage| move |why| Refusal { stage, abi, why };
+    check_head(head).map_err(fail(Stage::Interface))?;
+    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
+        let name = ["describe", "plugin_open", "plugin_close"][missing];
+        return Err(fail(Stage::Entries)(format!("required entry '{name}' is missing")));
+    }
+    check_required(table).map_err(fail(Stage::Entries))?;
+    // SAFETY: size and version were checked, and the required entries are not null.
+    let table = unsafe { &*table };
+    // SAFETY: describe(null) is allowed from the start by the interface.
+    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
+    check_about(about).map_err(fail(Stage::Description))?;
+    Ok(table)
+}
+
+fn check_head(head: &Head) -> Result<(), String> {
     let (major, minor) = (head.major, head.minor);
     if major != ABI_MAJOR || minor > ABI_MINOR {
         return Err(format!(
@@ -117,19 +173,7 @@ fn check_table(table: *const PluginTable) -> Result<&'static PluginTable, String
             head.size
         ));
     }
-    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
-        return Err(format!(
-            "required entry '{}' is missing",
-            ["describe", "plugin_open", "plugin_close"][missing]
-        ));
-    }
-    check_required(table)?;
-    // SAFETY: size and version were checked, and the required entries are not null.
-    let table = unsafe { &*table };
-    // SAFETY: describe(null) is allowed from the start by the interface.
-    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
-    check_about(about)?;
-    Ok(table)
+    Ok(())
 }
 
 /// The head of a table as plain numbers, so that nothing is believed before it was checked.
@@ -159,7 +203,8 @@ fn check_required(table: *const PluginTable) -> Result<(), String> {
     Ok(())
 }
 
-fn check_about(about: *const About) -> Result<(), String> {
+/// What a description must be to be believed.
+pub fn check_about(about: *const About) -> Result<(), String> {
     // SAFETY: describe returns null or a static description.
     let Some(about) = (unsafe { about.as_ref() }) else {
         return Err("describe returned nothing".into());

@@ -11,9 +11,9 @@
 //! is no longer served counts as UNAVAILABLE until that is back.
 
 pub mod build; // one version: plugin model, instances, scheduler
-mod complete; // auto-completion through the backend
+pub(crate) mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
-mod disk; // directories
+pub(crate) mod disk; // directories
 pub mod ensemble; // models made of other models
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
