@@ -155,6 +155,7 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
                     task.skip.insert(id.clone());
                     return true;
                 }
+                Line::At { id } => now = Some(id.clone()),
                 Line::Done => done = true,
                 line => report.add(line),
             }
@@ -171,6 +172,7 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
             (false, None) => "file.door".to_owned(),
         };
         let again = !task.failed.insert(id.clone()) || done || id == "file.door";
+        task.skip.insert(id.clone());
         report.add(&Line::Broken { id, why: format!("it {}", ended.words()) });
         // What others need and came to no good end is known to the next child.
         task.failed.extend(report.not_good());

@@ -1,6 +1,6 @@
 //! A backend at work: opened, given models, instances and calls, and closed, with every step looked at.
 
-use super::child::{breach, patience, seen};
+use super::child::{breach, give_up, patience, seen};
 use super::host::{
     Answer, Batch as Seen, Call as Watched, Failure, HOST, reply_handle, request_handle,
 };
@@ -157,6 +157,11 @@ fn close_scope(address: usize) {
     state.leases.retain(|_, lease| lease.scope != address);
 }
 
+/// What an entry returned. A function, so that the lock is gone when its caller goes on.
+fn taken(error: *mut types::Error, from: &str) -> Result<(), Failure> {
+    HOST.lock().take_error(error, from)
+}
+
 impl Plugin {
     pub fn open(
         table: &'static PluginTable,
@@ -175,7 +180,7 @@ impl Plugin {
             let (scope, n) = (scope.handle(), params.len() as u32);
             (table.plugin_open)(scope, view(&name), view(&dir), params.as_ptr(), n, &mut handle)
         };
-        HOST.lock().take_error(error, "plugin_open").inspect_err(|_| {
+        taken(error, "plugin_open").inspect_err(|_| {
             close_scope(scope.handle().addr());
         })?;
         // SAFETY: the plugin is open; the description was checked when the file was loaded.
@@ -231,7 +236,7 @@ impl Plugin {
         let mut handle = null_mut();
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (self.table.model_open)(self.handle, &*desc, &mut handle) };
-        HOST.lock().take_error(error, "model_open").inspect_err(|_| {
+        taken(error, "model_open").inspect_err(|_| {
             close_scope(hold.scope.handle().addr());
         })?;
         Ok(Model { plugin: self, handle, hold, _desc: desc, plan: plan.clone() })
@@ -286,7 +291,7 @@ impl Model<'_> {
         let desc: *const InstanceDesc = hold.desc();
         // SAFETY: the descriptor lives until `instance_close`, in the instance.
         let error = unsafe { (self.plugin.table.instance_open)(self.handle, desc, &mut handle) };
-        HOST.lock().take_error(error, "instance_open").inspect_err(|_| close_scope(scope))?;
+        taken(error, "instance_open").inspect_err(|_| close_scope(scope))?;
         Ok(Instance { model: self, handle, _hold: hold, scope })
     }
 
@@ -491,12 +496,14 @@ impl Instance<'_> {
                 state.drop_building(building);
             }
         }
-        let deadline = Instant::now() + patience();
+        let waited = patience();
+        let deadline = Instant::now() + waited;
         let open =
             |c: &Watched| c.end.is_none() || c.retained > 0 || !c.released && refused.is_none();
         while ids.iter().any(|id| state.calls.get(id).is_some_and(open)) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                give_up();
                 break;
             }
             let wait = HOST.changed.wait_timeout(state, left);
@@ -505,7 +512,7 @@ impl Instance<'_> {
         let mut outcomes = Vec::new();
         for id in ids {
             let Some(call) = state.calls.remove(id) else { continue };
-            let seconds = patience().as_secs_f64();
+            let seconds = waited.as_secs_f64();
             let label = &call.label;
             if call.end.is_none() {
                 breach("call.once", format!("{label} was kept and not ended within {seconds} s"));

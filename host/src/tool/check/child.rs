@@ -8,9 +8,11 @@ use super::scenarios::{SCENARIOS, Scenario, Verdict};
 use crate::plugin::library::{self, Stage};
 use crate::tool::apart::Voice;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +37,10 @@ pub struct Task {
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Line {
     Begin {
+        id: String,
+    },
+    /// If it ends now, this is what it ended in.
+    At {
         id: String,
     },
     Kept {
@@ -92,9 +98,28 @@ pub fn seen(promise: &'static str) {
     }
 }
 
-/// How long a call that was accepted may take.
+static GAVE_UP: AtomicBool = AtomicBool::new(false);
+
+/// How long a call that was accepted may take. Whoever let one wait for ever is not waited for as long again.
 pub fn patience() -> Duration {
-    LIMIT.get().copied().unwrap_or(Duration::from_secs(10)) / 2
+    match GAVE_UP.load(Relaxed) {
+        true => Duration::from_millis(10),
+        false => LIMIT.get().copied().unwrap_or(Duration::from_secs(10)) / 4,
+    }
+}
+
+/// A call has not ended.
+pub fn give_up() {
+    GAVE_UP.store(true, Relaxed);
+}
+
+pub fn gave_up() -> bool {
+    GAVE_UP.load(Relaxed)
+}
+
+/// Says what is being tried, in the middle of a scenario.
+pub fn at(id: &str) {
+    say(&Line::At { id: id.to_owned() });
 }
 
 pub fn run(task: &str) -> Result<ExitCode, String> {
@@ -117,7 +142,6 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let failed = task.failed.clone();
     let skip = task.skip.clone();
     let mut kit = Kit::new(task, table, before);
     if first {
@@ -125,10 +149,9 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
             tell(id, verdict);
         }
     }
-    let mut bad: BTreeSet<String> = failed;
     for Scenario { id, needs, run } in SCENARIOS {
-        if let Some(missing) = needs.iter().find(|n| bad.contains(**n)) {
-            bad.insert((*id).to_owned());
+        if let Some(missing) = needs.iter().find(|n| kit.task.failed.contains(**n)) {
+            kit.task.failed.insert((*id).to_owned());
             if !skip.contains(*id) {
                 begin(id);
                 tell(id, Verdict::NotApplicable(format!("not reached: it needs '{missing}'")));
@@ -143,7 +166,7 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
         let verdict = run(&mut kit);
         bench::close_books();
         if !matches!(verdict, Verdict::Kept(_)) || breaches(id) > already {
-            bad.insert((*id).to_owned());
+            kit.task.failed.insert((*id).to_owned());
         }
         tell(id, verdict);
     }
@@ -168,22 +191,13 @@ fn refused(stage: Stage, why: &str) {
         Stage::Entries => 2,
         Stage::Description => 3,
     };
-    for (n, id) in
-        ["file.door", "file.interface", "file.entries", "file.describe"].into_iter().enumerate()
-    {
-        tell(
-            id,
-            match n {
-                _ if n < at => Verdict::Kept(String::new()),
-                _ if n == at => Verdict::Broken(why.to_owned()),
-                _ => Verdict::NotApplicable(format!("not reached: {why}")),
-            },
-        );
-    }
-    for scenario in SCENARIOS {
-        tell(
-            scenario.id,
-            Verdict::NotApplicable("not reached: the file cannot be used".to_owned()),
-        );
+    let all = ["file.door", "file.interface", "file.entries", "file.describe"];
+    for (n, id) in all.into_iter().enumerate() {
+        let verdict = match n.cmp(&at) {
+            Ordering::Less => Verdict::kept(),
+            Ordering::Equal => Verdict::Broken(why.to_owned()),
+            Ordering::Greater => Verdict::NotApplicable("not reached".to_owned()),
+        };
+        tell(id, verdict);
     }
 }

@@ -146,6 +146,8 @@ pub struct State {
     /// So many donations and leases there have been.
     pub donated: u64,
     pub leased: u64,
+    /// An output of the declared name and type that does not fit in another way, in a call that was a trial.
+    pub suspect: Option<String>,
 }
 
 pub struct Host {
@@ -276,6 +278,7 @@ impl State {
     pub fn retire(&mut self, name: &str, block: Block) {
         if let Some(words) = block.overrun() {
             breach("output.bounds", format!("output '{name}': {words}"));
+            return;
         }
         seen("output.bounds");
         block.spend();

@@ -1,8 +1,8 @@
 //! What scenarios work with: the backend's table, the model, and how to open them.
 
 use super::bench::{Outcome, Plugin};
-use super::child::Task;
-use super::host::Failure;
+use super::child::{Task, at, breach, gave_up};
+use super::host::{Failure, HOST};
 use super::model::{Plan, Served};
 use super::process::Snapshot;
 use super::scenarios::Verdict;
@@ -109,7 +109,12 @@ impl Kit {
                 Some(Ok(patch)) => Ok(patch.map(|(format, data)| Patch { format, data })),
             });
         }
-        let (mut opened, mut last) = (None, String::new());
+        if let Some(id) =
+            ["model.open", "call.single"].into_iter().find(|id| self.task.failed.contains(*id))
+        {
+            return Err(format!("not reached: it needs '{id}'"));
+        }
+        let (mut opened, mut last, mut suspect) = (None, String::new(), None);
         for plan in Plan::own(&self.task.scratch.join("check"), &self.served) {
             let model = match plugin.model(&plan, 1, |_| {}) {
                 Ok(model) => model,
@@ -120,18 +125,28 @@ impl Kit {
             };
             let mut call = plan.call(1, 3, 0);
             call.lenient = true;
+            // What happens in the call is not the opening's fault.
+            at("call.single");
             let outcome = model.on_instance(0, |instance| instance.execute(&[call]).pop());
             let answered = outcome
                 .map_err(text)
                 .and_then(|o| o.map_or(Err("no outcome".to_owned()), |o| o.answer().map(|_| ())));
+            at("model.open");
             drop(model);
+            suspect = suspect.or(HOST.lock().suspect.take());
             match answered {
                 Ok(()) => return Ok(plan),
                 Err(e) => {
                     // The first is the likeliest, and its words the clearest.
                     opened.get_or_insert((plan, e));
+                    if gave_up() {
+                        break;
+                    }
                 }
             }
+        }
+        if let Some(text) = suspect {
+            breach("output.declared", text);
         }
         let hint = "--model DIR, a model's directory with its config.pbtxt, allows the rest";
         Err(match opened {

@@ -35,13 +35,19 @@ impl Report {
                 self.not_applicable.insert(id.clone(), why.clone());
             }
             Line::Seen { id } => drop(self.seen.insert(id.clone())),
-            Line::Begin { .. } | Line::Done => {}
+            Line::Begin { .. } | Line::At { .. } | Line::Done => {}
         }
     }
 
     /// Promises that others cannot build on.
     pub fn not_good(&self) -> impl Iterator<Item = String> {
         self.broken.keys().chain(self.not_applicable.keys()).cloned()
+    }
+
+    /// The file itself is the trouble: nothing else was looked at.
+    fn unusable(&self) -> bool {
+        let tried = |id: &str| self.kept.contains_key(id) || self.broken.contains_key(id);
+        self.broken.keys().any(|id| id.starts_with("file.")) && !tried("backend.open")
     }
 
     fn findings<'a>(&'a self, only: Option<&str>) -> Vec<Finding<'a>> {
@@ -98,7 +104,8 @@ impl Report {
         let findings = self.findings(only);
         let mut text = format!("{}\n", file.display());
         let mut group = "";
-        for f in &findings {
+        let stuck = only.is_none() && self.unusable();
+        for f in findings.iter().filter(|f| !stuck || f.promise.id.starts_with("file.")) {
             if group != f.promise.group {
                 group = f.promise.group;
                 text += &format!("\n{group}\n");
@@ -112,6 +119,9 @@ impl Report {
             for why in &f.why {
                 text += &format!("{:31}{}\n", "", why.trim_end().replace('\n', " "));
             }
+        }
+        if stuck {
+            text += "\nThe rest was not reached: the file cannot be used.\n";
         }
         let count = |state: &str| findings.iter().filter(|f| f.state == state).count();
         let (kept, broken, rest) = (count("kept"), count("broken"), count("not applicable"));

@@ -43,7 +43,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { id: "backend.two_names", needs: OPEN, run: life::two_names },
     Scenario { id: "model.broken_config", needs: OPEN, run: life::broken_config },
     Scenario { id: "model.complete", needs: OPEN, run: life::complete },
-    Scenario { id: "model.together", needs: MODEL, run: life::together },
+    Scenario { id: "model.together", needs: CALL, run: life::together },
     Scenario { id: "instance.many", needs: CALL, run: life::many_instances },
     Scenario { id: "instance.entries", needs: MODEL, run: life::entries },
     Scenario { id: "call.batch", needs: CALL, run: calls::batch },

@@ -83,7 +83,7 @@ pub fn batch(kit: &mut Kit) -> Verdict {
         Err(why) => return Verdict::NotApplicable(why),
     };
     let most = plan.signature.max_batch_size;
-    let rows: Vec<u32> = if most >= 6 { vec![1, 2, 3] } else { vec![1; most.min(3) as usize] };
+    let rows: Vec<u32> = if most >= 5 { vec![2, 1, 2] } else { vec![1; most.min(3) as usize] };
     let steady = kit.usual.is_some();
     let result = with_instance(kit, |instance| {
         let calls: Vec<CallSpec> =
