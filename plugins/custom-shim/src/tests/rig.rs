@@ -184,11 +184,14 @@ impl Drop for Rig {
     }
 }
 
+/// Name, shape, pieces, flags.
+type Given = (&'static str, Vec<i64>, Vec<Vec<i32>>, u32);
+
 /// A request: INT32 inputs in one or more pieces.
 #[derive(Default, Clone)]
 pub struct Ask {
     rows: u32,
-    inputs: Vec<(&'static str, Vec<i64>, Vec<Vec<i32>>, u32)>,
+    inputs: Vec<Given>,
     wanted: Vec<(&'static str, u32)>,
     sequence: u64,
     warmup: bool,
@@ -232,29 +235,28 @@ impl Ask {
         fake.references.store(1, Ordering::SeqCst);
         fake.state.lock().unwrap().wanted =
             self.wanted.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let tensor =
-            |(at, (name, shape, pieces, flags)): (usize, &(&str, Vec<i64>, Vec<Vec<i32>>, u32))| {
-                let part = |piece: &Vec<i32>| Buf {
-                    bytes: size_of_val(piece.as_slice()) as u64,
-                    ptr: leak(piece.clone()).cast_mut().cast(),
-                    place: Place::CPU,
-                    ready: ptr::null_mut(),
-                    lease: 0,
-                };
-                let parts: Vec<Buf> = pieces.iter().map(part).collect();
-                Tensor {
-                    name: text(name),
-                    index: if *flags == 0 { at as u32 } else { u32::MAX },
-                    dtype: dtype::INT32,
-                    rank: shape.len() as u32,
-                    flags: *flags,
-                    shape: leak(shape.clone()),
-                    bytes: parts.iter().map(|part| part.bytes).sum(),
-                    n_parts: parts.len() as u32,
-                    pad: 0,
-                    parts: leak(parts),
-                }
+        let tensor = |(at, (name, shape, pieces, flags)): (usize, &Given)| {
+            let part = |piece: &Vec<i32>| Buf {
+                bytes: size_of_val(piece.as_slice()) as u64,
+                ptr: leak(piece.clone()).cast_mut().cast(),
+                place: Place::CPU,
+                ready: ptr::null_mut(),
+                lease: 0,
             };
+            let parts: Vec<Buf> = pieces.iter().map(part).collect();
+            Tensor {
+                name: text(name),
+                index: if *flags == 0 { at as u32 } else { u32::MAX },
+                dtype: dtype::INT32,
+                rank: shape.len() as u32,
+                flags: *flags,
+                shape: leak(shape.clone()),
+                bytes: parts.iter().map(|part| part.bytes).sum(),
+                n_parts: parts.len() as u32,
+                pad: 0,
+                parts: leak(parts),
+            }
+        };
         let inputs: Vec<Tensor> = self.inputs.iter().enumerate().map(tensor).collect();
         let wanted = self.wanted.iter();
         let wanted =
