@@ -330,6 +330,26 @@ fn files_that_are_no_such_library() {
 }
 
 #[test]
+fn a_gpu_that_nobody_knows() {
+    let _turn = alone();
+    let mut model = addsub(&[]);
+    model.device = 9999;
+    // Without files by capability the device's number is all that matters.
+    let plain = folder();
+    compile("addsub.c", &["-DGEN=2"], plain.path());
+    assert!(Rig::open(plain, &model).is_ok());
+    let mut entry = Vec::new();
+    crate::wire::put_bytes(&mut entry, 1, b"9.0");
+    crate::wire::put_bytes(&mut entry, 2, b"ninety.so");
+    crate::wire::put_bytes(&mut model.config, 9, &entry);
+    let by_capability = folder();
+    compile("addsub.c", &["-DGEN=2"], by_capability.path());
+    let (unknown, _) = refused(by_capability, &model);
+    let want = "model 'm': the compute capability of GPU 9999 is not known: ";
+    assert!(unknown.text.starts_with(want), "{unknown:?}");
+}
+
+#[test]
 fn words_that_contradict_or_mean_nothing() {
     let _turn = alone();
     let two = folder();
