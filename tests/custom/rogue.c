@@ -1,7 +1,8 @@
 /* Does wrong on command, and only then. The setting `rogue` (a parameter or a tag of the model) says what to do at
    the beginning and the end; the input COMMAND (STRING [1]) what to do in an execution:
 
-     at the beginning  initialize_error, initialize_silent_error, initialize_crash, initialize_abort, initialize_exit
+     at the beginning  initialize_error, initialize_silent_error, initialize_late_error (with a context),
+                       initialize_crash, initialize_abort, initialize_exit
      at the end        finalize_error, finalize_silent_error
      in an execution   the names in `obey`
 
@@ -13,6 +14,9 @@
 
 enum { WITH_TEXT = 7, WITHOUT_TEXT = 8, PAYLOAD_WITH_TEXT = 9, NO_INPUT = 10, NO_OUTPUT = 11, AT_THE_END = 12,
        TWICE = 13 };
+
+/* In no library: who loads this one must not look for what is not called. */
+void nobody_has_this(void);
 
 typedef struct {
   bool finished;
@@ -44,7 +48,7 @@ static int library_start(const Start* start, void** context) {
   if (made == NULL) abort();
   made->rogue = copied(rogue);
   *context = made;
-  return 0;
+  return is_text(rogue, "initialize_late_error") ? WITH_TEXT : 0;
 }
 
 static const char* library_explain(void* opaque, int error) {
@@ -206,6 +210,7 @@ static int obey(Context* context, Bytes command, CustomPayload* payload, Calls c
   if (IS("crash")) raise(SIGSEGV);
   if (IS("abort")) abort();
   if (IS("exit")) exit(3);
+  if (IS("unresolved")) return nobody_has_this(), 0;
   if (IS("last_words")) {
     fprintf(stderr, "rogue: these are my last words\n");
     _exit(4);
