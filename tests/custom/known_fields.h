@@ -13,11 +13,16 @@ typedef struct {
   uint8_t message, first, last, content, since_v1_0;
 } Known;
 
+/* Generation A, v0.10, has no sequences either. */
 static const Known KNOWN[] = {
     {CONFIG, 1, 2, LEAF, 0},         {CONFIG, 3, 3, POLICY, 0},       {CONFIG, 4, 4, LEAF, 0},
     {CONFIG, 5, 5, INPUT, 0},        {CONFIG, 6, 6, OUTPUT, 0},       {CONFIG, 7, 7, GROUP, 0},
     {CONFIG, 8, 8, LEAF, 0},         {CONFIG, 9, 10, ENTRY, 0},       {CONFIG, 11, 11, DYNAMIC, 0},
-    {CONFIG, 12, 12, OPTIMIZATION, 0}, {CONFIG, 13, 13, SEQUENCE, 0}, {CONFIG, 14, 14, PARAMETERS, 1},
+    {CONFIG, 12, 12, OPTIMIZATION, 0},
+#ifndef GENERATION_A
+    {CONFIG, 13, 13, SEQUENCE, 0},
+#endif
+    {CONFIG, 14, 14, PARAMETERS, 1},
     {CONFIG, 15, 15, ENSEMBLE, 1},   {CONFIG, 16, 16, WARMUP, 1},     {POLICY, 1, 1, LATEST, 0},
     {POLICY, 2, 2, ALL, 0},          {POLICY, 3, 3, SPECIFIC, 0},     {LATEST, 1, 1, LEAF, 0},
     {SPECIFIC, 1, 1, LEAF, 0},       {INPUT, 1, 4, LEAF, 0},          {INPUT, 5, 5, RESHAPE, 1},

@@ -163,13 +163,13 @@ static int obey(Context* context, Bytes command, CustomPayload* payload, Calls c
     return next_block(calls.input, in, NULL, &block, &size) ? NO_INPUT : -1;
   }
   if (IS("null_pointers")) {
-    if (ask_output(calls.output, out, "BATCH", 2, NULL, 4, &content)) return NO_OUTPUT;
     if (ask_output(calls.output, out, "BATCH", 2, shape, 4, NULL)) return NO_OUTPUT;
     if (ask_output(calls.output, NULL, "BATCH", 2, shape, 4, &content)) return NO_OUTPUT;
     if (next_block(calls.input, in, "INPUT0", NULL, &size)) return NO_INPUT;
     if (next_block(calls.input, in, "INPUT0", &block, NULL)) return NO_INPUT;
     return next_block(calls.input, NULL, "INPUT0", &block, &size) ? NO_INPUT : -1;
   }
+  if (IS("null_shape")) return ask(calls, payload, "OUTPUT0", 2, NULL, 4, 1), 0;
   if (IS("twice")) {
     ask(calls, payload, "OUTPUT0", 2, shape, 4, 1);
     bool again = ask(calls, payload, "OUTPUT0", 2, shape, 4, 2);

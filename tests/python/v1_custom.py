@@ -16,6 +16,8 @@ TYPES = {
     "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "fp16": np.float16, "fp32": np.float32,
     "fp64": np.float64,
 }
+SEQUENCES = ("sequence_b", "sequence_c", "sequence_v2a", "sequence_v2b", "sequence_two", "sequence_single",
+             "sequence_oldest")
 ids = itertools.count(1)
 
 
@@ -96,8 +98,7 @@ class Custom(checks.Case):
         return int(got["OUTPUT"][0][0])
 
     def test_sequences_in_every_slot(self):
-        for model in ("sequence_a", "sequence_b", "sequence_c", "sequence_v2a", "sequence_v2b", "sequence_two",
-                      "sequence_single", "sequence_oldest"):
+        for model in SEQUENCES:
             with self.subTest(model):
                 # Side by side, so that those who step alone have empty slots below them.
                 some = [self.OFFSET + next(ids) for _ in range(1 if model == "sequence_single" else 4)]

@@ -53,9 +53,9 @@ fn every_sequence(mut server: Server) -> Server {
         Custom::new(name, &both).batch(4).more(&sequences(NEVER, strategy, controls))
     };
     let start_ready = [flag("START", "int32"), flag("READY", "int32")];
-    for generation in GENERATIONS {
+    // The first generation knows no sequences, the second no strategies.
+    for &generation in &GENERATIONS[1..] {
         let name = format!("sequence_{}", generation.name());
-        // Those of 2018 know no strategies.
         server = server.custom(model(&name, "", &start_ready).library("sequence.c", generation));
     }
     let two = model("sequence_two", "direct { }", &start_ready)

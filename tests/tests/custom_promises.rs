@@ -177,7 +177,7 @@ fn empty_slots_give_zeros_and_take_nothing() {
     let trace = traces.path().join("trace");
     let mut server = Server::new().env("CUSTOM_TRACE", &trace);
     let controls = [flag("START", "int32"), flag("READY", "int32")];
-    for generation in GENERATIONS {
+    for &generation in &GENERATIONS[1..] {
         let both = tensors("input", &[("INPUT", "INT32", "1")])
             + &tensors("output", &[("OUTPUT", "INT32", "1")]);
         let name = format!("nulls_{}", generation.name());
@@ -188,7 +188,7 @@ fn empty_slots_give_zeros_and_take_nothing() {
         server = server.custom(custom);
     }
     let server = server.start();
-    for generation in GENERATIONS {
+    for generation in &GENERATIONS[1..] {
         let model = format!("nulls_{}", generation.name());
         let step = |id: u32, value: i32, start: bool| {
             let body = format!(
@@ -207,7 +207,7 @@ fn empty_slots_give_zeros_and_take_nothing() {
     let trace = std::fs::read_to_string(&trace).unwrap();
     // Two empty slots each (the second sequence's start and its next step), none of which got memory.
     let without = trace.matches("empty slot: output without memory").count();
-    assert_eq!(without, 2 * GENERATIONS.len(), "{trace}");
+    assert_eq!(without, 2 * GENERATIONS[1..].len(), "{trace}");
     assert_eq!(trace.matches("empty slot").count(), without, "{trace}");
     assert!(server.stop().success());
 }
