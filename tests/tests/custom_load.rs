@@ -62,16 +62,19 @@ fn files_that_are_no_libraries() {
     const CANNOT: &str = "unable to load custom library: ";
     let with = |name: &str, bytes: &[u8]| model(name).bytes(Arc::new(bytes.to_vec()));
     let truncated = &library("addsub.c", Generation::B, &[])[..1000];
+    let needs = library("nothing.c", Generation::B, &["NEEDS_MORE"]);
     fail_to_load(vec![
-        ("text", with("text", b"not a library\n"), &[CANNOT]),
-        ("empty", with("empty", b""), &[CANNOT]),
-        ("truncated", with("truncated", truncated), &[CANNOT]),
-        ("machine", model("machine").bytes(wrong_machine()), &[CANNOT]),
+        ("text", with("text", b"not a library\n"), &[CANNOT, "text/1/libcustom.so", "14 bytes"]),
+        ("prose", with("prose", &b"prose ".repeat(99)), &[CANNOT, "prose/1/libcustom.so", "ELF"]),
+        ("empty", with("empty", b""), &[CANNOT, "empty/1/libcustom.so", "0 bytes"]),
+        ("cut", with("cut", truncated), &[CANNOT, "cut/1/libcustom.so", "has 1000 bytes"]),
+        ("machine", model("machine").bytes(wrong_machine()), &[CANNOT, "machine 22"]),
+        ("needs", model("needs").bytes(needs), &[CANNOT, "nobody_has_this_number"]),
         ("missing", model("missing"), &["unable to find Custom model 'libcustom.so' for missing"]),
         (
-            "elsewhere",
-            model("elsewhere").file("lib/../other.so"),
-            &["'lib/../other.so'", "elsewhere"],
+            "other",
+            model("other").file("other.so"),
+            &["unable to find Custom model 'other.so' for other"],
         ),
     ]);
 }
@@ -86,7 +89,17 @@ fn libraries_without_what_a_backend_has() {
     };
     let nothing = model("nothing").bytes(library("nothing.c", Generation::B, &[]));
     fail_to_load(vec![
-        ("nothing", nothing, &["unable to find 'CustomInitialize' entrypoint in custom library: "]),
+        (
+            "nothing",
+            nothing,
+            &[
+                "unable to find 'CustomInitialize' entrypoint in custom library: ",
+                "undefined symbol",
+                "'CustomFinalize'",
+                "'CustomErrorString'",
+                "'CustomExecute'",
+            ],
+        ),
         (
             "initialize",
             b("initialize", &["WITHOUT_INITIALIZE"]),

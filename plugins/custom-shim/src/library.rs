@@ -4,6 +4,7 @@
 //! two libraries may define the same names. Models that name the same file share its image, and so its
 //! globals. A file that was replaced since is opened beside the old image, which stays with its users.
 
+use crate::elf;
 use crate::generation::Generation;
 use crate::legacy::{
     ErrorString, Execute, ExecuteA, ExecuteB, ExecuteV2, Finalize, Initialize, InitializeA,
@@ -65,6 +66,11 @@ fn unable(reason: impl std::fmt::Display) -> Error {
     Error::not_found(format_args!("unable to load custom library: {reason}"))
 }
 
+/// What the loader says.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 /// The library in that file, opened now unless it is open.
 pub fn open(path: &Path) -> Result<&'static Library, Error> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,11 +86,13 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
             path.display()
         )));
     }
+    elf::check(path).map_err(unable)?;
     // The loader would give the old image for a path that it knows, whatever lies there now.
     let spelled = spell(path, known.iter().filter(same_path).count());
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
     // the rest of it is.
-    let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) }.map_err(unable)?;
+    let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) }
+        .map_err(|e| unable(reason(&e)))?;
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
     let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
     // Never closed: its threads, its callbacks and what it registered with others may outlive any model.
@@ -160,7 +168,7 @@ impl Library {
         let with_end = [name.as_bytes(), &[0]].concat();
         // SAFETY: the address is not used here.
         let symbol = unsafe { self.image.get::<*mut c_void>(&*with_end) };
-        let address = symbol.map_err(|e| e.to_string())?.as_raw_ptr();
+        let address = symbol.map_err(|e| reason(&e))?.as_raw_ptr();
         if address.is_null() { Err("its address is null".to_owned()) } else { Ok(address) }
     }
 }
