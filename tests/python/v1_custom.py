@@ -8,6 +8,7 @@ import checks
 from trtis_client import InferContext, InferenceServerException, ProtocolType
 
 RAW = InferContext.ResultFormat.RAW
+CLASS = InferContext.ResultFormat.CLASS
 NONE, START, END = 0, 1, 2
 GENERATIONS = ("a", "b", "c", "v2a", "v2b")
 KINDS = {"int32": np.int32, "fp32": np.float32}
@@ -60,6 +61,15 @@ class Custom(checks.Case):
                 got = context.run({"INPUT0": ones, "INPUT1": ones}, {"OUTPUT1": RAW})
                 self.assertEqual(list(got), ["OUTPUT1"])
                 np.testing.assert_array_equal(got["OUTPUT1"][0], np.zeros(16, np.int32))
+
+    def test_classes_of_what_a_library_made(self):
+        for generation in GENERATIONS:
+            with self.subTest(generation):
+                values, ones = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
+                got = self.context(f"addsub_{generation}_fp32").run(
+                    {"INPUT0": [values], "INPUT1": [ones]}, {"OUTPUT0": (CLASS, 2), "OUTPUT1": RAW})
+                self.assertEqual(got["OUTPUT0"][0], [(15, 16.0, ""), (14, 15.0, "")])
+                np.testing.assert_array_equal(got["OUTPUT1"][0], values - ones)
 
     def test_libraries_found_in_other_ways(self):
         for model in ("addsub_other_file", "addsub_says_1"):

@@ -4,6 +4,7 @@
 use crate::compile::{compile, folder};
 use crate::repository::parameters;
 use crate::server::Server;
+use crate::wire::request;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -78,7 +79,7 @@ pub struct Custom {
     tensors: String,
     rest: String,
     batch: u32,
-    mode: Mode,
+    mode: Option<Mode>,
     parameters: Vec<(String, String)>,
     library: Option<Arc<Vec<u8>>>,
     file: String,
@@ -92,7 +93,7 @@ impl Custom {
             tensors: tensors.to_owned(),
             rest: String::new(),
             batch: 8,
-            mode: Mode::InProcess,
+            mode: Some(Mode::InProcess),
             parameters: Vec::new(),
             library: None,
             file: "libcustom.so".to_owned(),
@@ -132,7 +133,13 @@ impl Custom {
     }
 
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Leaves it to the server where the library runs.
+    pub fn any_mode(mut self) -> Self {
+        self.mode = None;
         self
     }
 
@@ -146,8 +153,11 @@ impl Custom {
     fn config(&self) -> String {
         let mut parameters: Vec<(&str, &str)> =
             self.parameters.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let isolation = if self.mode == Mode::Process { "process" } else { "none" };
-        parameters.push(("isolation", isolation));
+        match self.mode {
+            Some(Mode::InProcess) => parameters.push(("isolation", "none")),
+            Some(Mode::Process) => parameters.push(("isolation", "process")),
+            None => {}
+        }
         let instances = "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
         let instances = if self.rest.contains("instance_group") { "" } else { instances };
         let file = match self.file.as_str() {
@@ -180,4 +190,25 @@ pub fn tensors(kind: &str, tensors: &[(&str, &str, &str)]) -> String {
     };
     let all: Vec<String> = tensors.iter().map(one).collect();
     format!("{kind} [ {} ]\n", all.join(", "))
+}
+
+/// A model of tests/custom/rogue.c: OUTPUT0 is INPUT0 + 1, BATCH the number of payloads.
+pub fn rogue(name: &str, generation: Generation) -> Custom {
+    let both = tensors("input", &[("COMMAND", "STRING", "1"), ("INPUT0", "INT32", "1")])
+        + &tensors("output", &[("OUTPUT0", "INT32", "1"), ("BATCH", "INT32", "1")]);
+    Custom::new(name, &both).library("rogue.c", generation)
+}
+
+/// What tells a rogue's model how to begin or to end.
+pub fn setting(command: &str) -> String {
+    format!(r#"metric_tags {{ key: "rogue" value: "{command}" }}"#)
+}
+
+/// The request, over HTTP v2, that tells a rogue what to do in an execution. INPUT0 is 4.
+pub fn command(model: &str, command: &str) -> Vec<u8> {
+    let json = format!(
+        r#"{{"inputs":[{{"name":"COMMAND","datatype":"BYTES","shape":[1,1],"data":["{command}"]}},
+{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[4]}}]}}"#
+    );
+    request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
 }

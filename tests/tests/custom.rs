@@ -1,6 +1,6 @@
 //! Libraries of the legacy custom interface behind the clients of both generations.
 
-use trtserver_tests::custom::{Custom, GENERATIONS, Generation, library, tensors};
+use trtserver_tests::custom::{Custom, GENERATIONS, Generation, library, rogue, tensors};
 use trtserver_tests::scheduled::{NEVER, correlation, flag, sequences};
 use trtserver_tests::{Running, Server, python_v1, python_v2};
 
@@ -72,11 +72,8 @@ fn every_sequence(mut server: Server) -> Server {
 }
 
 fn every_rogue(mut server: Server) -> Server {
-    let both = tensors("input", &[("COMMAND", "STRING", "1"), ("INPUT0", "INT32", "1")])
-        + &tensors("output", &[("OUTPUT0", "INT32", "1"), ("BATCH", "INT32", "1")]);
     for generation in GENERATIONS {
-        let name = format!("rogue_{}", generation.name());
-        server = server.custom(Custom::new(&name, &both).library("rogue.c", generation));
+        server = server.custom(rogue(&format!("rogue_{}", generation.name()), generation));
     }
     server
 }
@@ -102,15 +99,18 @@ fn adds(server: &Running, model: &str) -> bool {
 
 #[test]
 fn the_server_may_be_told_the_generation() {
-    let untold = |name: &str| addsub(name, "INT32").bytes(library("addsub.c", Generation::C, &[]));
+    let untold = |name: &str| {
+        addsub(name, "INT32").bytes(library("addsub.c", Generation::C, &[])).any_mode()
+    };
     let told = addsub("told", "INT32").library("addsub.c", Generation::A);
     let server = Server::new()
         .flag("--backend-config=custom,api=C")
+        .flag("--backend-config=custom,isolation=none")
         .custom(untold("untold"))
         // The model knows better than the server.
         .custom(told)
         // The library knows better than both.
-        .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b))
+        .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b).any_mode())
         .start();
     for model in ["untold", "told", "says_2"] {
         assert!(adds(&server, model), "{model}");

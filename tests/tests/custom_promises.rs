@@ -213,6 +213,12 @@ fn empty_slots_give_zeros_and_take_nothing() {
         assert_eq!(step(2, 10, false, true), Some(17));
         assert_eq!(step(1, 100, false, true), Some(105));
     }
+    // Nobody asked for what went into the empty ones.
+    for generation in &GENERATIONS[1..] {
+        let model = format!("nulls_{}", generation.name());
+        let sample = format!(r#"nv_inference_count{{model="{model}",version="1"}}"#);
+        assert_eq!(server.metrics(&sample), Some(4.0), "{model}");
+    }
     let trace = std::fs::read_to_string(&trace).unwrap();
     // Two empty slots each (the second sequence's start and its next step), none of which got memory.
     let without = trace.matches("empty slot: output without memory").count();

@@ -2,8 +2,7 @@
 //! happened, and serves another model meanwhile and afterwards.
 
 use tempfile::TempDir;
-use trtserver_tests::custom::{Custom, Generation, Mode, library, tensors};
-use trtserver_tests::wire::request;
+use trtserver_tests::custom::{Custom, Generation, Mode, command, library, rogue, setting};
 use trtserver_tests::{Connection, Response, Running, Server, folder};
 
 const BOTH: [Generation; 2] = [Generation::B, Generation::V2b];
@@ -12,24 +11,6 @@ const BOTH: [Generation; 2] = [Generation::B, Generation::V2b];
 struct Stage {
     server: Running,
     folder: TempDir,
-}
-
-fn rogue(name: &str, generation: Generation, mode: Mode) -> Custom {
-    let both = tensors("input", &[("COMMAND", "STRING", "1"), ("INPUT0", "INT32", "1")])
-        + &tensors("output", &[("OUTPUT0", "INT32", "1"), ("BATCH", "INT32", "1")]);
-    Custom::new(name, &both).library("rogue.c", generation).mode(mode)
-}
-
-fn setting(command: &str) -> String {
-    format!(r#"metric_tags {{ key: "rogue" value: "{command}" }}"#)
-}
-
-fn command(model: &str, command: &str) -> Vec<u8> {
-    let json = format!(
-        r#"{{"inputs":[{{"name":"COMMAND","datatype":"BYTES","shape":[1,1],"data":["{command}"]}},
-{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[4]}}]}}"#
-    );
-    request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
 }
 
 /// The number in an output of the answer.
@@ -47,7 +28,7 @@ impl Stage {
             .env("CUSTOM_TRACE", folder.path().join("trace"))
             .env("CUSTOM_RELEASE", folder.path())
             .flag("--exit-on-error=false")
-            .custom(rogue("good", Generation::C, Mode::InProcess));
+            .custom(rogue("good", Generation::C).mode(Mode::InProcess));
         for rogue in rogues {
             server = server.custom(rogue);
         }
@@ -122,8 +103,8 @@ impl Stage {
 fn survivable(mode: Mode) {
     let name = |generation: Generation| format!("rogue_{}", generation.name());
     let mut rogues: Vec<Custom> =
-        BOTH.iter().map(|&generation| rogue(&name(generation), generation, mode)).collect();
-    rogues.push(rogue("pair", Generation::B, mode).more(
+        BOTH.iter().map(|&generation| rogue(&name(generation), generation).mode(mode)).collect();
+    rogues.push(rogue("pair", Generation::B).mode(mode).more(
         "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 60000000 }",
     ));
     let stage = Stage::new(rogues);
@@ -206,11 +187,6 @@ fn hangs(stage: &Stage, model: &str) {
     stage.works(model, "after it was let go");
 }
 
-#[test]
-fn survivable_misdeeds_in_process() {
-    survivable(Mode::InProcess);
-}
-
 /// What ends the process that it happens in: command and what the answer says of it.
 const DEADLY: [(&str, &[&str]); 7] = [
     ("crash", &["signal", "11"]),
@@ -223,17 +199,15 @@ const DEADLY: [(&str, &[&str]); 7] = [
 ];
 
 fn thrower(mode: Mode) -> Custom {
-    let both = tensors("input", &[("COMMAND", "STRING", "1"), ("INPUT0", "INT32", "1")])
-        + &tensors("output", &[("OUTPUT0", "INT32", "1"), ("BATCH", "INT32", "1")]);
-    Custom::new("throws", &both).bytes(library("thrower.cc", Generation::B, &[])).mode(mode)
+    rogue("throws", Generation::B).bytes(library("thrower.cc", Generation::B, &[])).mode(mode)
 }
 
 /// Only where it runs in a process of its own.
 fn deadly(mode: Mode) {
     assert_eq!(mode, Mode::Process, "the server would be what dies");
-    let mut rogues = vec![thrower(mode), rogue("late", Generation::B, mode)];
+    let mut rogues = vec![thrower(mode), rogue("late", Generation::B).mode(mode)];
     for (command, _) in DEADLY.iter().filter(|(command, _)| *command != "throws") {
-        rogues.push(rogue(command, Generation::B, mode));
+        rogues.push(rogue(command, Generation::B).mode(mode));
     }
     let stage = Stage::new(rogues);
     for (command, parts) in DEADLY {
@@ -266,7 +240,7 @@ fn deadly_beginnings(mode: Mode) {
         ("initialize_abort", &["signal", "6"]),
         ("initialize_exit", &["exit", "3"]),
     ];
-    let one = |(name, _): &(&str, _)| rogue(name, Generation::B, mode).more(&setting(name));
+    let one = |(name, _): &(&str, _)| rogue(name, Generation::B).mode(mode).more(&setting(name));
     let stage = Stage::new(begins.iter().map(one).collect());
     for (name, parts) in begins {
         let line = stage.server.wait_for_log_with(&["failed to load", &format!("'{name}'")]);
@@ -277,4 +251,18 @@ fn deadly_beginnings(mode: Mode) {
         stage.works("good", &format!("beside {name}"));
     }
     stage.ends();
+}
+
+/// Where rogues run. A process of its own joins as soon as the server offers one.
+const MODES: [Mode; 1] = [Mode::InProcess];
+
+#[test]
+fn every_misdeed_that_its_place_allows() {
+    for mode in MODES {
+        survivable(mode);
+        if mode == Mode::Process {
+            deadly(mode);
+            deadly_beginnings(mode);
+        }
+    }
 }
