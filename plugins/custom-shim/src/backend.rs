@@ -3,6 +3,7 @@
 use crate::generation::{SETTING, Wish};
 use crate::model::CustomModel;
 use std::sync::{PoisonError, RwLock};
+use trtserver_plugin_api::abi::describe::about_flags;
 use trtserver_plugin_api::author::{Backend, BackendContext, Description, Error, Platform, Scope};
 
 /// The default file of a model.
@@ -31,6 +32,8 @@ impl Backend for Custom {
 
     const ABOUT: Description = Description {
         platforms: &[Platform { name: "custom", default_file: DEFAULT_FILE }],
+        // The libraries cannot be checked, and the wrong generation alone corrupts memory.
+        flags: about_flags::MUST_ISOLATE,
         ..Description::new("custom", env!("CARGO_PKG_VERSION"))
     };
 

@@ -43,8 +43,8 @@ struct Handle {
 /// What the library was told at initialise. It should not keep pointers into it, and may all the same.
 struct Told {
     config: (Vec<u8>, usize),
-    name: CString,
-    parameters: Box<[*const c_char; 2]>,
+    _name: CString,
+    _parameters: Vec<*const c_char>,
     data: Box<InitializeData>,
 }
 
@@ -52,7 +52,7 @@ impl Told {
     fn new(model: &CustomModel, generation: Generation, name: &str, device: c_int) -> Told {
         let config = config::bytes_for(generation, &model.config);
         let name = c_text(name);
-        let parameters = Box::new([model.server_version.as_ptr(), model.repository.as_ptr()]);
+        let parameters = vec![model.server_version.as_ptr(), model.repository.as_ptr()];
         let data = Box::new(InitializeData {
             instance_name: name.as_ptr(),
             serialized_model_config: config.0.as_ptr().cast(),
@@ -61,7 +61,7 @@ impl Told {
             server_parameter_cnt: parameters.len(),
             server_parameters: parameters.as_ptr(),
         });
-        Told { config, name, parameters, data }
+        Told { config, _name: name, _parameters: parameters, data }
     }
 }
 

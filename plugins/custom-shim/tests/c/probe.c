@@ -73,8 +73,6 @@ static int one(CustomPayload* p, GetNextInput get, GetOutput put) {
       seen[0] = output(put, p, "SPARE", 2, shape, 4, &to);
       seen[1] = to == NULL;
       return tell(p, put, seen, 2);
-    case 4: output(put, p, "OUT", 2, shape, 12, &to); return 0; /* another size than the shape has */
-    case 5: shape[0] = -4; return output(put, p, "OUT", 2, shape, 4, &to) ? 0 : 22;
     case 6: /* null pointers */
       seen[0] = next(get, p, NULL, &block, &n);
       seen[1] = next(get, p, "DO", NULL, &n);
@@ -135,5 +133,5 @@ int EXECUTE(void* context, uint32_t n, CustomPayload* payloads, GetNextInput get
     if (payloads[i].error_code == 22 && next(get, &payloads[i], "ALL", &block, &bytes)) return 21;
   }
   old = payloads[n - 1];
-  return 0;
+  return wrong_memory ? 24 : 0;
 }
