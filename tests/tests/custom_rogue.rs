@@ -46,7 +46,8 @@ impl Stage {
     }
 
     fn release(&self, name: &str) {
-        std::fs::write(self.folder.path().join(name), "").unwrap();
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, "").unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 
     /// Sends a command and does not wait for the answer.
