@@ -19,8 +19,11 @@ fn every_addsub(mut server: Server) -> Server {
             server = server.custom(addsub(&name, kind).library("addsub.c", generation).batch(0));
         }
     }
-    let other_file =
-        addsub("addsub_other_file", "INT32").library("addsub.c", Generation::B).file("other.so");
+    // The file of a GPU that is not there does not count.
+    let other_file = addsub("addsub_other_file", "INT32")
+        .library("addsub.c", Generation::B)
+        .file("other.so")
+        .more(r#"cc_model_filenames { key: "7.0" value: "nowhere.so" }"#);
     let says_1 = library("addsub.c", Generation::C, &["EXPORT_VERSION=1"]);
     server.custom(other_file).custom(addsub("addsub_says_1", "INT32").bytes(says_1))
 }
@@ -86,15 +89,23 @@ fn both_clients() {
     assert!(server.stop().success());
 }
 
-/// 1 and 2 of sixteen zeros each.
+/// Whether 1 and 2 are 3, and the zeros behind them zero.
 fn adds(server: &Running, model: &str) -> bool {
+    sum(server, model, 1, 2) == Some(3)
+}
+
+/// The sum and nothing but zeros, of these numbers with fifteen zeros behind each.
+fn sum(server: &Running, model: &str, a: i64, b: i64) -> Option<i64> {
     let zeros = ",0".repeat(15);
-    let input = |name: &str, first: u8| {
+    let input = |name: &str, first: i64| {
         format!(r#"{{"name":"{name}","datatype":"INT32","shape":[1,16],"data":[{first}{zeros}]}}"#)
     };
-    let body = format!(r#"{{"inputs":[{},{}]}}"#, input("INPUT0", 1), input("INPUT1", 2));
+    let body = format!(r#"{{"inputs":[{},{}]}}"#, input("INPUT0", a), input("INPUT1", b));
     let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
-    response.status == 200 && response.json()["outputs"][0]["data"][0] == 3
+    let json = response.json();
+    let values = json["outputs"][0]["data"].as_array()?;
+    let rest = values.iter().skip(1).all(|value| *value == 0);
+    values.first()?.as_i64().filter(|_| response.status == 200 && rest)
 }
 
 #[test]
@@ -132,5 +143,32 @@ fn a_generation_that_does_not_exist_is_refused() {
         .start();
     server.wait_for_log_with(&["'wrong'", "custom_api", "'D'", "A", "B", "C"]);
     assert!(adds(&server, "right"));
+    assert!(server.stop().success());
+}
+
+/// Batches of whatever is queued, on three instances: every caller gets his own answer.
+#[test]
+fn many_callers_at_once() {
+    let mut server = Server::new();
+    for generation in GENERATIONS {
+        let busy = addsub(&format!("busy_{}", generation.name()), "INT32")
+            .library("addsub.c", generation)
+            .more("dynamic_batching { preferred_batch_size: [ 8 ] max_queue_delay_microseconds: 500 }")
+            .more("instance_group [ { kind: KIND_CPU count: 3 } ]");
+        server = server.custom(busy);
+    }
+    let server = server.start();
+    std::thread::scope(|scope| {
+        for caller in 0..10 {
+            let server = &server;
+            scope.spawn(move || {
+                for (turn, generation) in (0..50).zip(GENERATIONS.iter().cycle()) {
+                    let (a, b) = (caller * 1000, turn);
+                    let model = format!("busy_{}", generation.name());
+                    assert_eq!(sum(server, &model, a, b), Some(a + b), "{model}");
+                }
+            });
+        }
+    });
     assert!(server.stop().success());
 }

@@ -132,6 +132,11 @@ fn libraries_without_what_a_backend_has() {
             &["unable to load custom library: invalid custom version 3 is provided"],
         ),
         (
+            "not_a",
+            v2("not_a", &[]).parameter("custom_api", "A"),
+            &["unable to load custom library: ", "custom_api", "'A'", "CustomVersion"],
+        ),
+        (
             "version_0",
             v2("version_0", &["EXPORT_VERSION=0"]),
             &["unable to load custom library: invalid custom version 0 is provided"],
