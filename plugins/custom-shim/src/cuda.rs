@@ -1,5 +1,6 @@
 //! The compute capability of a GPU, asked of the driver, which is found at run time.
 
+use crate::library::words;
 use libloading::Library;
 use std::ffi::c_int;
 use std::ptr;
@@ -17,17 +18,18 @@ pub fn compute_capability(device: i32) -> Result<String, Error> {
     };
     // SAFETY: the system's driver library; the functions have had these types since CUDA 2.
     unsafe {
-        let driver = Library::new("libcuda.so.1").map_err(|e| fail(&e))?;
-        let init =
-            driver.get::<unsafe extern "C" fn(u32) -> c_int>(b"cuInit\0").map_err(|e| fail(&e))?;
+        let driver = Library::new("libcuda.so.1").map_err(|e| fail(&words(&e)))?;
+        let init = driver
+            .get::<unsafe extern "C" fn(u32) -> c_int>(b"cuInit\0")
+            .map_err(|e| fail(&words(&e)))?;
         let get = driver
             .get::<unsafe extern "C" fn(*mut c_int, c_int) -> c_int>(b"cuDeviceGet\0")
-            .map_err(|e| fail(&e))?;
+            .map_err(|e| fail(&words(&e)))?;
         let attribute = driver
             .get::<unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int>(
                 b"cuDeviceGetAttribute\0",
             )
-            .map_err(|e| fail(&e))?;
+            .map_err(|e| fail(&words(&e)))?;
         let check = |entry: &str, code: c_int| match code {
             0 => Ok(()),
             _ => Err(fail(&format_args!("{entry} answers {code}"))),

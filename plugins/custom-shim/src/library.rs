@@ -66,9 +66,10 @@ fn unable(reason: impl std::fmt::Display) -> Error {
     Error::not_found(format_args!("unable to load custom library: {reason}"))
 }
 
-/// What the loader says.
-fn reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+/// What the loader said; the error itself only names the function that failed.
+pub fn words(error: &libloading::Error) -> String {
+    use std::error::Error as _;
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
 /// The library in that file, opened now unless it is open.
@@ -91,8 +92,8 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
     let spelled = spell(path, known.iter().filter(same_path).count());
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
     // the rest of it is.
-    let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) }
-        .map_err(|e| unable(reason(&e)))?;
+    let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) };
+    let image = image.map_err(|e| unable(words(&e)))?;
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
     let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
     // Never closed: its threads, its callbacks and what it registered with others may outlive any model.
@@ -168,7 +169,7 @@ impl Library {
         let with_end = [name.as_bytes(), &[0]].concat();
         // SAFETY: the address is not used here.
         let symbol = unsafe { self.image.get::<*mut c_void>(&*with_end) };
-        let address = symbol.map_err(|e| reason(&e))?.as_raw_ptr();
+        let address = symbol.map_err(|e| words(&e))?.as_raw_ptr();
         if address.is_null() { Err("its address is null".to_owned()) } else { Ok(address) }
     }
 }
