@@ -206,7 +206,9 @@ fn thrower(mode: Mode) -> Custom {
 /// Only where it runs in a process of its own.
 fn deadly(mode: Mode) {
     assert_eq!(mode, Mode::Process, "the server would be what dies");
-    let mut rogues = vec![thrower(mode), rogue("late", Generation::B).mode(mode)];
+    let sleeper = rogue("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
+    let mut rogues =
+        vec![thrower(mode), rogue("late", Generation::B).mode(mode), sleeper.mode(mode)];
     for (command, _) in DEADLY.iter().filter(|(command, _)| *command != "throws") {
         rogues.push(rogue(command, Generation::B).mode(mode));
     }
@@ -225,6 +227,9 @@ fn deadly(mode: Mode) {
         }
         stage.works("good", &format!("after {command}"));
     }
+    let response = stage.told("sleeper", "sleep_forever");
+    let says = response.complaint();
+    assert!(says.contains("did not answer within 0.5 s"), "{says}");
     let response = stage.told("late", "write_late");
     assert_eq!(number(&response, "OUTPUT0"), Some(1));
     stage.release("write_late");
