@@ -1,4 +1,5 @@
 //! `trtserver plugin list` and `plugin check`: what good backends hear, and that each misdeed is found out.
+#![allow(clippy::expect_used, reason = "what these tests cannot do is a failure")]
 
 use serde_json::Value;
 use std::fs;
@@ -13,7 +14,8 @@ fn tool(command: &str, words: &[&dyn AsRef<Path>]) -> Ended {
 }
 
 fn json(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {}\n{}", ended.stdout, ended.stderr))
+    serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}\n{}", ended.stdout, ended.stderr))
 }
 
 /// A report of the kit, and its exit status.
@@ -28,7 +30,9 @@ fn check(file: &Path, more: &[&str]) -> (Value, i32) {
 fn in_state(report: &Value, state: &str) -> Vec<(String, String)> {
     let promises = report["promises"].as_array().expect("a list");
     let those = promises.iter().filter(|p| p["state"] == state);
-    those.map(|p| (p["name"].as_str().unwrap_or_default().to_owned(), p["why"].to_string())).collect()
+    those
+        .map(|p| (p["name"].as_str().unwrap_or_default().to_owned(), p["why"].to_string()))
+        .collect()
 }
 
 fn keeps_all(file: &Path, more: &[&str], at_least: usize) {
@@ -54,7 +58,10 @@ fn a_backend_that_needs_files_says_so_and_gets_them() {
     let (report, code) = check(&onnx, &[]);
     assert_eq!((in_state(&report, "broken"), code), (vec![], 0));
     let rest = in_state(&report, "not applicable");
-    assert!(rest.iter().any(|(id, why)| id == "model.open" && why.contains("--model DIR")), "{rest:?}");
+    assert!(
+        rest.iter().any(|(id, why)| id == "model.open" && why.contains("--model DIR")),
+        "{rest:?}"
+    );
     let model = root().join("examples/models/digits");
     keeps_all(&onnx, &["--model", &model.to_string_lossy()], 30);
 }
@@ -222,7 +229,10 @@ fn a_list_of_what_is_installed() {
 /// A library `libNAME.so` with one function, linked against `with`.
 fn library(dir: &Path, name: &str, with: &[&str]) -> PathBuf {
     let source = dir.join(format!("{name}.c"));
-    let calls: String = with.iter().map(|w| format!("int {w}(void);\nint (*const use_{w})(void) = {w};\n")).collect();
+    let calls: String = with
+        .iter()
+        .map(|w| format!("int {w}(void);\nint (*const use_{w})(void) = {w};\n"))
+        .collect();
     fs::write(&source, format!("{calls}int {name}(void) {{ return 1; }}\n")).expect("a file");
     let file = dir.join(format!("lib{name}.so"));
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
@@ -281,5 +291,38 @@ fn files_that_cannot_be_used_are_listed_with_the_reason() {
     let table = tool("list", &[&"--backend-dir", &dir.path()]);
     let line = table.stdout.lines().find(|l| l.starts_with("c_merge ")).expect("a line");
     assert!(line.contains(" process "), "{line}");
-    assert!(table.stdout.contains("cannot be used: shared libraries are missing"), "{}", table.stdout);
+    assert!(
+        table.stdout.contains("cannot be used: shared libraries are missing"),
+        "{}",
+        table.stdout
+    );
+}
+
+/// The commands of docs/plugin-tool.md, in order, say what the page shows; `…` stands for any text.
+#[test]
+fn the_page_for_users() {
+    let page = fs::read_to_string(root().join("docs/plugin-tool.md")).expect("the page");
+    let dir = folder();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", dist().join("bin").display());
+    let blocks: Vec<&str> = page.split("```").skip(1).step_by(2).collect();
+    let pairs: Vec<_> = blocks
+        .windows(2)
+        .filter(|p| p[0].starts_with("sh\n") && p[1].starts_with("text\n"))
+        .collect();
+    assert!(pairs.len() >= 4, "{page}");
+    for pair in pairs {
+        let command = pair[0].trim_start_matches("sh\n");
+        let mut bash = Command::new("bash");
+        bash.args(["-uc", &format!("exec 2>&1\n{command}")]).current_dir(root());
+        let done = bash.env("PATH", &path).env("DIR", dir.path()).output().expect("bash");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        let mut rest = said.trim_end();
+        let mut pieces = pair[1].trim_start_matches("text\n").trim_end().split('…').enumerate();
+        let fits = pieces.all(|(at, piece)| {
+            let found = rest.find(piece).filter(|begin| at > 0 || *begin == 0);
+            found.map(|begin| rest = &rest[begin + piece.len()..]).is_some()
+        });
+        assert!(fits, "{command}\nsays\n{said}\nnot\n{}", pair[1]);
+    }
 }
