@@ -1,5 +1,6 @@
 """The example in C++ beyond its README: texts that run side by side, a text that is too long, one that nobody waits for."""
 
+import time
 import urllib.request
 
 import numpy as np
@@ -59,13 +60,15 @@ class Streaming(checks.Case):
         self.assertEqual(result.as_numpy("WORD").tolist(), [b"one"])
         self.client.stop_stream(cancel_requests=True)
         # Its reply is gone long before the second word would be due, in ten minutes.
-        while True:
+        begin = time.monotonic()
+        while time.monotonic() - begin < checks.PATIENCE:
             page = urllib.request.urlopen(f"http://{checks.METRICS}/metrics").read().decode()
             lines = [line for line in page.splitlines()
                      if line.startswith("cpp_streaming_cancelled_total") and 'model="endless"' in line]
             self.assertEqual(len(lines), 1)
             if lines[0].endswith(" 1"):
-                break
+                return
+        self.fail(f"still {lines}")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,11 @@ pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) 
         followed.commands += 1;
         here = then;
         if let Some(("text", wanted)) = blocks.get(i + 1) {
-            assert!(fits(wanted, &said), "{}: {block}answered\n{said}\nnot\n{wanted}", page.display());
+            assert!(
+                fits(wanted, &said),
+                "{}: {block}answered\n{said}\nnot\n{wanted}",
+                page.display()
+            );
         }
     }
     followed
@@ -59,7 +63,9 @@ pub fn blocks(text: &str) -> Vec<(&str, &str)> {
 
 fn served(command: &str, here: &Path) -> Server {
     let words: Vec<&str> = command.split_whitespace().collect();
-    let ["trtserver", "--model-repository", models, "--backend-dir", backends, more @ ..] = &words[..] else {
+    let ["trtserver", "--model-repository", models, "--backend-dir", backends, more @ ..] =
+        &words[..]
+    else {
         panic!("not understood: {command}");
     };
     let server = Server::new().copy_models(here.join(models)).backend_dir(here.join(backends));

@@ -19,7 +19,11 @@ fn share_target(project: &Path) {
 fn copy(example: &str, to: &Path) {
     let from = root().join("examples/backends").join(example);
     // What git has, not what somebody has built there.
-    let listed = Command::new("git").args(["ls-files", "-co", "--exclude-standard"]).current_dir(&from).output().unwrap();
+    let listed = Command::new("git")
+        .args(["ls-files", "-co", "--exclude-standard"])
+        .current_dir(&from)
+        .output()
+        .unwrap();
     assert!(listed.status.success(), "{listed:?}");
     for file in String::from_utf8(listed.stdout).unwrap().lines() {
         let to = to.join(file);
@@ -68,8 +72,10 @@ fn the_example_in_cpp() {
     copy("cpp-streaming", dir.path());
     let words = fs::read_to_string(dir.path().join("models/words/config.pbtxt")).unwrap();
     let with = |key: &str, value: &str| {
-        let parameter = format!("parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}\n");
-        words.lines().filter(|line| !line.contains("max_words")).collect::<Vec<_>>().join("\n") + &parameter
+        let parameter =
+            format!("parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}\n");
+        words.lines().filter(|line| !line.contains("max_words")).collect::<Vec<_>>().join("\n")
+            + &parameter
     };
     let followed = follow_with(&dir.path().join("README.md"), dir.path(), |server| {
         server.model("endless", with("delay_ms", "600000")).model("three", with("max_words", "3"))
@@ -77,7 +83,9 @@ fn the_example_in_cpp() {
     let server = followed.server.expect("the README serves");
     python_v2(&server, "sdk_streaming.py", &[]);
     assert!(server.stop().success());
-    for (value, why) in [("soon", "parameter 'delay_ms' is 'soon', which is no integer"), ("-1", "out of range")] {
+    for (value, why) in
+        [("soon", "parameter 'delay_ms' is 'soon', which is no integer"), ("-1", "out of range")]
+    {
         let ended = Server::new()
             .backend_dir(dir.path())
             .model("words", with("delay_ms", value))
@@ -90,10 +98,21 @@ fn the_example_in_cpp() {
 #[test]
 fn the_header_has_no_warnings() {
     let dir = folder();
-    let compilers = ["c++", "clang++"].into_iter().filter(|c| Command::new(c).arg("--version").output().is_ok());
+    let compilers = ["c++", "clang++"]
+        .into_iter()
+        .filter(|c| Command::new(c).arg("--version").output().is_ok());
     for compiler in compilers {
         let done = Command::new(compiler)
-            .args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only"])
+            .args([
+                "-std=c++17",
+                "-Wall",
+                "-Wextra",
+                "-Wpedantic",
+                "-Wshadow",
+                "-Wconversion",
+                "-Werror",
+                "-fsyntax-only",
+            ])
             .arg("-I")
             .arg(root().join("plugin-api/include"))
             .arg(root().join("examples/backends/cpp-streaming/streaming.cpp"))
@@ -108,7 +127,8 @@ fn new_project(language: &str) {
     let dir = folder();
     let name = format!("new_{language}");
     let project = dir.path().join(&name);
-    let ended = trtserver(["plugin", "new", &name, "--lang", language, "--dir", project.to_str().unwrap()]);
+    let ended =
+        trtserver(["plugin", "new", &name, "--lang", language, "--dir", project.to_str().unwrap()]);
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stdout.contains("&& make"), "{}", ended.stdout);
     if language == "rust" {
@@ -139,14 +159,31 @@ fn what_plugin_new_refuses() {
     fs::create_dir(&full).unwrap();
     fs::write(full.join("mine"), "precious").unwrap();
     let (free, file) = (dir.path().join("free"), full.join("mine"));
-    let (full, free, file) = (full.to_str().unwrap(), free.to_str().unwrap(), file.to_str().unwrap());
+    let (full, free, file) =
+        (full.to_str().unwrap(), free.to_str().unwrap(), file.to_str().unwrap());
     for (words, code, why) in [
-        (vec!["no-dash", "--lang", "c", "--dir", free], 1, "'no-dash' cannot be the name of a backend: it contains '-'"),
+        (
+            vec!["no-dash", "--lang", "c", "--dir", free],
+            1,
+            "'no-dash' cannot be the name of a backend: it contains '-'",
+        ),
         (vec!["../../etc", "--lang", "c"], 1, "it contains '.'"),
-        (vec!["mine", "--lang", "c", "--dir", full], 1, "exists and is not empty; nothing was written"),
+        (
+            vec!["mine", "--lang", "c", "--dir", full],
+            1,
+            "exists and is not empty; nothing was written",
+        ),
         (vec!["mine", "--lang", "c", "--dir", file], 1, "Not a directory"),
-        (vec!["mine", "--lang", "rust", "--dir", free, "--plugin-api", full], 1, "is the crate trtserver-plugin-api"),
-        (vec!["mine", "--lang", "cpp", "--dir", free, "--plugin-api", full], 1, "--plugin-api is for Rust"),
+        (
+            vec!["mine", "--lang", "rust", "--dir", free, "--plugin-api", full],
+            1,
+            "is the crate trtserver-plugin-api",
+        ),
+        (
+            vec!["mine", "--lang", "cpp", "--dir", free, "--plugin-api", full],
+            1,
+            "--plugin-api is for Rust",
+        ),
         (vec!["mine", "--lang", "fortran", "--dir", free], 2, "possible values: rust, c, cpp"),
         (vec!["--lang", "c"], 2, "<NAME>"),
         (vec!["mine", "--dir", free], 2, "--lang"),

@@ -5,6 +5,7 @@
 // `max_words` that a text may have, no limit by default.
 #include <trtserver/backend.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -16,6 +17,9 @@ namespace {
 
 using trtserver::Error;
 using Clock = std::chrono::steady_clock;
+
+// How long it may take until a text is given up that nobody waits for: between two words its reply is asked that often.
+constexpr std::chrono::milliseconds notice(20);
 
 struct Streaming {
   static trtserver::About about() {
@@ -97,12 +101,6 @@ public:
     changed_.notify_all();
   }
 
-  // From any thread: the caller has gone away. The reply knows; only the sleep has to end.
-  void cancel(trtserver::CallKey) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    changed_.notify_all();
-  }
-
 private:
   void answer() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -138,8 +136,7 @@ private:
     if (first == jobs_.end()) {
       changed_.wait(lock);
     } else if (first->due > Clock::now()) {
-      const Clock::time_point due = first->due; // the job may be gone while this waits
-      changed_.wait_until(lock, due);
+      changed_.wait_until(lock, std::min(first->due, Clock::now() + notice));
       return jobs_.end();
     }
     return first;

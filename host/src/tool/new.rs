@@ -27,13 +27,8 @@ macro_rules! headers {
 
 const C_HEADERS: &[(&str, &str)] =
     headers!["trtserver.h", "types.h", "call.h", "describe.h", "host.h", "plugin.h"];
-const CPP_HEADERS: &[(&str, &str)] = headers![
-    "backend.hpp",
-    "cpp/base.hpp",
-    "cpp/context.hpp",
-    "cpp/answer.hpp",
-    "cpp/call.hpp"
-];
+const CPP_HEADERS: &[(&str, &str)] =
+    headers!["backend.hpp", "cpp/base.hpp", "cpp/context.hpp", "cpp/answer.hpp", "cpp/call.hpp"];
 
 /// Common to all languages; `{name}` is the backend's.
 const COMMON: &[(&str, &str)] = &[
@@ -136,7 +131,8 @@ fn project(name: &str, makefile: &str, about: &[(&str, &str)]) -> Vec<File> {
 }
 
 fn include(files: &mut Vec<File>, headers: &[(&str, &str)]) {
-    let under = |(path, text): &(&str, &str)| (format!("include/trtserver/{path}"), (*text).to_owned());
+    let under =
+        |(path, text): &(&str, &str)| (format!("include/trtserver/{path}"), (*text).to_owned());
     files.extend(headers.iter().map(under));
 }
 
@@ -223,9 +219,8 @@ fn crate_in(folder: &Path) -> Option<PathBuf> {
 
 /// Writes all files below `dir`, which must not exist or be empty.
 fn write_all(dir: &Path, files: &[File]) -> Result<(), String> {
-    let wrap = |path: &Path, e: std::io::Error| {
-        format!("trtserver plugin new: {}: {e}", path.display())
-    };
+    let wrap =
+        |path: &Path, e: std::io::Error| format!("trtserver plugin new: {}: {e}", path.display());
     match std::fs::read_dir(dir) {
         Ok(mut entries) => {
             if entries.next().is_some() {
@@ -300,7 +295,8 @@ mod tests {
         assert!(dependency(Some("/nowhere")).unwrap_err().contains("/nowhere"));
         assert_eq!(quoted("a\"b"), "'a\"b'");
         for files in [c("n"), cpp("n"), rust("n", "{ path = \"p\" }")] {
-            let left = files.iter().find(|(_, text)| text.contains("{name}") || text.contains("addsub"));
+            let left =
+                files.iter().find(|(_, text)| text.contains("{name}") || text.contains("addsub"));
             assert_eq!(left, None);
         }
     }
