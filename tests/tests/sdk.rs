@@ -195,3 +195,63 @@ fn what_plugin_new_refuses() {
     assert!(!Path::new(free).exists());
     assert_eq!(fs::read_dir(full).unwrap().count(), 1);
 }
+
+const TUTORIAL: &str = "docs/backends.md";
+
+#[test]
+fn the_tutorial_is_followed() {
+    let dir = folder();
+    let followed = follow(&root().join(TUTORIAL), dir.path());
+    assert_eq!(followed.commands, 4);
+}
+
+/// All text below a folder of the checkout.
+fn sources(path: &Path) -> String {
+    if path.is_file() {
+        return fs::read_to_string(path).unwrap();
+    }
+    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| sources(&path)).collect()
+}
+
+/// Every name in a table's column of a language is a word of what that language's authors get.
+#[test]
+fn the_tutorial_names_what_there_is() {
+    let include = root().join("plugin-api/include/trtserver");
+    let headers = ["types.h", "call.h", "describe.h", "host.h", "plugin.h"]
+        .map(|h| sources(&include.join(h)))
+        .concat();
+    let cpp = sources(&include.join("cpp")) + &sources(&include.join("backend.hpp"));
+    let rust = sources(&root().join("plugin-api/src/author"));
+    let page = sources(&root().join(TUTORIAL));
+    let (mut languages, mut looked_up): (Vec<&str>, usize) = (Vec::new(), 0);
+    for line in page.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if cells.contains(&"Rust") {
+            languages = cells;
+            continue;
+        }
+        for (cell, language) in cells.iter().zip(&languages) {
+            let there = match *language {
+                "Rust" => &rust,
+                "C" => &headers,
+                "C++" => &cpp,
+                _ => continue,
+            };
+            let names = cell.split('`').skip(1).step_by(2);
+            for name in
+                names.flat_map(|code| code.split(|c: char| !c.is_alphanumeric() && c != '_'))
+            {
+                let is_word = |c: char| c.is_alphanumeric() || c == '_';
+                let found =
+                    name.is_empty() || there.split(|c| !is_word(c)).any(|word| word == name);
+                assert!(found, "{TUTORIAL}: there is no {name} in {language}: {line}");
+                looked_up += usize::from(!name.is_empty());
+            }
+        }
+        if !line.starts_with('|') {
+            languages.clear();
+        }
+    }
+    assert!(looked_up > 80, "{looked_up}");
+}
