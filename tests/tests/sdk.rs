@@ -255,3 +255,54 @@ fn the_tutorial_names_what_there_is() {
     }
     assert!(looked_up > 80, "{looked_up}");
 }
+
+/// What the examples leave out of the C++ header: gathering, scattering, kept calls in a batch, everything thrown.
+#[test]
+fn a_tour_of_the_header() {
+    let dir = folder();
+    let library = dir.path().join("libtrtserver_cpp_tour.so");
+    let done = Command::new("c++")
+        .args([
+            "-std=c++17",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+        ])
+        .arg("-I")
+        .arg(root().join("plugin-api/include"))
+        .arg("-o")
+        .arg(&library)
+        .arg(root().join("tests/plugins/cpp-tour/tour.cpp"))
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let config = "backend: \"cpp_tour\"\nmax_batch_size: 4\n\
+        input [ { name: \"IN\" data_type: TYPE_FP32 dims: [ -1 ] } ]\n";
+    let together =
+        "dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 60000000 }\n";
+    let server = || Server::new().backend_dir(dir.path()).flag("--strict-model-config=false");
+    let running = server()
+        .model("tour", config)
+        .model("together", format!("{config}{together}"))
+        .flag("--log-verbose=1")
+        .start();
+    python_v2(&running, "sdk_tour.py", &[]);
+    running.wait_for_log_with(&["batch ", "tour.cpp"]);
+    assert!(running.stop().success());
+    let bad = format!("{config}parameters {{ key: \"fail\" value {{ string_value: \"1\" }} }}\n");
+    let ended = server().model("tour", bad).refuses_to_start();
+    assert!(
+        ended.stderr.contains("the backend threw something that is no std::exception"),
+        "{}",
+        ended.stderr
+    );
+    let ended = server()
+        .model("tour", config)
+        .flag("--backend-config=cpp_tour,fail=not here")
+        .refuses_to_start();
+    assert!(ended.stderr.contains("not here"), "{}", ended.stderr);
+}
