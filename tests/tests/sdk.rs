@@ -1,6 +1,8 @@
 //! What authors of backends are given: the examples and the projects of `plugin new` build by their own READMEs, outside
 //! the checkout, and serve; and what authors do wrong is said in words.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // what a test needs and does not find is its failure
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
