@@ -1,6 +1,6 @@
 # Builds the backend: `make`. Cargo knows what has changed.
 libtrtserver_{name}.so: FORCE
-	cargo build --release
+	cargo build --release --target-dir target
 	cp target/release/$@ $@
 
 clean:
