@@ -49,6 +49,7 @@ fn good_backends_keep_every_promise() {
     keeps_all(&addsub, &[], 30);
     keeps_all(&compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge"), &[], 30);
     keeps_all(&misdeed(dir.path(), "NOTHING"), &[], 30);
+    keeps_all(&compile_c("examples/backends/c-addsub/addsub.c", dir.path(), "example"), &[], 30);
     keeps_all(&backends().join("probe/libtrtserver_probe.so"), &[], 30);
 }
 
