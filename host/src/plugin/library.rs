@@ -1,12 +1,11 @@
-//! Opening a backend's file: its two doors, version check, and words for everything that can be wrong.
+//! Opening a backend's file through one of its two doors, and words for everything that can be wrong.
 //!
 //! Libraries are never closed: threads, thread-locals and function pointers of a framework outlive any
-//! bookkeeping of ours.
+//! bookkeeping of ours. So a file that takes the place of another one is loaded beside it.
 
-use super::host_calls;
-use super::text;
+use super::file::{Stamp, check_whole};
+use super::{host_calls, table};
 use crate::error::{Error, Result};
-use crate::request::buffer::ALIGN;
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use abi_stable::library::{
@@ -15,26 +14,110 @@ use abi_stable::library::{
 use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use std::path::Path;
-use trtserver_plugin_api::abi::describe::About;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
 
-/// Opens the library and swaps tables with it.
+/// A library of this process.
+struct Loaded {
+    path: PathBuf,
+    stamp: Stamp,
+    /// What the loader was given.
+    spelling: PathBuf,
+    /// The loader's name for it.
+    handle: usize,
+    /// From its entry, which is called once.
+    table: Option<&'static PluginTable>,
+}
+
+/// Every library that was ever opened. Taken for loads only; whoever holds it may run initialisers of a library.
+static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+
+/// Opens the library and swaps tables with it; a file that was opened before is not asked again.
 ///
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
 pub fn open(path: &Path) -> Result<&'static PluginTable> {
-    let fail = |why: String| Error::internal(format!("backend '{}': {why}", path.display()));
+    load(path, None).map_err(|why| refused(path, why))
+}
+
+/// The same for a file that was looked at before and must still be that one.
+///
+/// # Errors
+/// Another file lies there now, besides what [`open`] complains of.
+pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
+    load(path, Some(stamp)).map_err(|why| refused(path, why))
+}
+
+/// The error about a backend's file, from the rest of the sentence.
+pub fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::internal(format!("backend '{}': {why}", path.display()))
+}
+
+fn load(path: &Path, expected: Option<&Stamp>) -> Result<&'static PluginTable, String> {
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Of a file that was loaded here and has gone since, the library is still there.
+    if let Some(known) = loaded.iter().find(|l| expected == Some(&l.stamp))
+        && let Some(table) = known.table
+    {
+        return Ok(table);
+    }
+    let stamp_of = || Stamp::of(path).map_err(|e| format!("not a loadable library: {e}"));
+    let stamp = stamp_of()?;
+    if expected.is_some_and(|expected| *expected != stamp) {
+        return Err(
+            "another file has taken its place; models loaded from now on may use that".into()
+        );
+    }
+    if let Some(known) = loaded.iter().find(|l| l.stamp == stamp)
+        && let Some(table) = known.table
+    {
+        return Ok(table);
+    }
+    check_whole(path)?;
+    let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
+    let spelling =
+        known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
     // SAFETY: loading runs the library's initialisers; backends are code that the operator chose to run.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|e| fail(format!("not a loadable library: {}", source_text(&e))))?;
-    let main = entry(&library).map_err(fail)?;
+    let library = unsafe { Library::open(Some(&spelling), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|e| format!("not a loadable library: {}", source_text(&e)))?;
+    let main = entry(&library);
     // Never closed, whatever follows: its code may have left threads behind.
-    std::mem::forget(library);
+    let handle = library.into_raw() as usize;
+    let loader_knew = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
+    if loader_knew {
+        return Err("it was written to while it was loaded, which also damages what is loaded: replace libraries by \
+                    renaming (mv, install), never by writing into them. To use this file, move a copy of it into \
+                    its place"
+            .into());
+    }
+    let after = stamp_of()?;
+    if !loaded.iter().any(|l| l.handle == handle) {
+        loaded.push(Loaded { path: path.to_owned(), stamp: after, spelling, handle, table: None });
+    }
+    if after != stamp {
+        return Err("it was changed while it was opened; it is looked at again".into());
+    }
     // SAFETY: the symbol is the documented entry; the host table lives for ever.
-    let table = unsafe { main(host_calls::table()) };
-    check_table(table).map_err(fail)
+    let table = table::checked(unsafe { main?(host_calls::table()) })?;
+    if let Some(known) = loaded.iter_mut().find(|l| l.handle == handle) {
+        known.table = Some(table);
+    }
+    Ok(table)
+}
+
+/// The path, spelled so that the loader has not heard of it. It compares the names of its libraries before it looks at
+/// files, and would give the old library again for a new file; with `/.` more it is another name for the same file.
+/// A name in /proc or a private copy would do too, but the library would no longer find what lies beside it
+/// (`$ORIGIN`), and a backend directory may be read-only.
+fn respelled(path: &Path, times: usize) -> PathBuf {
+    let (Some(dir), Some(file)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+    let mut spelling = dir.as_os_str().to_owned();
+    spelling.push("/.".repeat(times));
+    spelling.push("/");
+    spelling.push(file);
+    spelling.into()
 }
 
 /// The entry through the layout-checked door, else the C symbol.
@@ -96,98 +179,27 @@ fn layout_error(error: &LibraryError) -> String {
     )
 }
 
-fn check_table(table: *const PluginTable) -> Result<&'static PluginTable, String> {
-    // Null is how a plugin refuses the host without a table.
-    // SAFETY: otherwise it is the plugin's static table, which starts with the words checked below.
-    let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
-        return Err("its entry returned no table: the backend refuses this host".into());
-    };
-    let (major, minor) = (head.major, head.minor);
-    if major != ABI_MAJOR || minor > ABI_MINOR {
-        return Err(format!(
-            "built for plugin interface {major}.{minor}, this host offers {ABI_MAJOR}.{ABI_MINOR}: the \
-             major number must be equal and the backend's minor number at most the host's"
-        ));
-    }
-    let wanted = std::mem::size_of::<PluginTable>() as u64;
-    if head.size < wanted {
-        return Err(format!(
-            "its table has {} bytes, interface {major}.{minor} has {wanted}: the file is damaged or was \
-             built from a header that was changed",
-            head.size
-        ));
-    }
-    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
-        return Err(format!(
-            "required entry '{}' is missing",
-            ["describe", "plugin_open", "plugin_close"][missing]
-        ));
-    }
-    check_required(table)?;
-    // SAFETY: size and version were checked, and the required entries are not null.
-    let table = unsafe { &*table };
-    // SAFETY: describe(null) is allowed from the start by the interface.
-    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
-    check_about(about)?;
-    Ok(table)
-}
-
-/// The head of a table as plain numbers, so that nothing is believed before it was checked.
-#[repr(C)]
-struct Head {
-    size: u64,
-    major: u32,
-    minor: u32,
-    required: [usize; 3],
-}
-
-fn check_required(table: *const PluginTable) -> Result<(), String> {
-    use std::mem::offset_of;
-    let entries = [
-        ("model_open", offset_of!(PluginTable, model_open)),
-        ("model_close", offset_of!(PluginTable, model_close)),
-        ("instance_open", offset_of!(PluginTable, instance_open)),
-        ("execute", offset_of!(PluginTable, execute)),
-        ("instance_close", offset_of!(PluginTable, instance_close)),
-    ];
-    for (name, offset) in entries {
-        // SAFETY: the table is at least as large as ours; an entry is one pointer, read as a number.
-        if unsafe { table.cast::<u8>().add(offset).cast::<usize>().read() } == 0 {
-            return Err(format!("required entry '{name}' is missing"));
-        }
-    }
-    Ok(())
-}
-
-fn check_about(about: *const About) -> Result<(), String> {
-    // SAFETY: describe returns null or a static description.
-    let Some(about) = (unsafe { about.as_ref() }) else {
-        return Err("describe returned nothing".into());
-    };
-    if about.size < std::mem::size_of::<About>() as u64 {
-        return Err(format!(
-            "its description has {} bytes, interface {ABI_MAJOR}.{ABI_MINOR} has {}",
-            about.size,
-            std::mem::size_of::<About>()
-        ));
-    }
-    if about.align != 0 && (!about.align.is_power_of_two() || about.align as usize > ALIGN) {
-        return Err(format!(
-            "it wants inputs aligned to {}, which is not a power of two up to {ALIGN}",
-            about.align
-        ));
-    }
-    // SAFETY: texts of the description are static by the interface.
-    if unsafe { text::read(about.name) }.is_empty() {
-        return Err("its description has no name".into());
-    }
-    Ok(())
-}
-
 /// libloading's own text hides the loader's reason in the source.
 fn source_text(error: &libloading::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => source.to_string(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_spelling_is_the_same_file() {
+        let path = Path::new("/b/libtrtserver_b.so");
+        for (times, expected) in [
+            (0, "/b/libtrtserver_b.so"),
+            (1, "/b/./libtrtserver_b.so"),
+            (2, "/b/././libtrtserver_b.so"),
+        ] {
+            assert_eq!(respelled(path, times).as_os_str(), expected);
+        }
     }
 }
