@@ -9,26 +9,37 @@
 //! ```
 //! Only READY versions are served; requests that run keep what serves them alive. A READY ensemble whose step's model
 //! is no longer served counts as UNAVAILABLE until that is back.
+//!
+//! A model that is loaded anew gets a new entry, whose versions are open before the entry is put in place of the old
+//! one, in one write. Nothing in the old entry changes: who looked it up a moment before is still served by it.
 
 pub mod build; // one version: plugin model, instances, scheduler
+mod closing; // when the last user of a version is gone
 mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
+pub mod control; // loading and unloading by request
 mod disk; // directories
 pub mod ensemble; // models made of other models
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
 pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
+mod turns; // one load or unload of a model at a time
 mod warmup; // samples that run before a version is served
 
 use crate::error::{Code, Error, Result};
+use crate::instance::priority::Priority;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
+pub use closing::Open;
+use closing::Gate;
+use disk::Print;
 use ensemble::Needs;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use trtserver_proto::v2::ModelConfig;
 
@@ -41,6 +52,9 @@ pub enum VersionState {
     Unloading = 4,
 }
 
+/// What a version says of itself that was taken out of service in good order.
+pub const UNLOADED: &str = "unloaded";
+
 /// What serves requests of one version. Alive while somebody holds it.
 pub struct Served {
     pub name: Arc<str>,
@@ -51,6 +65,8 @@ pub struct Served {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// Told when the last user is gone.
+    pub open: Arc<Open>,
 }
 
 impl Served {
@@ -73,6 +89,7 @@ impl Served {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+            open: Arc::clone(&self.open),
         }))
     }
 }
@@ -85,20 +102,52 @@ pub struct Version {
     served: ArcSwapOption<Served>,
     /// What an ensemble needs, from its load on.
     needs: OnceLock<Arc<Needs>>,
+    gate: Arc<Gate>,
 }
 
 impl Version {
     pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
-        let status = ArcSwap::from_pointee((VersionState::Loading, String::new()));
+        Self::with(number, stats, VersionState::Loading, Gate::new())
+    }
+
+    fn with(
+        number: i64,
+        stats: Arc<VersionStats>,
+        state: VersionState,
+        gate: Arc<Gate>,
+    ) -> Arc<Self> {
+        let status = ArcSwap::from_pointee((state, String::new()));
         let (served, needs) = (ArcSwapOption::empty(), OnceLock::new());
-        Arc::new(Self { number, stats, status, served, needs })
+        Arc::new(Self { number, stats, status, served, needs, gate })
+    }
+
+    /// What is to be seen of this version in an entry that no longer serves it.
+    fn retired(&self) -> Arc<Self> {
+        let state = match self.is_loaded() {
+            true => VersionState::Unloading,
+            false => self.status.load().0,
+        };
+        let retired =
+            Self::with(self.number, Arc::clone(&self.stats), state, Arc::clone(&self.gate));
+        if state == VersionState::Unavailable {
+            retired.status.store(Arc::new((state, UNLOADED.to_owned())));
+        }
+        retired
+    }
+
+    /// Held by what serves this version.
+    pub fn open(&self) -> Arc<Open> {
+        Open::new(&self.gate)
     }
 
     /// State and, when it is not served, why.
     pub fn status(&self) -> Arc<(VersionState, String)> {
         let status = self.status.load_full();
-        match self.needs.get() {
-            Some(needs) if status.0 == VersionState::Ready => match needs.broken() {
+        match status.0 {
+            VersionState::Unloading if self.gate.is_closed() => {
+                Arc::new((VersionState::Unavailable, UNLOADED.to_owned()))
+            }
+            VersionState::Ready => match self.needs.get().and_then(|needs| needs.broken()) {
                 Some(why) => Arc::new((VersionState::Unavailable, why)),
                 None => status,
             },
@@ -106,13 +155,31 @@ impl Version {
         }
     }
 
+    /// Taken out of service in good order, or on the way there.
+    pub fn is_unloaded(&self) -> bool {
+        let status = self.status.load();
+        status.0 == VersionState::Unloading
+            || (status.0 == VersionState::Unavailable && status.1 == UNLOADED)
+    }
+
     pub fn is_ready(&self) -> bool {
         self.is_loaded() && self.needs.get().is_none_or(|needs| needs.broken().is_none())
     }
 
     /// Loaded, whatever became of the models that it needs.
-    fn is_loaded(&self) -> bool {
+    pub fn is_loaded(&self) -> bool {
         self.status.load().0 == VersionState::Ready
+    }
+
+    /// Unloaded, and nothing of it is open any more.
+    pub fn is_gone(&self) -> bool {
+        let status = self.status();
+        status.0 == VersionState::Unavailable && status.1 == UNLOADED
+    }
+
+    /// Not served because somebody asked for that: this one unloaded, or what it needs.
+    fn is_idle(&self) -> bool {
+        self.is_unloaded() || (self.is_loaded() && self.needs.get().is_some_and(|n| n.is_idle()))
     }
 
     /// What serves it, if it is loaded.
@@ -133,10 +200,24 @@ pub struct Model {
     pub config: Option<Arc<ModelConfig>>,
     /// Why the model has no versions, when its configuration was refused.
     pub refusal: Option<String>,
-    /// Ascending.
+    /// Ascending. Those that were served before and are no longer wanted are among them.
     pub versions: BTreeMap<i64, Arc<Version>>,
     /// The highest READY version: what a request without a version gets.
     latest: ArcSwapOption<Served>,
+    origin: Origin,
+}
+
+/// Where a model comes from.
+#[derive(Default)]
+struct Origin {
+    /// Its directory as it was when it was read; none when the configuration came with the request.
+    print: Option<Print>,
+    /// An ensemble, to be opened again when one of its steps' models is loaded anew.
+    ensemble: Option<Arc<ensemble::Prepared>>,
+    /// Loaded, and not unloaded since.
+    wanted: AtomicBool,
+    /// Somebody asked for it by name, not only for an ensemble that needs it.
+    asked: AtomicBool,
 }
 
 impl Model {
@@ -152,7 +233,42 @@ impl Model {
             refusal,
             versions,
             latest: ArcSwapOption::empty(),
+            origin: Origin::default(),
         })
+    }
+
+    fn of(
+        name: &str,
+        config: Arc<ModelConfig>,
+        versions: BTreeMap<i64, Arc<Version>>,
+        origin: Origin,
+    ) -> Arc<Self> {
+        let (name, latest) = (name.into(), ArcSwapOption::empty());
+        Arc::new(Self { name, config: Some(config), refusal: None, versions, latest, origin })
+    }
+
+    /// A model whose configuration was refused, with what is to be seen of its versions of before.
+    fn refused(name: &str, old: Option<&Model>, why: String) -> Arc<Self> {
+        let versions = old.map(Model::retired).unwrap_or_default();
+        Self::new(name, None, Some(why), versions)
+    }
+
+    /// The same without the refusal, which nobody cares for after an unload.
+    fn without_refusal(&self) -> Arc<Self> {
+        Self::new(&self.name, self.config.clone(), None, self.retired())
+    }
+
+    fn retired(&self) -> BTreeMap<i64, Arc<Version>> {
+        self.versions.iter().map(|(number, version)| (*number, version.retired())).collect()
+    }
+
+    fn priority(&self) -> Priority {
+        self.config.as_deref().map_or_else(Priority::default, Priority::of)
+    }
+
+    /// A version at least is loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.versions.values().any(|v| v.is_loaded())
     }
 
     /// Numbers of the READY versions, ascending.
@@ -245,12 +361,12 @@ impl Repository {
         served.ok_or_else(|| Missing::NotReady(name.to_owned(), number))
     }
 
-    /// True when every version of every model is served: what strict readiness asks.
+    /// True when every version of every model is served, or was unloaded by request: what strict readiness asks.
     pub fn all_ready(&self) -> bool {
         self.models.load().values().all(|m| {
             m.refusal.is_none()
                 && !m.versions.is_empty()
-                && m.versions.values().all(|v| v.is_ready())
+                && m.versions.values().all(|v| v.is_ready() || v.is_idle())
         })
     }
 
@@ -271,6 +387,15 @@ impl Repository {
                 model.not_ready(version, VersionState::Unloading, "");
             }
         }
+    }
+
+    /// Changes the table in one write; `change` may be called more than once.
+    fn update(&self, change: impl Fn(&mut HashMap<String, Arc<Model>>)) {
+        self.models.rcu(|models| {
+            let mut models = HashMap::clone(models);
+            change(&mut models);
+            models
+        });
     }
 
     /// Replaces the whole table.

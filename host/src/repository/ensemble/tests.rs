@@ -47,7 +47,8 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
                     signature: Arc::clone(&signature),
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
-                };
+                    open: version.open(),
+        };
                 model.ready(version, Arc::new(served));
             }
         }
@@ -95,7 +96,7 @@ fn complaint(changes: &[(&str, &str, &str)]) -> String {
     };
     let repository =
         repository(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
-    let opened = prepared(&text("e", E), &repository).open(1, &Arc::new(VersionStats::new(1)));
+    let opened = prepared(&text("e", E), &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
     opened.map(|_| String::new()).unwrap_or_else(|e| e.message)
 }
 
@@ -236,7 +237,7 @@ fn models_that_are_not_served() {
         ),
     ] {
         let repository = repository(models);
-        let opened = prepared(&config, &repository).open(1, &Arc::new(VersionStats::new(1)));
+        let opened = prepared(&config, &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
         assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), wanted);
     }
 }
@@ -254,7 +255,7 @@ fn open(repository: &Arc<Repository>, config: &str) -> Arc<Model> {
     let version = Version::new(1, Arc::new(VersionStats::new(1)));
     let table = BTreeMap::from([(1, Arc::clone(&version))]);
     let model = Model::new(&prepared.config.name, Some(Arc::clone(&prepared.config)), None, table);
-    let served = prepared.open(1, &version.stats).unwrap();
+    let served = prepared.open(&version).unwrap();
     version.depends_on(Arc::clone(&prepared.needs));
     model.ready(&version, served);
     let mut table: HashMap<_, _> = repository.models().into_iter().collect();
