@@ -190,13 +190,13 @@ impl Server {
     async fn drain(self) -> u8 {
         let state = &self.context.state;
         state.set_phase(Phase::Exiting);
-        tracing::info!("Waiting for in-flight inferences to complete.");
-        let limit = self.context.settings.exit_timeout;
         // Nothing is loaded from here on, and what is being loaded is waited for.
         let control = self.context.control.swap(None);
         if let Some(control) = &control {
             control.close();
         }
+        tracing::info!("Waiting for in-flight inferences to complete.");
+        let limit = self.context.settings.exit_timeout;
         let start = Instant::now();
         let mut told = None;
         let code = loop {

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
 use trtserver_tests::wire::request;
-use trtserver_tests::{
-    Response, Running, Server, Signal, inference, probe, python_v1, python_v2,
-};
+use trtserver_tests::{Response, Running, Server, Signal, inference, probe, python_v1, python_v2};
 
 fn explicit() -> Server {
     Server::new().flag("--model-control-mode=explicit")
@@ -35,6 +33,8 @@ trait Control {
     fn load(&self, model: &str) -> Response;
     fn unload(&self, model: &str) -> Response;
     fn v1(&self, act: &str, model: &str) -> Response;
+    /// What a refusal says, its quotes as they were meant.
+    fn v1_says(&self, act: &str, model: &str) -> String;
     fn index(&self) -> Value;
     fn serves(&self, model: &str) -> bool;
 }
@@ -55,6 +55,12 @@ impl Control for Running {
 
     fn v1(&self, act: &str, model: &str) -> Response {
         self.post(&format!("/api/modelcontrol/{act}/{model}"), &[], "")
+    }
+
+    fn v1_says(&self, act: &str, model: &str) -> String {
+        let response = self.v1(act, model);
+        assert_eq!(response.status, 400);
+        response.complaint().replace("\\'", "'")
     }
 
     fn index(&self) -> Value {
@@ -108,7 +114,8 @@ fn only_the_named_models_are_loaded_at_start() {
     assert!(server.serves("a"));
     assert!(server.stop().success());
 
-    let all = explicit().model("a", probe("a", &[])).model("pair", pair("a")).flag("--load-model=*");
+    let all =
+        explicit().model("a", probe("a", &[])).model("pair", pair("a")).flag("--load-model=*");
     assert!(all.start().serves("pair"));
     let none = explicit().model("a", probe("a", &[])).start();
     assert_eq!(none.index(), json!([{"name": "a"}]));
@@ -122,9 +129,8 @@ fn without_the_mode_nothing_is_changed() {
     let text = "explicit model load / unload is not allowed if polling is enabled";
     for act in ["load", "unload"] {
         refused(server.control("a", act, json!({"nonsense": 1})), 503, text);
-        let v1 = server.v1(act, "a");
-        assert_eq!(v1.status, 400);
-        assert!(v1.complaint().contains("code: UNAVAILABLE") && v1.complaint().contains(text));
+        let v1 = server.v1_says(act, "a");
+        assert!(v1.contains("code: UNAVAILABLE") && v1.contains(text), "{v1}");
     }
     assert!(server.serves("a"));
 }
@@ -157,7 +163,10 @@ fn a_life() {
     assert_eq!(server.get("/v2/models/m").status, 404);
     assert_eq!(server.get("/v2/models/m/config").status, 404);
     let status = server.get("/api/status/m").text();
-    assert!(status.contains("MODEL_UNAVAILABLE") && status.contains("message: \"unloaded\""), "{status}");
+    assert!(
+        status.contains("MODEL_UNAVAILABLE") && status.contains("message: \"unloaded\""),
+        "{status}"
+    );
     assert!(status.contains("model_execution_count: 1"), "counters stay\n{status}");
     // Again, and what nobody knows.
     well(server.unload("m"));
@@ -197,16 +206,17 @@ fn changes_are_taken_over_and_failures_are_not() {
     let place = format!("load failed for model 'm': {}:2:19: max_batch_size", path.display());
     assert_eq!(v2.status, 400);
     assert!(v2.complaint().starts_with(&place) && v2.complaint().ends_with('\n'), "{}", v2.text());
-    let v1 = server.v1("load", "m").complaint();
+    let v1 = server.v1_says("load", "m");
     assert!(v1.contains("failed to load 'm', failed to poll from model repository"), "{v1}");
     assert!(v1.contains("code: INTERNAL"), "{v1}");
     assert!(server.serves("m"));
 
     // One that no instance opens with.
     config(probe("m", &[("fail_in", "instance_open"), ("fail", "no instance for you")]));
-    let text = "load failed for model 'm': version 1 is at UNAVAILABLE state: no instance for you\n";
+    let text =
+        "load failed for model 'm': version 1 is at UNAVAILABLE state: no instance for you\n";
     refused(server.load("m"), 400, text);
-    let v1 = server.v1("load", "m").complaint();
+    let v1 = server.v1_says("load", "m");
     assert!(v1.contains("failed to load 'm', versions that are not available: 1"), "{v1}");
     assert!(server.serves("m"));
     assert_eq!(server.index(), json!([ready("m")]));
@@ -229,14 +239,13 @@ fn changes_are_taken_over_and_failures_are_not() {
     config(probe("m", &[]));
     well(server.load("m"));
     assert!(server.serves("m"));
-    assert_eq!(server.metrics(series), Some(5.0));
+    assert_eq!(server.metrics(series), Some(6.0));
 }
 
 #[test]
 fn versions_come_and_go() {
     let policy = "version_policy { latest { num_versions: 2 } }";
-    let server =
-        explicit().model("m", probe("m", &[]) + policy).flag("--load-model=m").start();
+    let server = explicit().model("m", probe("m", &[]) + policy).flag("--load-model=m").start();
     let metadata = || server.get("/v2/models/m").json()["versions"].clone();
     server.models().version("m", 2);
     server.models().version("m", 3);
@@ -251,7 +260,8 @@ fn versions_come_and_go() {
         s.index()[0] == entry("1", "UNAVAILABLE", "unloaded")
     });
     assert_eq!(server.get("/v2/models/m/versions/1/ready").status, 400);
-    let remove = |n: i64| fs::remove_dir_all(server.models().path().join(format!("m/{n}"))).unwrap();
+    let remove =
+        |n: i64| fs::remove_dir_all(server.models().path().join(format!("m/{n}"))).unwrap();
     remove(3);
     remove(1);
     well(server.load("m"));
@@ -263,7 +273,7 @@ fn versions_come_and_go() {
     // All of them gone: what serves goes on.
     remove(2);
     refused(server.load("m"), 500, "failed to load 'm', no version is available");
-    let v1 = server.v1("load", "m").complaint();
+    let v1 = server.v1_says("load", "m");
     assert!(v1.contains("failed to load 'm', no version is available"), "{v1}");
     server.models().remove("m");
     refused(server.load("m"), 500, "failed to load 'm', failed to poll from model repository");
@@ -277,8 +287,14 @@ fn ensembles_bring_their_steps_and_depend_on_them() {
     let server = explicit()
         .model("a", probe("a", &[]))
         .model("pair", pair("a"))
-        .model("outer", pair("pair").replace("name: \"pair\"\nplatform", "name: \"outer\"\nplatform"))
-        .model("alone", pair("missing").replace("name: \"pair\"\nplatform", "name: \"alone\"\nplatform"))
+        .model(
+            "outer",
+            pair("pair").replace("name: \"pair\"\nplatform", "name: \"outer\"\nplatform"),
+        )
+        .model(
+            "alone",
+            pair("missing").replace("name: \"pair\"\nplatform", "name: \"alone\"\nplatform"),
+        )
         .start();
     well(server.load("outer"));
     assert!(server.serves("outer") && server.serves("pair") && server.serves("a"));
@@ -335,7 +351,8 @@ fn ensembles_made_of_themselves() {
     server.models().file("one/config.pbtxt", named("one", "two"));
     for name in ["one", "two"] {
         let response = server.load(name);
-        let text = format!("load failed for model '{name}': circular dependency between ensembles: ");
+        let text =
+            format!("load failed for model '{name}': circular dependency between ensembles: ");
         assert_eq!(response.status, 400);
         assert!(response.complaint().starts_with(&text), "{}", response.text());
     }
@@ -356,7 +373,10 @@ fn configurations_that_come_with_the_request() {
     };
     well(with(config("other words")));
     refused(server.infer("m", ""), 500, "other words");
-    assert_eq!(server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"], "other words");
+    assert_eq!(
+        server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"],
+        "other words"
+    );
     // The same again is loaded again; and without it the file counts, though that has not changed.
     well(with(config("more words")));
     refused(server.infer("m", ""), 500, "more words");
@@ -367,7 +387,10 @@ fn configurations_that_come_with_the_request() {
     let start = "Invalid config override: model 'm', parameter 'config':";
     for (text, why) in [
         ("", "1:0: EOF while parsing a value"),
-        ("{\n  \"max_batch_sise\": 1 }", "2:18: ModelConfig has no field max_batch_sise; did you mean max_batch_size?"),
+        (
+            "{\n  \"max_batch_sise\": 1 }",
+            "2:18: ModelConfig has no field max_batch_sise; did you mean max_batch_size?",
+        ),
         (r#"{"input":[{"data_type":"TYPE_X"}]}"#, "1:31: data_type: DataType has no value TYPE_X"),
         ("name: 'm'", "1:2: expected ident"),
     ] {
@@ -384,9 +407,11 @@ fn configurations_that_come_with_the_request() {
     let unknown = server.control("m", "load", json!({"else": "x"}));
     refused(unknown, 500, "unexpected error on creating Triton parameter");
     let json_layer = "attempt to access JSON non-";
-    for (parameters, act) in
-        [(json!({"config": 7}), "load"), (json!([]), "load"), (json!({"unload_dependents": "x"}), "unload")]
-    {
+    for (parameters, act) in [
+        (json!({"config": 7}), "load"),
+        (json!([]), "load"),
+        (json!({"unload_dependents": "x"}), "unload"),
+    ] {
         let response = server.control("m", act, parameters);
         assert_eq!(response.status, 500, "{}", response.text());
         assert!(response.complaint().contains(json_layer), "{}", response.text());
@@ -399,7 +424,7 @@ fn configurations_that_come_with_the_request() {
             "invalid model name '{name}', model name must not contain path traversal characters"
         );
         refused(server.load(name), 400, &text);
-        let v1 = server.v1("load", name).complaint();
+        let v1 = server.v1_says("load", name);
         let text = format!("failed to load '{name}', failed to poll from model repository");
         assert!(v1.contains(&text), "{v1}");
     }
@@ -488,7 +513,8 @@ fn every_request_is_answered_while_its_model_comes_and_goes() {
     let (server, end) = (&server, &end);
     let (good, bad) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
-        let callers = ["m", "other"].map(|model| scope.spawn(move || (model, hammer(server, model, end))));
+        let callers =
+            ["m", "other"].map(|model| scope.spawn(move || (model, hammer(server, model, end))));
         for _ in 0..30 {
             well(server.unload("m"));
             well(server.load("m"));
@@ -531,7 +557,8 @@ fn changes_of_one_model_take_turns() {
 
 #[test]
 fn unload_does_not_wait_for_requests_and_loses_none() {
-    let server = explicit().model("m", probe("m", &[("delay_ms", "600")])).flag("--load-model=m").start();
+    let server =
+        explicit().model("m", probe("m", &[("delay_ms", "600")])).flag("--load-model=m").start();
     let mut running = server.connect();
     running.send(inference("m", ""));
     let mut queued = server.connect();
@@ -557,7 +584,7 @@ fn sequences_end_with_their_version() {
     let server = explicit().model("sum", &config).flag("--load-model=sum").start();
     let ask = |more: &str| {
         let json = format!(
-            r#"{{"parameters":{{"sequence_id":7{more}}},"inputs":[{{"name":"INPUT","datatype":"INT32","shape":[1,1],"data":[1]}}]}}"#
+            r#"{{"parameters":{{"sequence_id":7{more}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[1]}}]}}"#
         );
         server.send(request("POST", "/v2/models/sum/infer", &[], json.as_bytes()))
     };
@@ -580,13 +607,48 @@ fn sequences_end_with_their_version() {
     assert!(server.stop().success());
 }
 
-#[test]
-fn a_signal_ends_it_while_a_model_is_loaded_by_request() {
+/// A model that takes as long to load as the test wants: its labels are a pipe, and the load waits for a writer.
+fn gated() -> (Running, std::path::PathBuf) {
     let config =
         probe("gated", &[]).replace("output [ {", "output [ { label_filename: \"labels.txt\"");
     let server = explicit().model("gated", config).model("m", probe("m", &[])).start();
     let pipe = server.models().path().join("gated/labels.txt");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    (server, pipe)
+}
+
+#[test]
+fn a_load_is_finished_though_its_caller_leaves_and_holds_nobody_up() {
+    let (server, pipe) = gated();
+    let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
+    let mut leaving = server.connect();
+    leaving.send(&load);
+    // Opening a pipe waits for its reader, who by then is in the middle of the load.
+    let mut gate = fs::File::options().write(true).open(&pipe).unwrap();
+    drop(leaving);
+    // Many wait for their turn; everybody else goes on.
+    let mut waiting: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    let unload = request("POST", "/v2/repository/models/gated/unload", &[], b"");
+    for connection in &mut waiting {
+        connection.send(&unload);
+    }
+    well(server.load("m"));
+    assert!(server.serves("m") && !server.serves("gated"));
+    well(server.unload("m"));
+    std::io::Write::write_all(&mut gate, b"one\n").unwrap();
+    drop(gate);
+    for connection in waiting {
+        well({ connection }.response());
+    }
+    // The load came to its end before the first of them.
+    server.wait_for_log("successfully loaded 'gated' version 1");
+    server.wait_for_log("successfully unloaded 'gated' version 1");
+    assert_eq!(server.index(), json!([unloaded("gated"), unloaded("m")]));
+}
+
+#[test]
+fn a_signal_ends_it_while_a_model_is_loaded_by_request() {
+    let (server, pipe) = gated();
     let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
     let mut waiting = server.connect();
     waiting.send(&load);

@@ -264,13 +264,19 @@ fn modes_of_model_control() {
     ];
     for (line, mode, models) in table {
         let settings = run(&format!("--model-store=/m {line}")).unwrap().settings;
-        assert_eq!((settings.control_mode, &settings.load_models[..]), (mode, &models.iter().map(|m| (*m).to_owned()).collect::<Vec<_>>()[..]), "{line}");
+        assert_eq!(
+            (settings.control_mode, &settings.load_models[..]),
+            (mode, &models.iter().map(|m| (*m).to_owned()).collect::<Vec<_>>()[..]),
+            "{line}"
+        );
     }
-    let both = "--allow-model-control and --allow-poll-model-repository can not be both set to true";
+    let both =
+        "--allow-model-control and --allow-poll-model-repository can not be both set to true";
     for line in ["--allow-model-control", "--allow-model-control --allow-poll-model-repository"] {
         assert_eq!(complaint(&format!("--model-store=/m {line}")), both);
     }
-    let all = complaint("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
+    let all =
+        complaint("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
     assert_eq!(all, "--load-model=* means all models and must be the only one");
 }
 

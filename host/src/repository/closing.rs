@@ -1,15 +1,20 @@
 //! When the last user of a version is gone: its requests, its instances, its backend's model.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Closes once, when the last [`Open`] of it is dropped.
+/// Closed when nobody has an [`Open`] of it.
 #[derive(Default)]
 pub struct Gate {
-    closed: AtomicBool,
-    lock: Mutex<()>,
-    rung: Condvar,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    open: usize,
+    /// To be logged when it closes.
+    farewell: Option<String>,
 }
 
 impl Gate {
@@ -18,14 +23,34 @@ impl Gate {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        self.state().open == 0
     }
 
     /// Waits until it is closed; false when that took longer than `limit`.
     pub fn wait(&self, limit: Duration) -> bool {
-        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.rung.wait_timeout_while(lock, limit, |()| !self.is_closed());
-        self.is_closed()
+        let waited = self.changed.wait_timeout_while(self.state(), limit, |state| state.open > 0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.open == 0
+    }
+
+    /// What the log says when the last user is gone; at once if none is there.
+    pub fn farewell(&self, text: String) {
+        let mut state = self.state();
+        state.farewell = Some(text);
+        state.say();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn say(&mut self) {
+        if self.open == 0
+            && let Some(text) = self.farewell.take()
+        {
+            tracing::info!("{text}");
+        }
     }
 }
 
@@ -34,15 +59,17 @@ pub struct Open(Arc<Gate>);
 
 impl Open {
     pub fn new(gate: &Arc<Gate>) -> Arc<Self> {
+        gate.state().open += 1;
         Arc::new(Self(Arc::clone(gate)))
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let _lock = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.closed.store(true, Ordering::Release);
-        self.0.rung.notify_all();
+        let mut state = self.0.state();
+        state.open -= 1;
+        state.say();
+        self.0.changed.notify_all();
     }
 }
 
@@ -54,14 +81,15 @@ mod tests {
     fn closes_with_the_last_user() {
         let gate = Gate::new();
         let open = Open::new(&gate);
-        let other = Arc::clone(&open);
+        let (shared, other) = (Arc::clone(&open), Open::new(&gate));
         drop(open);
+        drop(other);
         assert!(!gate.wait(Duration::ZERO));
         let waiting = std::thread::spawn({
             let gate = Arc::clone(&gate);
             move || gate.wait(Duration::from_secs(30))
         });
-        drop(other);
+        drop(shared);
         assert!(waiting.join().unwrap() && gate.is_closed());
     }
 }

@@ -98,7 +98,8 @@ impl Loader {
         let dirs = scan(roots)?;
         let mut missing = Vec::new();
         let named = only.map_or_else(|| dirs.keys().cloned().collect(), <[String]>::to_vec);
-        let mut open: VecDeque<(String, bool)> = named.into_iter().map(|name| (name, true)).collect();
+        let mut open: VecDeque<(String, bool)> =
+            named.into_iter().map(|name| (name, true)).collect();
         let mut refuse = |table: &mut HashMap<_, _>, name: &str, e: Error| {
             tracing::error!("failed to load model '{name}': {e}");
             outcome.failures.push(format!("'{name}': {e}"));
@@ -110,7 +111,9 @@ impl Loader {
         while let Some((name, by_name)) = open.pop_front() {
             let Some((name, dirs)) = dirs.get_key_value(&name) else {
                 if by_name {
-                    tracing::error!("failed to load '{name}', failed to poll from model repository");
+                    tracing::error!(
+                        "failed to load '{name}', failed to poll from model repository"
+                    );
                     missing.push(format!("'{name}': failed to poll from model repository"));
                 }
                 continue;
@@ -376,10 +379,12 @@ impl Job {
 
     fn load(&self, version: &(Arc<Version>, String)) -> Result<(), String> {
         let number = version.0.number;
-        self.open("loading", version).map(|served| self.model.ready(&version.0, served)).map_err(|e| {
-            self.model.not_ready(&version.0, VersionState::Unavailable, e.message.clone());
-            format!("'{}' version {number}: {e}", self.model.name)
-        })
+        self.open("loading", version).map(|served| self.model.ready(&version.0, served)).map_err(
+            |e| {
+                self.model.not_ready(&version.0, VersionState::Unavailable, e.message.clone());
+                format!("'{}' version {number}: {e}", self.model.name)
+            },
+        )
     }
 
     /// Opens a version without serving it. What is done is called `doing` in the log.

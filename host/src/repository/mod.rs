@@ -33,8 +33,8 @@ use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
-pub use closing::Open;
 use closing::Gate;
+pub use closing::Open;
 use disk::Print;
 use ensemble::Needs;
 use std::collections::{BTreeMap, HashMap};
@@ -286,6 +286,10 @@ impl Model {
     /// A version failed to load, or stops being served.
     pub fn not_ready(&self, version: &Version, state: VersionState, reason: impl Into<String>) {
         version.status.store(Arc::new((state, reason.into())));
+        if state == VersionState::Unloading {
+            let (name, number) = (&self.name, version.number);
+            version.gate.farewell(format!("successfully unloaded '{name}' version {number}"));
+        }
         version.served.store(None);
         self.refresh_latest();
     }

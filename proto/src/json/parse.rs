@@ -41,8 +41,7 @@ pub fn parse<M: Described>(text: &str) -> Result<M, JsonError> {
     let mut json = serde_json::Deserializer::from_str(text);
     let whole = Body { name: "the message", message: M::schema(), out: &mut out };
     whole.deserialize(&mut json).and_then(|()| json.end()).map_err(located)?;
-    M::decode(out.as_slice())
-        .map_err(|e| JsonError { line: 1, column: 1, message: e.to_string() })
+    M::decode(out.as_slice()).map_err(|e| JsonError { line: 1, column: 1, message: e.to_string() })
 }
 
 /// A JSON object that is the fields of a message.
@@ -293,7 +292,9 @@ impl<'de> Visitor<'de> for One<'_> {
                 Err(_) => return Err(self.wrong(&format!("{text:?}"))),
             },
             // The key of a map.
-            Kind::Bool if text == "true" || text == "false" => return self.visit_bool(text == "true"),
+            Kind::Bool if text == "true" || text == "false" => {
+                return self.visit_bool(text == "true");
+            }
             Kind::Bool | Kind::Message(_) => return Err(self.wrong(&format!("{text:?}"))),
         }
         Ok(())
@@ -331,9 +332,15 @@ mod tests {
             optimization { priority: PRIORITY_MAX } model_transaction_policy { decoupled: true }";
         let config: ModelConfig = crate::text::parse(text).unwrap();
         let printed = crate::json::model_config(&config);
-        assert_eq!(parse::<ModelConfig>(&printed).map_err(|e| format!("{e}\n{printed}")), Ok(config.clone()));
+        assert_eq!(
+            parse::<ModelConfig>(&printed).map_err(|e| format!("{e}\n{printed}")),
+            Ok(config.clone())
+        );
         let printed = crate::json::message(&config);
-        assert_eq!(parse::<ModelConfig>(&printed).map_err(|e| format!("{e}\n{printed}")), Ok(config));
+        assert_eq!(
+            parse::<ModelConfig>(&printed).map_err(|e| format!("{e}\n{printed}")),
+            Ok(config)
+        );
     }
 
     #[test]
@@ -353,15 +360,27 @@ mod tests {
             ("{", ": EOF while parsing an object"),
             ("[]", "1:2: invalid type: sequence, expected an object for the message"),
             ("{} x", ": trailing characters"),
-            ("{\n \"max_batch_sise\": 1}", "2:17: ModelConfig has no field max_batch_sise; did you mean max_batch_size?"),
+            (
+                "{\n \"max_batch_sise\": 1}",
+                "2:17: ModelConfig has no field max_batch_sise; did you mean max_batch_size?",
+            ),
             (r#"{"name":"a","name":"b"}"#, ": name is given twice"),
             (r#"{"name":7}"#, ": name: expected a string, found 7"),
             (r#"{"max_batch_size":"x"}"#, ": max_batch_size: expected an integer, found \"x\""),
-            (r#"{"max_batch_size":3000000000}"#, ": max_batch_size: 3000000000 is not between -2147483648 and 2147483647"),
+            (
+                r#"{"max_batch_size":3000000000}"#,
+                ": max_batch_size: 3000000000 is not between -2147483648 and 2147483647",
+            ),
             (r#"{"input":{}}"#, "invalid type: map, expected a list for input"),
             (r#"{"parameters":[]}"#, "invalid type: sequence, expected an object for parameters"),
-            (r#"{"input":[{"data_type":"TYPE_FP31"}]}"#, "data_type: DataType has no value TYPE_FP31; did you mean TYPE_FP32?"),
-            (r#"{"dynamic_batching":{},"sequence_batching":{}}"#, "sequence_batching and dynamic_batching exclude each other"),
+            (
+                r#"{"input":[{"data_type":"TYPE_FP31"}]}"#,
+                "data_type: DataType has no value TYPE_FP31; did you mean TYPE_FP32?",
+            ),
+            (
+                r#"{"dynamic_batching":{},"sequence_batching":{}}"#,
+                "sequence_batching and dynamic_batching exclude each other",
+            ),
         ] {
             let got = parse::<ModelConfig>(text).unwrap_err().to_string();
             assert!(got.contains(want), "{text}: {got}");

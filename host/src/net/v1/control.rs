@@ -1,6 +1,6 @@
 //! Calls around the models: profile, explicit control, shared memory, the list of what the repository holds.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
 use crate::repository::control::LoadError;
 use trtserver_proto::v1::ModelRepositoryIndex;
@@ -32,10 +32,11 @@ pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
 /// The texts of v1.x (contract/v1 §6.7). Reasons are in the log, and versions have theirs in the status.
 fn not_loaded(name: &str, e: LoadError) -> Error {
     let why = match e {
-        LoadError::NotPolled(_) => "failed to poll from model repository".to_owned(),
-        // A configuration that cannot be read was found out by polling too. Faults of the server have no such text.
-        LoadError::Refused(e) if e.code == Code::Internal => e.message,
-        LoadError::Refused(_) => "failed to poll from model repository".to_owned(),
+        // That a configuration is wrong was found out by polling too.
+        LoadError::NotPolled(_) | LoadError::Refused(_) => {
+            "failed to poll from model repository".to_owned()
+        }
+        LoadError::Fault(why) => why,
         LoadError::NoVersion => "no version is available".to_owned(),
         LoadError::Versions(failed) => {
             let numbers: Vec<String> = failed.iter().map(|(n, _)| n.to_string()).collect();

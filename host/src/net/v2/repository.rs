@@ -22,12 +22,7 @@ pub async fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<
 }
 
 /// Loads a model; `config` is the JSON text of a configuration to use instead of the file's.
-pub async fn load(
-    ctx: &Context,
-    repository: &str,
-    name: &str,
-    config: Option<&str>,
-) -> Result<()> {
+pub async fn load(ctx: &Context, repository: &str, name: &str, config: Option<&str>) -> Result<()> {
     only_repository(repository)?;
     let control = ctx.control()?;
     if name.trim().is_empty() {
@@ -76,6 +71,9 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
         }
         LoadError::NoVersion => {
             return Error::internal(format!("failed to load '{name}', no version is available"));
+        }
+        LoadError::Fault(why) => {
+            return Error::internal(format!("failed to load '{name}', {why}"));
         }
         LoadError::Stopping => return Error::unavailable("Server not ready"),
         LoadError::Refused(e) => e.message,

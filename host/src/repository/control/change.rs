@@ -53,7 +53,9 @@ impl Control {
         // With another configuration than that of the directory, the next plain load must not find all unchanged.
         let print = config.is_none().then_some(print);
         let by_name = by_name
-            || old.as_ref().is_some_and(|o| o.is_loaded() && o.origin.asked.load(Ordering::Relaxed));
+            || old
+                .as_ref()
+                .is_some_and(|o| o.is_loaded() && o.origin.asked.load(Ordering::Relaxed));
         let ask = Ask { config, old: old.clone(), print, by_name };
         match self.loader.model(name, &dirs, &self.repository, ask) {
             Ok(job) => self.exchange(job, old.as_deref()).map(|()| true),
@@ -127,6 +129,12 @@ impl Control {
             return Err(LoadError::Stopping);
         }
         let Some(mut model) = self.repository.model(name) else { return Ok(()) };
+        if model.refusal.is_some() && model.versions.is_empty() {
+            // It was never loaded, and is again as if nobody had ever tried.
+            let _table = self.table();
+            self.repository.update(|models| drop(models.remove(name)));
+            return Ok(());
+        }
         if model.refusal.is_some() {
             model = model.without_refusal();
             self.put(&model)?;
@@ -207,7 +215,9 @@ impl Control {
             .models()
             .iter()
             .filter(|(_, model)| model.is_loaded())
-            .filter_map(|(name, model)| Some((name.clone(), model.origin.ensemble.as_ref()?.uses())))
+            .filter_map(|(name, model)| {
+                Some((name.clone(), model.origin.ensemble.as_ref()?.uses()))
+            })
             .collect();
         uses.insert(job.model.name.to_string(), own);
         let mut order = ensemble::order(&uses, |_| true);

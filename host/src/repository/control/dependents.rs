@@ -109,7 +109,9 @@ impl Control {
             let (me, of) = (Arc::clone(&self), name.clone());
             blocking(move || me.withdraw(&of)).await??;
             drop(turn);
-            if let Some(ensemble) = model.and_then(|m| m.origin.ensemble.clone()).filter(|_| dependents) {
+            if let Some(ensemble) =
+                model.and_then(|m| m.origin.ensemble.clone()).filter(|_| dependents)
+            {
                 open.extend(ensemble.uses().into_iter().filter(|step| self.is_spare(step)));
             }
         }

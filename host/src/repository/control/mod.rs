@@ -48,6 +48,8 @@ pub enum LoadError {
     Refused(Error),
     /// Versions that could not be opened, and why.
     Versions(Vec<(i64, Error)>),
+    /// The server itself failed.
+    Fault(String),
     /// The server stops.
     Stopping,
 }
@@ -220,14 +222,12 @@ async fn blocking<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|e| broken(&e))
 }
 
-fn flat<T>(
-    ended: Result<Result<T, LoadError>, tokio::task::JoinError>,
-) -> Result<T, LoadError> {
+fn flat<T>(ended: Result<Result<T, LoadError>, tokio::task::JoinError>) -> Result<T, LoadError> {
     ended.unwrap_or_else(|e| Err(broken(&e)))
 }
 
 fn broken(e: &tokio::task::JoinError) -> LoadError {
-    LoadError::Refused(Error::internal(format!("loading or unloading ended by a fault: {e}")))
+    LoadError::Fault(format!("loading or unloading ended by a fault of the server: {e}"))
 }
 
 /// Whether a model can be called that: an entry of a directory that leads nowhere else.

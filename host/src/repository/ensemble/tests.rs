@@ -48,7 +48,7 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
                     open: version.open(),
-        };
+                };
                 model.ready(version, Arc::new(served));
             }
         }
@@ -96,7 +96,8 @@ fn complaint(changes: &[(&str, &str, &str)]) -> String {
     };
     let repository =
         repository(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
-    let opened = prepared(&text("e", E), &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
+    let opened =
+        prepared(&text("e", E), &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
     opened.map(|_| String::new()).unwrap_or_else(|e| e.message)
 }
 
@@ -237,7 +238,8 @@ fn models_that_are_not_served() {
         ),
     ] {
         let repository = repository(models);
-        let opened = prepared(&config, &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
+        let opened =
+            prepared(&config, &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
         assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), wanted);
     }
 }

@@ -87,4 +87,3 @@ fn only_ready(body: &[u8]) -> Result<bool> {
         Some(_) => Err(wrong()),
     }
 }
-
