@@ -471,7 +471,8 @@ fn hammer(server: &Running, model: &str, end: &AtomicBool) -> Vec<u16> {
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..2).map(|_| scope.spawn(one)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let failed = |_| panic!("a caller failed");
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(failed)).collect()
     })
 }
 
@@ -613,7 +614,8 @@ fn gated() -> (Running, std::path::PathBuf) {
         probe("gated", &[]).replace("output [ {", "output [ { label_filename: \"labels.txt\"");
     let server = explicit().model("gated", config).model("m", probe("m", &[])).start();
     let pipe = server.models().path().join("gated/labels.txt");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfifo");
     (server, pipe)
 }
 

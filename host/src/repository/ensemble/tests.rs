@@ -287,7 +287,11 @@ fn ready_as_long_as_its_steps_are() {
     let (b, served) = unload("b", 1);
     let lost = "ensemble 'e' depends on 'b' which has no loaded version: version 1: unloaded; version 2: unloaded";
     assert_eq!(*e.versions[&1].status(), (VersionState::Unavailable, lost.to_owned()));
-    assert!(!e.versions[&1].is_ready() && !repository.all_ready());
+    // What somebody wanted unloaded does not make the server unready; what failed does.
+    assert!(!e.versions[&1].is_ready() && repository.all_ready());
+    b.not_ready(&b.versions[&1], VersionState::Unavailable, "broken");
+    assert!(!repository.all_ready());
+    b.not_ready(&b.versions[&1], VersionState::Unavailable, "unloaded");
     assert_eq!(repository.find("e", None).err(), Some(Missing::NoVersion("e".into())));
     assert_eq!(repository.find("e", Some(1)).err(), Some(Missing::NotReady("e".into(), 1)));
     assert_eq!(e.ready_versions(), [0i64; 0]);
