@@ -1,5 +1,6 @@
 //! The server as a library; the binary `trtserver` is a thin main around it. One line per part.
 
+pub mod arena; // memory shared with other processes
 pub mod cli; // what was typed: every flag in one catalogue
 pub mod clock; // CLOCK_MONOTONIC, the one clock
 pub mod config; // what it means: checked, defaulted settings
@@ -16,3 +17,4 @@ pub mod scheduler; // which request runs next
 pub mod server; // builds the parts in order, drains them in reverse
 pub mod state; // where the server is in its life
 pub mod stats; // counters beside the request path
+pub mod tool; // `trtserver plugin …`

@@ -1,12 +1,18 @@
-//! `trtserver`: arguments, log, server. Everything else is in the library.
+//! `trtserver`: arguments, log, server; or one of its two commands. Everything else is in the library.
 
 use std::io::Write;
 use std::process::ExitCode;
 use trtserver::config::{self, Note};
-use trtserver::{log, plugin, server};
+use trtserver::{log, plugin, server, tool};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    match words.next() {
+        Some(word) if word == "plugin" => return tool::run(words),
+        Some(word) if word == "plugin-host" => return plugin::process::child::run(),
+        _ => {}
+    }
     let env = |name: &str| std::env::var(name).ok();
     let abi = format!("{ABI_MAJOR}.{ABI_MINOR}");
     let start = match config::from_args(std::env::args_os(), &env, &abi) {

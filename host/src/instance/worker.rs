@@ -168,27 +168,34 @@ impl Worker {
             request.reply.taken(Arc::clone(&execution));
         }
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
+        let instance = match instance {
+            Instance::Here(instance) => instance,
+            Instance::Apart(remote) => return remote.execute(id, requests),
+        };
         let align = instance.backend().facts.align;
         let style = Style { signature: &self.signature, names: &self.names, align };
         hold.fill(id, requests, &style, &execution);
         match instance.execute(hold) {
             Err(e) => hold.frame().fail(&self.named(e)),
-            Ok(()) => {
-                let omitted = hold.frame().settle(&|_| {
-                    Error::internal(format!(
-                        "model '{}': the backend '{}' returned without answering the request",
-                        self.signature.model, self.model.backend.facts.name
-                    ))
-                });
-                if omitted > 0 {
-                    tracing::error!(
-                        "instance {}: the backend returned without answering {omitted} request(s)",
-                        self.plan.name
-                    );
-                }
-            }
+            Ok(()) => self.settle(hold),
         }
         hold.recycle();
+    }
+
+    /// Ends what a backend that returned has neither answered nor kept.
+    fn settle(&self, hold: &FrameHold) {
+        let omitted = hold.frame().settle(&|_| {
+            Error::internal(format!(
+                "model '{}': the backend '{}' returned without answering the request",
+                self.signature.model, self.model.backend.facts.name
+            ))
+        });
+        if omitted > 0 {
+            tracing::error!(
+                "instance {}: the backend returned without answering {omitted} request(s)",
+                self.plan.name
+            );
+        }
     }
 
     /// An empty text from a backend says at least whose it is.

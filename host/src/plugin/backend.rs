@@ -2,9 +2,12 @@
 
 use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::find::Candidate;
+use super::isolation::{self, Isolation};
+use super::process::{self, RemoteInstance, RemoteModel};
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
 use super::{frame::FrameHold, library};
+use crate::arena::Arena;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -41,9 +44,12 @@ pub struct Facts {
 pub struct Backend {
     pub facts: Facts,
     pub path: PathBuf,
-    table: &'static PluginTable,
+    /// The library in this process, loaded when first needed.
+    table: OnceLock<Result<&'static PluginTable>>,
     /// From `plugin.toml`, overridden by `--backend-config`.
     pub settings: BTreeMap<String, String>,
+    /// Where its models run, unless they say otherwise.
+    pub isolation: Isolation,
     opened: OnceLock<Result<Opened>>,
     /// Instances open one at a time unless the backend allows more.
     opening: Mutex<()>,
@@ -51,6 +57,7 @@ pub struct Backend {
 
 /// A backend after `plugin_open`; open until its last user is gone.
 struct Opened {
+    table: &'static PluginTable,
     handle: *mut PluginHandle,
     _scope: Arc<Scope>,
 }
@@ -61,27 +68,52 @@ unsafe impl Send for Opened {}
 unsafe impl Sync for Opened {}
 
 impl Backend {
-    /// Opens the library and reads its description; the backend itself opens with its first model.
+    /// Reads the library's description; the backend itself opens with its first model. The library is loaded
+    /// into this process only if the operator has not said that it must not be.
     pub fn load(candidate: Candidate, overrides: &BTreeMap<String, String>) -> Result<Self> {
-        let table = library::open(&candidate.path)?;
-        // SAFETY: describe(null) gives a static description, checked by `library::open`.
-        let facts = unsafe { facts((table.describe)(null_mut())) };
-        if facts.flags & about_flags::MUST_ISOLATE != 0 {
-            return Err(Error::unsupported(format!(
-                "backend '{}': it demands a process of its own, which this server does not offer yet",
-                candidate.path.display()
-            )));
-        }
         let mut settings = candidate.settings;
         settings.extend(overrides.clone());
+        let file = candidate.path.display();
+        let said = match settings.remove(isolation::KEY) {
+            Some(value) => Some(Isolation::parse(&value).map_err(|e| {
+                Error::invalid(format!("backend '{file}': setting '{}' {e}", isolation::KEY))
+            })?),
+            None => None,
+        };
+        let (table, facts) = (
+            OnceLock::new(),
+            match said {
+                Some(Isolation::Process) => process::describe(&candidate.path)?,
+                _ => {
+                    let table = library::open(&candidate.path)?;
+                    // SAFETY: describe(null) gives a static description, checked by `library::open`.
+                    unsafe { facts((table.describe)(null_mut())) }
+                }
+            },
+        );
+        let demanded = facts.flags & about_flags::MUST_ISOLATE != 0;
+        if demanded && said == Some(Isolation::None) {
+            tracing::warn!(
+                "backend '{file}' asks for a process of its own for what it runs, and is not given one because \
+                 of '{}=none': what crashes there takes the server down",
+                isolation::KEY
+            );
+        }
+        let by_default = if demanded { Isolation::Process } else { Isolation::None };
         Ok(Self {
             facts,
             path: candidate.path,
             table,
             settings,
+            isolation: said.unwrap_or(by_default),
             opened: OnceLock::new(),
             opening: Mutex::new(()),
         })
+    }
+
+    /// The library in this process.
+    fn table(&self) -> Result<&'static PluginTable> {
+        self.table.get_or_init(|| library::open(&self.path)).clone()
     }
 
     fn opened(&self) -> Result<&Opened> {
@@ -93,18 +125,18 @@ impl Backend {
         let name = c_text(&self.facts.name);
         let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
         let settings = Texts::new(&self.settings);
-        let mut handle = null_mut();
+        let (table, mut handle) = (self.table()?, null_mut());
         // SAFETY: all texts live through the call; the scope lives as long as the plugin.
         let error = unsafe {
             let params = settings.params();
             let n = params.len() as u32;
             let (name, dir) = (view(&name), view(&dir));
-            (self.table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
+            (table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
         self.check(error, "plugin_open", "")?;
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
-        Ok(Opened { handle, _scope: scope })
+        Ok(Opened { table, handle, _scope: scope })
     }
 
     /// Takes an error that an entry returned; texts of entries other than `execute` say who spoke.
@@ -125,7 +157,10 @@ impl Backend {
 
     /// Asks the backend to fill in what a configuration leaves out.
     pub fn complete(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
-        let Some(complete) = self.table.model_complete else { return Ok(None) };
+        if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
+            return process::complete(self, facts);
+        }
+        let Some(complete) = self.table()?.model_complete else { return Ok(None) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
         // SAFETY: the descriptor lives through the call.
@@ -134,16 +169,21 @@ impl Backend {
         Ok(hold.scope.patch.lock().unwrap_or_else(PoisonError::into_inner).take())
     }
 
-    /// Opens one version of a model.
+    /// Opens one version of a model, here or in a process of its own.
     pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
-        let opened = self.opened()?;
-        let hold = ModelHold::new(facts, &self.settings, false);
-        let mut handle = null_mut();
-        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
-        let error = unsafe { (self.table.model_open)(opened.handle, hold.desc(), &mut handle) };
-        self.check(error, "model_open", facts.name)?;
-        let live = Live::new();
-        Ok(Arc::new(Model { handle, backend: Arc::clone(self), _hold: hold, _live: live }))
+        let place = match isolation::of_model(facts.config, self.isolation)? {
+            Isolation::Process => Place::Apart(RemoteModel::open(self, facts)?),
+            Isolation::None => {
+                let opened = self.opened()?;
+                let hold = ModelHold::new(facts, &self.settings, false);
+                let (table, mut handle) = (opened.table, null_mut());
+                // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+                let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
+                self.check(error, "model_open", facts.name)?;
+                Place::Here { table, handle, _hold: Box::new(hold) }
+            }
+        };
+        Ok(Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() }))
     }
 }
 
@@ -151,7 +191,7 @@ impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
             // SAFETY: models hold their backend, so none is left; this is the only close.
-            unsafe { (self.table.plugin_close)(opened.handle) };
+            unsafe { (opened.table.plugin_close)(opened.handle) };
             tracing::info!("closed backend '{}'", self.facts.name);
         }
     }
@@ -182,11 +222,16 @@ pub fn live_models() -> usize {
 
 /// An open model version; closes with its last user.
 pub struct Model {
-    handle: *mut ModelHandle,
+    place: Place,
     pub backend: Arc<Backend>,
-    _hold: ModelHold,
     /// Last, so that the backend, if this was its last model, is closed before the process may end.
     _live: Live,
+}
+
+/// Where a model runs.
+enum Place {
+    Here { table: &'static PluginTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
+    Apart(Arc<RemoteModel>),
 }
 
 // SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
@@ -194,42 +239,75 @@ unsafe impl Send for Model {}
 // SAFETY: as above.
 unsafe impl Sync for Model {}
 
+impl Model {
+    /// Where inputs are best received: memory that the model's process sees.
+    pub fn arena(&self) -> Option<Arc<Arena>> {
+        match &self.place {
+            Place::Here { .. } => None,
+            Place::Apart(remote) => Some(remote.inputs()),
+        }
+    }
+}
+
 impl Drop for Model {
     fn drop(&mut self) {
-        // SAFETY: every instance holds the model, so none is left.
-        unsafe { (self.backend.table.model_close)(self.handle) };
+        if let Place::Here { table, handle, .. } = self.place {
+            // SAFETY: every instance holds the model, so none is left.
+            unsafe { (table.model_close)(handle) };
+        }
     }
 }
 
 /// An open instance; stays on the thread that opened it.
-pub struct Instance {
+pub enum Instance {
+    Here(LocalInstance),
+    Apart(RemoteInstance),
+}
+
+impl Instance {
+    /// Opens an instance on this thread, or has its process open it.
+    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
+        match &model.place {
+            Place::Here { table, handle, .. } => {
+                LocalInstance::open(model, table, *handle, facts).map(Self::Here)
+            }
+            Place::Apart(remote) => RemoteInstance::open(remote, facts).map(Self::Apart),
+        }
+    }
+}
+
+/// An instance in this process.
+pub struct LocalInstance {
+    table: &'static PluginTable,
     handle: *mut InstanceHandle,
     model: Arc<Model>,
     _hold: InstanceHold,
 }
 
-impl Instance {
-    /// Opens an instance on this thread.
-    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
+impl LocalInstance {
+    fn open(
+        model: &Arc<Model>,
+        table: &'static PluginTable,
+        parent: *mut ModelHandle,
+        facts: &InstanceFacts<'_>,
+    ) -> Result<Self> {
         let backend = &model.backend;
         let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
         let _one =
             (!parallel).then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
         let hold = InstanceHold::new(facts);
         let mut handle = null_mut();
-        // SAFETY: the descriptor lives until `instance_close`, in the `Instance`.
-        let error =
-            unsafe { (backend.table.instance_open)(model.handle, hold.desc(), &mut handle) };
+        // SAFETY: the descriptor lives until `instance_close`, in the instance.
+        let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
         backend.check(error, "instance_open", facts.name)?;
-        Ok(Self { handle, model: Arc::clone(model), _hold: hold })
+        Ok(Self { table, handle, model: Arc::clone(model), _hold: hold })
     }
 
     /// Executes the batch in `hold`. An error means that nothing was accepted.
     pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
-        let backend = &self.model.backend;
         // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
-        let error = hold.enter(|batch| unsafe { (backend.table.execute)(self.handle, batch) });
-        backend.check(error, "execute", "")
+        let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
+        self.model.backend.check(error, "execute", "")
     }
 
     pub fn backend(&self) -> &Backend {
@@ -237,10 +315,10 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for LocalInstance {
     fn drop(&mut self) {
         // SAFETY: on the instance's thread, with nothing executing.
-        unsafe { (self.model.backend.table.instance_close)(self.handle) };
+        unsafe { (self.table.instance_close)(self.handle) };
     }
 }
 

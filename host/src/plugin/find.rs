@@ -22,6 +22,8 @@ pub struct Candidate {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
+    /// `none` or `process`; a setting like any other, only that it is the host's.
+    isolation: Option<String>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,
 }
@@ -87,7 +89,12 @@ fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
         toml::Value::String(s) => s,
         other => other.to_string(),
     };
-    Ok(manifest.settings.into_iter().map(|(k, v)| (k, plain(v))).collect())
+    let mut settings: BTreeMap<_, _> =
+        manifest.settings.into_iter().map(|(k, v)| (k, plain(v))).collect();
+    if let Some(isolation) = manifest.isolation {
+        settings.insert(super::isolation::KEY.to_owned(), isolation);
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@ mod find; // where backends may lie
 mod frame; // a batch as plugins see it
 mod gather; // an input of all calls as one block
 mod host_calls; // what the host offers plugins
+mod isolation; // in the server's process or in one of its own
 mod library; // opening a file, with words for what can be wrong
 mod memory; // memory that becomes an output
 pub mod metric; // metrics that plugins make
 mod outputs; // a response while it is built
+pub mod process; // models in processes of their own
 mod scatter; // an output of all calls as one block
 mod scope; // who speaks
 mod slot; // what the handles of a call stand for

@@ -124,6 +124,7 @@ impl Prepared {
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
             open: users,
+            arena: model.arena(),
         }))
     }
 }

@@ -27,6 +27,7 @@ mod schedule; // how requests wait, and the inputs that the host adds
 mod turns; // one load or unload of a model at a time
 mod warmup; // samples that run before a version is served
 
+use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::instance::priority::Priority;
 use crate::request::{InferRequest, Signature};
@@ -67,6 +68,8 @@ pub struct Served {
     pub scheduler: Scheduler,
     /// Told when the last user is gone.
     pub open: Arc<Open>,
+    /// Where its inputs are best received: memory that the process of an isolated model sees.
+    pub arena: Option<Arc<Arena>>,
 }
 
 impl Served {
@@ -90,6 +93,7 @@ impl Served {
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
             open: Arc::clone(&self.open),
+            arena: None,
         }))
     }
 }
@@ -363,6 +367,11 @@ impl Repository {
         };
         let served = version.served().and_then(|served| served.pinned().ok());
         served.ok_or_else(|| Missing::NotReady(name.to_owned(), number))
+    }
+
+    /// Where inputs of the model are best received, if its latest version has a preference.
+    pub fn arena(&self, name: &str) -> Option<Arc<Arena>> {
+        self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()
     }
 
     /// True when every version of every model is served, or was unloaded by request: what strict readiness asks.

@@ -1,8 +1,10 @@
 //! Host memory for tensors: 64-byte aligned blocks that turn into wire bytes without a copy.
 
+use crate::arena::{Arena, Block};
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
 
 /// Alignment of every block: a cache line, and what vectorised kernels like best.
 pub const ALIGN: usize = 64;
@@ -11,8 +13,25 @@ pub const ALIGN: usize = 64;
 pub struct AlignedBuf {
     ptr: NonNull<u8>,
     len: usize,
-    /// What the allocator gave, with room to align in; none when `len` is 0.
-    block: Option<(NonNull<u8>, Layout)>,
+    origin: Origin,
+}
+
+/// Where the memory of a block came from.
+enum Origin {
+    /// Nowhere: there is none.
+    Empty,
+    /// From the allocator, with room to align in.
+    Heap(NonNull<u8>, Layout),
+    /// From memory that another process sees, to which it goes back.
+    Arena(#[allow(dead_code, reason = "its drop is what counts")] Block),
+}
+
+/// In the process of an isolated backend: where every block lies, so that the host can read it.
+static SHARED: OnceLock<Arc<Arena>> = OnceLock::new();
+
+/// All blocks of this process come from `arena` from here on. Once; a process has one arena.
+pub fn share_all(arena: Arc<Arena>) {
+    let _ = SHARED.set(arena);
 }
 
 // SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
@@ -24,52 +43,75 @@ impl AlignedBuf {
     /// A zeroed block of `len` bytes. Zeroing matters: a plugin that writes too little must not leak
     /// what another request left there.
     pub fn new(len: usize) -> Self {
-        // SAFETY: `of` passes a layout of non-zero size.
-        Self::of(len, |layout| unsafe { alloc_zeroed(layout) })
+        Self::enough(Self::try_new(len))
     }
 
     /// As [`AlignedBuf::new`]; `None` when there is not so much memory.
     pub fn try_new(len: usize) -> Option<Self> {
-        // SAFETY: `try_of` passes a layout of non-zero size.
-        Self::try_of(len, |layout| unsafe { alloc_zeroed(layout) })
+        Self::of(SHARED.get(), len, true)
+    }
+
+    /// A block of `len` bytes in `arena`; `None` when that has no room. It is zeroed or holds what requests of
+    /// the same model left, and is to be written over.
+    pub fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
+        Self::of(Some(arena), len, false)
+    }
+
+    /// The same wherever there is room, zeroed outside of the arena.
+    pub fn for_input(arena: Option<&Arc<Arena>>, len: usize) -> Self {
+        arena.and_then(|arena| Self::shared(arena, len)).unwrap_or_else(|| Self::new(len))
     }
 
     /// A copy of `parts`, one after another.
     pub fn copy_of(parts: &[&[u8]]) -> Self {
-        // SAFETY: `of` passes a layout of non-zero size; every byte is written below.
-        let block = Self::of(parts.iter().map(|p| p.len()).sum(), |l| unsafe { alloc(l) });
+        Self::copy_to(None, parts)
+    }
+
+    /// The same in `arena`, if there is one and it has room.
+    pub fn copy_to(arena: Option<&Arc<Arena>>, parts: &[&[u8]]) -> Self {
+        let len = parts.iter().map(|p| p.len()).sum();
+        let block = arena.and_then(|arena| Self::shared(arena, len));
+        let block = block.or_else(|| Self::of(SHARED.get(), len, false));
+        let block = Self::enough(block);
         let mut at = 0;
         for part in parts {
-            // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap them.
+            // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap
+            // them; every byte is written before anybody reads.
             unsafe {
-                std::ptr::copy_nonoverlapping(
-                    part.as_ptr(),
-                    block.ptr.as_ptr().add(at),
-                    part.len(),
-                );
+                let to = block.ptr.as_ptr().add(at);
+                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
             }
             at += part.len();
         }
         block
     }
 
-    fn of(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Self {
-        // What checks have let pass and memory has no room for.
-        Self::try_of(len, allocate).unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
+    /// What checks have let pass and memory has no room for.
+    fn enough(block: Option<Self>) -> Self {
+        block.unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
     }
 
     /// The allocator is asked for room to align in, not for an aligned block: only so do large zeroed
     /// blocks come from the kernel as they are, where an aligned one is written over byte by byte.
-    fn try_of(len: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> Option<Self> {
+    ///
+    /// Not zeroed, a block of the heap is not initialised, and the caller is to write all of it.
+    fn of(arena: Option<&Arc<Arena>>, len: usize, zeroed: bool) -> Option<Self> {
         if len == 0 {
-            return Some(Self { ptr: NonNull::<Aligned>::dangling().cast(), len, block: None });
+            let ptr = NonNull::<Aligned>::dangling().cast();
+            return Some(Self { ptr, len, origin: Origin::Empty });
+        }
+        if let Some(arena) = arena {
+            let block = arena.alloc(len, zeroed)?;
+            return Some(Self { ptr: block.ptr(), len, origin: Origin::Arena(block) });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
-        let base = NonNull::new(allocate(layout))?;
+        // SAFETY: the layout's size is not zero. Who does not want it zeroed writes every byte first.
+        let base = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+        let base = NonNull::new(base)?;
         let skip = base.as_ptr().align_offset(ALIGN);
         // SAFETY: at most `ALIGN - 1` bytes on, inside the block.
         let ptr = unsafe { base.add(skip) };
-        Some(Self { ptr, len, block: Some((base, layout)) })
+        Some(Self { ptr, len, origin: Origin::Heap(base, layout) })
     }
 
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -106,7 +148,7 @@ impl AsMut<[u8]> for AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        if let Some((base, layout)) = self.block {
+        if let Origin::Heap(base, layout) = self.origin {
             // SAFETY: the block came from the allocator with this very layout.
             unsafe { dealloc(base.as_ptr(), layout) };
         }

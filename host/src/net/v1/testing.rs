@@ -94,6 +94,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
             open: version.open(),
+            arena: None,
         };
         model.ready(version, Arc::new(served));
         std::thread::spawn(move || serve(&queue, answer));

@@ -85,6 +85,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
             open: version.open(),
+            arena: None,
         };
         model.ready(&version, Arc::new(served));
         let name = name.to_owned();

@@ -48,6 +48,7 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
                     open: version.open(),
+                    arena: None,
                 };
                 model.ready(version, Arc::new(served));
             }

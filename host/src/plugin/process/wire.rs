@@ -1,0 +1,227 @@
+//! Messages over a Unix socket: a length, then the message; files travel beside the first byte of theirs.
+
+use crate::error::{Error, Result};
+use prost::Message;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longer messages are a fault of the other side.
+const LONGEST: usize = 256 << 20;
+/// Files in one message.
+const MOST_FILES: usize = 4;
+
+/// Both directions of a fresh connection, one for each process.
+pub fn pair() -> Result<(UnixStream, UnixStream)> {
+    UnixStream::pair().map_err(|e| lost("made", e))
+}
+
+fn lost(what: &str, e: impl std::fmt::Display) -> Error {
+    Error::unavailable(format!("the connection between two processes cannot be {what}: {e}"))
+}
+
+/// What [`Receiver::receive`] found.
+#[derive(Debug, PartialEq)]
+pub enum Received<M> {
+    Message(M),
+    /// The other side is gone.
+    Closed,
+    /// Nothing came in time.
+    Silence,
+}
+
+/// The sending half; any thread may send, whole messages follow one another.
+pub struct Sender {
+    socket: Arc<UnixStream>,
+    scratch: Mutex<Vec<u8>>,
+}
+
+/// The receiving half, of one thread.
+pub struct Receiver {
+    socket: Arc<UnixStream>,
+    buffer: Vec<u8>,
+    /// What was received and not yet taken lies in between.
+    start: usize,
+    end: usize,
+    files: VecDeque<OwnedFd>,
+}
+
+/// The two halves of one end.
+pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
+    let socket = Arc::new(socket);
+    let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
+    let buffer = vec![0; 4 << 10];
+    (sender, Receiver { socket, buffer, start: 0, end: 0, files: VecDeque::new() })
+}
+
+impl Sender {
+    /// Sends one message; blocks while the other side does not read.
+    ///
+    /// # Errors
+    /// The other side is gone.
+    pub fn send(&self, message: &impl Message) -> Result<()> {
+        self.send_with(message, &[])
+    }
+
+    /// The same with files, at most four.
+    pub fn send_with(&self, message: &impl Message, files: &[BorrowedFd<'_>]) -> Result<()> {
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = message.encoded_len();
+        if len > LONGEST {
+            return Err(lost("used", format_args!("a message of {len} bytes is too long")));
+        }
+        scratch.clear();
+        scratch.extend_from_slice(&(len as u32).to_ne_bytes());
+        message.encode_raw(&mut *scratch);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(lost("used", "too many files in one message"));
+        }
+        let mut at = 0;
+        while at < scratch.len() {
+            let bytes = [IoSlice::new(&scratch[at..])];
+            match rustix::net::sendmsg(&self.socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL) {
+                Ok(sent) => {
+                    at += sent;
+                    ancillary.clear();
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(lost("written", e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the connection for both sides.
+    pub fn shut_down(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+impl Receiver {
+    /// How long [`Receiver::receive`] waits for the next bytes; `None` = for ever.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> Result<()> {
+        self.socket.set_read_timeout(timeout).map_err(|e| lost("used", e))
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// What came is no message.
+    pub fn receive<M: Message + Default>(&mut self) -> Result<Received<M>> {
+        if let Some(nothing) = self.fill(4)? {
+            return Ok(nothing);
+        }
+        let mut len = [0; 4];
+        len.copy_from_slice(&self.buffer[self.start..self.start + 4]);
+        let len = u32::from_ne_bytes(len) as usize;
+        if len > LONGEST {
+            return Err(lost("read", format_args!("a message of {len} bytes is announced")));
+        }
+        if let Some(nothing) = self.fill(4 + len)? {
+            return Ok(nothing);
+        }
+        let begin = self.start + 4;
+        let message = M::decode(&self.buffer[begin..begin + len]).map_err(|e| lost("read", e))?;
+        self.start = begin + len;
+        Ok(Received::Message(message))
+    }
+
+    /// The next file that came with a message, in the order of sending.
+    pub fn file(&mut self) -> Option<OwnedFd> {
+        self.files.pop_front()
+    }
+
+    /// Receives until `need` bytes are there, or says why they do not come.
+    fn fill<M>(&mut self, need: usize) -> Result<Option<Received<M>>> {
+        if self.end - self.start >= need {
+            return Ok(None);
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.buffer.len() < need {
+            self.buffer.resize(need, 0);
+        }
+        while self.end < need {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+            let mut bytes = [IoSliceMut::new(&mut self.buffer[self.end..])];
+            let flags = RecvFlags::CMSG_CLOEXEC;
+            match rustix::net::recvmsg(&*self.socket, &mut bytes, &mut ancillary, flags) {
+                Ok(got) => {
+                    for message in ancillary.drain() {
+                        if let RecvAncillaryMessage::ScmRights(files) = message {
+                            self.files.extend(files);
+                        }
+                    }
+                    if got.bytes == 0 {
+                        return Ok(Some(Received::Closed));
+                    }
+                    self.end += got.bytes;
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                // As if it had been closed: the other side died with unread messages.
+                Err(rustix::io::Errno::CONNRESET) => return Ok(Some(Received::Closed)),
+                Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::Silence)),
+                Err(e) => return Err(lost("read", e)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn messages_and_files_arrive_in_order() {
+        let (a, b) = pair().unwrap();
+        let (sender, mut receiver) = (halves(a).0, halves(b).1);
+        let large = "x".repeat(300_000);
+        let thread = std::thread::spawn(move || {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(b"content").unwrap();
+            file.rewind().unwrap();
+            sender.send(&"one".to_owned()).unwrap();
+            sender.send_with(&large, &[file.as_fd()]).unwrap();
+            sender.send(&String::new()).unwrap();
+        });
+        let mut next = || match receiver.receive::<String>().unwrap() {
+            Received::Message(text) => text,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(next(), "one");
+        assert_eq!(next().len(), 300_000);
+        assert_eq!(next(), "");
+        let mut text = String::new();
+        std::fs::File::from(receiver.file().unwrap()).read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), receiver.file().is_none()), ("content", true));
+        thread.join().unwrap();
+        assert_eq!(receiver.receive::<String>().unwrap(), Received::Closed);
+    }
+
+    #[test]
+    fn nonsense_and_silence_are_told() {
+        let (mut a, b) = pair().unwrap();
+        let mut receiver = halves(b).1;
+        receiver.set_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert_eq!(receiver.receive::<String>().unwrap(), Received::Silence);
+        a.write_all(&u32::MAX.to_ne_bytes()).unwrap();
+        assert!(receiver.receive::<String>().unwrap_err().message.contains("4294967295"));
+        let (a, b) = pair().unwrap();
+        drop(b);
+        assert!(halves(a).0.send(&"late".to_owned()).is_err());
+    }
+}
