@@ -35,12 +35,12 @@ class Control(v1_checks.Protocol):
                 self.run_pair(model)
                 self.assertEqual(self.state(model), (server_status_pb2.MODEL_READY, ""))
             self.control.unload("pair")
-            self.assertEqual(self.state("pair"), (server_status_pb2.MODEL_UNAVAILABLE, "unloaded"))
+            self.becomes(lambda: self.state("pair"), (server_status_pb2.MODEL_UNAVAILABLE, "unloaded"))
             with self.refusal(InferenceServerException, "unknown model 'pair'", whole=False):
                 self.run_pair()
             self.run_pair("m")
             self.control.unload("m")
-            self.assertEqual(self.state("m"), (server_status_pb2.MODEL_UNAVAILABLE, "unloaded"))
+            self.becomes(lambda: self.state("m"), (server_status_pb2.MODEL_UNAVAILABLE, "unloaded"))
 
     def test_an_onnx_model(self):
         self.control.load("addsub_fp32")

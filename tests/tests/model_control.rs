@@ -2,93 +2,10 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use trtserver_tests::control::{Control, explicit, pair, ready, refused, unloaded, well};
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
 use trtserver_tests::wire::request;
-use trtserver_tests::{Response, Running, Server, Signal, inference, probe, python_v1, python_v2};
-
-fn explicit() -> Server {
-    Server::new().flag("--model-control-mode=explicit")
-}
-
-/// The ensemble `pair`: what `model` makes of INPUT0, twice over.
-fn pair(model: &str) -> String {
-    let step = |from: &str, to: &str| {
-        format!(
-            r#"{{ model_name: "{model}" model_version: -1
-  input_map {{ key: "INPUT0" value: "{from}" }} output_map {{ key: "OUTPUT0" value: "{to}" }} }}"#
-        )
-    };
-    let config = probe("pair", &[]).replace("backend: \"probe\"", "platform: \"ensemble\"");
-    format!(
-        "{config}ensemble_scheduling {{ step [ {}, {} ] }}",
-        step("INPUT0", "between"),
-        step("between", "OUTPUT0")
-    )
-}
-
-trait Control {
-    fn control(&self, model: &str, act: &str, parameters: Value) -> Response;
-    fn load(&self, model: &str) -> Response;
-    fn unload(&self, model: &str) -> Response;
-    fn v1(&self, act: &str, model: &str) -> Response;
-    /// What a refusal says, its quotes as they were meant.
-    fn v1_says(&self, act: &str, model: &str) -> String;
-    fn index(&self) -> Value;
-    fn serves(&self, model: &str) -> bool;
-}
-
-impl Control for Running {
-    fn control(&self, model: &str, act: &str, parameters: Value) -> Response {
-        let body = json!({ "parameters": parameters }).to_string();
-        self.post(&format!("/v2/repository/models/{model}/{act}"), &[], body)
-    }
-
-    fn load(&self, model: &str) -> Response {
-        self.post(&format!("/v2/repository/models/{model}/load"), &[], "")
-    }
-
-    fn unload(&self, model: &str) -> Response {
-        self.post(&format!("/v2/repository/models/{model}/unload"), &[], "")
-    }
-
-    fn v1(&self, act: &str, model: &str) -> Response {
-        self.post(&format!("/api/modelcontrol/{act}/{model}"), &[], "")
-    }
-
-    fn v1_says(&self, act: &str, model: &str) -> String {
-        let response = self.v1(act, model);
-        assert_eq!(response.status, 400);
-        response.complaint().replace("\\'", "'")
-    }
-
-    fn index(&self) -> Value {
-        self.post("/v2/repository/index", &[], "").json()
-    }
-
-    fn serves(&self, model: &str) -> bool {
-        self.infer(model, "").status == 200
-    }
-}
-
-#[track_caller]
-fn well(response: Response) {
-    assert_eq!((response.status, response.text().as_str()), (200, ""));
-}
-
-#[track_caller]
-fn refused(response: Response, status: u16, text: &str) {
-    assert_eq!((response.status, response.complaint().as_str()), (status, text));
-}
-
-fn unloaded(name: &str) -> Value {
-    json!({"name": name, "version": "1", "state": "UNAVAILABLE", "reason": "unloaded"})
-}
-
-fn ready(name: &str) -> Value {
-    json!({"name": name, "version": "1", "state": "READY"})
-}
+use trtserver_tests::{Server, Signal, probe, python_v1, python_v2};
 
 #[test]
 fn only_the_named_models_are_loaded_at_start() {
@@ -150,7 +67,8 @@ fn a_life() {
     assert_eq!(server.log().matches("loading: m:1").count(), 1);
 
     well(server.unload("m"));
-    assert_eq!(server.index(), json!([unloaded("m")]));
+    server.index_becomes(&json!([unloaded("m")]));
+    server.wait_for_log("successfully unloaded 'm' version 1");
     assert_eq!(server.metrics(series), None);
     assert!(!server.metrics_text().contains("nv_inference_count"), "a family without series");
     refused(server.infer("m", ""), 404, "Request for unknown model: 'm' has no available versions");
@@ -180,9 +98,13 @@ fn a_life() {
     assert!(!server.serves("m"));
     // Without its directory it is forgotten with the next change.
     server.models().remove("m");
-    well(server.unload("m"));
-    assert_eq!(server.index(), json!([]));
-    assert!(server.stop().success());
+    server.ask_until("it is forgotten", |s| {
+        well(s.unload("m"));
+        s.index() == json!([])
+    });
+    server.signal(Signal::TERM);
+    assert!(server.wait().status.success());
+    assert!(server.log().contains("closed backend 'probe'"), "{}", server.log());
 }
 
 #[test]
@@ -229,13 +151,13 @@ fn changes_are_taken_over_and_failures_are_not() {
     assert_eq!(index[0]["reason"], "no instance for you", "{index}");
     assert_eq!(server.get("/v2/health/ready").status, 400);
     well(server.unload("m"));
-    assert_eq!(server.index(), json!([unloaded("m")]));
+    server.index_becomes(&json!([unloaded("m")]));
     assert_eq!(server.get("/v2/health/ready").status, 200);
     config("nonsense".into());
     assert_eq!(server.load("m").status, 400);
     assert!(server.index()[0]["reason"].as_str().is_some_and(|r| r.contains("config.pbtxt:1:")));
     well(server.unload("m"));
-    assert_eq!(server.index(), json!([unloaded("m")]));
+    server.index_becomes(&json!([unloaded("m")]));
     config(probe("m", &[]));
     well(server.load("m"));
     assert!(server.serves("m"));
@@ -278,8 +200,10 @@ fn versions_come_and_go() {
     server.models().remove("m");
     refused(server.load("m"), 500, "failed to load 'm', failed to poll from model repository");
     assert!(server.serves("m"));
-    well(server.unload("m"));
-    assert_eq!(server.index(), json!([]));
+    server.ask_until("it is forgotten", |s| {
+        well(s.unload("m"));
+        s.index() == json!([])
+    });
 }
 
 #[test]
@@ -458,125 +382,6 @@ fn a_model_that_two_repositories_have() {
     assert!(server.serves("m"));
 }
 
-/// Asks `model` on two connections until `end`, and gives the status of every answer.
-fn hammer(server: &Running, model: &str, end: &AtomicBool) -> Vec<u16> {
-    let bytes = inference(model, "");
-    let one = || {
-        let mut connection = server.connect();
-        let mut got = Vec::new();
-        while !end.load(Ordering::Relaxed) {
-            got.push(connection.send(&bytes).response().status);
-        }
-        got
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(one)).collect();
-        let failed = |_| panic!("a caller failed");
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(failed)).collect()
-    })
-}
-
-#[test]
-fn no_request_fails_while_its_model_is_loaded_anew() {
-    let server = explicit()
-        .model("m", probe("m", &[("delay_ms", "1")]))
-        .model("pair", pair("m"))
-        .flag("--load-model=pair")
-        .start();
-    let (end, before) = (AtomicBool::new(false), server.log());
-    thread::scope(|scope| {
-        let (server, end) = (&server, &end);
-        let callers = ["m", "pair"].map(|model| scope.spawn(move || hammer(server, model, end)));
-        for i in 0..30 {
-            let config = probe("m", &[("delay_ms", "1"), ("round", &i.to_string())]);
-            server.models().file("m/config.pbtxt", config);
-            well(server.load("m"));
-        }
-        end.store(true, Ordering::Relaxed);
-        for caller in callers {
-            let got = caller.join().unwrap();
-            assert!(got.len() > 30 && got.iter().all(|status| *status == 200), "{got:?}");
-        }
-    });
-    assert!(!before.contains("re-loading"));
-    assert_eq!(server.log().matches("re-loading: m:1").count(), 30);
-    assert!(server.stop().success());
-}
-
-#[test]
-fn every_request_is_answered_while_its_model_comes_and_goes() {
-    let server = explicit()
-        .model("m", probe("m", &[]))
-        .model("other", probe("other", &[]))
-        .flag("--load-model=*")
-        .start();
-    let end = AtomicBool::new(false);
-    let (server, end) = (&server, &end);
-    let (good, bad) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let callers =
-            ["m", "other"].map(|model| scope.spawn(move || (model, hammer(server, model, end))));
-        for _ in 0..30 {
-            well(server.unload("m"));
-            well(server.load("m"));
-        }
-        end.store(true, Ordering::Relaxed);
-        for caller in callers {
-            let (model, got) = caller.join().unwrap();
-            for status in got {
-                match (model, status) {
-                    (_, 200) => good.fetch_add(1, Ordering::Relaxed),
-                    ("m", 404) => bad.fetch_add(1, Ordering::Relaxed),
-                    _ => panic!("{model}: {status}"),
-                };
-            }
-        }
-    });
-    assert!(good.into_inner() > 0 && bad.into_inner() > 0);
-}
-
-#[test]
-fn changes_of_one_model_take_turns() {
-    let server = explicit().model("m", probe("m", &[])).model("n", probe("n", &[])).start();
-    thread::scope(|scope| {
-        for i in 0..16 {
-            let server = &server;
-            let model = if i % 2 == 0 { "m" } else { "n" };
-            scope.spawn(move || {
-                for _ in 0..5 {
-                    well(server.load(model));
-                    well(server.unload(model));
-                }
-            });
-        }
-    });
-    assert_eq!(server.index(), json!([unloaded("m"), unloaded("n")]));
-    well(server.load("m"));
-    assert!(server.serves("m"));
-    assert!(server.stop().success());
-}
-
-#[test]
-fn unload_does_not_wait_for_requests_and_loses_none() {
-    let server =
-        explicit().model("m", probe("m", &[("delay_ms", "600")])).flag("--load-model=m").start();
-    let mut running = server.connect();
-    running.send(inference("m", ""));
-    let mut queued = server.connect();
-    queued.send(inference("m", ""));
-    let pending = r#"nv_inference_pending_request_count{model="m",version="1"}"#;
-    server.ask_until("one runs, one waits", |s| s.metrics(pending) == Some(1.0));
-    well(server.unload("m"));
-    let entry = &server.index()[0];
-    assert_eq!(entry["state"], "UNLOADING", "{entry}");
-    assert_eq!(server.infer("m", "").status, 404);
-    // It may come back before the old one has gone.
-    well(server.load("m"));
-    assert_eq!(server.index(), json!([ready("m")]));
-    assert_eq!((running.response().status, queued.response().status), (200, 200));
-    assert!(server.stop().success());
-}
-
 #[test]
 fn sequences_end_with_their_version() {
     let controls = [flag("START", "int32"), correlation("UINT64")];
@@ -605,88 +410,6 @@ fn sequences_end_with_their_version() {
     assert!(ask("").complaint().contains("START"));
     assert_eq!(ask(start).status, 200);
     assert_eq!(ask(r#","sequence_end":true"#).status, 200);
-    assert!(server.stop().success());
-}
-
-/// A model that takes as long to load as the test wants: its labels are a pipe, and the load waits for a writer.
-fn gated() -> (Running, std::path::PathBuf) {
-    let config =
-        probe("gated", &[]).replace("output [ {", "output [ { label_filename: \"labels.txt\"");
-    let server = explicit().model("gated", config).model("m", probe("m", &[])).start();
-    let pipe = server.models().path().join("gated/labels.txt");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.is_ok_and(|status| status.success()), "mkfifo");
-    (server, pipe)
-}
-
-#[test]
-fn a_load_is_finished_though_its_caller_leaves_and_holds_nobody_up() {
-    let (server, pipe) = gated();
-    let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
-    let mut leaving = server.connect();
-    leaving.send(&load);
-    // Opening a pipe waits for its reader, who by then is in the middle of the load.
-    let mut gate = fs::File::options().write(true).open(&pipe).unwrap();
-    drop(leaving);
-    // Many wait for their turn; everybody else goes on.
-    let mut waiting: Vec<_> = (0..20).map(|_| server.connect()).collect();
-    let unload = request("POST", "/v2/repository/models/gated/unload", &[], b"");
-    for connection in &mut waiting {
-        connection.send(&unload);
-    }
-    well(server.load("m"));
-    assert!(server.serves("m") && !server.serves("gated"));
-    well(server.unload("m"));
-    std::io::Write::write_all(&mut gate, b"one\n").unwrap();
-    drop(gate);
-    for connection in waiting {
-        well({ connection }.response());
-    }
-    // The load came to its end before the first of them.
-    server.wait_for_log("successfully loaded 'gated' version 1");
-    server.wait_for_log("successfully unloaded 'gated' version 1");
-    assert_eq!(server.index(), json!([unloaded("gated"), unloaded("m")]));
-}
-
-#[test]
-fn a_signal_ends_it_while_a_model_is_loaded_by_request() {
-    let (server, pipe) = gated();
-    let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
-    let mut waiting = server.connect();
-    waiting.send(&load);
-    // Meanwhile everything else goes on.
-    well(server.load("m"));
-    assert!(server.serves("m"));
-    // Opening a pipe waits for its reader, who by then is in the middle of the load.
-    let mut gate = fs::File::options().write(true).open(&pipe).unwrap();
-    server.signal(Signal::TERM);
-    server.wait_for_log("Waiting for in-flight inferences");
-    std::io::Write::write_all(&mut gate, b"one\n").unwrap();
-    drop(gate);
-    let response = waiting.response();
-    assert_eq!(response.status, 503, "{}", response.text());
-    assert!(server.wait().status.success());
-}
-
-#[test]
-fn memory_is_given_back() {
-    let server = explicit().copy_model("tests/models/addsub_fp32").start();
-    let cycle = |n: usize| {
-        for _ in 0..n {
-            well(server.load("addsub_fp32"));
-            well(server.unload("addsub_fp32"));
-        }
-        server.resident_kib()
-    };
-    let before = cycle(50);
-    let after = cycle(150);
-    assert!(after < before + 6 * 1024, "{before} KiB after 50 rounds, {after} KiB after 200");
-    assert_eq!(server.index(), json!([unloaded("addsub_fp32")]));
-    for i in 0..500 {
-        assert_eq!(server.load(&format!("no{i}")).status, 500);
-        well(server.unload(&format!("no{i}")));
-    }
-    assert_eq!(server.index().as_array().map(Vec::len), Some(1));
     assert!(server.stop().success());
 }
 

@@ -1,12 +1,12 @@
 //! Directories of a model repository.
 
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-/// How deep below a model's directory changes are looked for: deeper than any model, and links may lead in circles.
-const MOST_DEEP: usize = 16;
 
 /// What lay in a model's directory: every path with its time and size. The model has changed when two differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,25 +14,28 @@ pub struct Print(Vec<(PathBuf, SystemTime, u64)>);
 
 impl Print {
     /// # Errors
-    /// Something could not be looked at; it may be going away at this moment.
+    /// Something could not be looked at.
     pub fn of(dir: &Path) -> std::io::Result<Self> {
-        let mut print = Self(Vec::new());
-        print.add(dir, 0)?;
-        print.0.sort_unstable();
-        Ok(print)
-    }
-
-    fn add(&mut self, path: &Path, depth: usize) -> std::io::Result<()> {
-        let facts = std::fs::metadata(path)?;
-        // The length of a directory is the file system's own affair.
-        let len = if facts.is_dir() { 0 } else { facts.len() };
-        self.0.push((path.to_owned(), facts.modified()?, len));
-        if facts.is_dir() && depth < MOST_DEEP {
-            for entry in std::fs::read_dir(path)? {
-                self.add(&entry?.path(), depth + 1)?;
+        let (mut print, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut open = vec![dir.to_owned()];
+        while let Some(path) = open.pop() {
+            // A link that leads nowhere is a thing of its own.
+            let facts = match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
+                Ok(facts) => facts,
+                Err(e) if e.kind() == ErrorKind::NotFound && path != dir => continue,
+                Err(e) => return Err(e),
+            };
+            // Links may lead in circles. The length of a directory is the file system's own affair.
+            if facts.is_dir() && seen.insert((facts.dev(), facts.ino())) {
+                for entry in fs::read_dir(&path)? {
+                    open.push(entry?.path());
+                }
             }
+            let len = if facts.is_dir() { 0 } else { facts.len() };
+            print.push((path, facts.modified()?, len));
         }
-        Ok(())
+        print.sort_unstable();
+        Ok(Self(print))
     }
 }
 
@@ -68,7 +71,7 @@ pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
         Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
     };
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
+    for entry in fs::read_dir(dir).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         match entry.file_name().into_string() {
             Ok(name) => entries.push((name, entry.path().is_dir())),
@@ -77,4 +80,43 @@ pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
     }
     entries.sort();
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_print_changes_with_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        fs::create_dir(path.join("1")).unwrap();
+        fs::write(path.join("1/model"), "abc").unwrap();
+        let first = Print::of(path).unwrap();
+        assert_eq!(Print::of(path).unwrap(), first);
+        fs::write(path.join("1/model"), "abcd").unwrap();
+        let second = Print::of(path).unwrap();
+        assert_ne!(second, first);
+        // In circles, and to nowhere.
+        symlink("..", path.join("1/up")).unwrap();
+        symlink("1", path.join("2")).unwrap();
+        symlink("nowhere", path.join("lost")).unwrap();
+        let third = Print::of(path).unwrap();
+        assert_ne!(third, second);
+        fs::remove_file(path.join("lost")).unwrap();
+        assert_ne!(Print::of(path).unwrap(), third);
+        assert!(Print::of(&path.join("none")).is_err());
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_have_no_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = [dir.path().join("root")];
+        fs::create_dir_all(roots[0].join("m")).unwrap();
+        assert_eq!(dirs(&roots, "m"), [roots[0].join("m")]);
+        for name in ["", ".", "..", "../root", "m/", "m/..", "/tmp", "m\0", "a\\b"] {
+            assert!(dirs(&roots, name).is_empty(), "{name:?}");
+        }
+    }
 }

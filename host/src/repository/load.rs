@@ -5,10 +5,11 @@ use super::complete::from_backend;
 use super::config::{self, ENSEMBLE, FILE_NAME, Machine, Preference};
 use super::disk::{Print, listing, scan};
 use super::ensemble;
+use super::job::{Job, Source};
 use super::labels::Labels;
 use super::policy::{Found, versions_of_entries, wanted};
 use super::schedule::Schedule;
-use super::{Model, Origin, Repository, Served, Version, VersionState, warmup};
+use super::{Model, Origin, Repository, Version, warmup};
 use crate::error::{Code, Error, Result};
 use crate::instance::priority::Priority;
 use crate::plugin::Backends;
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -34,19 +35,6 @@ pub struct Loader {
     pub drain: Duration,
     /// Models may be loaded again: remember what their directories were like.
     pub again: bool,
-}
-
-/// What a model's versions are opened from.
-enum Source {
-    Backend(Box<Prepared>),
-    Ensemble(Arc<ensemble::Prepared>),
-}
-
-/// A model with its versions to load, by number: directory name and the entry in the table.
-pub(super) struct Job {
-    source: Source,
-    pub model: Arc<Model>,
-    pub versions: Vec<(Arc<Version>, String)>,
 }
 
 /// What a model is loaded from and in place of.
@@ -335,77 +323,6 @@ fn preferences(backend: &Backend) -> Vec<Preference> {
         Some(Preference { kind, count: *count as i32 })
     });
     preferred.collect()
-}
-
-impl Source {
-    /// How many threads count beside each other.
-    fn instances(&self) -> usize {
-        match self {
-            Source::Backend(prepared) => prepared.plans().len(),
-            Source::Ensemble(_) => 1,
-        }
-    }
-
-    fn open(&self, version: &Version, entry: &str) -> Result<Arc<Served>> {
-        match self {
-            Source::Backend(prepared) => prepared.open(version, entry),
-            Source::Ensemble(prepared) => {
-                let served = prepared.open(version)?;
-                version.depends_on(Arc::clone(&prepared.needs));
-                Ok(served)
-            }
-        }
-    }
-}
-
-impl Job {
-    fn priority(&self) -> Priority {
-        self.model.priority()
-    }
-
-    pub fn tell(&mut self, max_asked: bool) {
-        if let Source::Backend(prepared) = &mut self.source {
-            prepared.max_asked = max_asked;
-        }
-    }
-
-    /// The models of an ensemble's steps.
-    pub fn uses(&self) -> Option<Vec<String>> {
-        match &self.source {
-            Source::Backend(_) => None,
-            Source::Ensemble(e) => Some(e.uses()),
-        }
-    }
-
-    fn load(&self, version: &(Arc<Version>, String)) -> Result<(), String> {
-        let number = version.0.number;
-        self.open("loading", version).map(|served| self.model.ready(&version.0, served)).map_err(
-            |e| {
-                self.model.not_ready(&version.0, VersionState::Unavailable, e.message.clone());
-                format!("'{}' version {number}: {e}", self.model.name)
-            },
-        )
-    }
-
-    /// Opens a version without serving it. What is done is called `doing` in the log.
-    pub fn open(
-        &self,
-        doing: &str,
-        (version, entry): &(Arc<Version>, String),
-    ) -> Result<Arc<Served>> {
-        let (name, number) = (&self.model.name, version.number);
-        tracing::info!("{doing}: {name}:{number}");
-        let start = Instant::now();
-        let opened = self.source.open(version, entry);
-        match &opened {
-            Ok(_) => tracing::info!(
-                "successfully loaded '{name}' version {number} in {:.1} ms",
-                start.elapsed().as_secs_f64() * 1e3
-            ),
-            Err(e) => tracing::error!("failed to load '{name}' version {number}: {e}"),
-        }
-        opened
-    }
 }
 
 pub(super) fn config_error(e: config::ConfigError) -> Error {

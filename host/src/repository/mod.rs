@@ -20,11 +20,13 @@ pub mod config; // a model's configuration, from file to effective
 pub mod control; // loading and unloading by request
 mod disk; // directories
 pub mod ensemble; // models made of other models
+mod job; // a model whose versions can be opened
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
 pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
 mod turns; // one load or unload of a model at a time
+mod version; // one version: state, and what serves it
 mod warmup; // samples that run before a version is served
 
 use crate::arena::Arena;
@@ -34,27 +36,14 @@ use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
-use closing::Gate;
 pub use closing::Open;
 use disk::Print;
-use ensemble::Needs;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 use trtserver_proto::v2::ModelConfig;
-
-/// State of one version; the numbers are those of `ModelReadyState` on the v1 wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionState {
-    Ready = 1,
-    Unavailable = 2,
-    Loading = 3,
-    Unloading = 4,
-}
-
-/// What a version says of itself that was taken out of service in good order.
-pub const UNLOADED: &str = "unloaded";
+pub use version::{UNLOADED, Version, VersionState};
 
 /// What serves requests of one version. Alive while somebody holds it.
 pub struct Served {
@@ -95,105 +84,6 @@ impl Served {
             open: Arc::clone(&self.open),
             arena: None,
         }))
-    }
-}
-
-/// One version of a model, served or not.
-pub struct Version {
-    pub number: i64,
-    pub stats: Arc<VersionStats>,
-    status: ArcSwap<(VersionState, String)>,
-    served: ArcSwapOption<Served>,
-    /// What an ensemble needs, from its load on.
-    needs: OnceLock<Arc<Needs>>,
-    gate: Arc<Gate>,
-}
-
-impl Version {
-    pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
-        Self::with(number, stats, VersionState::Loading, Gate::new())
-    }
-
-    fn with(
-        number: i64,
-        stats: Arc<VersionStats>,
-        state: VersionState,
-        gate: Arc<Gate>,
-    ) -> Arc<Self> {
-        let status = ArcSwap::from_pointee((state, String::new()));
-        let (served, needs) = (ArcSwapOption::empty(), OnceLock::new());
-        Arc::new(Self { number, stats, status, served, needs, gate })
-    }
-
-    /// What is to be seen of this version in an entry that no longer serves it.
-    fn retired(&self) -> Arc<Self> {
-        let state = match self.is_loaded() {
-            true => VersionState::Unloading,
-            false => self.status.load().0,
-        };
-        let retired =
-            Self::with(self.number, Arc::clone(&self.stats), state, Arc::clone(&self.gate));
-        if state == VersionState::Unavailable {
-            retired.status.store(Arc::new((state, UNLOADED.to_owned())));
-        }
-        retired
-    }
-
-    /// Held by what serves this version.
-    pub fn open(&self) -> Arc<Open> {
-        Open::new(&self.gate)
-    }
-
-    /// State and, when it is not served, why.
-    pub fn status(&self) -> Arc<(VersionState, String)> {
-        let status = self.status.load_full();
-        match status.0 {
-            VersionState::Unloading if self.gate.is_closed() => {
-                Arc::new((VersionState::Unavailable, UNLOADED.to_owned()))
-            }
-            VersionState::Ready => match self.needs.get().and_then(|needs| needs.broken()) {
-                Some(why) => Arc::new((VersionState::Unavailable, why)),
-                None => status,
-            },
-            _ => status,
-        }
-    }
-
-    /// Taken out of service in good order, or on the way there.
-    pub fn is_unloaded(&self) -> bool {
-        let status = self.status.load();
-        status.0 == VersionState::Unloading
-            || (status.0 == VersionState::Unavailable && status.1 == UNLOADED)
-    }
-
-    pub fn is_ready(&self) -> bool {
-        self.is_loaded() && self.needs.get().is_none_or(|needs| needs.broken().is_none())
-    }
-
-    /// Loaded, whatever became of the models that it needs.
-    pub fn is_loaded(&self) -> bool {
-        self.status.load().0 == VersionState::Ready
-    }
-
-    /// Unloaded, and nothing of it is open any more.
-    pub fn is_gone(&self) -> bool {
-        let status = self.status();
-        status.0 == VersionState::Unavailable && status.1 == UNLOADED
-    }
-
-    /// Not served because somebody asked for that: this one unloaded, or what it needs.
-    fn is_idle(&self) -> bool {
-        self.is_unloaded() || (self.is_loaded() && self.needs.get().is_some_and(|n| n.is_idle()))
-    }
-
-    /// What serves it, if it is loaded.
-    pub fn served(&self) -> Option<Arc<Served>> {
-        self.served.load_full()
-    }
-
-    /// It serves only as long as what it needs is served.
-    fn depends_on(&self, needs: Arc<Needs>) {
-        let _ = self.needs.set(needs);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
-use crate::repository::control::{Listed, LoadError, is_model_name};
+use crate::repository::control::{Control, Listed, LoadError, is_model_name};
 use crate::repository::{Model, VersionState};
+use std::sync::Arc;
 use trtserver_proto::json::parse;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::repository_index_response::ModelIndex;
@@ -21,10 +22,14 @@ pub async fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<
     Ok(list(ctx).await?.iter().flat_map(|listed| entries(listed, only_ready)).collect())
 }
 
-/// Loads a model; `config` is the JSON text of a configuration to use instead of the file's.
-pub async fn load(ctx: &Context, repository: &str, name: &str, config: Option<&str>) -> Result<()> {
+/// Whether models may be loaded and unloaded, which is said before anything else is looked at.
+pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<Control>> {
     only_repository(repository)?;
-    let control = ctx.control()?;
+    ctx.control()
+}
+
+/// Loads a model; `config` is the JSON text of a configuration to use instead of the file's.
+pub async fn load(control: &Arc<Control>, name: &str, config: Option<&str>) -> Result<()> {
     if name.trim().is_empty() {
         let why = "Model name cannot be empty. Please enter a valid name to deploy.";
         return Err(Error::invalid(why));
@@ -42,9 +47,8 @@ pub async fn load(ctx: &Context, repository: &str, name: &str, config: Option<&s
 }
 
 /// Takes a model out of service; one that is not known is.
-pub async fn unload(ctx: &Context, repository: &str, name: &str, dependents: bool) -> Result<()> {
-    only_repository(repository)?;
-    ctx.control()?.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
+pub async fn unload(control: &Arc<Control>, name: &str, dependents: bool) -> Result<()> {
+    control.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
 }
 
 /// Files of a model cannot come with the request.
@@ -56,7 +60,7 @@ pub fn no_files(model: &str, parameter: &str) -> Error {
 }
 
 /// Repositories cannot be told apart by name.
-pub fn only_repository(name: &str) -> Result<()> {
+fn only_repository(name: &str) -> Result<()> {
     match name {
         "" => Ok(()),
         _ => Err(Error::unsupported("'repository_name' specification is not supported")),

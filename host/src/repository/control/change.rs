@@ -2,7 +2,8 @@
 
 use super::super::disk::{self, Print, listing};
 use super::super::ensemble;
-use super::super::load::{Ask, Job};
+use super::super::job::Job;
+use super::super::load::Ask;
 use super::super::policy::versions_of_entries;
 use super::super::{Model, Served, UNLOADED, Version, VersionState};
 use super::{Control, LoadError};
@@ -16,6 +17,8 @@ use trtserver_proto::v2::ModelConfig;
 
 /// How long an unload waits for instances without requests to close, so that its caller finds the model unloaded.
 const SETTLE: Duration = Duration::from_secs(1);
+/// The same where somebody has a request: whose answer is on its way lets go at once, for others nobody waits.
+const GLANCE: Duration = Duration::from_millis(20);
 
 impl Control {
     /// Loads `name`, whatever it is made of. True when something was loaded, false when nothing had changed.
@@ -141,7 +144,7 @@ impl Control {
         }
         model.origin.wanted.store(false, Ordering::Relaxed);
         model.origin.asked.store(false, Ordering::Relaxed);
-        let mut idle = Vec::new();
+        let mut waits = Vec::new();
         for version in model.versions.values() {
             if let Some(served) = version.served().filter(|_| version.is_loaded()) {
                 tracing::info!("unloading: {name}:{}", version.number);
@@ -149,14 +152,15 @@ impl Control {
                 let empty = served.scheduler.waiting() == 0;
                 drop(served);
                 model.not_ready(version, VersionState::Unloading, "");
-                if empty && users.strong_count() == 0 {
-                    idle.push(version);
-                }
+                let idle = empty && users.strong_count() == 0;
+                waits.push((version, if idle { SETTLE } else { GLANCE }));
             } else if !version.is_unloaded() {
                 model.not_ready(version, VersionState::Unavailable, UNLOADED);
             }
         }
-        drop(idle.into_iter().map(|version| version.gate.wait(SETTLE)).collect::<Vec<_>>());
+        for (version, limit) in waits {
+            version.gate.wait(limit);
+        }
         self.forget();
         Ok(())
     }

@@ -162,9 +162,9 @@ impl GrpcInferenceService for Service {
         r: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
         let r = r.get_ref();
+        let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
         let config = load_parameters(r).map_err(status)?;
-        let loaded = repository::load(&self.0, &r.repository_name, &r.model_name, config).await;
-        loaded.map_err(status)?;
+        repository::load(&control, &r.model_name, config).await.map_err(status)?;
         ok(RepositoryModelLoadResponse {})
     }
 
@@ -173,6 +173,7 @@ impl GrpcInferenceService for Service {
         r: Request<RepositoryModelUnloadRequest>,
     ) -> Answer<RepositoryModelUnloadResponse> {
         let r = r.get_ref();
+        let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
         let dependents = match r.parameters.get(DEPENDENTS).map(|p| &p.parameter_choice) {
             Some(Some(Choice::BoolParam(dependents))) => *dependents,
             None => false,
@@ -182,8 +183,7 @@ impl GrpcInferenceService for Service {
                 ))));
             }
         };
-        let (repository, name) = (&r.repository_name, &r.model_name);
-        repository::unload(&self.0, repository, name, dependents).await.map_err(status)?;
+        repository::unload(&control, &r.model_name, dependents).await.map_err(status)?;
         ok(RepositoryModelUnloadResponse {})
     }
 

@@ -21,15 +21,13 @@ pub async fn answer(
         let index = repository::index(ctx, "", only_ready(body)?).await?;
         return Ok(super::json(answers::index(&index)));
     };
-    repository::only_repository(repository)?;
-    // Whatever the body says: first whether it may be said at all.
-    ctx.control()?;
+    let control = repository::allowed(ctx, repository)?;
     if load {
         let config = read(body, |parameters| config(name, parameters))?;
-        repository::load(ctx, repository, name, config.as_deref()).await?;
+        repository::load(&control, name, config.as_deref()).await?;
     } else {
         let dependents = read(body, dependents)?;
-        repository::unload(ctx, repository, name, dependents).await?;
+        repository::unload(&control, name, dependents).await?;
     }
     Ok(plain(Vec::new()))
 }
