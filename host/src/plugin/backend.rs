@@ -61,6 +61,8 @@ pub struct Backend {
     /// Held while the plugin opens and while it closes: the one that closes with its last model is gone before the same
     /// library is opened for the next.
     life: Arc<Mutex<()>>,
+    /// What it says of its framework once it is open.
+    runtime: OnceLock<String>,
     /// Instances open one at a time unless the backend allows more.
     opening: Mutex<()>,
 }
@@ -121,6 +123,7 @@ impl Backend {
             isolation: said.unwrap_or(by_default),
             opened: OnceLock::new(),
             life: Arc::default(),
+            runtime: OnceLock::new(),
             opening: Mutex::new(()),
         })
     }
@@ -136,6 +139,7 @@ impl Backend {
             isolation: self.isolation,
             opened: OnceLock::new(),
             life: Arc::clone(&self.life),
+            runtime: OnceLock::new(),
             opening: Mutex::new(()),
         }
     }
@@ -143,6 +147,11 @@ impl Backend {
     /// Whether its file is not the one that lies there now.
     pub fn is_replaced(&self) -> bool {
         Stamp::of(&self.path).ok() != Some(self.stamp)
+    }
+
+    /// The framework behind it, as far as it is known by now; may be empty.
+    pub fn runtime(&self) -> String {
+        self.runtime.get().unwrap_or(&self.facts.runtime).clone()
     }
 
     /// The library in this process.
@@ -169,6 +178,12 @@ impl Backend {
             (table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
         self.check(error, "plugin_open", "")?;
+        // SAFETY: the plugin is open; what it says then lives until it is closed.
+        let about = unsafe { (table.describe)(handle) };
+        if table::check_about(about).is_ok() {
+            // SAFETY: just checked.
+            let _ = self.runtime.set(unsafe { read(table::about(about).runtime) });
+        }
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
         Ok(Opened { table, handle, _scope: scope })

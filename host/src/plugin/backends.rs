@@ -15,7 +15,7 @@ use crate::repository::config::Platforms;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use trtserver_proto::v2::ModelConfig;
 
 /// The model parameter that asks for a version.
@@ -41,6 +41,8 @@ pub struct Listed {
     pub isolation: Isolation,
     /// Models that ask for no version get this one.
     pub default: bool,
+    /// What its models share, if there are any.
+    pub in_use: Weak<Backend>,
 }
 
 impl Backends {
@@ -113,7 +115,8 @@ impl Backends {
             // Else it has gone since the directory was listed.
             let [Some(stamp), _] = stamps else { continue };
             let is_still = |u: &&Unusable| !u.clashes && u.is_still(&candidate.path, &stamps);
-            if now.known(&stamp).is_some() {
+            let is_it = |(_, other): &(Candidate, Stamp)| *other == stamp;
+            if now.known(&stamp).is_some() || news.iter().any(is_it) {
                 // Another name of the same file.
             } else if let Some(known) = before.known(&stamp) {
                 now.usable.push(Arc::clone(known));
@@ -211,6 +214,11 @@ impl Backends {
         Err(Error::unsupported(text))
     }
 
+    /// The version of a backend that models get which ask for none.
+    pub fn get(&self, name: &str) -> Option<Arc<Backend>> {
+        self.known.load().usual(name).map(|i| i.shared())
+    }
+
     /// Files that look like backends and are none.
     pub fn unusable(&self) -> Vec<Unusable> {
         self.known.load().unusable.clone()
@@ -223,6 +231,7 @@ impl Backends {
             facts: i.backend.facts.clone(),
             path: i.backend.path.clone(),
             isolation: i.backend.isolation,
+            in_use: i.in_use.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             default: known.usual(i.name()).is_some_and(|usual| Arc::ptr_eq(usual, i)),
         });
         listed.collect()

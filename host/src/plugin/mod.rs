@@ -32,6 +32,7 @@ pub use backends::{Backends, Listed};
 pub use describe::{InstanceFacts, ModelFacts};
 pub use frame::FrameHold;
 pub use host_calls::set_log_level;
+pub use isolation::Isolation;
 pub use known::Unusable;
 pub use scope::Patch;
 pub use views::{Style, TensorNames};

@@ -101,7 +101,8 @@ fn check_required(table: *const PluginTable) -> Result<(), String> {
     Ok(())
 }
 
-fn check_about(about: *const About) -> Result<(), String> {
+/// What a description must be to be believed.
+pub fn check_about(about: *const About) -> Result<(), String> {
     if about.is_null() {
         return Err("describe returned nothing".into());
     }
