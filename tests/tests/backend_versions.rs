@@ -1,15 +1,13 @@
 //! Newer versions of backends come while models are served: who gets which, and what is wrong harms nobody.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
 use trtserver_tests::control::{Control, explicit, well};
 use trtserver_tests::versions::{Version, Versions, model};
-use trtserver_tests::{Server, backends, folder, inference, root};
+use trtserver_tests::{Server, folder, inference};
 
 const V: Version<'_> = Version::of("v", "", 0.0);
 
@@ -252,109 +250,5 @@ fn a_newer_version_may_not_take_another_backends_platform() {
     well(server.load("m1"));
     server.wait_for_log("platform 'v' is claimed by");
     assert_eq!(server.number("m1"), 1.0);
-    assert!(server.stop().success());
-}
-
-/// What the log says of a backend that is refused, and that the others serve.
-fn refused(dir: &Path, parts: &[&str]) {
-    let mut server = Server::new().backend_dir(dir).backend_dir(backends());
-    server = server.model("echo", trtserver_tests::probe("echo", &[]));
-    let server = server.start();
-    let line = server.wait_for_log_with(parts);
-    assert_eq!(server.infer("echo", "").status, 200, "{line}");
-    assert!(server.stop().success());
-}
-
-#[test]
-fn newer_interfaces_are_refused_in_words() {
-    let dir = folder();
-    let c = |name, macros| Version { macros, ..Version::of(name, "1.0", 0.0) };
-    c("major", &["MAJOR=2", "MINOR=0"]).put(dir.path(), "major");
-    refused(
-        dir.path(),
-        &["libtrtserver_major.so", "built for plugin interface 2.0, this host offers 1.1"],
-    );
-    let dir = folder();
-    c("minor", &["MINOR=7"]).put(dir.path(), "minor");
-    refused(
-        dir.path(),
-        &["libtrtserver_minor.so", "built for plugin interface 1.7, this host offers 1.1"],
-    );
-}
-
-/// Builds a package in Rust with the dependencies that the workspace was built with.
-fn build(manifest: &Path, options: &[&str]) {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--offline"]).args(options).arg("--manifest-path").arg(manifest);
-    cargo.arg("--target-dir").arg(root().join("target"));
-    let done = cargo.output().unwrap_or_else(|e| panic!("cargo: {e}"));
-    assert!(done.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&done.stderr));
-}
-
-#[test]
-fn a_backend_of_interface_1_0_in_rust() {
-    build(&root().join("tests/plugins/frozen/1.0/Cargo.toml"), &["--locked", "-p", "frozen-backend"]);
-    let dir = folder();
-    let file = dir.path().join("libtrtserver_frozen_rust.so");
-    fs::copy(root().join("target/debug/libfrozen_backend.so"), &file).unwrap();
-    let server = Server::new()
-        .backend_dir(dir.path())
-        .backend_dir(backends())
-        .model("old", model("old", "frozen_rust", ""))
-        .model("echo", trtserver_tests::probe("echo", &[]))
-        .start();
-    assert_eq!((server.number("old"), server.number("echo")), (2.0, 1.0));
-    let all = server.backends();
-    let interfaces: Vec<_> = all["backends"].as_array().unwrap().iter().map(|b| &b["interface"]).collect();
-    assert_eq!(interfaces, [&json!("1.0"), &json!("1.1")][..], "{all}");
-    assert!(server.stop().success());
-}
-
-/// Today's package as it might be later: a plugin that says so must be refused by both doors' rules.
-#[test]
-fn newer_interfaces_in_rust_are_refused_in_words() {
-    for (version, major, minor) in [("2.0.0", 2, 0), ("1.7.0", 1, 7)] {
-        let to = root().join(format!("target/tmp/interface-{version}"));
-        copy(&root().join("plugin-api/src"), &to.join("plugin-api/src"));
-        for (file, from, number) in
-            [("abi/mod.rs", "ABI_MAJOR: u32 = 1", major), ("abi/mod.rs", "ABI_MINOR: u32 = 1", minor)]
-        {
-            let file = to.join("plugin-api/src").join(file);
-            let text = fs::read_to_string(&file).unwrap();
-            assert!(text.contains(from), "{from}");
-            let name = from.split(':').next().unwrap();
-            write(&file, &text.replace(from, &format!("{name}: u32 = {number}")));
-        }
-        let frozen = root().join("tests/plugins/frozen/1.0");
-        copy(&frozen.join("backend"), &to.join("backend"));
-        for file in ["Cargo.toml", "plugin-api/Cargo.toml", "Cargo.lock"] {
-            let text = fs::read_to_string(frozen.join(file)).unwrap();
-            write(&to.join(file), &text.replace("version = \"1.0.0\"", &format!("version = \"{version}\"")));
-        }
-        build(&to.join("Cargo.toml"), &["-p", "frozen-backend"]);
-        let dir = folder();
-        let file = dir.path().join("libtrtserver_frozen_rust.so");
-        fs::copy(root().join("target/debug/libfrozen_backend.so"), &file).unwrap();
-        let built = format!("built for plugin interface {major}.{minor}");
-        refused(dir.path(), &["libtrtserver_frozen_rust.so", &built, "this host offers 1.1"]);
-    }
-}
-
-#[test]
-fn a_backend_of_interface_1_0_in_c() {
-    let dir = folder();
-    let frozen = Version { interface: "1.0", ..Version::of("v", "0.9", 9.0) };
-    frozen.put(dir.path(), "v/0.9");
-    v("1.0", 1.0).put(dir.path(), "v/1.0");
-    let server = server(&dir).model("old", model("old", "v", "0.9")).start();
-    well(server.load("old"));
-    assert_eq!((server.number("old"), server.number("m0")), (9.0, 1.0));
-    let interfaces: Vec<Value> = server.backends()["backends"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|b| b["interface"].clone())
-        .collect();
-    assert_eq!(interfaces, ["1.1", "1.0"]);
     assert!(server.stop().success());
 }

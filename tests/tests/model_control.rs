@@ -207,6 +207,34 @@ fn versions_come_and_go() {
 }
 
 #[test]
+fn a_version_that_does_not_open_takes_no_ones_place() {
+    let policy = "version_policy { latest { num_versions: 2 } }\n";
+    let server = explicit().copy_model("tests/models/addsub_fp32").start();
+    let path = server.models().path().join("addsub_fp32/config.pbtxt");
+    let config = fs::read_to_string(&path).unwrap_or_default() + policy;
+    server.models().file("addsub_fp32/config.pbtxt", config);
+    well(server.load("addsub_fp32"));
+    server.models().file("addsub_fp32/2/model.onnx", "not a model");
+    let v2 = server.load("addsub_fp32");
+    let start = "load failed for model 'addsub_fp32': version 2 is at UNAVAILABLE state: ";
+    assert_eq!(v2.status, 400);
+    assert!(v2.complaint().starts_with(start), "{}", v2.text());
+    let v1 = server.v1_says("load", "addsub_fp32");
+    let text = "failed to load 'addsub_fp32', versions that are not available: 2";
+    assert!(v1.contains(text), "{v1}");
+    assert_eq!(server.index(), json!([ready("addsub_fp32")]));
+    // Where nothing serves, what can be served is.
+    well(server.unload("addsub_fp32"));
+    assert_eq!(server.load("addsub_fp32").status, 400);
+    let index = server.index();
+    assert_eq!((&index[0]["state"], &index[1]["state"]), (&json!("READY"), &json!("UNAVAILABLE")));
+    let model = server.models().path().join("addsub_fp32");
+    fs::copy(model.join("1/model.onnx"), model.join("2/model.onnx")).unwrap();
+    well(server.load("addsub_fp32"));
+    assert_eq!(server.get("/v2/models/addsub_fp32").json()["versions"], json!(["1", "2"]));
+}
+
+#[test]
 fn ensembles_bring_their_steps_and_depend_on_them() {
     let server = explicit()
         .model("a", probe("a", &[]))

@@ -4,6 +4,7 @@
 //! two libraries may define the same names. Models that name the same file share its image, and so its
 //! globals. A file that was replaced since is opened beside the old image, which stays with its users.
 
+use crate::elf;
 use crate::generation::Generation;
 use crate::legacy::{
     ErrorString, Execute, ExecuteA, ExecuteB, ExecuteV2, Finalize, Initialize, InitializeA,
@@ -86,6 +87,7 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
             path.display()
         )));
     }
+    elf::check(path).map_err(unable)?;
     // The loader would give the old image for a path that it knows, whatever lies there now.
     let spelled = spell(path, known.iter().filter(same_path).count());
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as

@@ -8,7 +8,7 @@ mod upload; // the request's body
 use crate::error::Result;
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
-use crate::net::v1::{control, counted, counted_later, health, request_id, status};
+use crate::net::v1::{control, counted_later, health, request_id, status};
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
@@ -39,16 +39,8 @@ pub async fn handle<B: Body<Data = Bytes>>(
         Route::Control(call) => call,
     };
     let form = Form::of(route::query(uri.query(), "format"), request.headers().get(ACCEPT));
-    let later = match call {
-        Control::Model(..) => Some(&ctx.endpoints.model_control),
-        Control::Index => Some(&ctx.endpoints.repository),
-        _ => None,
-    };
-    if let Some(endpoint) = later.filter(|_| allowed) {
-        let answer = async { waiting(ctx, call, form).await.into_response() };
-        return counted_later(endpoint, received_ns, answer).await;
-    }
-    let answer = || if allowed { control(ctx, call, form).into_response() } else { refused() };
+    let answer =
+        async { if allowed { control(ctx, call, form).await.into_response() } else { refused() } };
     let endpoint = match call {
         Control::Health(_) => &ctx.endpoints.health,
         Control::Status(_) => &ctx.endpoints.status,
@@ -57,22 +49,11 @@ pub async fn handle<B: Body<Data = Bytes>>(
         Control::SharedMemory(_) => &ctx.endpoints.shm_control,
         Control::Index => &ctx.endpoints.repository,
     };
-    counted(endpoint, received_ns, answer)
+    counted_later(endpoint, received_ns, answer).await
 }
 
-/// What has to wait for models or for disks.
-async fn waiting(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
-    let result = match call {
-        Control::Model(name, change) => {
-            control::model(ctx, name, change).await.map(|()| (TEXT, Vec::new()))
-        }
-        _ => control::index(ctx).await.map(|index| form.write(&index)),
-    };
-    answered(ctx, result, request_id(ctx))
-}
-
-/// Everything else but inference: done at once.
-fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
+/// Everything but inference.
+async fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
     let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
     // Profiling belongs to a server that is ready, everything else to one that is not on its way out.
     let admitted = call != Control::Profile || ctx.require_ready().is_ok();
@@ -90,17 +71,14 @@ fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
         }
         Control::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
         Control::Profile => nothing(control::profile(ctx)),
-        Control::Model(..) | Control::Index => nothing(Ok(())),
+        Control::Model(name, change) => nothing(control::model(ctx, name, change).await),
         Control::SharedMemory(control::SharedMemory::Status) => {
             control::shared_memory(ctx, control::SharedMemory::Status)
                 .map(|()| form.write(&SharedMemoryStatus::default()))
         }
         Control::SharedMemory(call) => nothing(control::shared_memory(ctx, call)),
+        Control::Index => control::index(ctx).await.map(|index| form.write(&index)),
     };
-    answered(ctx, result, id)
-}
-
-fn answered(ctx: &Context, result: Result<(HeaderValue, Vec<u8>)>, id: u64) -> Reply {
     match result {
         Ok((content_type, body)) => Reply::success(&ctx.settings, id, content_type).with_body(body),
         Err(error) => Reply::failure(&ctx.settings, &error, id, TEXT),

@@ -46,11 +46,7 @@ where
         Ok(body) => body,
         Err(error) => return failure(&error),
     };
-    let answered = match route {
-        Route::Index | Route::Control { .. } => models::answer(ctx, route, &body).await,
-        route => answer(ctx, route, &body),
-    };
-    answered.unwrap_or_else(|error| failure(&error))
+    answer(ctx, route, &body).await.unwrap_or_else(|error| failure(&error))
 }
 
 /// Bodies of everything but inference are a few bytes.
@@ -65,7 +61,7 @@ async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> 
     receive::receive(body, None, 0, None, MAX_SMALL_BODY, too_large).await
 }
 
-fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {
+async fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {
     Ok(match route {
         Route::Live => health(describe::live(ctx)?),
         Route::Ready => health(describe::ready(ctx)?),
@@ -104,8 +100,12 @@ fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<Respo
             }
             json(answers::log(&settings::log(ctx)))
         }
-        // They wait for disks and models, and are answered elsewhere.
-        Route::Index | Route::Control { .. } => plain(Vec::new()),
+        // The name that may stand in the path means nothing here, unlike over gRPC.
+        Route::Index => json(answers::index(&models::index(ctx, body).await?)),
+        Route::Control { repository, name, load } => {
+            models::control(ctx, repository, name, load, body).await?;
+            plain(Vec::new())
+        }
         Route::SharedMemory { kind, region, call } => match call {
             Region::Status => {
                 describe::no_region(kind, region)?;

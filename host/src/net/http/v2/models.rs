@@ -2,34 +2,31 @@
 
 use super::json::data::wrong_type;
 use super::json::{self, Object, Value};
-use super::route::Route;
-use super::{answers, plain};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::http::body::ResponseBody;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
-use http::Response;
+use trtserver_proto::v2::repository_index_response::ModelIndex;
 
-/// Answers those two routes.
-pub async fn answer(
+pub async fn index(ctx: &Context, body: &[u8]) -> Result<Vec<ModelIndex>> {
+    repository::index(ctx, "", only_ready(body)?).await
+}
+
+/// Loads or unloads the model `name`.
+pub async fn control(
     ctx: &Context,
-    route: Route<'_>,
+    repository: &str,
+    name: &str,
+    load: bool,
     body: &[u8],
-) -> Result<Response<ResponseBody>> {
-    let Route::Control { repository, name, load } = route else {
-        // The name that may stand in the path means nothing here, unlike over gRPC.
-        let index = repository::index(ctx, "", only_ready(body)?).await?;
-        return Ok(super::json(answers::index(&index)));
-    };
+) -> Result<()> {
     let control = repository::allowed(ctx, repository)?;
     if load {
         let config = read(body, |parameters| config(name, parameters))?;
-        repository::load(&control, name, config.as_deref()).await?;
+        repository::load(&control, name, config.as_deref()).await
     } else {
         let dependents = read(body, dependents)?;
-        repository::unload(&control, name, dependents).await?;
+        repository::unload(&control, name, dependents).await
     }
-    Ok(plain(Vec::new()))
 }
 
 /// Reads the `parameters` of a body, which may be left out, and so may the body.
