@@ -128,6 +128,10 @@ fn entry(library: &Library) -> Result<PluginMain, String> {
     if let Ok(header) = header {
         // Built with abi_stable: its verdict is final. The C door of the same file would lead past it.
         let header = header.upgrade().map_err(|e| layout_error(&e))?;
+        // The package has the interface's numbers. Layouts of another version would be compared to no purpose.
+        if let Ok(theirs) = VersionNumber::new(header.version_strings()) {
+            table::check_version(theirs.major, theirs.minor)?;
+        }
         let module = checked_module(header).map_err(|e| layout_error(&e))?;
         return Ok(module.main());
     }

@@ -24,12 +24,7 @@ pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, String
         return Err("its entry returned no table: the backend refuses this host".into());
     };
     let (major, minor) = (head.major, head.minor);
-    if major != ABI_MAJOR || minor > ABI_MINOR {
-        return Err(format!(
-            "built for plugin interface {major}.{minor}, this host offers {ABI_MAJOR}.{ABI_MINOR}: the \
-             major number must be equal and the backend's minor number at most the host's"
-        ));
-    }
+    check_version(major, minor)?;
     if head.size < PLUGIN_TABLE_1_0 as u64 {
         return Err(format!(
             "its table has {} bytes, interface {major}.{minor} has {PLUGIN_TABLE_1_0}: the file is damaged or was \
@@ -50,6 +45,20 @@ pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, String
     let about = unsafe { (table.describe)(std::ptr::null_mut()) };
     check_about(about)?;
     Ok(table)
+}
+
+/// Whether this host runs plugins of that interface.
+///
+/// # Errors
+/// The words of the rule that it breaks.
+pub fn check_version(major: u32, minor: u32) -> Result<(), String> {
+    if major == ABI_MAJOR && minor <= ABI_MINOR {
+        return Ok(());
+    }
+    Err(format!(
+        "built for plugin interface {major}.{minor}, this host offers {ABI_MAJOR}.{ABI_MINOR}: the major number must \
+         be equal and the backend's minor number at most the host's"
+    ))
 }
 
 /// A struct that begins with its size, as whoever made it knows it, in the size that this host knows: what was added
