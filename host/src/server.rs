@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Where backends are looked for when `--backend-dir` says nothing: beside the installed binary.
-fn default_backend_dirs() -> Vec<std::path::PathBuf> {
+pub fn default_backend_dirs() -> Vec<std::path::PathBuf> {
     let beside =
         std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("backends")));
     beside.into_iter().filter(|dir| dir.is_dir()).collect()

@@ -299,8 +299,21 @@ fn backend_config(
         }
     }
     let origin = typed.get("backend-config").map(|g| g.origin.to_string()).unwrap_or_default();
-    for text in v.texts("backend-config") {
-        let wrong = || format!("{origin}--backend-config={text}: expected [NAME,]KEY=VALUE");
+    for (name, settings) in backend_settings(v.texts("backend-config").iter().map(String::as_str))
+        .map_err(|e| format!("{origin}{e}"))?
+    {
+        config.entry(name).or_default().extend(settings);
+    }
+    Ok(config)
+}
+
+/// Settings by backend name, as `--backend-config` spells them; the empty name is for all.
+pub fn backend_settings<'a>(
+    texts: impl Iterator<Item = &'a str>,
+) -> Result<BTreeMap<String, BTreeMap<String, String>>, String> {
+    let mut config: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for text in texts {
+        let wrong = || format!("--backend-config={text}: expected [NAME,]KEY=VALUE");
         let (left, value) = text.split_once('=').ok_or_else(wrong)?;
         let (plugin, key) = match left.split_once(',') {
             Some(("", _)) => return Err(wrong()),

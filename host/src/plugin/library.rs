@@ -16,8 +16,12 @@ use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
+
+pub use super::refusal::{Refusal, Stage};
+pub use super::table::check_about;
 
 /// A library of this process.
 struct Loaded {
@@ -39,7 +43,7 @@ static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
 pub fn open(path: &Path) -> Result<&'static PluginTable> {
-    load(path, None).map_err(|why| refused(path, why))
+    enter(path, host_calls::table()).map_err(|refusal| refused(path, refusal.why))
 }
 
 /// The same for a file that was looked at before and must still be that one.
@@ -47,7 +51,12 @@ pub fn open(path: &Path) -> Result<&'static PluginTable> {
 /// # Errors
 /// Another file lies there now, besides what [`open`] complains of.
 pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
-    load(path, Some(stamp)).map_err(|why| refused(path, why))
+    load(path, host_calls::table(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
+}
+
+/// Opens with a table of the caller's choice, which lives for ever.
+pub fn enter(path: &Path, host: *const HostTable) -> Result<&'static PluginTable, Refusal> {
+    load(path, host, None)
 }
 
 /// The error about a backend's file, from the rest of the sentence.
@@ -55,7 +64,13 @@ pub fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::internal(format!("backend '{}': {why}", path.display()))
 }
 
-fn load(path: &Path, expected: Option<&Stamp>) -> Result<&'static PluginTable, String> {
+fn load(
+    path: &Path,
+    host: *const HostTable,
+    expected: Option<&Stamp>,
+) -> Result<&'static PluginTable, Refusal> {
+    let at_load = Refusal::at(Stage::Load);
+    let fail = |why: &str| Err(at_load(why.to_owned()));
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     // Of a file that was loaded here and has gone since, the library is still there.
     if let Some(known) = loaded.iter().find(|l| expected == Some(&l.stamp))
@@ -63,44 +78,43 @@ fn load(path: &Path, expected: Option<&Stamp>) -> Result<&'static PluginTable, S
     {
         return Ok(table);
     }
-    let stamp_of = || Stamp::of(path).map_err(|e| format!("not a loadable library: {e}"));
+    let stamp_of = || Stamp::of(path).map_err(|e| at_load(format!("not a loadable library: {e}")));
     let stamp = stamp_of()?;
     if expected.is_some_and(|expected| *expected != stamp) {
-        return Err(
-            "another file has taken its place; models loaded from now on may use that".into()
-        );
+        return fail("another file has taken its place; models loaded from now on may use that");
     }
     if let Some(known) = loaded.iter().find(|l| l.stamp == stamp)
         && let Some(table) = known.table
     {
         return Ok(table);
     }
-    check_whole(path)?;
+    check_whole(path).map_err(&at_load)?;
     let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
     let spelling =
         known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
     // SAFETY: loading runs the library's initialisers; backends are code that the operator chose to run.
     let library = unsafe { Library::open(Some(&spelling), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|e| format!("not a loadable library: {}", source_text(&e)))?;
-    let main = entry(&library);
+        .map_err(|e| at_load(format!("not a loadable library: {}", source_text(&e))))?;
+    let main = entry(&library).map_err(Refusal::at(Stage::Door));
     // Never closed, whatever follows: its code may have left threads behind.
     let handle = library.into_raw() as usize;
     let loader_knew = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
     if loader_knew {
-        return Err("it was written to while it was loaded, which also damages what is loaded: replace libraries by \
+        return fail(
+            "it was written to while it was loaded, which also damages what is loaded: replace libraries by \
                     renaming (mv, install), never by writing into them. To use this file, move a copy of it into \
-                    its place"
-            .into());
+                    its place",
+        );
     }
     let after = stamp_of()?;
     if !loaded.iter().any(|l| l.handle == handle) {
         loaded.push(Loaded { path: path.to_owned(), stamp: after, spelling, handle, table: None });
     }
     if after != stamp {
-        return Err("it was changed while it was opened; it is looked at again".into());
+        return fail("it was changed while it was opened; it is looked at again");
     }
     // SAFETY: the symbol is the documented entry; the host table lives for ever.
-    let table = table::checked(unsafe { main?(host_calls::table()) })?;
+    let table = table::checked(unsafe { main?(host) })?;
     if let Some(known) = loaded.iter_mut().find(|l| l.handle == handle) {
         known.table = Some(table);
     }

@@ -6,25 +6,26 @@ pub mod backend; // one backend, and the safe face of its entries
 mod backends; // all of them, in all their versions
 #[cfg(test)]
 mod batch_tests; // gathering and scattering
-mod declared; // an output against its declaration
-mod describe; // descriptors that plugins may point into
+pub(crate) mod declared; // an output against its declaration
+pub(crate) mod describe; // descriptors that plugins may point into
 mod file; // a file before it is opened
-mod find; // where backends may lie
+pub(crate) mod find; // where backends may lie
 mod frame; // a batch as plugins see it
 mod gather; // an input of all calls as one block
 mod host_calls; // what the host offers plugins
-mod isolation; // in the server's process or in one of its own
+pub(crate) mod isolation; // in the server's process or in one of its own
 mod known; // versions at one moment
-mod library; // opening a file, with words for what can be wrong
+pub(crate) mod library; // opening a file, with words for what can be wrong
 mod memory; // memory that becomes an output
 pub mod metric; // metrics that plugins make
 mod outputs; // a response while it is built
 pub mod process; // models in processes of their own
+mod refusal; // why a file is no backend
 mod scatter; // an output of all calls as one block
-mod scope; // who speaks
+pub(crate) mod scope; // who speaks
 mod slot; // what the handles of a call stand for
 mod table; // what a plugin hands over, checked
-mod text; // text and errors across the boundary
+pub(crate) mod text; // text and errors across the boundary
 mod version; // the order of version texts
 mod views; // the flat arrays of a batch
 
@@ -32,6 +33,7 @@ pub use backends::{Backends, Listed};
 pub use describe::{InstanceFacts, ModelFacts};
 pub use frame::FrameHold;
 pub use host_calls::set_log_level;
+pub(crate) use host_calls::table as host_table;
 pub use isolation::Isolation;
 pub use known::Unusable;
 pub use scope::Patch;

@@ -2,6 +2,7 @@
 //!
 //! A plugin of an older minor number has smaller tables than this host; see the rules in `plugin-api/src/abi/mod.rs`.
 
+use super::refusal::{Refusal, Stage};
 use super::text;
 use crate::request::buffer::ALIGN;
 use std::mem::MaybeUninit;
@@ -17,12 +18,30 @@ const ABOUT_1_0: usize = 160;
 ///
 /// # Errors
 /// What is wrong with it, as the rest of a sentence about the file.
-pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, String> {
+pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, Refusal> {
     // Null is how a plugin refuses the host without a table.
     // SAFETY: otherwise it is the plugin's static table, which starts with the words checked below.
     let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
-        return Err("its entry returned no table: the backend refuses this host".into());
+        let why = "its entry returned no table: the backend refuses this host";
+        return Err(Refusal::at(Stage::Interface)(why.into()));
     };
+    let abi = Some((head.major, head.minor));
+    let fail = |stage| move |why| Refusal { stage, abi, why };
+    check_head(head).map_err(fail(Stage::Interface))?;
+    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
+        let name = ["describe", "plugin_open", "plugin_close"][missing];
+        return Err(fail(Stage::Entries)(format!("required entry '{name}' is missing")));
+    }
+    check_required(table).map_err(fail(Stage::Entries))?;
+    // SAFETY: size and version were checked, and the required entries are not null.
+    let table = unsafe { &*Box::leak(widened(table, head.size)).as_ptr() };
+    // SAFETY: describe(null) is allowed from the start by the interface.
+    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
+    check_about(about).map_err(fail(Stage::Description))?;
+    Ok(table)
+}
+
+fn check_head(head: &Head) -> Result<(), String> {
     let (major, minor) = (head.major, head.minor);
     check_version(major, minor)?;
     if head.size < PLUGIN_TABLE_1_0 as u64 {
@@ -32,19 +51,7 @@ pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, String
             head.size
         ));
     }
-    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
-        return Err(format!(
-            "required entry '{}' is missing",
-            ["describe", "plugin_open", "plugin_close"][missing]
-        ));
-    }
-    check_required(table)?;
-    // SAFETY: size and version were checked, and the required entries are not null.
-    let table = unsafe { &*Box::leak(widened(table, head.size)).as_ptr() };
-    // SAFETY: describe(null) is allowed from the start by the interface.
-    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
-    check_about(about)?;
-    Ok(table)
+    Ok(())
 }
 
 /// Whether this host runs plugins of that interface.

@@ -42,7 +42,7 @@ pub fn from_backend(
     Ok(())
 }
 
-fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
+pub(crate) fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
     let fail = |why: String| {
         Error::internal(format!(
             "model '{model}': backend '{backend}' completed the configuration with something unreadable: {why}"
@@ -62,7 +62,7 @@ fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
 
 /// Takes from `patch` only what may be completed and is absent. A batch size belongs to the tensors:
 /// when the inputs are declared, 0 means no batching and stays.
-fn merge(config: &mut ModelConfig, patch: ModelConfig) {
+pub(crate) fn merge(config: &mut ModelConfig, patch: ModelConfig) {
     if config.max_batch_size == 0 && config.input.is_empty() {
         config.max_batch_size = patch.max_batch_size;
     }

@@ -16,10 +16,10 @@
 pub mod backends; // who uses which backend
 pub mod build; // one version: plugin model, instances, scheduler
 mod closing; // when the last user of a version is gone
-mod complete; // auto-completion through the backend
+pub(crate) mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
 pub mod control; // loading and unloading by request
-mod disk; // directories
+pub(crate) mod disk; // directories
 pub mod ensemble; // models made of other models
 mod job; // a model whose versions can be opened
 pub mod labels; // class labels

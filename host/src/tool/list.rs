@@ -1,12 +1,148 @@
-//! `trtserver plugin list`: not built yet.
+//! `trtserver plugin list`: what backend directories hold, and why a file in them cannot be used.
 
-use clap::{ArgMatches, Command};
+mod describe; // asking one file, in a child
+mod libraries; // shared libraries that a file needs and that are not there
+mod show; // table and JSON
+
+use crate::config::backend_settings;
+use crate::plugin::find;
+use crate::server::default_backend_dirs;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+pub(super) use libraries::why_no_library;
+
+/// How long a backend may take to describe itself and to open.
+const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn command() -> Command {
-    Command::new("list").about("Shows the backends in a directory")
+    let long = "Shows what backend directories hold: name, version, interface, framework, platforms and isolation of \
+                each backend; of a file that cannot be used the reason, with every missing shared library by name. \
+                Each file is loaded and opened in a process of its own, so a broken one harms nothing.\n\nExit \
+                status: 0 = all can be used, 1 = a file or a directory cannot, 2 = wrong use.";
+    Command::new("list")
+        .about("Shows the backends in a directory")
+        .long_about(long)
+        .arg(
+            Arg::new("backend-dir")
+                .long("backend-dir")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .action(ArgAction::Append)
+                .help("A directory to look into; without one, the server's own"),
+        )
+        .arg(
+            Arg::new("backend-config")
+                .long("backend-config")
+                .value_name("[NAME,]KEY=VALUE")
+                .action(ArgAction::Append)
+                .help("A setting for backends, as the server takes it"),
+        )
+        .arg(json_flag())
+        .arg(
+            // The tool calls itself so: a file and its settings as JSON.
+            Arg::new("describe").long("describe").num_args(2).hide(true),
+        )
 }
 
-pub fn run(_matches: &ArgMatches) -> Result<ExitCode, String> {
-    Err("trtserver plugin list: not built yet".into())
+/// `--json`, the same for every command here.
+pub(super) fn json_flag() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON document")
+}
+
+/// What there is to say about one file.
+#[derive(Serialize)]
+struct Entry {
+    file: PathBuf,
+    /// From the file's name until the file has told its own.
+    name: String,
+    #[serde(flatten)]
+    facts: describe::Facts,
+    /// `process` or `none`.
+    isolation: Option<String>,
+    usable: bool,
+    /// Why it cannot be used.
+    problem: Option<String>,
+    missing_libraries: Vec<libraries::Missing>,
+}
+
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+    if let Some(mut words) = matches.get_many::<String>("describe")
+        && let (Some(file), Some(settings)) = (words.next(), words.next())
+    {
+        return describe::child(Path::new(file), settings);
+    }
+    let typed = matches.get_many("backend-dir").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = typed.cloned().collect();
+    if dirs.is_empty() {
+        dirs = default_backend_dirs();
+    }
+    let typed = matches.get_many::<String>("backend-config").unwrap_or_default();
+    let settings = backend_settings(typed.map(String::as_str))?;
+    let (mut entries, mut complaints) = (Vec::new(), Vec::new());
+    for dir in &dirs {
+        match find::candidates(dir) {
+            Ok(found) => {
+                for candidate in found {
+                    entries.push(entry(candidate, &settings)?);
+                }
+            }
+            Err(e) => complaints.push(e.message),
+        }
+    }
+    clashes(&mut entries);
+    let text = if matches.get_flag("json") {
+        show::json(&dirs, &entries, &complaints)?
+    } else {
+        show::table(&dirs, &entries, &complaints)
+    };
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    let good = complaints.is_empty() && entries.iter().all(|e| e.usable);
+    Ok(ExitCode::from(u8::from(!good)))
+}
+
+fn entry(
+    candidate: find::Candidate,
+    settings: &BTreeMap<String, BTreeMap<String, String>>,
+) -> Result<Entry, String> {
+    let mut chosen = candidate.settings;
+    chosen.extend(settings.get("").cloned().unwrap_or_default());
+    chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
+    let said = chosen.remove(crate::plugin::isolation::KEY);
+    let file = candidate.path;
+    let missing_libraries = libraries::missing(&file);
+    let (facts, mut problem) = describe::ask(&file, &chosen, LIMIT)?;
+    if !missing_libraries.is_empty() && problem.is_some() {
+        let list: Vec<String> = missing_libraries.iter().map(ToString::to_string).collect();
+        problem = Some(format!("shared libraries are missing: {}", list.join(", ")));
+    } else if let Some(words) = why_no_library(&file) {
+        problem = Some(words);
+    }
+    let isolation = said.or_else(|| {
+        facts.must_isolate.map(|must| if must { "process" } else { "none" }.to_owned())
+    });
+    let name = facts.own_name.clone().unwrap_or(candidate.name);
+    let usable = problem.is_none();
+    Ok(Entry { file, name, facts, isolation, usable, problem, missing_libraries })
+}
+
+/// Two files cannot serve one platform under different names; a server would refuse to start.
+fn clashes(entries: &mut [Entry]) {
+    for at in 1..entries.len() {
+        let (before, rest) = entries.split_at_mut(at);
+        let Some(entry) = rest.first_mut().filter(|e| e.usable) else { continue };
+        let shared = before.iter().filter(|b| b.usable && b.name != entry.name).find_map(|b| {
+            let platform = entry.facts.platforms.iter().find(|p| b.facts.platforms.contains(p))?;
+            Some(format!("platform '{platform}' is claimed by '{}', too", b.file.display()))
+        });
+        if let Some(problem) = shared {
+            entry.usable = false;
+            entry.problem = Some(problem);
+        }
+    }
 }

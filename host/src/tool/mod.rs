@@ -1,5 +1,6 @@
 //! `trtserver plugin …`: what authors and operators of backends do without a server.
 
+mod apart; // code of others runs in a child
 mod check; // a conformance kit
 mod list; // what a backend directory holds
 mod new; // a working template

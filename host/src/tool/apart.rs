@@ -1,0 +1,182 @@
+//! Looking at code that we did not write: in a child of this process, so that a crash, a hang or an `exit` there is
+//! something to report and not the end of the tool.
+
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, kill_process_group, set_parent_process_death_signal, setrlimit,
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Lines of the child's standard error that are kept for a report.
+const LAST_LINES: usize = 5;
+
+/// The child's way to its parent: what was standard output. Whatever the code under test prints goes to standard
+/// error instead, where it cannot be taken for a report.
+pub struct Voice(Mutex<File>);
+
+impl Voice {
+    /// Called first of all in the child.
+    pub fn take() -> Result<Self, String> {
+        let fail = |e: io::Error| format!("the report cannot be sent: {e}");
+        // A tool that is killed leaves nobody behind, and a crash that is expected leaves no core.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        let report = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3);
+        let report = report.map_err(|e| fail(e.into()))?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr()).map_err(|e| fail(e.into()))?;
+        Ok(Self(Mutex::new(File::from(report))))
+    }
+
+    /// Sends one line. When nobody listens there is nobody to tell either.
+    pub fn say(&self, what: &impl Serialize) {
+        if let Ok(mut line) = serde_json::to_vec(what) {
+            line.push(b'\n');
+            let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = out.write_all(&line);
+        }
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Exit(i32),
+    Signal(i32),
+    /// It was killed after being silent for so long.
+    Late(Duration),
+}
+
+/// The end of a child, and what it said last on its standard error.
+pub struct Ended {
+    pub end: End,
+    pub last_lines: Vec<String>,
+}
+
+impl Ended {
+    /// In words that go on after "the backend".
+    pub fn words(&self) -> String {
+        let mut text = match &self.end {
+            End::Exit(code) => format!("ended the process with exit status {code}"),
+            End::Signal(number) => format!("crashed with {}", signal_name(*number)),
+            End::Late(limit) => format!("did not come back within {} s", limit.as_secs_f64()),
+        };
+        if !self.last_lines.is_empty() {
+            text += &format!("; it said last: {}", self.last_lines.join(" | "));
+        }
+        text
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        libc::SIGSEGV => "SIGSEGV (memory that it must not touch)",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGABRT => "SIGABRT (it aborted)",
+        libc::SIGILL => "SIGILL",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGTERM => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    name.to_owned()
+}
+
+/// Runs this program again with these words, gives every line of its report to `hear`, and waits for its end.
+/// `limit` is counted anew whenever `hear` returns true.
+///
+/// # Errors
+/// The child cannot be started.
+pub fn run(
+    words: &[OsString],
+    limit: Duration,
+    mut hear: impl FnMut(Value) -> bool,
+) -> Result<Ended, String> {
+    let fail = |e: io::Error| format!("no process to look at the file in: {e}");
+    let exe = std::env::current_exe().map_err(fail)?;
+    let mut command = Command::new(exe);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own: what it starts ends with it.
+    let mut child = command.process_group(0).spawn().map_err(fail)?;
+    let (lines, inbox) = channel();
+    if let Some(report) = child.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(report).lines() {
+                let Ok(line) = line else { break };
+                if let Ok(value) = serde_json::from_str(&line)
+                    && lines.send(value).is_err()
+                {
+                    break;
+                }
+            }
+        });
+    }
+    let (tails, tail) = channel();
+    let stderr = child.stderr.take();
+    thread::spawn(move || {
+        let _ = tails.send(stderr.map_or_else(Vec::new, last_lines));
+    });
+    let mut deadline = Instant::now() + limit;
+    let mut late = false;
+    loop {
+        match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(value) => {
+                if hear(value) {
+                    deadline = Instant::now() + limit;
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                late = true;
+                break;
+            }
+        }
+    }
+    // The report also closes when the process closes it without ending.
+    while !late {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+            Ok(None) => late = true,
+            _ => break,
+        }
+    }
+    if let Some(group) = Pid::from_raw(child.id() as i32) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let status = child.wait().map_err(fail)?;
+    let end = match (late, status.code(), status.signal()) {
+        (true, ..) => End::Late(limit),
+        (_, Some(code), _) => End::Exit(code),
+        (_, None, signal) => End::Signal(signal.unwrap_or(0)),
+    };
+    let last_lines = tail.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+    Ok(Ended { end, last_lines })
+}
+
+/// Reads to the end and keeps the last lines, cut to a length that a report can show.
+fn last_lines(from: impl Read) -> Vec<String> {
+    let mut last = VecDeque::new();
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        let text = String::from_utf8_lossy(&line);
+        let text: String = text.trim().chars().take(200).collect();
+        line.clear();
+        if !text.is_empty() {
+            last.push_back(text);
+        }
+        if last.len() > LAST_LINES {
+            last.pop_front();
+        }
+    }
+    last.into()
+}

@@ -1,0 +1,690 @@
+//! A backend at work: opened, given models, instances and calls, and closed, with every step looked at.
+
+use super::child::{breach, give_up, patience, seen};
+use super::host::{
+    Answer, Batch as Seen, Call as Watched, Failure, HOST, reply_handle, request_handle,
+};
+use super::memory::{Block, Pages};
+use super::model::Plan;
+use crate::plugin::backend::Texts;
+use crate::plugin::describe::{InstanceHold, ModelHold};
+use crate::plugin::scope::Scope;
+use crate::plugin::text::{EMPTY, c_text, view};
+use crate::plugin::{InstanceFacts, ModelFacts};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
+use trtserver_plugin_api::abi::describe::{About, InstanceDesc, ModelDesc, about_flags};
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::{
+    self, Buf, InstanceHandle, ModelHandle, Place, PluginHandle, Tensor, tensor_flags,
+};
+
+/// An input of a call: number in the configuration, type, shape as the model sees it, bytes.
+#[derive(Clone, Default)]
+pub struct InputSpec {
+    pub index: usize,
+    pub dtype: u32,
+    pub shape: Vec<i64>,
+    pub data: Vec<u8>,
+}
+
+#[derive(Clone, Default)]
+pub struct CallSpec {
+    pub rows: u32,
+    pub inputs: Vec<InputSpec>,
+    /// Numbers of the outputs.
+    pub wanted: Vec<usize>,
+    pub cancelled: bool,
+    /// CLOCK_MONOTONIC nanoseconds; 0 = none.
+    pub deadline_ns: u64,
+    /// Its outputs are not held against the declaration: it is wrong itself.
+    pub lenient: bool,
+}
+
+/// Where inputs lie.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Lay {
+    Ordinary,
+    /// As little aligned as the backend allows.
+    Skewed,
+    /// Cut into pieces at element boundaries.
+    Parts,
+    /// In pages that cannot be written, and not even read after the release.
+    Protected,
+}
+
+enum Memory {
+    Block(Block),
+    Pages(Pages),
+}
+
+impl Memory {
+    fn ptr(&self) -> *mut u8 {
+        match self {
+            Self::Block(block) => block.ptr(),
+            Self::Pages(pages) => pages.ptr(),
+        }
+    }
+}
+
+struct Input {
+    name: String,
+    memory: Memory,
+    was: Vec<u8>,
+    shape: Vec<i64>,
+}
+
+/// Everything that a call's view points at.
+struct Held {
+    inputs: Vec<Input>,
+    call: Box<Call>,
+    cancelled: Arc<AtomicU32>,
+    _views: (Vec<Tensor>, Vec<Vec<Buf>>, Vec<Wanted>),
+}
+
+// SAFETY: what the pointers lead to is owned by this struct or by the model's plan, which outlives its calls.
+unsafe impl Send for Held {}
+
+static HELD: LazyLock<Mutex<HashMap<u64, Held>>> = LazyLock::new(Mutex::default);
+
+fn held() -> MutexGuard<'static, HashMap<u64, Held>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A request was given back: from here on its inputs are out of bounds.
+pub fn released(id: u64) {
+    if let Some(held) = held().get(&id) {
+        for input in &held.inputs {
+            if let Memory::Pages(pages) = &input.memory {
+                pages.forbid();
+            }
+        }
+    }
+}
+
+/// The bytes of an input of several calls, one after another.
+pub fn gather(calls: &[u64], position: usize) -> Result<Vec<u8>, String> {
+    let held = held();
+    let (mut all, mut first) = (Vec::new(), None);
+    for id in calls {
+        let input = held.get(id).and_then(|h| h.inputs.get(position));
+        let Some(input) = input else {
+            return Err(format!("there is no input number {position} in all calls"));
+        };
+        let item = input.shape.get(1..).unwrap_or_default();
+        if calls.len() > 1 && *first.get_or_insert(item) != item {
+            return Err(format!(
+                "input '{}': shapes differ beyond the batch dimension",
+                input.name
+            ));
+        }
+        all.extend_from_slice(&input.was);
+    }
+    Ok(all)
+}
+
+/// A backend under one name; closed when it is dropped.
+pub struct Plugin {
+    pub table: &'static PluginTable,
+    pub handle: *mut PluginHandle,
+    scope: Arc<Scope>,
+    settings: BTreeMap<String, String>,
+    pub flags: u32,
+    pub align: usize,
+    pub stack: usize,
+}
+
+// SAFETY: the interface lets any loader thread use an open plugin.
+unsafe impl Send for Plugin {}
+// SAFETY: as above.
+unsafe impl Sync for Plugin {}
+
+fn open_scope(scope: &Arc<Scope>, label: &str) {
+    HOST.lock().scopes.insert(scope.handle().addr(), (label.to_owned(), true));
+}
+
+/// Its memory goes with it; who uses it from here on is found out.
+fn close_scope(address: usize) {
+    let mut state = HOST.lock();
+    if let Some(scope) = state.scopes.get_mut(&address) {
+        scope.1 = false;
+    }
+    state.leases.retain(|_, lease| lease.scope != address);
+}
+
+/// What an entry returned. A function, so that the lock is gone when its caller goes on.
+fn taken(error: *mut types::Error, from: &str) -> Result<(), Failure> {
+    HOST.lock().take_error(error, from)
+}
+
+impl Plugin {
+    pub fn open(
+        table: &'static PluginTable,
+        file: &Path,
+        name: &str,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Self, Failure> {
+        let scope = Scope::new(format!("backend {name}"));
+        open_scope(&scope, &format!("backend '{name}'"));
+        let (name, dir) = (c_text(name), c_text(&file.parent().unwrap_or(file).to_string_lossy()));
+        let texts = Texts::new(settings);
+        let mut handle = null_mut();
+        let params = texts.params();
+        // SAFETY: all texts live through the call, the scope until after the close.
+        let error = unsafe {
+            let (scope, n) = (scope.handle(), params.len() as u32);
+            (table.plugin_open)(scope, view(&name), view(&dir), params.as_ptr(), n, &mut handle)
+        };
+        taken(error, "plugin_open").inspect_err(|_| {
+            close_scope(scope.handle().addr());
+        })?;
+        // SAFETY: the plugin is open; the description was checked when the file was loaded.
+        let about: Option<&About> = unsafe { (table.describe)(handle).as_ref() };
+        let (flags, align, stack) = about.map_or((0, 0, 0), |a| (a.flags, a.align, a.stack_kib));
+        let stack = if stack == 0 { 8 << 20 } else { (stack as usize * 1024).max(512 << 10) };
+        let settings = settings.clone();
+        Ok(Self { table, handle, scope, settings, flags, align: align as usize, stack })
+    }
+
+    fn facts<'a>(plan: &'a Plan, instances: u32) -> ModelFacts<'a> {
+        ModelFacts {
+            name: &plan.config.name,
+            version: plan.version,
+            dir: &plan.dir,
+            version_dir: &plan.version_dir,
+            file: &plan.config.default_model_filename,
+            config: &plan.config,
+            signature: &plan.signature,
+            n_instances: instances,
+            threads: 1,
+        }
+    }
+
+    /// Asks the backend to complete a configuration; `None` = it does not offer that.
+    pub fn complete(&self, plan: &Plan) -> Option<Result<Option<(u32, Vec<u8>)>, Failure>> {
+        let complete = self.table.model_complete?;
+        let hold = ModelHold::new(&Self::facts(plan, 1), &self.settings, true);
+        open_scope(&hold.scope, "a model being completed");
+        HOST.lock().patch = None;
+        // SAFETY: the descriptor lives through the call.
+        let error = unsafe { complete(self.handle, hold.desc()) };
+        let mut state = HOST.lock();
+        let result = state.take_error(error, "model_complete");
+        let patch = state.patch.take();
+        drop(state);
+        close_scope(hold.scope.handle().addr());
+        Some(result.map(|()| patch))
+    }
+
+    /// Opens a model; `tweak` may spoil what is said of it.
+    pub fn model(
+        &self,
+        plan: &Plan,
+        instances: u32,
+        tweak: impl FnOnce(&mut ModelDesc),
+    ) -> Result<Model<'_>, Failure> {
+        let hold = ModelHold::new(&Self::facts(plan, instances), &self.settings, false);
+        open_scope(&hold.scope, &format!("model '{}'", plan.config.name));
+        // SAFETY: a descriptor is plain data; what it points at lives in the hold, beside it.
+        let mut desc = Box::new(unsafe { hold.desc().read() });
+        tweak(&mut desc);
+        let mut handle = null_mut();
+        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        let error = unsafe { (self.table.model_open)(self.handle, &*desc, &mut handle) };
+        taken(error, "model_open").inspect_err(|_| {
+            close_scope(hold.scope.handle().addr());
+        })?;
+        Ok(Model { plugin: self, handle, hold, _desc: desc, plan: plan.clone() })
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        // SAFETY: models borrow the plugin, so none is left; this is the only close.
+        unsafe { (self.table.plugin_close)(self.handle) };
+        close_scope(self.scope.handle().addr());
+    }
+}
+
+/// An open model.
+pub struct Model<'p> {
+    pub plugin: &'p Plugin,
+    pub handle: *mut ModelHandle,
+    hold: ModelHold,
+    _desc: Box<ModelDesc>,
+    pub plan: Plan,
+}
+
+// SAFETY: by the interface models are shared by instance threads.
+unsafe impl Send for Model<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Model<'_> {}
+
+/// Instances open one at a time unless the backend allows more.
+static OPENING: Mutex<()> = Mutex::new(());
+
+impl Model<'_> {
+    /// Opens an instance on this thread.
+    pub fn instance(&self, ordinal: u32) -> Result<Instance<'_>, Failure> {
+        let name = format!("{}_{ordinal}", self.plan.config.name);
+        let hold = InstanceHold::new(&InstanceFacts {
+            name: &name,
+            kind: 2,
+            ordinal,
+            device: -1,
+            threads: 1,
+            max_rows: self.plan.signature.max_batch_size.max(1),
+            profiles: &[],
+            streams: [null_mut(); 4],
+        });
+        // SAFETY: the hold's descriptor.
+        let scope = unsafe { (*hold.desc()).scope }.addr();
+        HOST.lock().scopes.insert(scope, (format!("instance '{name}'"), true));
+        let parallel = self.plugin.flags & about_flags::PARALLEL_OPEN != 0;
+        let _one = (!parallel).then(|| OPENING.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut handle = null_mut();
+        let desc: *const InstanceDesc = hold.desc();
+        // SAFETY: the descriptor lives until `instance_close`, in the instance.
+        let error = unsafe { (self.plugin.table.instance_open)(self.handle, desc, &mut handle) };
+        taken(error, "instance_open").inspect_err(|_| close_scope(scope))?;
+        Ok(Instance { model: self, handle, _hold: hold, scope })
+    }
+
+    /// Runs `work` with an instance on a thread as the server would give it.
+    pub fn on_instance<T: Send>(
+        &self,
+        ordinal: u32,
+        work: impl FnOnce(&mut Instance<'_>) -> T + Send,
+    ) -> Result<T, Failure> {
+        let fault = |text: String| Failure { code: types::code::INTERNAL, text };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(self.plugin.stack);
+            let thread = thread.spawn_scoped(scope, || {
+                let mut instance = self.instance(ordinal)?;
+                Ok(work(&mut instance))
+            });
+            let thread = thread.map_err(|e| fault(format!("no thread: {e}")))?;
+            thread.join().unwrap_or_else(|_| Err(fault("the kit failed".to_owned())))
+        })
+    }
+}
+
+impl Drop for Model<'_> {
+    fn drop(&mut self) {
+        // SAFETY: instances borrow the model, so none is left.
+        unsafe { (self.plugin.table.model_close)(self.handle) };
+        close_scope(self.hold.scope.handle().addr());
+    }
+}
+
+/// An open instance, on the thread that opened it.
+pub struct Instance<'m> {
+    pub model: &'m Model<'m>,
+    pub handle: *mut InstanceHandle,
+    _hold: InstanceHold,
+    scope: usize,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub answers: Vec<Answer>,
+    pub end: Result<(), Failure>,
+    pub missing: Option<String>,
+}
+
+impl Outcome {
+    /// The one complete answer, or in words what came instead.
+    pub fn answer(&self) -> Result<&Answer, String> {
+        match (&self.end, &self.missing, self.answers.as_slice()) {
+            (Err(e), ..) => Err(format!("it ended with an error: {}", e.text)),
+            (_, Some(missing), _) => Err(format!("its answer lacks {missing}")),
+            (_, _, []) => Err("it ended without an answer".to_owned()),
+            (_, _, [first, ..]) => Ok(first),
+        }
+    }
+}
+
+static BATCHES: AtomicU64 = AtomicU64::new(1);
+
+/// Lets another thread see what is being executed: handles of replies and words of cancellation.
+pub type Meanwhile<'a> = &'a (dyn Fn(&[(u64, Arc<AtomicU32>)]) + Sync);
+
+impl Instance<'_> {
+    pub fn execute(&mut self, calls: &[CallSpec]) -> Vec<Outcome> {
+        self.run(calls, Lay::Ordinary, None)
+    }
+
+    /// One batch, to the end of its last call.
+    pub fn run(
+        &mut self,
+        specs: &[CallSpec],
+        lay: Lay,
+        meanwhile: Option<Meanwhile<'_>>,
+    ) -> Vec<Outcome> {
+        let plan = &self.model.plan;
+        let mut ids = Vec::new();
+        for (at, spec) in specs.iter().enumerate() {
+            let mut state = HOST.lock();
+            let id = state.id();
+            let label = match specs.len() {
+                1 => "the call".to_owned(),
+                n => format!("call {} of {n}", at + 1),
+            };
+            let wanted = spec.wanted.iter().map(|i| plan.signature.outputs[*i].name.to_string());
+            let call = Watched {
+                label,
+                rows: spec.rows,
+                wanted: wanted.collect(),
+                signature: Arc::clone(&plan.signature),
+                lenient: spec.lenient,
+                released: false,
+                retained: 0,
+                building: None,
+                answers: Vec::new(),
+                end: None,
+                returned: false,
+                missing: None,
+            };
+            state.calls.insert(id, call);
+            held().insert(id, hold(plan, spec, id, self.model.plugin.align, lay));
+            ids.push(id);
+        }
+        let (views, words): (Vec<*const Call>, Vec<(u64, Arc<AtomicU32>)>) = {
+            let held = held();
+            let of = |id: &u64| {
+                held.get(id).map(|h| (&raw const *h.call, (*id, Arc::clone(&h.cancelled))))
+            };
+            ids.iter().filter_map(of).unzip()
+        };
+        let mut batch = Box::new(Batch {
+            size: size_of::<Batch>() as u64,
+            id: BATCHES.fetch_add(1, Ordering::Relaxed),
+            n: views.len() as u32,
+            rows: specs.iter().map(|s| s.rows).sum(),
+            calls: views.as_ptr(),
+            t_start: 0,
+            t_compute: 0,
+            t_output: 0,
+            t_end: 0,
+            reserved: [0; 4],
+        });
+        let address = (&raw const *batch).addr();
+        HOST.lock().batches.insert(
+            address,
+            Seen {
+                calls: ids.clone(),
+                running: true,
+                scattered: Vec::new(),
+                scatter_begun: false,
+                gathered: HashMap::new(),
+            },
+        );
+        let (table, handle) = (self.model.plugin.table, self.handle);
+        let error = std::thread::scope(|scope| {
+            if let Some(meanwhile) = meanwhile {
+                scope.spawn(move || meanwhile(&words));
+            }
+            // SAFETY: the batch and all it points at live until the calls are over; one execute at a time.
+            unsafe { (table.execute)(handle, &mut *batch) }
+        });
+        self.settle(address, &ids, error)
+    }
+
+    fn settle(&self, batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outcome> {
+        let mut state = HOST.lock();
+        let refused = state.take_error(error, "execute").err();
+        if let Some(seen_batch) = state.batches.remove(&batch) {
+            for (_, (block, was)) in seen_batch.gathered {
+                if block.copy() != was || block.overrun().is_some() {
+                    breach("input.unchanged", "the block of a gathered input was written to");
+                }
+            }
+            for scattered in seen_batch.scattered {
+                state.finish(&scattered.name, scattered.made);
+            }
+        }
+        for id in ids {
+            let Some(call) = state.calls.get_mut(id) else { continue };
+            call.returned = true;
+            let label = call.label.clone();
+            let forgotten = if call.retained == 0 { call.building.take() } else { None };
+            if let Some(refused) = &refused {
+                seen("call.refused");
+                if call.end.is_some()
+                    || call.released
+                    || call.retained > 0
+                    || !call.answers.is_empty()
+                {
+                    let text = format!(
+                        "execute failed ('{}') after it had begun to answer {label}",
+                        refused.text
+                    );
+                    breach("call.refused", text);
+                }
+                call.retained = 0;
+                call.end.get_or_insert_with(|| Err(refused.clone()));
+            } else if call.retained == 0 {
+                if call.end.is_none() {
+                    let text = format!(
+                        "execute returned success and {label} was neither answered nor kept"
+                    );
+                    breach("call.once", &text);
+                    call.end = Some(Err(Failure { code: types::code::INTERNAL, text }));
+                }
+                if !call.released {
+                    breach(
+                        "call.release",
+                        format!(
+                            "execute returned success and the request of {label} was not released"
+                        ),
+                    );
+                    call.released = true;
+                }
+            }
+            if let Some(building) = forgotten {
+                breach(
+                    "host.responses",
+                    format!("a response of {label} was neither sent nor dropped"),
+                );
+                state.responses.remove(&building.id);
+                state.drop_building(building);
+            }
+        }
+        let waited = patience();
+        let deadline = Instant::now() + waited;
+        let open =
+            |c: &Watched| c.end.is_none() || c.retained > 0 || !c.released && refused.is_none();
+        while ids.iter().any(|id| state.calls.get(id).is_some_and(open)) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                give_up();
+                break;
+            }
+            let wait = HOST.changed.wait_timeout(state, left);
+            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let mut outcomes = Vec::new();
+        for id in ids {
+            let Some(call) = state.calls.remove(id) else { continue };
+            let seconds = waited.as_secs_f64();
+            let label = &call.label;
+            if call.end.is_none() {
+                breach("call.once", format!("{label} was kept and not ended within {seconds} s"));
+            } else if call.retained > 0 {
+                breach(
+                    "host.replies",
+                    format!(
+                        "the reply of {label} was retained and not released within {seconds} s"
+                    ),
+                );
+            } else if !call.released && refused.is_none() {
+                breach(
+                    "call.release",
+                    format!("the request of {label} was not released within {seconds} s"),
+                );
+            }
+            let never =
+                || Err(Failure { code: types::code::INTERNAL, text: "it never ended".into() });
+            let (answers, end, missing) =
+                (call.answers, call.end.unwrap_or_else(never), call.missing);
+            outcomes.push(Outcome { answers, end, missing });
+        }
+        let done = if state.hold_releases { Vec::new() } else { std::mem::take(&mut state.done) };
+        drop(state);
+        super::host::release(done);
+        for id in ids {
+            if let Some(held) = held().remove(id) {
+                held.look();
+            }
+        }
+        outcomes
+    }
+}
+
+impl Drop for Instance<'_> {
+    fn drop(&mut self) {
+        // SAFETY: on the instance's thread, with nothing executing.
+        unsafe { (self.model.plugin.table.instance_close)(self.handle) };
+        close_scope(self.scope);
+    }
+}
+
+impl Held {
+    /// Inputs are as they were.
+    fn look(self) {
+        for input in &self.inputs {
+            seen("input.unchanged");
+            let Memory::Block(block) = &input.memory else { continue };
+            let now = block.copy();
+            if let Some(at) = now.iter().zip(&input.was).position(|(a, b)| a != b) {
+                breach(
+                    "input.unchanged",
+                    format!("input '{}' was written to at byte {at}", input.name),
+                );
+            } else if let Some(words) = block.overrun() {
+                breach("input.unchanged", format!("input '{}': {words}", input.name));
+            }
+        }
+    }
+}
+
+/// Lays out a call as a backend sees it.
+fn hold(plan: &Plan, spec: &CallSpec, id: u64, align: usize, lay: Lay) -> Held {
+    let (mut inputs, mut tensors, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for input in &spec.inputs {
+        let declared = &plan.signature.inputs[input.index];
+        let size =
+            crate::request::DType::from_number(input.dtype).and_then(crate::request::DType::size);
+        let natural = align.max(size.unwrap_or(1));
+        let skew = if lay == Lay::Skewed && natural < 64 { natural } else { 0 };
+        let pages = (lay == Lay::Protected).then(|| Pages::of(&input.data)).flatten();
+        let memory = match (pages, Block::of(&input.data, skew)) {
+            (Some(pages), _) => Memory::Pages(pages),
+            (None, Some(block)) => Memory::Block(block),
+            (None, None) => continue,
+        };
+        let n = input.data.len();
+        // A cut must leave both pieces aligned.
+        let middle = (n / 2).next_multiple_of(natural.max(1));
+        let cuts = if lay == Lay::Parts && size.is_some() && middle > 0 && middle < n {
+            vec![0, middle, n]
+        } else {
+            vec![0, n]
+        };
+        let bufs: Vec<Buf> = cuts
+            .windows(2)
+            .map(|w| Buf {
+                ptr: memory.ptr().wrapping_add(w[0]),
+                bytes: (w[1] - w[0]) as u64,
+                place: Place::CPU,
+                ready: null_mut(),
+                lease: 0,
+            })
+            .collect();
+        inputs.push(Input {
+            name: declared.name.to_string(),
+            memory,
+            was: input.data.clone(),
+            shape: input.shape.clone(),
+        });
+        tensors.push(Tensor {
+            name: view(&plan.names.inputs[input.index]),
+            index: input.index as u32,
+            dtype: input.dtype,
+            rank: input.shape.len() as u32,
+            flags: if declared.optional { tensor_flags::OPTIONAL } else { 0 }
+                | if declared.shape_tensor { tensor_flags::SHAPE_TENSOR } else { 0 },
+            shape: null(),
+            bytes: n as u64,
+            n_parts: bufs.len() as u32,
+            pad: 0,
+            parts: null(),
+        });
+        parts.push(bufs);
+    }
+    for ((tensor, input), bufs) in tensors.iter_mut().zip(&inputs).zip(&parts) {
+        (tensor.shape, tensor.parts) = (input.shape.as_ptr(), bufs.as_ptr());
+    }
+    let wanted: Vec<Wanted> = spec
+        .wanted
+        .iter()
+        .map(|i| Wanted { name: view(&plan.names.outputs[*i]), index: *i as u32, classes: 0 })
+        .collect();
+    let cancelled = Arc::new(AtomicU32::new(u32::from(spec.cancelled)));
+    let now = crate::clock::now_ns();
+    let call = Box::new(Call {
+        size: size_of::<Call>() as u64,
+        request: request_handle(id),
+        reply: reply_handle(id),
+        id: EMPTY,
+        sequence_text: EMPTY,
+        sequence: 0,
+        flags: 0,
+        batch: spec.rows,
+        priority: 0,
+        received_ns: now,
+        queued_ns: now,
+        deadline_ns: spec.deadline_ns,
+        cancelled: cancelled.as_ptr(),
+        n_inputs: tensors.len() as u32,
+        n_outputs: wanted.len() as u32,
+        n_params: 0,
+        pad: 0,
+        inputs: tensors.as_ptr(),
+        outputs: wanted.as_ptr(),
+        params: null(),
+        reserved: [0; 4],
+    });
+    Held { inputs, call, cancelled, _views: (tensors, parts, wanted) }
+}
+
+/// What is left when everything is closed; then the books begin anew.
+pub fn close_books() {
+    let mut state = HOST.lock();
+    state.look_back();
+    if let Some(error) = state.errors.values().next() {
+        let n = state.errors.len();
+        breach(
+            "host.errors",
+            format!("{n} errors were never freed, one says '{}'", error.text.to_string_lossy()),
+        );
+    }
+    seen("host.errors");
+    state.errors.clear();
+    state.calls.clear();
+    state.responses.clear();
+    state.batches.clear();
+    state.metrics.clear();
+    state.families.clear();
+    state.hold_releases = false;
+    let done = std::mem::take(&mut state.done);
+    drop(state);
+    super::host::release(done);
+    held().clear();
+}

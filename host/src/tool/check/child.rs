@@ -1,0 +1,203 @@
+//! The kit's child: runs one scenario after another and tells its parent everything at once, for it may not live to
+//! tell it later.
+
+use super::bench;
+use super::host::TABLE;
+use super::kit::Kit;
+use super::scenarios::{SCENARIOS, Scenario, Verdict};
+use crate::plugin::library::{self, Stage};
+use crate::tool::apart::Voice;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// What the parent asks for.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Task {
+    pub file: PathBuf,
+    pub model: Option<PathBuf>,
+    pub settings: BTreeMap<String, String>,
+    /// A directory for the kit's own models.
+    pub scratch: PathBuf,
+    /// Seconds for one scenario.
+    pub limit: f64,
+    /// Scenarios to leave out: done before, or not asked for.
+    pub skip: BTreeSet<String>,
+    /// Those that came to a bad end; others need them.
+    pub failed: BTreeSet<String>,
+}
+
+/// A line of the report.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Line {
+    Begin {
+        id: String,
+    },
+    /// If it ends now, this is what it ended in.
+    At {
+        id: String,
+    },
+    Kept {
+        id: String,
+        note: String,
+    },
+    Broken {
+        id: String,
+        why: String,
+    },
+    NotApplicable {
+        id: String,
+        why: String,
+    },
+    /// A standing promise was put to the test.
+    Seen {
+        id: String,
+    },
+    Done,
+}
+
+static VOICE: OnceLock<Voice> = OnceLock::new();
+static LIMIT: OnceLock<Duration> = OnceLock::new();
+static SEEN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+static BREACHES: LazyLock<Mutex<HashMap<&'static str, HashSet<String>>>> =
+    LazyLock::new(Mutex::default);
+
+/// Ways to break one promise that are told; more are like them.
+const MOST: usize = 3;
+
+fn say(line: &Line) {
+    if let Some(voice) = VOICE.get() {
+        voice.say(line);
+    }
+}
+
+/// A promise was broken.
+pub fn breach(promise: &'static str, why: impl Into<String>) {
+    let why = why.into();
+    let mut breaches = BREACHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = breaches.entry(promise).or_default();
+    if told.len() < MOST && told.insert(why.clone()) {
+        say(&Line::Broken { id: promise.to_owned(), why });
+    }
+}
+
+pub fn breaches(promise: &'static str) -> usize {
+    BREACHES.lock().unwrap_or_else(PoisonError::into_inner).get(promise).map_or(0, HashSet::len)
+}
+
+/// A standing promise was put to the test.
+pub fn seen(promise: &'static str) {
+    if SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(promise) {
+        say(&Line::Seen { id: promise.to_owned() });
+    }
+}
+
+static GAVE_UP: AtomicBool = AtomicBool::new(false);
+
+/// How long a call that was accepted may take. Whoever let one wait for ever is not waited for as long again.
+pub fn patience() -> Duration {
+    match GAVE_UP.load(Relaxed) {
+        true => Duration::from_millis(10),
+        false => LIMIT.get().copied().unwrap_or(Duration::from_secs(10)) / 4,
+    }
+}
+
+/// A call has not ended.
+pub fn give_up() {
+    GAVE_UP.store(true, Relaxed);
+}
+
+pub fn gave_up() -> bool {
+    GAVE_UP.load(Relaxed)
+}
+
+/// Says what is being tried, in the middle of a scenario.
+pub fn at(id: &str) {
+    say(&Line::At { id: id.to_owned() });
+}
+
+pub fn run(task: &str) -> Result<ExitCode, String> {
+    let voice = Voice::take()?;
+    let task: Task = serde_json::from_str(task).map_err(|e| e.to_string())?;
+    let _ = VOICE.set(voice);
+    let _ = LIMIT.set(Duration::from_secs_f64(task.limit));
+    crate::plugin::set_log_level(0);
+    let before = super::process::Snapshot::take();
+    let first = !task.skip.contains("file.door");
+    let begin = |id: &str| say(&Line::Begin { id: id.to_owned() });
+    if first {
+        begin("file.door");
+    }
+    let table = match library::enter(&task.file, &TABLE.0) {
+        Ok(table) => table,
+        Err(refusal) => {
+            refused(refusal.stage, &refusal.why);
+            say(&Line::Done);
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let skip = task.skip.clone();
+    let mut kit = Kit::new(task, table, before);
+    if first {
+        for (id, verdict) in kit.look_at_file() {
+            tell(id, verdict);
+        }
+    }
+    for Scenario { id, needs, run } in SCENARIOS {
+        if let Some(missing) = needs.iter().find(|n| kit.task.failed.contains(**n)) {
+            kit.task.failed.insert((*id).to_owned());
+            if !skip.contains(*id) {
+                begin(id);
+                tell(id, Verdict::NotApplicable(format!("not reached: it needs '{missing}'")));
+            }
+            continue;
+        }
+        if skip.contains(*id) {
+            continue;
+        }
+        begin(id);
+        let already = breaches(id);
+        let verdict = run(&mut kit);
+        bench::close_books();
+        if !matches!(verdict, Verdict::Kept(_)) || breaches(id) > already {
+            kit.task.failed.insert((*id).to_owned());
+        }
+        tell(id, verdict);
+    }
+    say(&Line::Done);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(id: &'static str, verdict: Verdict) {
+    let owned = id.to_owned();
+    match verdict {
+        Verdict::Kept(note) => say(&Line::Kept { id: owned, note }),
+        Verdict::Broken(why) => breach(id, why),
+        Verdict::NotApplicable(why) => say(&Line::NotApplicable { id: owned, why }),
+    }
+}
+
+/// What is known of a file that is no backend for this host.
+fn refused(stage: Stage, why: &str) {
+    let at = match stage {
+        Stage::Load | Stage::Door => 0,
+        Stage::Interface => 1,
+        Stage::Entries => 2,
+        Stage::Description => 3,
+    };
+    let all = ["file.door", "file.interface", "file.entries", "file.describe"];
+    for (n, id) in all.into_iter().enumerate() {
+        let verdict = match n.cmp(&at) {
+            Ordering::Less => Verdict::kept(),
+            Ordering::Equal => Verdict::Broken(why.to_owned()),
+            Ordering::Greater => Verdict::NotApplicable("not reached".to_owned()),
+        };
+        tell(id, verdict);
+    }
+}

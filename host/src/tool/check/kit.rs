@@ -1,0 +1,206 @@
+//! What scenarios work with: the backend's table, the model, and how to open them.
+
+use super::bench::{Outcome, Plugin};
+use super::child::{Task, at, breach, gave_up};
+use super::host::{Failure, HOST};
+use super::model::{Plan, Served};
+use super::process::Snapshot;
+use super::scenarios::Verdict;
+use crate::plugin::Patch;
+use crate::plugin::library;
+use crate::plugin::text::read;
+use std::collections::BTreeMap;
+use std::ptr::null_mut;
+use trtserver_plugin_api::abi::describe::About;
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::Str;
+
+pub struct Kit {
+    pub task: Task,
+    pub table: &'static PluginTable,
+    pub served: Served,
+    /// The process before the library was loaded.
+    pub before: Snapshot,
+    /// The model to check with, once one is found; or why there is none.
+    plan: Option<Result<Plan, String>>,
+    /// What the model answers to its first call, if it says the same each time.
+    pub usual: Option<Outcome>,
+}
+
+impl Kit {
+    pub fn new(task: Task, table: &'static PluginTable, before: Snapshot) -> Self {
+        // SAFETY: the description was checked when the file was loaded.
+        let served = unsafe { served(&*(table.describe)(null_mut())) };
+        Self { task, table, served, before, plan: None, usual: None }
+    }
+
+    /// Everything about the file that was not said by its being loaded.
+    pub fn look_at_file(&self) -> Vec<(&'static str, Verdict)> {
+        let t = self.table;
+        let five = [
+            t.batcher_open.is_some(),
+            t.batcher_begin.is_some(),
+            t.batcher_offer.is_some(),
+            t.batcher_end.is_some(),
+            t.batcher_close.is_some(),
+        ];
+        let entries = match five.iter().filter(|there| **there).count() {
+            0 | 5 => Verdict::kept(),
+            n => Verdict::Broken(format!("{n} of the five entries of a custom batcher are there")),
+        };
+        let Served { name, platforms } = &self.served;
+        // SAFETY: describe(null) may be called at any time, and what it gives is static.
+        let (first, again) = unsafe { ((t.describe)(null_mut()), (t.describe)(null_mut())) };
+        // SAFETY: as above.
+        let describe = match unsafe { (first.as_ref(), again.as_ref()) } {
+            (Some(first), Some(again)) => {
+                // SAFETY: as above.
+                let now = unsafe { (facts(first), facts(again)) };
+                if now.0 != now.1 {
+                    Verdict::Broken("describe says something else the second time".to_owned())
+                } else {
+                    let platforms: Vec<&str> = platforms.iter().map(|p| &*p.0).collect();
+                    Verdict::Kept(format!(
+                        "'{name}' {}, platforms: {}",
+                        now.0.1,
+                        platforms.join(", ")
+                    ))
+                }
+            }
+            _ => Verdict::Broken("describe gave nothing".to_owned()),
+        };
+        vec![
+            ("file.door", Verdict::kept()),
+            ("file.interface", Verdict::Kept(format!("{}.{}", t.abi_major, t.abi_minor))),
+            ("file.entries", entries),
+            ("file.describe", describe),
+        ]
+    }
+
+    pub fn open(&self) -> Result<Plugin, Failure> {
+        self.open_as(&self.served.name, &self.task.settings)
+    }
+
+    pub fn open_as(
+        &self,
+        name: &str,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Plugin, Failure> {
+        Plugin::open(self.table, &self.task.file, name, settings)
+    }
+
+    /// The model to check with. Without `--model` the kit's own are tried until one is answered.
+    pub fn plan(&mut self) -> Result<Plan, String> {
+        if let Some(found) = &self.plan {
+            return found.clone();
+        }
+        let found = self.find();
+        self.plan = Some(found.clone());
+        found
+    }
+
+    fn find(&self) -> Result<Plan, String> {
+        let text = |e: Failure| e.text;
+        let plugin = self.open().map_err(text)?;
+        if let Some(dir) = &self.task.model {
+            return Plan::from_dir(dir, &self.served, |bare| match plugin.complete(bare) {
+                None => Ok(None),
+                Some(Err(e)) => Err(e.text),
+                Some(Ok(patch)) => Ok(patch.map(|(format, data)| Patch { format, data })),
+            });
+        }
+        if let Some(id) =
+            ["model.open", "call.single"].into_iter().find(|id| self.task.failed.contains(*id))
+        {
+            return Err(format!("not reached: it needs '{id}'"));
+        }
+        let (mut opened, mut last, mut suspect) = (None, String::new(), None);
+        for plan in Plan::own(&self.task.scratch.join("check"), &self.served) {
+            let model = match plugin.model(&plan, 1, |_| {}) {
+                Ok(model) => model,
+                Err(e) => {
+                    last = e.text;
+                    continue;
+                }
+            };
+            let mut call = plan.call(1, 3, 0);
+            call.lenient = true;
+            // What happens in the call is not the opening's fault.
+            at("call.single");
+            let outcome = model.on_instance(0, |instance| instance.execute(&[call]).pop());
+            let answered = outcome
+                .map_err(text)
+                .and_then(|o| o.map_or(Err("no outcome".to_owned()), |o| o.answer().map(|_| ())));
+            at("model.open");
+            drop(model);
+            suspect = suspect.or(HOST.lock().suspect.take());
+            match answered {
+                Ok(()) => return Ok(plan),
+                Err(e) => {
+                    // The first is the likeliest, and its words the clearest.
+                    opened.get_or_insert((plan, e));
+                    if gave_up() {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(text) = suspect {
+            breach("output.declared", text);
+        }
+        let hint = "--model DIR, a model's directory with its config.pbtxt, allows the rest";
+        Err(match opened {
+            None => format!("it refuses all models of the kit ('{last}'); {hint}"),
+            Some((plan, e)) => format!(
+                "it answers no call to a model of the kit (for {}: {e}); {hint}",
+                plan.label
+            ),
+        })
+    }
+}
+
+/// # Safety
+/// A checked description.
+unsafe fn served(about: &About) -> Served {
+    // SAFETY: by the caller's promise.
+    let (name, _, platforms, files) = unsafe { facts(about) };
+    let files = files.into_iter().chain(std::iter::repeat(String::new()));
+    Served { name, platforms: platforms.into_iter().zip(files).collect() }
+}
+
+type Facts = (String, String, Vec<String>, Vec<String>);
+
+/// Name, version, platforms and their files.
+///
+/// # Safety
+/// A checked description.
+pub unsafe fn facts(about: &About) -> Facts {
+    let list = |p: *const Str, n: u32| -> Vec<String> {
+        if p.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: by the caller's promise.
+        unsafe { std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect() }
+    };
+    let (platforms, files) =
+        (list(about.platforms, about.n_platforms), list(about.default_files, about.n_platforms));
+    // SAFETY: by the caller's promise.
+    unsafe { (read(about.name), read(about.version), platforms, files) }
+}
+
+/// What an open backend says of itself must go with what its library said.
+///
+/// # Safety
+/// `about` comes from `describe`.
+pub unsafe fn agrees(about: *const About, served: &Served) -> Result<String, String> {
+    library::check_about(about)?;
+    // SAFETY: checked, and by the caller's promise.
+    let about = unsafe { &*about };
+    // SAFETY: as above.
+    let (name, ..) = unsafe { facts(about) };
+    if name != served.name {
+        return Err(format!("it is called '{name}' once it is open, and '{}' before", served.name));
+    }
+    // SAFETY: as above.
+    Ok(unsafe { read(about.runtime) })
+}

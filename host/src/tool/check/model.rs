@@ -1,0 +1,269 @@
+//! Models to check a backend with: one from a directory, or the kit's own, which need no file.
+
+use super::bench::{CallSpec, InputSpec};
+use crate::plugin::{Patch, TensorNames};
+use crate::repository::complete::{decode, merge};
+use crate::repository::config::{self, ConfigError, FILE_NAME, Machine, Platforms};
+use crate::repository::disk::listing;
+use crate::repository::policy::versions_of_entries;
+use crate::request::tensor::element_count;
+use crate::request::{DType, Signature, TensorSpec};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+
+/// A model as a backend is asked to open it.
+#[derive(Clone)]
+pub struct Plan {
+    /// For reports: what it is.
+    pub label: String,
+    pub dir: PathBuf,
+    pub version_dir: PathBuf,
+    pub version: i64,
+    pub config: ModelConfig,
+    pub signature: Arc<Signature>,
+    pub names: Arc<TensorNames>,
+    /// The kit's own; its tensors may be none of what the backend serves.
+    pub own: bool,
+}
+
+/// What a backend said of itself, as far as configurations are concerned.
+pub struct Served {
+    pub name: String,
+    pub platforms: Vec<(String, String)>,
+}
+
+impl Platforms for Served {
+    fn backend_of(&self, platform: &str) -> Option<String> {
+        self.platforms.iter().any(|(p, _)| p == platform).then(|| self.name.clone())
+    }
+
+    fn platforms_of(&self, backend: &str) -> Vec<String> {
+        let mine = self.platforms.iter().filter(|_| backend == self.name);
+        mine.map(|(platform, _)| platform.clone()).collect()
+    }
+
+    fn default_file(&self, name: &str) -> Option<String> {
+        let of_platform = self.platforms.iter().find(|(p, _)| p == name);
+        let of_backend = || self.platforms.first().filter(|_| name == self.name);
+        of_platform.or_else(of_backend).map(|(_, f)| f.clone()).filter(|f| !f.is_empty())
+    }
+
+    fn known_backends(&self) -> Vec<String> {
+        vec![self.name.clone()]
+    }
+
+    fn searched(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+impl Plan {
+    fn of(
+        mut config: ModelConfig,
+        dir: &Path,
+        entry: &str,
+        version: i64,
+        own: bool,
+    ) -> Result<Self, String> {
+        let machine = Machine::with_gpus(0);
+        config::normalise(&mut config, &machine, &[]);
+        config::check(&config, &machine).map_err(|e: ConfigError| e.message)?;
+        let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
+        let names = Arc::new(TensorNames::new(&signature));
+        let (dir, version_dir) = (dir.to_owned(), dir.join(entry));
+        let label = match own {
+            true => own_label(&signature),
+            false => format!("'{}'", dir.display()),
+        };
+        Ok(Self { label, dir, version_dir, version, config, signature, names, own })
+    }
+
+    /// The model in `dir`: its latest version. `complete` asks the backend for what the configuration leaves out.
+    pub fn from_dir(
+        dir: &Path,
+        served: &Served,
+        complete: impl FnOnce(&Plan) -> Result<Option<Patch>, String>,
+    ) -> Result<Self, String> {
+        let path = dir.join(FILE_NAME);
+        let config = config::read(&path).map_err(|e| e.message)?;
+        let Some(mut config) = config else {
+            return Err(format!(
+                "'{}' does not exist: --model names a model's directory",
+                path.display()
+            ));
+        };
+        let dir = std::path::absolute(dir).map_err(|e| e.to_string())?;
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let entries = listing(&dir).map_err(|e| e.message)?;
+        let found = versions_of_entries(entries.iter().map(|(n, is_dir)| (n.as_str(), *is_dir)));
+        let Some((number, entry)) = found.versions.iter().next_back() else {
+            return Err(format!(
+                "'{}' has no version: a directory with a number for a name",
+                dir.display()
+            ));
+        };
+        let files = listing(&dir.join(entry)).map_err(|e| e.message)?;
+        let files = vec![(*number, files.into_iter().map(|(n, _)| n).collect())];
+        config::complete(&mut config, &name, &files, served).map_err(|e| e.message)?;
+        if config.input.is_empty() || config.output.is_empty() {
+            let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
+            let names = Arc::new(TensorNames::new(&signature));
+            let bare = Self {
+                label: String::new(),
+                version_dir: dir.join(entry),
+                dir: dir.clone(),
+                version: *number,
+                config: config.clone(),
+                signature,
+                names,
+                own: false,
+            };
+            if let Some(patch) = complete(&bare)? {
+                merge(&mut config, decode(&patch, &name, &served.name).map_err(|e| e.message)?);
+            }
+        }
+        Self::of(config, &dir, entry, *number, false)
+    }
+
+    /// The kit's own, likely ones first. `dir` is an empty model directory called `check`.
+    pub fn own(dir: &Path, served: &Served) -> Vec<Self> {
+        const NAMES: &[(&[&str], &[&str])] = &[
+            (&["INPUT0"], &["OUTPUT0"]),
+            (&["INPUT0", "INPUT1"], &["OUTPUT0", "OUTPUT1"]),
+            (&["IN"], &["OUT"]),
+            (&["INPUT"], &["OUTPUT"]),
+        ];
+        let mut plans = Vec::new();
+        for batch in [8, 0] {
+            for dtype in TYPES {
+                for (inputs, outputs) in NAMES {
+                    plans.extend(Self::made(dir, served, inputs, outputs, dtype, batch));
+                }
+            }
+        }
+        plans
+    }
+
+    /// The same tensors in another type.
+    pub fn retyped(&self, served: &Served, dtype: &str) -> Option<Self> {
+        let inputs: Vec<&str> = self.config.input.iter().map(|i| &*i.name).collect();
+        let outputs: Vec<&str> = self.config.output.iter().map(|o| &*o.name).collect();
+        Self::made(&self.dir, served, &inputs, &outputs, dtype, self.config.max_batch_size)
+    }
+
+    fn made(
+        dir: &Path,
+        served: &Served,
+        inputs: &[&str],
+        outputs: &[&str],
+        dtype: &str,
+        batch: i32,
+    ) -> Option<Self> {
+        let tensor = |kind: &str, name: &&str| {
+            format!("{kind} {{ name: \"{name}\" data_type: TYPE_{dtype} dims: [ -1 ] }}\n")
+        };
+        let mut text =
+            format!("name: \"check\"\nbackend: \"{}\"\nmax_batch_size: {batch}\n", served.name);
+        if let Some((platform, file)) = served.platforms.first() {
+            text += &format!("platform: \"{platform}\"\ndefault_model_filename: \"{file}\"\n");
+        }
+        inputs.iter().for_each(|name| text += &tensor("input", name));
+        outputs.iter().for_each(|name| text += &tensor("output", name));
+        let config: ModelConfig = trtserver_proto::text::parse(&text).ok()?;
+        Self::of(config, dir, "1", 1, true).ok()
+    }
+
+    pub fn batches(&self) -> bool {
+        self.signature.batching()
+    }
+
+    pub fn has_variable_dims(&self) -> bool {
+        self.signature.inputs.iter().any(|i| i.dims.contains(&-1))
+    }
+
+    /// A call of so many rows, the same for the same numbers. Variable dimensions become `variable`.
+    pub fn call(&self, rows: u32, variable: i64, seed: usize) -> CallSpec {
+        let input = |(at, spec): (usize, &TensorSpec)| self.input(at, spec, rows, variable, seed);
+        CallSpec {
+            rows,
+            inputs: self.signature.inputs.iter().enumerate().map(input).collect(),
+            wanted: (0..self.signature.outputs.len()).collect(),
+            ..CallSpec::default()
+        }
+    }
+
+    fn input(
+        &self,
+        index: usize,
+        spec: &TensorSpec,
+        rows: u32,
+        variable: i64,
+        seed: usize,
+    ) -> InputSpec {
+        let mut shape: Vec<i64> = Vec::new();
+        if self.batches() && !spec.shape_tensor {
+            shape.push(rows.into());
+        }
+        shape.extend(spec.dims.iter().map(|d| if *d < 0 { variable } else { *d }));
+        let count = element_count(&shape).unwrap_or(0);
+        let shape = self.signature.to_model(spec, &shape).to_vec();
+        let data = (0..count).flat_map(|i| element(spec.dtype, i + 3 * index + 5 * seed)).collect();
+        InputSpec { index, dtype: spec.dtype.number(), shape, data }
+    }
+}
+
+/// Types of the kit's own models.
+pub const TYPES: &[&str] = &["FP32", "INT32", "INT64", "UINT8", "STRING", "BOOL", "FP64"];
+
+fn own_label(signature: &Signature) -> String {
+    let list = |specs: &[TensorSpec]| {
+        let one = |s: &TensorSpec| {
+            format!("{}:{}", s.name, s.dtype.config_name().trim_start_matches("TYPE_"))
+        };
+        specs.iter().map(one).collect::<Vec<_>>().join(",")
+    };
+    let batch = if signature.batching() { "batching" } else { "not batching" };
+    format!(
+        "a model of the kit ({} -> {}, {batch})",
+        list(&signature.inputs),
+        list(&signature.outputs)
+    )
+}
+
+/// Small values that every model can take.
+fn element(dtype: DType, i: usize) -> Vec<u8> {
+    let n = (i % 7) as u8;
+    match (dtype, dtype.size()) {
+        (DType::Fp32, _) => (f32::from(n) * 0.25).to_le_bytes().to_vec(),
+        (DType::Fp64, _) => (f64::from(n) * 0.25).to_le_bytes().to_vec(),
+        // 1.0 and 2.0 in half precision, and 1.0 in bfloat16.
+        (DType::Fp16, _) => [0x3C00u16, 0x4000][i % 2].to_le_bytes().to_vec(),
+        (DType::Bf16, _) => 0x3F80u16.to_le_bytes().to_vec(),
+        (DType::Bool, _) => vec![n % 2],
+        (_, None) => {
+            let text = format!("s{n}");
+            [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+        }
+        (_, Some(size)) => {
+            let mut bytes = vec![0; size];
+            bytes[0] = n;
+            bytes
+        }
+    }
+}
+
+/// Whether two tensors say the same: floating-point sums may be taken in another order.
+pub fn same(dtype: DType, a: &[u8], b: &[u8]) -> bool {
+    let close = |x: f64, y: f64| {
+        x == y || (x - y).abs() <= 1e-3 * x.abs().max(y.abs()).max(1.0) || x.is_nan() && y.is_nan()
+    };
+    match dtype {
+        DType::Fp32 if a.len() == b.len() => {
+            let read = |d: &[u8]| f64::from(f32::from_le_bytes([d[0], d[1], d[2], d[3]]));
+            a.chunks_exact(4).zip(b.chunks_exact(4)).all(|(x, y)| close(read(x), read(y)))
+        }
+        DType::Fp64 | DType::Fp16 | DType::Bf16 => a.len() == b.len(),
+        _ => a == b,
+    }
+}

@@ -1,0 +1,331 @@
+//! Opening and closing: backends, models, instances; and what is left behind.
+
+use super::Verdict;
+use super::calls::{differs, with_instance};
+use crate::tool::check::host::Failure;
+use crate::tool::check::kit::{Kit, agrees};
+use crate::tool::check::model::Plan;
+use crate::tool::check::process::{self, Snapshot};
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+use trtserver_plugin_api::abi::describe::TensorDecl;
+use trtserver_plugin_api::abi::plugin::PluginTable;
+
+fn text(e: Failure) -> String {
+    e.text
+}
+
+pub fn backend_open(kit: &mut Kit) -> Verdict {
+    let plugin = match kit.open() {
+        Ok(plugin) => plugin,
+        Err(e) => return Verdict::Broken(format!("it does not open: {}", e.text)),
+    };
+    // SAFETY: the plugin is open.
+    match unsafe { agrees((kit.table.describe)(plugin.handle), &kit.served) } {
+        Ok(runtime) if runtime.is_empty() => Verdict::kept(),
+        Ok(runtime) => Verdict::Kept(format!("framework: {runtime}")),
+        Err(why) => Verdict::Broken(why),
+    }
+}
+
+pub fn settings(kit: &mut Kit) -> Verdict {
+    let mut settings = kit.task.settings.clone();
+    settings.insert("a setting that nobody knows".to_owned(), "1".to_owned());
+    settings.insert("x".to_owned(), String::new());
+    match kit.open_as(&kit.served.name, &settings) {
+        Ok(_) => Verdict::kept(),
+        Err(e) if e.text.trim().is_empty() => Verdict::Broken("refused without a word".to_owned()),
+        Err(e) => Verdict::Kept(format!("refused: {}", e.text)),
+    }
+}
+
+pub fn two_names(kit: &mut Kit) -> Verdict {
+    let first = match kit.open() {
+        Ok(plugin) => plugin,
+        Err(e) => return Verdict::Broken(e.text),
+    };
+    let second = kit.open_as(&format!("{}_2", kit.served.name), &kit.task.settings);
+    // The first one goes first, and the second must not notice.
+    drop(first);
+    match second {
+        Err(e) => Verdict::NotApplicable(format!("it refuses a second name: {}", e.text)),
+        // SAFETY: the second is open.
+        Ok(second) => match unsafe { agrees((kit.table.describe)(second.handle), &kit.served) } {
+            Ok(_) => Verdict::kept(),
+            Err(why) => Verdict::Broken(why),
+        },
+    }
+}
+
+pub fn model_open(kit: &mut Kit) -> Verdict {
+    let plan = match kit.plan() {
+        Ok(plan) => plan,
+        Err(why) if kit.task.model.is_some() => return Verdict::Broken(why),
+        Err(why) => return Verdict::NotApplicable(why),
+    };
+    let opened = || -> Result<(), String> {
+        let plugin = kit.open().map_err(text)?;
+        plugin.model(&plan, 1, |_| {}).map(drop).map_err(text)
+    };
+    match opened() {
+        Ok(()) => Verdict::Kept(plan.label),
+        Err(why) => Verdict::Broken(format!("{}: {why}", plan.label)),
+    }
+}
+
+/// The model, or one that the backend may well refuse.
+fn any_plan(kit: &mut Kit) -> Option<Plan> {
+    let dir = kit.task.scratch.join("check");
+    kit.plan().ok().or_else(|| Plan::own(&dir, &kit.served).into_iter().next())
+}
+
+pub fn broken_config(kit: &mut Kit) -> Verdict {
+    let Some(plan) = any_plan(kit) else {
+        return Verdict::NotApplicable("the kit has no model for it".to_owned());
+    };
+    let plugin = match kit.open() {
+        Ok(plugin) => plugin,
+        Err(e) => return Verdict::Broken(e.text),
+    };
+    let (mut said, mut silent) = (None, Vec::new());
+    let mut look = |what: &str, opened: Result<(), Failure>| match opened {
+        Ok(()) => {}
+        Err(e) if e.text.trim().is_empty() => silent.push(what.to_owned()),
+        Err(e) => said = said.take().or(Some(format!("{what}: {}", e.text))),
+    };
+    let empty = plugin.model(&plan, 1, |desc| (desc.n_inputs, desc.n_outputs) = (0, 0));
+    look("no inputs and outputs", empty.map(drop));
+    let mut decls: Vec<TensorDecl> = Vec::new();
+    let untyped = plugin.model(&plan, 1, |desc| {
+        // SAFETY: the host's own descriptor: so many declarations.
+        decls = unsafe { std::slice::from_raw_parts(desc.inputs, desc.n_inputs as usize) }.to_vec();
+        decls.iter_mut().for_each(|d| d.dtype = 99);
+        desc.inputs = decls.as_ptr();
+    });
+    look("an unknown data type", untyped.map(drop));
+    let mut elsewhere = plan.clone();
+    elsewhere.version_dir = plan.dir.join("nowhere");
+    elsewhere.config.default_model_filename = "nothing".to_owned();
+    look("a file that is not there", plugin.model(&elsewhere, 1, |_| {}).map(drop));
+    match (silent.first(), said) {
+        (Some(what), _) => Verdict::Broken(format!("{what} is refused without a word")),
+        (None, Some(said)) => Verdict::Kept(said),
+        (None, None) => Verdict::NotApplicable("it takes every configuration".to_owned()),
+    }
+}
+
+pub fn complete(kit: &mut Kit) -> Verdict {
+    if kit.table.model_complete.is_none() && kit.table.model_probe.is_none() {
+        return Verdict::NotApplicable("it offers neither".to_owned());
+    }
+    let Some(plan) = any_plan(kit) else {
+        return Verdict::NotApplicable("the kit has no model for it".to_owned());
+    };
+    let plugin = match kit.open() {
+        Ok(plugin) => plugin,
+        Err(e) => return Verdict::Broken(e.text),
+    };
+    if let Some(probe) = kit.table.model_probe {
+        let dir = crate::plugin::text::c_text(&plan.dir.to_string_lossy());
+        // SAFETY: the plugin is open; the text lives through the call.
+        let confidence = unsafe { probe(plugin.handle, crate::plugin::text::view(&dir)) };
+        if confidence > 1000 {
+            return Verdict::Broken(format!("model_probe is sure to {confidence} of 1000"));
+        }
+    }
+    match plugin.complete(&plan) {
+        None | Some(Ok(None)) => Verdict::kept(),
+        Some(Err(e)) if e.text.trim().is_empty() => {
+            Verdict::Broken("refused without a word".to_owned())
+        }
+        Some(Err(e)) => Verdict::Kept(format!("refused: {}", e.text)),
+        Some(Ok(Some((format, data)))) => {
+            let patch = crate::plugin::Patch { format, data };
+            let read =
+                crate::repository::complete::decode(&patch, &plan.config.name, &kit.served.name);
+            Verdict::of(read.map(drop).map_err(|e| e.message))
+        }
+    }
+}
+
+pub fn together(kit: &mut Kit) -> Verdict {
+    let plan = match kit.plan() {
+        Ok(plan) => plan,
+        Err(why) => return Verdict::NotApplicable(why),
+    };
+    let work = || -> Result<(), String> {
+        let plugin = kit.open().map_err(text)?;
+        let first = plugin.model(&plan, 1, |_| {}).map_err(text)?;
+        let second = plugin.model(&plan, 1, |desc| desc.version += 1).map_err(text)?;
+        let call = || vec![plan.call(1, 3, 0)];
+        let run = |model: &crate::tool::check::bench::Model<'_>| {
+            model.on_instance(0, |instance| instance.execute(&call())).map(drop).map_err(text)
+        };
+        run(&first)?;
+        run(&second)?;
+        drop(first);
+        run(&second)
+    };
+    Verdict::of(work())
+}
+
+pub fn many_instances(kit: &mut Kit) -> Verdict {
+    const ROUNDS: usize = 3;
+    let plan = match kit.plan() {
+        Ok(plan) => plan,
+        Err(why) => return Verdict::NotApplicable(why),
+    };
+    let usual = kit.usual.as_ref().and_then(|u| u.answer().ok()).cloned();
+    let work = |n: u32| -> Result<(), String> {
+        let plugin = kit.open().map_err(text)?;
+        let model = plugin.model(&plan, n, |_| {}).map_err(text)?;
+        let all_open = Barrier::new(n as usize);
+        let one = &|ordinal: u32| -> Result<(), String> {
+            let instance = model.instance(ordinal);
+            // Whoever could not open must not keep the others waiting.
+            all_open.wait();
+            let mut instance = instance.map_err(text)?;
+            for _ in 0..ROUNDS {
+                let outcome = instance.execute(&[plan.call(1, 3, 0)]).pop();
+                let answer = outcome
+                    .as_ref()
+                    .map_or_else(|| Err("no outcome".to_owned()), |o| o.answer())?;
+                if let Some(name) = usual.as_ref().and_then(|u| differs(&plan, u, answer)) {
+                    return Err(format!(
+                        "output '{name}' is another than when one instance works alone"
+                    ));
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let spawn = |ordinal| {
+                let thread = std::thread::Builder::new().stack_size(plugin.stack);
+                thread.spawn_scoped(scope, move || one(ordinal))
+            };
+            let threads: Vec<_> = (0..n).map(spawn).collect();
+            threads.into_iter().try_for_each(|thread| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err("the kit failed".to_owned())),
+                Err(e) => Err(format!("no thread: {e}")),
+            })
+        })
+        .map_err(|e| format!("{n} instances: {e}"))
+    };
+    Verdict::of([1, 4, 16].into_iter().try_for_each(work))
+}
+
+pub fn entries(kit: &mut Kit) -> Verdict {
+    let PluginTable { instance_ready, trim, drain, .. } = *kit.table;
+    if instance_ready.is_none() && trim.is_none() && drain.is_none() {
+        return Verdict::NotApplicable("it offers none of them".to_owned());
+    }
+    let result = with_instance(kit, |instance| {
+        let plugin = instance.model.plugin.handle;
+        // SAFETY: backend, model and instance are open and nothing executes.
+        unsafe {
+            if let Some(trim) = trim {
+                trim(plugin, instance.model.handle, u64::MAX);
+                trim(plugin, std::ptr::null_mut(), 0);
+            }
+            if let Some(drain) = drain {
+                drain(instance.handle, crate::clock::now_ns() + 100_000_000);
+            }
+            instance_ready.is_none_or(|ready| ready(instance.handle) != 0)
+        }
+    });
+    match result {
+        Err(why) => Verdict::Broken(why),
+        Ok(true) => Verdict::kept(),
+        Ok(false) => Verdict::Broken(
+            "an instance that has just opened says that it is not healthy".to_owned(),
+        ),
+    }
+}
+
+/// Everything once: opened, a call if there is a model for it, closed.
+fn once(kit: &mut Kit) -> Result<(), String> {
+    let calls = !kit.task.failed.contains("call.single");
+    match kit.plan() {
+        Ok(plan) if calls => {
+            with_instance(kit, |instance| drop(instance.execute(&[plan.call(1, 3, 0)])))
+        }
+        _ => kit.open().map(drop).map_err(text),
+    }
+}
+
+pub fn threads(kit: &mut Kit) -> Verdict {
+    let before = process::threads();
+    if let Err(why) = once(kit) {
+        return Verdict::Broken(why);
+    }
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for name in process::new_threads(&before) {
+        *names.entry(name).or_default() += 1;
+    }
+    if names.is_empty() {
+        return Verdict::kept();
+    }
+    let list: Vec<String> = names.iter().map(|(name, n)| format!("{n} called '{name}'")).collect();
+    Verdict::Broken(format!("threads are left after plugin_close: {}", list.join(", ")))
+}
+
+pub fn process_state(kit: &mut Kit) -> Verdict {
+    if let Err(why) = once(kit) {
+        return Verdict::Broken(why);
+    }
+    match kit.before.changes(&Snapshot::take()) {
+        changes if changes.is_empty() => Verdict::kept(),
+        changes => Verdict::Broken(changes.join("; ")),
+    }
+}
+
+/// What a backend may grow by without being told: allocators keep some of what they were given back.
+const SLACK_KIB: usize = 1024;
+
+pub fn cycles(kit: &mut Kit) -> Verdict {
+    const WARM: usize = 10;
+    const HALF: usize = 20;
+    let (patience, begin) =
+        (Duration::from_secs_f64(kit.task.limit.min(20.0) / 4.0), Instant::now());
+    let mut count = 0;
+    let mut run = |kit: &mut Kit, n: usize| -> Result<bool, String> {
+        for _ in 0..n {
+            if begin.elapsed() > patience {
+                return Ok(false);
+            }
+            once(kit)?;
+            crate::tool::check::bench::close_books();
+            count += 1;
+        }
+        Ok(true)
+    };
+    let mut measured = Vec::new();
+    for n in [WARM, HALF, HALF] {
+        let threads = process::threads().len();
+        measured.push((process::resident_kib(), process::descriptors(), threads));
+        match run(kit, n) {
+            Err(why) => return Verdict::Broken(format!("cycle {}: {why}", measured.len())),
+            Ok(true) => {}
+            Ok(false) => break,
+        }
+    }
+    let (kib, descriptors) = (process::resident_kib(), process::descriptors());
+    let Some((_, first, _)) = measured.get(1) else {
+        return Verdict::NotApplicable(format!(
+            "only {count} cycles in {} s: give a longer --time-limit",
+            patience.as_secs_f64()
+        ));
+    };
+    if descriptors > *first {
+        return Verdict::Broken(format!("{} descriptors more than before", descriptors - first));
+    }
+    // Only what grows in both halves alike keeps growing.
+    if let [_, (one, ..), (two, ..)] = measured.as_slice()
+        && two.saturating_sub(*one) > SLACK_KIB
+        && kib.saturating_sub(*two) > SLACK_KIB
+    {
+        return Verdict::Broken(format!("memory grew by {} KiB in {} cycles", kib - one, 2 * HALF));
+    }
+    Verdict::Kept(format!("{count} cycles"))
+}

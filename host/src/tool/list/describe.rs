@@ -1,0 +1,161 @@
+//! One file asked what it is: in a child that loads, opens and closes it.
+
+use crate::plugin::backend::Texts;
+use crate::plugin::library;
+use crate::plugin::scope::Scope;
+use crate::plugin::text::{c_text, read, take, view};
+use crate::tool::apart::{self, Voice};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::ptr::null_mut;
+use std::time::Duration;
+use trtserver_plugin_api::abi::describe::{About, about_flags};
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::Str;
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+
+/// What a backend says of itself; nothing where it never came so far.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Facts {
+    #[serde(skip_serializing)]
+    #[serde(default)]
+    pub own_name: Option<String>,
+    pub version: Option<String>,
+    /// Framework and version, as an open backend tells it.
+    pub runtime: Option<String>,
+    /// The interface that it was built for.
+    pub abi: Option<String>,
+    #[serde(default)]
+    pub platforms: Vec<String>,
+    /// Default model files, in the order of the platforms.
+    #[serde(default)]
+    pub default_files: Vec<String>,
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// It asks for a process of its own.
+    pub must_isolate: Option<bool>,
+}
+
+/// A child's line: facts as far as they are known, and what came in the way.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// `own_name` is not shown, but must travel.
+    name: Option<String>,
+    facts: Facts,
+    problem: Option<String>,
+    done: bool,
+}
+
+/// Asks `file`; the text says why it cannot be used.
+pub fn ask(
+    file: &Path,
+    settings: &BTreeMap<String, String>,
+    limit: Duration,
+) -> Result<(Facts, Option<String>), String> {
+    let settings = serde_json::to_string(settings).map_err(|e| e.to_string())?;
+    let words = ["plugin".into(), "list".into(), "--describe".into(), file.into(), settings.into()];
+    let mut last: Option<Line> = None;
+    let ended = apart::run(&words, limit, |value| {
+        last = serde_json::from_value(value).ok();
+        false
+    })?;
+    let mut line =
+        last.unwrap_or(Line { name: None, facts: Facts::default(), problem: None, done: false });
+    line.facts.own_name = line.name;
+    if !line.done {
+        let at = if line.facts.abi.is_some() {
+            "while it opened or closed"
+        } else {
+            "while it was loaded"
+        };
+        line.problem = Some(format!("{at} it {}", ended.words()));
+    }
+    Ok((line.facts, line.problem))
+}
+
+/// The child.
+pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
+    let voice = Voice::take()?;
+    let settings: BTreeMap<String, String> =
+        serde_json::from_str(settings).map_err(|e| e.to_string())?;
+    let mut line = Line { name: None, facts: Facts::default(), problem: None, done: false };
+    match library::enter(file, crate::plugin::host_table()) {
+        Err(refusal) => {
+            line.facts.abi = refusal.abi.map(|(major, minor)| format!("{major}.{minor}"));
+            line.problem = Some(refusal.why);
+        }
+        Ok(table) => {
+            // SAFETY: `enter` checked the table; a description without a plugin is static.
+            let name = unsafe { tell(&mut line.facts, table, (table.describe)(null_mut())) };
+            line.name = Some(name.clone());
+            // If opening crashes, this is what remains known.
+            voice.say(&line);
+            line.problem = open(file, table, &name, &settings, &mut line.facts).err();
+        }
+    }
+    line.done = true;
+    voice.say(&line);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens and closes the backend: only then it knows its framework.
+fn open(
+    file: &Path,
+    table: &'static PluginTable,
+    name: &str,
+    settings: &BTreeMap<String, String>,
+    facts: &mut Facts,
+) -> Result<(), String> {
+    let scope = Scope::new(format!("backend {name}"));
+    let (name, dir) = (c_text(name), c_text(&file.parent().unwrap_or(file).to_string_lossy()));
+    let (settings, mut handle) = (Texts::new(settings), null_mut());
+    let params = settings.params();
+    // SAFETY: all texts live through the call; the scope lives until after `plugin_close`; what comes back is null or
+    // an error made by the host.
+    let opened = unsafe {
+        let (scope, n) = (scope.handle(), params.len() as u32);
+        take((table.plugin_open)(scope, view(&name), view(&dir), params.as_ptr(), n, &mut handle))
+    };
+    opened.map_err(|e| format!("it does not open: {}", e.text.to_string_lossy()))?;
+    // SAFETY: the plugin is open, and closed once, here; its description is read before.
+    unsafe {
+        let about = (table.describe)(handle);
+        if library::check_about(about).is_ok() {
+            tell(facts, table, about);
+        }
+        (table.plugin_close)(handle);
+    }
+    Ok(())
+}
+
+/// Copies a description; the name comes back.
+///
+/// # Safety
+/// `about` passed `check_about` and is valid during the call.
+unsafe fn tell(facts: &mut Facts, table: &PluginTable, about: *const About) -> String {
+    // SAFETY: by the caller's promise, here and below.
+    unsafe {
+        let about = &*about;
+        let list = |p: *const Str, n: u32| -> Vec<String> {
+            if p.is_null() {
+                return Vec::new();
+            }
+            std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
+        };
+        let some = |text: Str| Some(read(text)).filter(|t| !t.is_empty());
+        debug_assert!(table.abi_major == ABI_MAJOR && table.abi_minor <= ABI_MINOR);
+        *facts = Facts {
+            own_name: None,
+            version: some(about.version),
+            runtime: some(about.runtime).or(facts.runtime.take()),
+            abi: Some(format!("{}.{}", table.abi_major, table.abi_minor)),
+            platforms: list(about.platforms, about.n_platforms),
+            default_files: list(about.default_files, about.n_platforms),
+            features: list(about.features, about.n_features),
+            must_isolate: Some(about.flags & about_flags::MUST_ISOLATE != 0),
+        };
+        read(about.name)
+    }
+}

@@ -1,0 +1,59 @@
+//! A list of backends for people and for programs.
+
+use super::Entry;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// One JSON document with its newline.
+pub fn json(dirs: &[PathBuf], entries: &[Entry], complaints: &[String]) -> Result<String, String> {
+    let document = json!({ "directories": dirs, "backends": entries, "errors": complaints });
+    serde_json::to_string_pretty(&document).map(|text| text + "\n").map_err(|e| e.to_string())
+}
+
+/// Columns, then what is wrong below the backend that it is wrong with.
+pub fn table(dirs: &[PathBuf], entries: &[Entry], complaints: &[String]) -> String {
+    let mut rows = vec![
+        ["NAME", "VERSION", "ABI", "RUNTIME", "PLATFORMS", "ISOLATION", "FILE"].map(str::to_owned),
+    ];
+    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    rows.extend(entries.iter().map(|e| {
+        let platforms =
+            if e.facts.platforms.is_empty() { "-".to_owned() } else { e.facts.platforms.join(",") };
+        [
+            e.name.clone(),
+            or_dash(&e.facts.version),
+            or_dash(&e.facts.abi),
+            or_dash(&e.facts.runtime),
+            platforms,
+            or_dash(&e.isolation),
+            e.file.display().to_string(),
+        ]
+    }));
+    let widths: Vec<usize> =
+        (0..7).map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line += &format!("{cell:<width$}  ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+        if let Some(problem) = at.checked_sub(1).and_then(|at| entries[at].problem.as_ref()) {
+            text += &format!("  cannot be used: {problem}\n");
+        }
+    }
+    if entries.is_empty() {
+        let dirs: Vec<String> = dirs.iter().map(|d| format!("'{}'", d.display())).collect();
+        let searched = if dirs.is_empty() {
+            "no directory (name one with --backend-dir)".to_owned()
+        } else {
+            dirs.join(", ")
+        };
+        text = format!("no backends in {searched}\n");
+    }
+    for complaint in complaints {
+        text += &format!("error: {complaint}\n");
+    }
+    text
+}
