@@ -43,7 +43,7 @@ static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
 pub fn open(path: &Path) -> Result<&'static PluginTable> {
-    enter(path, host_calls::table()).map_err(|refusal| refused(path, refusal.why))
+    enter(path, host_calls::address()).map_err(|refusal| refused(path, refusal.why))
 }
 
 /// The same for a file that was looked at before and must still be that one.
@@ -51,7 +51,7 @@ pub fn open(path: &Path) -> Result<&'static PluginTable> {
 /// # Errors
 /// Another file lies there now, besides what [`open`] complains of.
 pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
-    load(path, host_calls::table(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
+    load(path, host_calls::address(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
 }
 
 /// Opens with a table of the caller's choice, which lives for ever.

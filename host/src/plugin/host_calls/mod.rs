@@ -14,8 +14,14 @@ use trtserver_plugin_api::abi::host::{HostTable, HostTable1_1, host_flags};
 use trtserver_plugin_api::abi::types::{self, Buf, Place, code};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-/// The host's table; lives for ever.
-pub fn table() -> *const HostTable {
+/// Some of the host's table, for tests that play the plugin.
+#[cfg(test)]
+pub fn table() -> &'static HostTable {
+    &TABLE.0.first
+}
+
+/// The host's table, all of it; lives for ever.
+pub fn address() -> *const HostTable {
     let table =
         if ISOLATED.load(Ordering::Relaxed) { &raw const ALONE.0 } else { &raw const TABLE.0 };
     table.cast()
