@@ -72,6 +72,11 @@ impl Served {
         self.scheduler.submit(request);
     }
 
+    /// It answers a request as often as it likes, and not exactly once.
+    pub fn decoupled(&self) -> bool {
+        self.config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
+    }
+
     /// The same with everything that it needs of other models, which an ensemble does.
     ///
     /// # Errors
