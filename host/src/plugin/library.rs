@@ -42,6 +42,7 @@ static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
+#[allow(dead_code)] // for the process of an isolated backend, which is told a path
 pub fn open(path: &Path) -> Result<&'static PluginTable> {
     enter(path, host_calls::address()).map_err(|refusal| refused(path, refusal.why))
 }

@@ -32,8 +32,8 @@ mod views; // the flat arrays of a batch
 pub use backends::{Backends, Listed};
 pub use describe::{InstanceFacts, ModelFacts};
 pub use frame::FrameHold;
-pub use host_calls::set_log_level;
 pub(crate) use host_calls::address as host_table;
+pub use host_calls::set_log_level;
 pub use isolation::Isolation;
 pub use known::Unusable;
 pub use scope::Patch;

@@ -30,6 +30,7 @@ pub fn address() -> *const HostTable {
 static ISOLATED: AtomicBool = AtomicBool::new(false);
 
 /// This process runs one model for a server: before the first library is opened.
+#[allow(dead_code)] // for the process of an isolated backend
 pub fn set_isolated() {
     ISOLATED.store(true, Ordering::Relaxed);
 }
