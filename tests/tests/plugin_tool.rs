@@ -1,4 +1,5 @@
 //! `trtserver plugin list` and `plugin check`: what good backends hear, and that each misdeed is found out.
+#![allow(clippy::expect_used, reason = "what these tests cannot do is a failure")]
 
 use serde_json::Value;
 use std::fs;
@@ -214,7 +215,7 @@ fn a_list_of_what_is_installed() {
     let backends = all["backends"].as_array().expect("a list");
     let find = |name: &str| backends.iter().find(|b| b["name"] == name).expect("installed");
     let probe = find("probe");
-    assert_eq!((&probe["abi"], &probe["usable"]), (&"1.0".into(), &true.into()));
+    assert_eq!((&probe["abi"], &probe["usable"]), (&"1.1".into(), &true.into()));
     assert_eq!(probe["platforms"], serde_json::json!(["probe"]));
     assert!(probe["runtime"].as_str().is_some_and(|r| r.starts_with("probe ")), "{probe}");
     assert_eq!(probe["isolation"], "none");
@@ -295,4 +296,33 @@ fn files_that_cannot_be_used_are_listed_with_the_reason() {
         "{}",
         table.stdout
     );
+}
+
+/// The commands of docs/plugin-tool.md, in order, say what the page shows; `…` stands for any text.
+#[test]
+fn the_page_for_users() {
+    let page = fs::read_to_string(root().join("docs/plugin-tool.md")).expect("the page");
+    let dir = folder();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", dist().join("bin").display());
+    let blocks: Vec<&str> = page.split("```").skip(1).step_by(2).collect();
+    let pairs: Vec<_> = blocks
+        .windows(2)
+        .filter(|p| p[0].starts_with("sh\n") && p[1].starts_with("text\n"))
+        .collect();
+    assert!(pairs.len() >= 4, "{page}");
+    for pair in pairs {
+        let command = pair[0].trim_start_matches("sh\n");
+        let mut bash = Command::new("bash");
+        bash.args(["-uc", &format!("exec 2>&1\n{command}")]).current_dir(root());
+        let done = bash.env("PATH", &path).env("DIR", dir.path()).output().expect("bash");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        let mut rest = said.trim_end();
+        let mut pieces = pair[1].trim_start_matches("text\n").trim_end().split('…').enumerate();
+        let fits = pieces.all(|(at, piece)| {
+            let found = rest.find(piece).filter(|begin| at > 0 || *begin == 0);
+            found.map(|begin| rest = &rest[begin + piece.len()..]).is_some()
+        });
+        assert!(fits, "{command}\nsays\n{said}\nnot\n{}", pair[1]);
+    }
 }

@@ -115,13 +115,15 @@ fn entry(
     chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
     let said = chosen.remove(crate::plugin::isolation::KEY);
     let file = candidate.path;
-    let missing_libraries = libraries::missing(&file);
+    let mut missing_libraries = libraries::missing(&file);
     let (facts, mut problem) = describe::ask(&file, &chosen, LIMIT)?;
-    if !missing_libraries.is_empty() && problem.is_some() {
+    if let Some(words) = why_no_library(&file) {
+        // Nobody will look for what another machine's file needs.
+        missing_libraries.clear();
+        problem = Some(words);
+    } else if !missing_libraries.is_empty() && problem.is_some() {
         let list: Vec<String> = missing_libraries.iter().map(ToString::to_string).collect();
         problem = Some(format!("shared libraries are missing: {}", list.join(", ")));
-    } else if let Some(words) = why_no_library(&file) {
-        problem = Some(words);
     }
     let isolation = said.or_else(|| {
         facts.must_isolate.map(|must| if must { "process" } else { "none" }.to_owned())

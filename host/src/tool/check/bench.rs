@@ -10,7 +10,7 @@ use crate::plugin::backend::Texts;
 use crate::plugin::describe::{InstanceHold, ModelHold};
 use crate::plugin::scope::Scope;
 use crate::plugin::text::{EMPTY, c_text, view};
-use crate::plugin::{InstanceFacts, ModelFacts};
+use crate::plugin::{InstanceFacts, ModelFacts, Patch};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::ptr::{null, null_mut};
@@ -206,7 +206,7 @@ impl Plugin {
     }
 
     /// Asks the backend to complete a configuration; `None` = it does not offer that.
-    pub fn complete(&self, plan: &Plan) -> Option<Result<Option<(u32, Vec<u8>)>, Failure>> {
+    pub fn complete(&self, plan: &Plan) -> Option<Result<Option<Patch>, Failure>> {
         let complete = self.table.model_complete?;
         let hold = ModelHold::new(&Self::facts(plan, 1), &self.settings, true);
         open_scope(&hold.scope, "a model being completed");
@@ -218,7 +218,7 @@ impl Plugin {
         let patch = state.patch.take();
         drop(state);
         close_scope(hold.scope.handle().addr());
-        Some(result.map(|()| patch))
+        Some(result.map(|()| patch.map(|(format, data)| Patch { format, data })))
     }
 
     /// Opens a model; `tweak` may spoil what is said of it.

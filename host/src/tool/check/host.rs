@@ -146,8 +146,8 @@ pub struct State {
     /// So many donations and leases there have been.
     pub donated: u64,
     pub leased: u64,
-    /// An output of the declared name and type that does not fit in another way, in a call that was a trial.
-    pub suspect: Option<String>,
+    /// What would break a promise if the call were not a trial, of a model that the backend may not serve.
+    pub suspect: Option<(&'static str, String)>,
 }
 
 pub struct Host {

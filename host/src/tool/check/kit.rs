@@ -6,7 +6,6 @@ use super::host::{Failure, HOST};
 use super::model::{Plan, Served};
 use super::process::Snapshot;
 use super::scenarios::Verdict;
-use crate::plugin::Patch;
 use crate::plugin::library;
 use crate::plugin::text::read;
 use std::collections::BTreeMap;
@@ -106,7 +105,7 @@ impl Kit {
             return Plan::from_dir(dir, &self.served, |bare| match plugin.complete(bare) {
                 None => Ok(None),
                 Some(Err(e)) => Err(e.text),
-                Some(Ok(patch)) => Ok(patch.map(|(format, data)| Patch { format, data })),
+                Some(Ok(patch)) => Ok(patch),
             });
         }
         if let Some(id) =
@@ -145,8 +144,8 @@ impl Kit {
                 }
             }
         }
-        if let Some(text) = suspect {
-            breach("output.declared", text);
+        if let Some((promise, text)) = suspect {
+            breach(promise, text);
         }
         let hint = "--model DIR, a model's directory with its config.pbtxt, allows the rest";
         Err(match opened {

@@ -77,10 +77,8 @@ impl Block {
 
     /// What was written around it, in words.
     pub fn overrun(&self) -> Option<String> {
-        let total = std::mem::size_of_val(&self.lines).max(self.lines.len() * 64);
         // SAFETY: the whole allocation, initialised.
         let all = unsafe { std::slice::from_raw_parts(self.base(), self.lines.len() * 64) };
-        debug_assert!(total >= all.len());
         let end = self.offset + self.bytes;
         let before = all[..self.offset].iter().position(|b| *b != CANARY);
         if let Some(at) = before {

@@ -14,7 +14,6 @@ use std::time::Duration;
 use trtserver_plugin_api::abi::describe::{About, about_flags};
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::Str;
-use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// What a backend says of itself; nothing where it never came so far.
 #[derive(Default, Serialize, Deserialize)]
@@ -145,7 +144,6 @@ unsafe fn tell(facts: &mut Facts, table: &PluginTable, about: *const About) -> S
             std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
         };
         let some = |text: Str| Some(read(text)).filter(|t| !t.is_empty());
-        debug_assert!(table.abi_major == ABI_MAJOR && table.abi_minor <= ABI_MINOR);
         *facts = Facts {
             own_name: None,
             version: some(about.version),

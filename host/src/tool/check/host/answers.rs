@@ -163,7 +163,7 @@ fn wanted(
         let promise = (!call.lenient).then_some("output.declared");
         let spec = call.signature.output(name).map(|i| &call.signature.outputs[i]);
         if promise.is_none() && spec.is_some_and(|s| s.dtype.number() == dtype) {
-            state.suspect = Some(text.clone());
+            state.suspect = Some(("output.declared", text.clone()));
         }
         return Err(Wrong { promise, code: code::INTERNAL, text });
     }

@@ -140,8 +140,7 @@ pub fn complete(kit: &mut Kit) -> Verdict {
             Verdict::Broken("refused without a word".to_owned())
         }
         Some(Err(e)) => Verdict::Kept(format!("refused: {}", e.text)),
-        Some(Ok(Some((format, data)))) => {
-            let patch = crate::plugin::Patch { format, data };
+        Some(Ok(Some(patch))) => {
             let read =
                 crate::repository::complete::decode(&patch, &plan.config.name, &kit.served.name);
             Verdict::of(read.map(drop).map_err(|e| e.message))
