@@ -1,6 +1,8 @@
 //! Backends that were built for another version of the plugin interface: older minor numbers run, newer ones and other
 //! majors are refused in words. In C and, where abi_stable compares layouts, in Rust.
 
+#![allow(clippy::unwrap_used)] // the functions here are parts of tests
+
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
