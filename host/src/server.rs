@@ -304,6 +304,7 @@ fn load(context: &Context) -> Result<Outcome> {
             if settings.cpu_only { "the environment says so" } else { "none was found" }
         );
     }
+    context.repository.set_backends(Arc::clone(&backends));
     let loader = Loader {
         backends,
         machine: Machine::with_gpus(gpus),

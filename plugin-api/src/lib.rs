@@ -89,7 +89,7 @@
 //! # Versions
 //!
 //! Host and plugin agree on [`abi::ABI_MAJOR`] exactly; a plugin runs on every host whose minor number
-//! is at least its own. Tables grow at their end only, so older plugins keep working.
+//! is at least its own. Tables grow at their end only, so older plugins keep working; the rules are those of [`abi`].
 pub mod abi;
 pub mod author;
 

@@ -31,7 +31,7 @@ fn type_and_size<T, F>(_: fn(&T) -> &F) -> (&'static str, usize) {
 
 macro_rules! structs {
     ($($of:ident::$rust:ident => $c:ident { $($field:ident),* $(,)? })*) => {
-        fn structs() -> Vec<Struct> {
+        fn listed() -> Vec<Struct> {
             vec![$({
                 // Without `..`: a field that this list forgets does not compile.
                 let _complete = |it: &$of::$rust| { let $of::$rust { $($field: _),* } = it; };
@@ -66,7 +66,25 @@ structs! {
     describe::PreferredGroup => trts_preferred_group { kind, count }
     describe::About => trts_about { size, name, version, runtime, platforms, default_files, features, n_platforms, n_features, flags, max_in_flight, input_places, output_places, stack_kib, align, preferred, n_preferred, pad, reserved }
     host::HostTable => trts_host { size, abi_major, abi_minor, name, version, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, file_map, file_unmap, progress, mem_alloc, mem_free, mem_export, mem_budget, mem_report, event_record, event_wait, event_done, event_free, copy, device_fault, gather, request_release, request_requeue, reply_retain, reply_release, response_new, response_drop, output_query, output_alloc, output_adopt, response_param, response_send, reply_end, scatter_alloc, scatter_adopt, batch_send, state_alloc, state_commit, report_request, report_batch, report_response, trace_mark, trace_context, metric_new, metric_put, metric_get, metric_free, infer_new, infer_input, infer_want, infer_param, infer_start, infer_free, model_query, model_control }
+    host::HostTable1_1 => trts_host_1_1 { first, flags, pad }
     plugin::PluginTable => trts_plugin_table { size, abi_major, abi_minor, describe, plugin_open, plugin_close, model_probe, model_complete, model_open, model_close, instance_open, execute, cancel, drain, instance_ready, trim, instance_close, batcher_open, batcher_begin, batcher_offer, batcher_end, batcher_close }
+}
+
+/// As C has them: what a later minor version appended to a table is at the end of the one struct.
+fn structs() -> Vec<Struct> {
+    let mut all: Vec<Struct> = Vec::new();
+    for s in listed() {
+        match s.name.split_once("_1_") {
+            None => all.push(s),
+            Some((table, _)) => {
+                let table = all.iter_mut().find(|t| t.name == table).unwrap();
+                assert_eq!(s.fields[0].size, table.size, "{} begins with what was", s.name);
+                table.size = s.size;
+                table.fields.extend(s.fields.into_iter().skip(1));
+            }
+        }
+    }
+    all
 }
 
 /// C's name of a Rust type that is not a struct of the list above.
@@ -188,6 +206,7 @@ fn constants() -> BTreeMap<String, u32> {
         ("gather_mode", "GATHER"),
         ("patch_format", "PATCH"),
         ("metric_kind", "METRIC"),
+        ("host_flags", "HOST"),
     ]);
     let sources = [
         include_str!("../src/abi/mod.rs"),

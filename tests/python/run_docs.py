@@ -1,8 +1,8 @@
 """Runs the commands of a page against a running server and compares the answers.
 
-    run_docs.py --http HOST:PORT [--grpc HOST:PORT] [--metrics HOST:PORT] PAGE...
+    run_docs.py --http HOST:PORT [--grpc HOST:PORT] [--metrics HOST:PORT] [--set NAME=VALUE]... PAGE...
 
-A fenced block marked `sh` is a command, given HTTP, GRPC and METRICS in its environment and run by bash in the repository's top folder; the
+A fenced block marked `sh` is a command, given HTTP, GRPC, METRICS and what is set in its environment and run by bash in the repository's top folder; the
 next block, if it is marked `text`, is its whole output, where `…` stands for any text at all. Blocks without a mark
 are for the reader. Standard library only.
 """
@@ -37,9 +37,11 @@ def main():
     arguments.add_argument("--http", required=True, help="HOST:PORT")
     arguments.add_argument("--grpc", default="", help="HOST:PORT")
     arguments.add_argument("--metrics", default="", help="HOST:PORT")
+    arguments.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     arguments.add_argument("pages", nargs="+", type=pathlib.Path)
     given = arguments.parse_args()
     environment = dict(os.environ, HTTP=given.http, GRPC=given.grpc, METRICS=given.metrics, LC_ALL="C.UTF-8")
+    environment.update(pair.split("=", 1) for pair in given.set)
     failures = count = 0
     for page in given.pages:
         for line, command, expected in examples(page.read_text(encoding="utf-8")):

@@ -31,6 +31,7 @@ mod repository; // the models of one server
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
 pub mod soak; // many requests, every answer looked at
+pub mod versions; // backends in several versions
 pub mod wire; // HTTP/1.1 on a bare socket
 
 pub use caller::{Caller, DOORS, Door, GRPC_DOORS};

@@ -2,7 +2,8 @@
 
 use std::fs;
 use trtserver_tests::scheduled::accumulator;
-use trtserver_tests::{Server, python_v2, root};
+use trtserver_tests::versions::{Version, model};
+use trtserver_tests::{Server, folder, python_v2, root};
 
 fn answers_as_written(page: &str) {
     let server = Server::new().copy_models("examples/models").start();
@@ -32,6 +33,22 @@ fn repository_md() {
         .flag("--load-model=dynamic_shape")
         .start();
     python_v2(&server, "run_docs.py", &["docs/repository.md"]);
+}
+
+#[test]
+fn upgrade_md() {
+    let dir = folder();
+    Version::of("fortune", "1.0", 10.0).put(dir.path(), "fortune/1.0");
+    let server = Server::new()
+        .backend_dir(dir.path())
+        .model("daily", model("daily", "fortune", ""))
+        .model("weekly", model("weekly", "fortune", ""))
+        .model("pinned", model("pinned", "fortune", "1.0"))
+        .flag("--model-control-mode=explicit")
+        .flag("--load-model=daily")
+        .start();
+    let folder = format!("--set=BACKENDS={}", dir.path().display());
+    python_v2(&server, "run_docs.py", &[&folder, "docs/upgrade.md"]);
 }
 
 /// What docs/batching.md shows of configurations is what the server takes.

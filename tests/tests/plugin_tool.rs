@@ -216,7 +216,7 @@ fn a_list_of_what_is_installed() {
     let backends = all["backends"].as_array().expect("a list");
     let find = |name: &str| backends.iter().find(|b| b["name"] == name).expect("installed");
     let probe = find("probe");
-    assert_eq!((&probe["abi"], &probe["usable"]), (&"1.0".into(), &true.into()));
+    assert_eq!((&probe["abi"], &probe["usable"]), (&"1.1".into(), &true.into()));
     assert_eq!(probe["platforms"], serde_json::json!(["probe"]));
     assert!(probe["runtime"].as_str().is_some_and(|r| r.starts_with("probe ")), "{probe}");
     assert_eq!(probe["isolation"], "none");

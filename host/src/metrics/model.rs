@@ -93,6 +93,10 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "trtserver_model_warmup_duration_us",
         "Duration of all runs of a warm-up sample on the slowest instance in microseconds",
     );
+    let mut backends = Family::gauge(
+        "trtserver_model_backend_info",
+        "1 for every loaded version of a model, with the backend that it runs on",
+    );
     for model in repository.models().values() {
         for version in model.versions.values().filter(|v| !v.is_gone()) {
             let labels = labels(model, version);
@@ -131,10 +135,18 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
             rows_of.put_buckets(&labels, &BATCH_ROWS_BOUNDS, &counts, sum);
             if let Some(served) = version.served() {
                 pending.put(&labels, served.scheduler.waiting() as f64);
+                if let Some(used) = &served.backend {
+                    let isolation = if used.isolated { "process" } else { "none" };
+                    let mut labels = labels.clone();
+                    labels.push(("backend".into(), used.facts.name.clone()));
+                    labels.push(("backend_version".into(), used.facts.version.clone()));
+                    labels.push(("isolation".into(), isolation.into()));
+                    backends.put(&labels, 1.0);
+                }
             }
         }
     }
-    rows.extend([failures, cancelled, ratio, closed, rows_of, pending, warmup]);
+    rows.extend([failures, cancelled, ratio, closed, rows_of, pending, warmup, backends]);
     rows.into_iter().map(Family::done).collect()
 }
 

@@ -1,12 +1,13 @@
 //! One backend: its library, what it says of itself, and the safe face of its entries.
 
 use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
+use super::file::Stamp;
 use super::find::Candidate;
 use super::isolation::{self, Isolation};
 use super::process::{self, RemoteInstance, RemoteModel};
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
-use super::{frame::FrameHold, library};
+use super::{frame::FrameHold, library, table};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -29,6 +30,10 @@ const LEAST_STACK: usize = 512 << 10;
 pub struct Facts {
     pub name: String,
     pub version: String,
+    /// The interface that the file was built for; zeros where only another process has looked into it.
+    pub abi: (u32, u32),
+    /// The framework behind it, as far as it is known without a model; may be empty.
+    pub runtime: String,
     /// Platform and its default model file ("" = none).
     pub platforms: Vec<(String, String)>,
     pub flags: u32,
@@ -44,6 +49,8 @@ pub struct Facts {
 pub struct Backend {
     pub facts: Facts,
     pub path: PathBuf,
+    /// What lay there when the facts were read.
+    stamp: Stamp,
     /// The library in this process, loaded when first needed.
     table: OnceLock<Result<&'static PluginTable>>,
     /// From `plugin.toml`, overridden by `--backend-config`.
@@ -51,6 +58,11 @@ pub struct Backend {
     /// Where its models run, unless they say otherwise.
     pub isolation: Isolation,
     opened: OnceLock<Result<Opened>>,
+    /// Held while the plugin opens and while it closes: the one that closes with its last model is gone before the same
+    /// library is opened for the next.
+    life: Arc<Mutex<()>>,
+    /// What it says of its framework once it is open.
+    runtime: OnceLock<String>,
     /// Instances open one at a time unless the backend allows more.
     opening: Mutex<()>,
 }
@@ -70,7 +82,11 @@ unsafe impl Sync for Opened {}
 impl Backend {
     /// Reads the library's description; the backend itself opens with its first model. The library is loaded
     /// into this process only if the operator has not said that it must not be.
-    pub fn load(candidate: Candidate, overrides: &BTreeMap<String, String>) -> Result<Self> {
+    pub fn load(
+        candidate: Candidate,
+        stamp: Stamp,
+        overrides: &BTreeMap<String, String>,
+    ) -> Result<Self> {
         let mut settings = candidate.settings;
         settings.extend(overrides.clone());
         let file = candidate.path.display();
@@ -80,17 +96,15 @@ impl Backend {
             })?),
             None => None,
         };
-        let (table, facts) = (
-            OnceLock::new(),
-            match said {
-                Some(Isolation::Process) => process::describe(&candidate.path)?,
-                _ => {
-                    let table = library::open(&candidate.path)?;
-                    // SAFETY: describe(null) gives a static description, checked by `library::open`.
-                    unsafe { facts((table.describe)(null_mut())) }
-                }
-            },
-        );
+        let facts = match said {
+            Some(Isolation::Process) => process::describe(&candidate.path)?,
+            _ => {
+                let table = library::open_same(&candidate.path, &stamp)?;
+                // SAFETY: describe(null) gives a static description, checked by `library`.
+                let facts = unsafe { facts((table.describe)(null_mut())) };
+                Facts { abi: (table.abi_major, table.abi_minor), ..facts }
+            }
+        };
         let demanded = facts.flags & about_flags::MUST_ISOLATE != 0;
         if demanded && said == Some(Isolation::None) {
             tracing::warn!(
@@ -103,17 +117,46 @@ impl Backend {
         Ok(Self {
             facts,
             path: candidate.path,
-            table,
+            stamp,
+            table: OnceLock::new(),
             settings,
             isolation: said.unwrap_or(by_default),
             opened: OnceLock::new(),
+            life: Arc::default(),
+            runtime: OnceLock::new(),
             opening: Mutex::new(()),
         })
     }
 
+    /// The same backend, not open: for the first model after the last one.
+    pub fn unopened(&self) -> Self {
+        Self {
+            facts: self.facts.clone(),
+            path: self.path.clone(),
+            stamp: self.stamp,
+            table: OnceLock::new(),
+            settings: self.settings.clone(),
+            isolation: self.isolation,
+            opened: OnceLock::new(),
+            life: Arc::clone(&self.life),
+            runtime: OnceLock::new(),
+            opening: Mutex::new(()),
+        }
+    }
+
+    /// Whether its file is not the one that lies there now.
+    pub fn is_replaced(&self) -> bool {
+        Stamp::of(&self.path).ok() != Some(self.stamp)
+    }
+
+    /// The framework behind it, as far as it is known by now; may be empty.
+    pub fn runtime(&self) -> String {
+        self.runtime.get().unwrap_or(&self.facts.runtime).clone()
+    }
+
     /// The library in this process.
     fn table(&self) -> Result<&'static PluginTable> {
-        self.table.get_or_init(|| library::open(&self.path)).clone()
+        self.table.get_or_init(|| library::open_same(&self.path, &self.stamp)).clone()
     }
 
     fn opened(&self) -> Result<&Opened> {
@@ -126,6 +169,7 @@ impl Backend {
         let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
         let settings = Texts::new(&self.settings);
         let (table, mut handle) = (self.table()?, null_mut());
+        let _one = self.life.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: all texts live through the call; the scope lives as long as the plugin.
         let error = unsafe {
             let params = settings.params();
@@ -134,6 +178,12 @@ impl Backend {
             (table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
         self.check(error, "plugin_open", "")?;
+        // SAFETY: the plugin is open; what it says then lives until it is closed.
+        let about = unsafe { (table.describe)(handle) };
+        if table::check_about(about).is_ok() {
+            // SAFETY: just checked.
+            let _ = self.runtime.set(unsafe { read(table::about(about).runtime) });
+        }
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
         Ok(Opened { table, handle, _scope: scope })
@@ -190,9 +240,10 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
+            let _one = self.life.lock().unwrap_or_else(PoisonError::into_inner);
             // SAFETY: models hold their backend, so none is left; this is the only close.
             unsafe { (opened.table.plugin_close)(opened.handle) };
-            tracing::info!("closed backend '{}'", self.facts.name);
+            tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);
         }
     }
 }
@@ -240,6 +291,11 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
+    /// In a process of its own.
+    pub fn is_apart(&self) -> bool {
+        matches!(self.place, Place::Apart(_))
+    }
+
     /// Where inputs are best received: memory that the model's process sees.
     pub fn arena(&self) -> Option<Arc<Arena>> {
         match &self.place {
@@ -353,11 +409,11 @@ impl Texts {
 /// Copies a description.
 ///
 /// # Safety
-/// `about` was checked by `library::open` and its arrays and texts are static.
+/// `about` was checked by `library` and its arrays and texts are static.
 unsafe fn facts(about: *const About) -> Facts {
     // SAFETY: by the caller's promise, here and below.
     unsafe {
-        let about = &*about;
+        let about = table::about(about);
         let list = |p: *const Str, n: u32| -> Vec<String> {
             if p.is_null() || n == 0 {
                 return Vec::new();
@@ -376,6 +432,8 @@ unsafe fn facts(about: *const About) -> Facts {
         Facts {
             name: read(about.name),
             version: read(about.version),
+            abi: (0, 0),
+            runtime: read(about.runtime),
             platforms: names.into_iter().zip(files).collect(),
             flags: about.flags,
             max_in_flight: about.max_in_flight.max(1) as usize,

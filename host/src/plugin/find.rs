@@ -1,7 +1,8 @@
 //! Where backends may lie: `--backend-dir` directories and the files in them.
 //!
 //! `libtrtserver_NAME.so` directly, in `NAME/`, or in `NAME/VERSION/`; a `plugin.toml` beside the file
-//! gives defaults for its settings.
+//! gives defaults for its settings. Several versions of one backend may lie there. Names that begin with a dot are
+//! left alone: that is how tools call what they have not finished yet.
 
 use crate::error::{Error, Result};
 use serde::Deserialize;
@@ -14,8 +15,45 @@ pub struct Candidate {
     pub path: PathBuf,
     /// From the file name, before the library was asked.
     pub name: String,
+    /// The directory `VERSION` that it lies in.
+    pub version: Option<String>,
     /// Settings from `plugin.toml`; the command line overrides them.
     pub settings: BTreeMap<String, String>,
+}
+
+/// What was found below the backend directories.
+#[derive(Default)]
+pub struct Listing {
+    /// Sorted by path, directory by directory.
+    pub candidates: Vec<Candidate>,
+    /// Libraries whose `plugin.toml` is none.
+    pub unsettled: Vec<(Candidate, Error)>,
+    /// Directories that could not be read.
+    pub unread: Vec<(PathBuf, Error)>,
+}
+
+/// All candidates below `dir`, sorted by path.
+///
+/// # Errors
+/// The directory cannot be read, or a `plugin.toml` is malformed.
+pub fn candidates(dir: &Path) -> Result<Vec<Candidate>> {
+    let listing = look(&[dir.to_owned()]);
+    let unread = listing.unread.into_iter().map(|(_, e)| e);
+    match unread.chain(listing.unsettled.into_iter().map(|(_, e)| e)).next() {
+        Some(e) => Err(e),
+        None => Ok(listing.candidates),
+    }
+}
+
+/// Everything below `dirs`.
+pub fn look(dirs: &[PathBuf]) -> Listing {
+    let mut listing = Listing::default();
+    for dir in dirs {
+        let before = listing.candidates.len();
+        walk(dir, 0, &mut listing);
+        listing.candidates[before..].sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    listing
 }
 
 /// `plugin.toml` beside a backend.
@@ -29,31 +67,30 @@ struct Manifest {
 }
 
 const PREFIX: &str = "libtrtserver_";
+const MANIFEST: &str = "plugin.toml";
 
-/// All candidates below `dir`, sorted by path.
-///
-/// # Errors
-/// The directory cannot be read, or a `plugin.toml` is malformed.
-pub fn candidates(dir: &Path) -> Result<Vec<Candidate>> {
-    let mut found = Vec::new();
-    walk(dir, 0, &mut found)?;
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
-}
-
-fn walk(dir: &Path, depth: usize, found: &mut Vec<Candidate>) -> Result<()> {
-    let entries = std::fs::read_dir(dir).map_err(|e| {
-        Error::internal(format!("unable to read backend directory '{}': {e}", dir.display()))
-    })?;
+fn walk(dir: &Path, depth: usize, found: &mut Listing) {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        // Removed since its parent was listed.
+        Err(e) if depth > 0 && e.kind() == std::io::ErrorKind::NotFound => return,
+        Err(e) => {
+            let text = format!("unable to read backend directory '{}': {e}", dir.display());
+            found.unread.push((dir.to_owned(), Error::internal(text)));
+            return;
+        }
+    };
     for entry in entries.flatten() {
-        let path = entry.path();
+        let (path, file) = (entry.path(), entry.file_name());
+        if file.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
         if path.is_dir() {
             if depth < 2 {
-                walk(&path, depth + 1, found)?;
+                walk(&path, depth + 1, found);
             }
             continue;
         }
-        let file = entry.file_name();
         let Some(name) = file
             .to_str()
             .and_then(|f| f.strip_prefix(PREFIX))
@@ -70,13 +107,24 @@ fn walk(dir: &Path, depth: usize, found: &mut Vec<Candidate>) -> Result<()> {
         if owner.is_some_and(|o| o != name) {
             continue;
         }
-        found.push(Candidate { name: name.to_owned(), settings: manifest(dir)?, path });
+        let version = dir.file_name().filter(|_| depth == 2);
+        let version = version.map(|v| v.to_string_lossy().into_owned());
+        let (name, settings) = (name.to_owned(), BTreeMap::new());
+        let candidate = Candidate { path, name, version, settings };
+        match manifest(dir) {
+            Ok(settings) => found.candidates.push(Candidate { settings, ..candidate }),
+            Err(e) => found.unsettled.push((candidate, e)),
+        }
     }
-    Ok(())
+}
+
+/// Where the `plugin.toml` of a library would be.
+pub fn manifest_of(library: &Path) -> PathBuf {
+    library.with_file_name(MANIFEST)
 }
 
 fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
-    let path = dir.join("plugin.toml");
+    let path = dir.join(MANIFEST);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -111,6 +159,8 @@ mod tests {
             format!("c/2/libtrtserver_c{so}"),
             format!("c/other{so}"),
             format!("b/libtrtserver_wrong{so}"),
+            format!("c/.3.part/libtrtserver_c{so}"),
+            format!(".libtrtserver_d{so}"),
             "readme".into(),
         ] {
             let path = dir.path().join(file);
@@ -119,12 +169,19 @@ mod tests {
         }
         std::fs::write(dir.path().join("b/plugin.toml"), "[settings]\nthreads = 2\nlib = \"x\"\n")
             .unwrap();
-        let found = candidates(dir.path()).unwrap();
+        let dirs = [dir.path().to_owned()];
+        let found = look(&dirs).candidates;
         assert_eq!(found.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["b", "c", "a"]);
+        let versions: Vec<_> = found.iter().map(|c| c.version.as_deref()).collect();
+        assert_eq!(versions, [None, Some("2"), None]);
         assert_eq!(found[0].settings["threads"], "2");
         assert_eq!(found[0].settings["lib"], "x");
         std::fs::write(dir.path().join("b/plugin.toml"), "nonsense = 1\n").unwrap();
-        let e = candidates(dir.path()).unwrap_err();
+        let listing = look(&dirs);
+        let [(candidate, e)] = listing.unsettled.as_slice() else { panic!() };
+        assert_eq!((candidate.name.as_str(), listing.candidates.len()), ("b", 2));
         assert!(e.message.contains("plugin.toml") && e.message.contains("nonsense"), "{e}");
+        let unread = look(&[dir.path().join("none")]).unread;
+        assert!(unread[0].1.message.contains("unable to read backend directory"));
     }
 }

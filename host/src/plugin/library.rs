@@ -1,12 +1,11 @@
-//! Opening a backend's file: its two doors, version check, and words for everything that can be wrong.
+//! Opening a backend's file through one of its two doors, and words for everything that can be wrong.
 //!
 //! Libraries are never closed: threads, thread-locals and function pointers of a framework outlive any
-//! bookkeeping of ours.
+//! bookkeeping of ours. So a file that takes the place of another one is loaded beside it.
 
-use super::host_calls;
-use super::text;
+use super::file::{Stamp, check_whole};
+use super::{host_calls, table};
 use crate::error::{Error, Result};
-use crate::request::buffer::ALIGN;
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use abi_stable::library::{
@@ -15,64 +14,125 @@ use abi_stable::library::{
 use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use std::path::Path;
-use trtserver_plugin_api::abi::describe::About;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
 
-/// How far an opening came when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The dynamic loader refused the file.
-    Load,
-    /// It is a library without a door for this host.
-    Door,
-    /// Numbers and size of the table that it gave.
-    Interface,
-    /// Entries that every backend has.
-    Entries,
-    /// What it says of itself.
-    Description,
+pub use super::refusal::{Refusal, Stage};
+pub use super::table::check_about;
+
+/// A library of this process.
+struct Loaded {
+    path: PathBuf,
+    stamp: Stamp,
+    /// What the loader was given.
+    spelling: PathBuf,
+    /// The loader's name for it.
+    handle: usize,
+    /// From its entry, which is called once.
+    table: Option<&'static PluginTable>,
 }
 
-/// Why a file is no backend for this host.
-#[derive(Debug)]
-pub struct Refusal {
-    pub stage: Stage,
-    /// The interface that it was built for, as far as it said.
-    pub abi: Option<(u32, u32)>,
-    pub why: String,
-}
+/// Every library that was ever opened. Taken for loads only; whoever holds it may run initialisers of a library.
+static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
-impl Refusal {
-    fn at(stage: Stage) -> impl Fn(String) -> Self {
-        move |why| Self { stage, abi: None, why }
-    }
-}
-
-/// Opens the library and swaps tables with it.
+/// Opens the library and swaps tables with it; a file that was opened before is not asked again.
 ///
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
+#[allow(dead_code)] // for the process of an isolated backend, which is told a path
 pub fn open(path: &Path) -> Result<&'static PluginTable> {
-    enter(path, host_calls::table()).map_err(|refusal| {
-        Error::internal(format!("backend '{}': {}", path.display(), refusal.why))
-    })
+    enter(path, host_calls::address()).map_err(|refusal| refused(path, refusal.why))
 }
 
-/// The same with a table of the caller's choice.
-pub fn enter(path: &Path, host: &'static HostTable) -> Result<&'static PluginTable, Refusal> {
+/// The same for a file that was looked at before and must still be that one.
+///
+/// # Errors
+/// Another file lies there now, besides what [`open`] complains of.
+pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
+    load(path, host_calls::address(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
+}
+
+/// Opens with a table of the caller's choice, which lives for ever.
+pub fn enter(path: &Path, host: *const HostTable) -> Result<&'static PluginTable, Refusal> {
+    load(path, host, None)
+}
+
+/// The error about a backend's file, from the rest of the sentence.
+pub fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::internal(format!("backend '{}': {why}", path.display()))
+}
+
+fn load(
+    path: &Path,
+    host: *const HostTable,
+    expected: Option<&Stamp>,
+) -> Result<&'static PluginTable, Refusal> {
+    let at_load = Refusal::at(Stage::Load);
+    let fail = |why: &str| Err(at_load(why.to_owned()));
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Of a file that was loaded here and has gone since, the library is still there.
+    if let Some(known) = loaded.iter().find(|l| expected == Some(&l.stamp))
+        && let Some(table) = known.table
+    {
+        return Ok(table);
+    }
+    let stamp_of = || Stamp::of(path).map_err(|e| at_load(format!("not a loadable library: {e}")));
+    let stamp = stamp_of()?;
+    if expected.is_some_and(|expected| *expected != stamp) {
+        return fail("another file has taken its place; models loaded from now on may use that");
+    }
+    if let Some(known) = loaded.iter().find(|l| l.stamp == stamp)
+        && let Some(table) = known.table
+    {
+        return Ok(table);
+    }
+    check_whole(path).map_err(&at_load)?;
+    let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
+    let spelling =
+        known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
     // SAFETY: loading runs the library's initialisers; backends are code that the operator chose to run.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| {
-        Refusal::at(Stage::Load)(format!("not a loadable library: {}", source_text(&e)))
-    })?;
-    let main = entry(&library).map_err(Refusal::at(Stage::Door))?;
+    let library = unsafe { Library::open(Some(&spelling), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|e| at_load(format!("not a loadable library: {}", source_text(&e))))?;
+    let main = entry(&library).map_err(Refusal::at(Stage::Door));
     // Never closed, whatever follows: its code may have left threads behind.
-    std::mem::forget(library);
+    let handle = library.into_raw() as usize;
+    let loader_knew = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
+    if loader_knew {
+        return fail(
+            "it was written to while it was loaded, which also damages what is loaded: replace libraries by \
+                    renaming (mv, install), never by writing into them. To use this file, move a copy of it into \
+                    its place",
+        );
+    }
+    let after = stamp_of()?;
+    if !loaded.iter().any(|l| l.handle == handle) {
+        loaded.push(Loaded { path: path.to_owned(), stamp: after, spelling, handle, table: None });
+    }
+    if after != stamp {
+        return fail("it was changed while it was opened; it is looked at again");
+    }
     // SAFETY: the symbol is the documented entry; the host table lives for ever.
-    let table = unsafe { main(host) };
-    check_table(table)
+    let table = table::checked(unsafe { main?(host) })?;
+    if let Some(known) = loaded.iter_mut().find(|l| l.handle == handle) {
+        known.table = Some(table);
+    }
+    Ok(table)
+}
+
+/// The path, spelled so that the loader has not heard of it. It compares the names of its libraries before it looks at
+/// files, and would give the old library again for a new file; with `/.` more it is another name for the same file.
+/// A name in /proc or a private copy would do too, but the library would no longer find what lies beside it
+/// (`$ORIGIN`), and a backend directory may be read-only.
+fn respelled(path: &Path, times: usize) -> PathBuf {
+    let (Some(dir), Some(file)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+    let mut spelling = dir.as_os_str().to_owned();
+    spelling.push("/.".repeat(times));
+    spelling.push("/");
+    spelling.push(file);
+    spelling.into()
 }
 
 /// The entry through the layout-checked door, else the C symbol.
@@ -83,6 +143,10 @@ fn entry(library: &Library) -> Result<PluginMain, String> {
     if let Ok(header) = header {
         // Built with abi_stable: its verdict is final. The C door of the same file would lead past it.
         let header = header.upgrade().map_err(|e| layout_error(&e))?;
+        // The package has the interface's numbers. Layouts of another version would be compared to no purpose.
+        if let Ok(theirs) = VersionNumber::new(header.version_strings()) {
+            table::check_version(theirs.major, theirs.minor)?;
+        }
         let module = checked_module(header).map_err(|e| layout_error(&e))?;
         return Ok(module.main());
     }
@@ -134,105 +198,27 @@ fn layout_error(error: &LibraryError) -> String {
     )
 }
 
-fn check_table(table: *const PluginTable) -> Result<&'static PluginTable, Refusal> {
-    // Null is how a plugin refuses the host without a table.
-    // SAFETY: otherwise it is the plugin's static table, which starts with the words checked below.
-    let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
-        let why = "its entry returned no table: the backend refuses this host";
-        return Err(Refusal::at(Stage::Interface)(why.into()));
-    };
-    let abi = Some((head.major, head.minor));
-    let fail = |stage| move |why| Refusal { stage, abi, why };
-    check_head(head).map_err(fail(Stage::Interface))?;
-    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
-        let name = ["describe", "plugin_open", "plugin_close"][missing];
-        return Err(fail(Stage::Entries)(format!("required entry '{name}' is missing")));
-    }
-    check_required(table).map_err(fail(Stage::Entries))?;
-    // SAFETY: size and version were checked, and the required entries are not null.
-    let table = unsafe { &*table };
-    // SAFETY: describe(null) is allowed from the start by the interface.
-    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
-    check_about(about).map_err(fail(Stage::Description))?;
-    Ok(table)
-}
-
-fn check_head(head: &Head) -> Result<(), String> {
-    let (major, minor) = (head.major, head.minor);
-    if major != ABI_MAJOR || minor > ABI_MINOR {
-        return Err(format!(
-            "built for plugin interface {major}.{minor}, this host offers {ABI_MAJOR}.{ABI_MINOR}: the \
-             major number must be equal and the backend's minor number at most the host's"
-        ));
-    }
-    let wanted = std::mem::size_of::<PluginTable>() as u64;
-    if head.size < wanted {
-        return Err(format!(
-            "its table has {} bytes, interface {major}.{minor} has {wanted}: the file is damaged or was \
-             built from a header that was changed",
-            head.size
-        ));
-    }
-    Ok(())
-}
-
-/// The head of a table as plain numbers, so that nothing is believed before it was checked.
-#[repr(C)]
-struct Head {
-    size: u64,
-    major: u32,
-    minor: u32,
-    required: [usize; 3],
-}
-
-fn check_required(table: *const PluginTable) -> Result<(), String> {
-    use std::mem::offset_of;
-    let entries = [
-        ("model_open", offset_of!(PluginTable, model_open)),
-        ("model_close", offset_of!(PluginTable, model_close)),
-        ("instance_open", offset_of!(PluginTable, instance_open)),
-        ("execute", offset_of!(PluginTable, execute)),
-        ("instance_close", offset_of!(PluginTable, instance_close)),
-    ];
-    for (name, offset) in entries {
-        // SAFETY: the table is at least as large as ours; an entry is one pointer, read as a number.
-        if unsafe { table.cast::<u8>().add(offset).cast::<usize>().read() } == 0 {
-            return Err(format!("required entry '{name}' is missing"));
-        }
-    }
-    Ok(())
-}
-
-/// What a description must be to be believed.
-pub fn check_about(about: *const About) -> Result<(), String> {
-    // SAFETY: describe returns null or a static description.
-    let Some(about) = (unsafe { about.as_ref() }) else {
-        return Err("describe returned nothing".into());
-    };
-    if about.size < std::mem::size_of::<About>() as u64 {
-        return Err(format!(
-            "its description has {} bytes, interface {ABI_MAJOR}.{ABI_MINOR} has {}",
-            about.size,
-            std::mem::size_of::<About>()
-        ));
-    }
-    if about.align != 0 && (!about.align.is_power_of_two() || about.align as usize > ALIGN) {
-        return Err(format!(
-            "it wants inputs aligned to {}, which is not a power of two up to {ALIGN}",
-            about.align
-        ));
-    }
-    // SAFETY: texts of the description are static by the interface.
-    if unsafe { text::read(about.name) }.is_empty() {
-        return Err("its description has no name".into());
-    }
-    Ok(())
-}
-
 /// libloading's own text hides the loader's reason in the source.
 fn source_text(error: &libloading::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => source.to_string(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_spelling_is_the_same_file() {
+        let path = Path::new("/b/libtrtserver_b.so");
+        for (times, expected) in [
+            (0, "/b/libtrtserver_b.so"),
+            (1, "/b/./libtrtserver_b.so"),
+            (2, "/b/././libtrtserver_b.so"),
+        ] {
+            assert_eq!(respelled(path, times).as_os_str(), expected);
+        }
     }
 }

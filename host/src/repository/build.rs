@@ -1,5 +1,6 @@
 //! One version: plugin model, instances and scheduler built into what serves requests.
 
+use super::backends::BackendUse;
 use super::schedule::Schedule;
 use super::{Served, Version};
 use crate::error::{Error, Result};
@@ -115,6 +116,15 @@ impl Prepared {
         if let Some(e) = failed {
             return Err(e);
         }
+        let used = BackendUse::of(&model);
+        tracing::info!(
+            "model '{}' version {number} uses backend '{}' {} from {} ({})",
+            self.config.name,
+            used.facts.name,
+            used.facts.version,
+            used.file.display(),
+            used.place()
+        );
         Ok(Arc::new(Served {
             name: self.config.name.as_str().into(),
             version: number,
@@ -123,6 +133,7 @@ impl Prepared {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
+            backend: Some(Arc::new(used)),
             open: users,
             arena: model.arena(),
         }))

@@ -202,7 +202,7 @@ impl Loader {
         // Ensembles have none; if theirs names one, the checks below say so.
         let backend = match config.platform == ENSEMBLE {
             true => None,
-            false => Some(self.backend(&config)?),
+            false => Some(self.backends.for_model(&config)?),
         };
         if let Some(backend) = backend.as_ref().filter(|_| !self.strict) {
             from_backend(&mut config, backend, dir, &found)?;
@@ -256,18 +256,11 @@ impl Loader {
         Ok(Job { source, model, versions })
     }
 
-    fn backend(&self, config: &ModelConfig) -> Result<Arc<Backend>> {
-        let (name, backend) = (&config.name, &config.backend);
-        self.backends.get(backend).cloned().ok_or_else(|| {
-            Error::unsupported(format!("backend '{backend}' of model '{name}' is not there"))
-        })
-    }
-
     /// A backend that is missed may be one of the files that could not be opened.
     fn with_broken(&self, mut e: Error) -> Error {
         if e.code == Code::Unsupported {
-            for broken in &self.backends.broken {
-                e.message.push_str(&format!("; not usable: {broken}"));
+            for unusable in self.backends.unusable() {
+                e.message.push_str(&format!("; not usable: {}", unusable.error));
             }
         }
         e

@@ -13,6 +13,7 @@
 //! A model that is loaded anew gets a new entry, whose versions are open before the entry is put in place of the old
 //! one, in one write. Nothing in the old entry changes: who looked it up a moment before is still served by it.
 
+pub mod backends; // who uses which backend
 pub mod build; // one version: plugin model, instances, scheduler
 mod closing; // when the last user of a version is gone
 pub(crate) mod complete; // auto-completion through the backend
@@ -32,10 +33,12 @@ mod warmup; // samples that run before a version is served
 use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::instance::priority::Priority;
+use crate::plugin::Backends;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
+use backends::BackendUse;
 pub use closing::Open;
 use disk::Print;
 use std::collections::{BTreeMap, HashMap};
@@ -55,6 +58,8 @@ pub struct Served {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// What it runs on; ensembles have none.
+    pub backend: Option<Arc<BackendUse>>,
     /// Told when the last user is gone.
     pub open: Arc<Open>,
     /// Where its inputs are best received: memory that the process of an isolated model sees.
@@ -86,6 +91,7 @@ impl Served {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+            backend: None,
             open: Arc::clone(&self.open),
             arena: None,
         }))
@@ -236,6 +242,8 @@ impl Missing {
 #[derive(Default)]
 pub struct Repository {
     models: ArcSwap<HashMap<String, Arc<Model>>>,
+    /// Whom to ask what is installed.
+    backends: ArcSwapOption<Backends>,
 }
 
 impl Repository {

@@ -27,6 +27,9 @@ enum { TRTS_GATHER_ROWS = 0 };
 enum { TRTS_PATCH_PROTOBUF = 0, TRTS_PATCH_JSON = 1, TRTS_PATCH_TEXT = 2 };
 /* Kinds for metric_new. */
 enum { TRTS_METRIC_COUNTER = 0, TRTS_METRIC_GAUGE = 1 };
+/* Bits of a host's flags. ISOLATED: its process runs this plugin's model and nothing else, and a server that
+ * outlives it starts another one should it end. */
+enum { TRTS_HOST_ISOLATED = 1 };
 
 /* The host's; valid for ever, never changes. */
 typedef struct trts_host {
@@ -178,6 +181,10 @@ typedef struct trts_host {
   void (*infer_free)(trts_infer *infer);
   uint32_t (*model_query)(trts_scope *scope, trts_str model, int64_t version);
   trts_error *(*model_control)(trts_scope *scope, trts_str model, uint32_t load);
+
+  /* -- since 1.1; a plugin that says it was built for 1.1 is run by no host without -- */
+  uint32_t flags; /* TRTS_HOST_… */
+  uint32_t pad;
 } trts_host;
 
 #ifdef __cplusplus

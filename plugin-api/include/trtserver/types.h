@@ -16,7 +16,7 @@ extern "C" {
 /* The interface of these headers. Major numbers must be equal; a plugin runs on every host whose
  * minor number is at least the plugin's. */
 #define TRTS_ABI_MAJOR 1u
-#define TRTS_ABI_MINOR 0u
+#define TRTS_ABI_MINOR 1u
 
 /* Handles of the host. Only the host looks inside. A request, reply or response that is used after it
  * was given back, or given back twice, is an error or a line in the host's log and no more; for the

@@ -52,6 +52,24 @@ pub mod metric_kind {
     pub const GAUGE: u32 = 1;
 }
 
+/// Bits of [`HostTable1_1::flags`].
+pub mod host_flags {
+    /// The host's process runs this plugin's model and nothing else, and a server that outlives it starts another one
+    /// should it end.
+    pub const ISOLATED: u32 = 1;
+}
+
+/// The table of hosts since 1.1; plugins get its address as that of its first part. In C it is one struct.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct HostTable1_1 {
+    /// Its `size` counts all of this.
+    pub first: HostTable,
+    /// Bits of [`host_flags`].
+    pub flags: u32,
+    pub pad: u32,
+}
+
 /// See the module text for the rules common to all entries.
 #[repr(C)]
 #[derive(StableAbi)]

@@ -2,7 +2,7 @@
 
 use super::call::{Batch, Call};
 use super::describe::{About, InstanceDesc, ModelDesc};
-use super::host::HostTable;
+use super::host::{HostTable, HostTable1_1};
 use super::types::{
     BatcherHandle, Error, InstanceHandle, ModelHandle, Param, PluginHandle, Reply, Scope, Str,
 };
@@ -102,6 +102,8 @@ pub type PluginMain = unsafe extern "C" fn(host: *const HostTable) -> *const Plu
 pub struct PluginModule {
     #[sabi(last_prefix_field)]
     pub main: unsafe extern "C" fn(host: *const HostTable) -> *const PluginTable,
+    /// Since 1.1: the same entry, with the types of that version, for the comparison. Hosts call `main`.
+    pub main_1_1: unsafe extern "C" fn(host: *const HostTable1_1) -> *const PluginTable,
 }
 
 impl RootModule for PluginModuleRef {

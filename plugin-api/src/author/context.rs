@@ -6,6 +6,7 @@ use super::scope::Scope;
 use super::value::{Params, Value};
 use crate::abi;
 use crate::abi::describe::{InstanceDesc, ModelDesc, SecondaryDevice, instance_kind};
+use crate::abi::host::host_flags;
 use crate::abi::types::{Param, Str, tensor_flags};
 use std::marker::PhantomData;
 
@@ -46,6 +47,11 @@ impl BackendContext {
     /// Where the plugin's file lies.
     pub fn dir(&self) -> &str {
         &self.dir
+    }
+
+    /// Whether this process runs one model of this backend and nothing else: what ends it takes only that down.
+    pub fn isolated(&self) -> bool {
+        Host::get().is_some_and(|host| host.flags() & host_flags::ISOLATED != 0)
     }
 
     /// Server-wide settings: `--backend-config=NAME,key=value`.

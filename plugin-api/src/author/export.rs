@@ -9,7 +9,7 @@ use super::scope::Scope;
 use super::{Backend, Canceller, Instance, Model};
 use crate::abi;
 use crate::abi::describe::{About, InstanceDesc, ModelDesc};
-use crate::abi::host::{HostTable, patch_format};
+use crate::abi::host::{HostTable, HostTable1_1, patch_format};
 use crate::abi::plugin::{PluginModule, PluginModuleRef, PluginTable};
 use crate::abi::types::{InstanceHandle, ModelHandle, Param, PluginHandle, Reply, Str};
 use abi_stable::library::{CheckTypeLayout, LibHeader, RootModuleResult};
@@ -303,9 +303,17 @@ pub unsafe extern "C" fn main<B: Backend>(host: *const HostTable) -> *const Plug
     table::<B>()
 }
 
+unsafe extern "C" fn main_1_1<B: Backend>(host: *const HostTable1_1) -> *const PluginTable {
+    // SAFETY: by the caller's promise; the first part lies first.
+    unsafe { main::<B>(host.cast()) }
+}
+
 extern "C" fn module<B: Backend>() -> RootModuleResult {
     abi_stable::library::__call_root_module_loader(|| -> PluginModuleRef {
-        abi_stable::prefix_type::PrefixTypeTrait::leak_into_prefix(PluginModule { main: main::<B> })
+        abi_stable::prefix_type::PrefixTypeTrait::leak_into_prefix(PluginModule {
+            main: main::<B>,
+            main_1_1: main_1_1::<B>,
+        })
     } as fn() -> PluginModuleRef)
 }
 

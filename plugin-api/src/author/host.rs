@@ -1,6 +1,6 @@
 //! The host's table as this library sees it, and the small conversions every other file needs.
 
-use crate::abi::host::HostTable;
+use crate::abi::host::{HostTable, HostTable1_1};
 use crate::abi::types::{Bytes, Str};
 use std::ops::Deref;
 use std::ptr;
@@ -36,13 +36,24 @@ impl Host {
         // SAFETY: size and version come first in every version of the table.
         let (size, major, minor) =
             unsafe { ((*table).size, (*table).abi_major, (*table).abi_minor) };
-        #[allow(clippy::absurd_extreme_comparisons)] // only while the minor number is 0
         let fits = major == crate::abi::ABI_MAJOR
             && minor >= crate::abi::ABI_MINOR
             && size >= size_of::<HostTable>() as u64;
         if fits {
             HOST.store(table.cast_mut(), Ordering::Release);
         }
+    }
+}
+
+impl Host {
+    /// Bits of `host_flags`.
+    pub(crate) fn flags(self) -> u32 {
+        if self.0.size < size_of::<HostTable1_1>() as u64 {
+            return 0;
+        }
+        let whole = HOST.load(Ordering::Acquire).cast::<HostTable1_1>();
+        // SAFETY: the table says that it goes that far, and lives for ever.
+        unsafe { (*whole).flags }
     }
 }
 

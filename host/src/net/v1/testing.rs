@@ -86,6 +86,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
     for version in model.versions.values() {
         let queue = Queue::new(Policy::Shared(Default::default()), &signature, 1, false);
         let served = Served {
+            backend: None,
             name: name.into(),
             version: version.number,
             version_text: version.number.to_string().into(),

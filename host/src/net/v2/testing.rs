@@ -77,6 +77,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
         let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
         let queue = Queue::new(Policy::Shared(Default::default()), &signature, 1, false);
         let served = Served {
+            backend: None,
             name: name.into(),
             version: version.number,
             version_text: version.number.to_string().into(),

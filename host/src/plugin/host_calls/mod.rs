@@ -9,17 +9,41 @@ pub use basics::set_log_level;
 use crate::error::Error;
 use crate::plugin::text::{PluginError, give, literal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use trtserver_plugin_api::abi::host::HostTable;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trtserver_plugin_api::abi::host::{HostTable, HostTable1_1, host_flags};
 use trtserver_plugin_api::abi::types::{self, Buf, Place, code};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-/// The host's table; lives for ever.
+/// Some of the host's table, for tests that play the plugin.
+#[cfg(test)]
 pub fn table() -> &'static HostTable {
-    &TABLE.0
+    &TABLE.0.first
 }
 
+/// The host's table, all of it; lives for ever.
+pub fn address() -> *const HostTable {
+    let table =
+        if ISOLATED.load(Ordering::Relaxed) { &raw const ALONE.0 } else { &raw const TABLE.0 };
+    table.cast()
+}
+
+static ISOLATED: AtomicBool = AtomicBool::new(false);
+
+/// This process runs one model for a server: before the first library is opened.
+#[allow(dead_code)] // for the process of an isolated backend
+pub fn set_isolated() {
+    ISOLATED.store(true, Ordering::Relaxed);
+}
+
+static TABLE: Shared = shared(0);
+static ALONE: Shared = shared(host_flags::ISOLATED);
+
 /// A table that all threads may read.
-struct Shared(HostTable);
+struct Shared(HostTable1_1);
+
+const fn shared(flags: u32) -> Shared {
+    Shared(HostTable1_1 { first: FIRST, flags, pad: 0 })
+}
 
 // SAFETY: the table is constant and its texts are literals.
 unsafe impl Sync for Shared {}
@@ -59,8 +83,8 @@ fn block(ptr: Option<*mut u8>, bytes: u64) -> Buf {
     Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease: 0 }
 }
 
-static TABLE: Shared = Shared(HostTable {
-    size: std::mem::size_of::<HostTable>() as u64,
+const FIRST: HostTable = HostTable {
+    size: std::mem::size_of::<HostTable1_1>() as u64,
     abi_major: ABI_MAJOR,
     abi_minor: ABI_MINOR,
     name: literal(c"trtserver"),
@@ -122,4 +146,4 @@ static TABLE: Shared = Shared(HostTable {
     infer_free: None,
     model_query: None,
     model_control: None,
-});
+};

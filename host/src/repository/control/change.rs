@@ -39,11 +39,13 @@ impl Control {
             Err(e) => return not_polled(name, e.message),
         };
         let old = self.repository.model(name);
+        self.loader.backends.refresh();
         if let Some(old) = &old
             && config.is_none()
             && old.origin.print.as_ref() == Some(&print)
             && old.versions.values().all(|v| v.is_loaded() || v.is_unloaded())
             && old.is_loaded()
+            && !self.backend_is_newer(old)
         {
             old.origin.asked.fetch_or(by_name, Ordering::Relaxed);
             return Ok(false);
@@ -67,6 +69,14 @@ impl Control {
                 Err(LoadError::Refused(e))
             }
         }
+    }
+
+    /// A version of `model` runs on another version of its backend than it would if it were loaded now.
+    fn backend_is_newer(&self, model: &Model) -> bool {
+        let Some(config) = &model.config else { return false };
+        let mut used =
+            model.versions.values().filter_map(|version| version.served()?.backend.clone());
+        used.any(|used| self.loader.backends.for_model(config).is_ok_and(|now| !used.is(&now)))
     }
 
     /// Puts what `job` opens in the place of `old`.

@@ -81,6 +81,7 @@ impl Prepared {
             stats: Arc::clone(&version.stats),
             open: version.open(),
             scheduler: Scheduler::Ensemble(Ensemble::new(graph, models)),
+            backend: None,
             arena: None,
         }))
     }

@@ -40,6 +40,7 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
             Ready(number) => {
                 let version = &model.versions[number];
                 let served = Served {
+                    backend: None,
                     name: config.name.as_str().into(),
                     version: *number,
                     version_text: number.to_string().into(),

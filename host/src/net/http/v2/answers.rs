@@ -9,13 +9,13 @@ use trtserver_proto::v2::{
 };
 
 /// Runs `fill` over an object and gives its text.
-fn object(fill: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+pub(super) fn object(fill: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     nested(&mut out, fill);
     out
 }
 
-fn nested(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+pub(super) fn nested(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
     let mut object = Object::new(out);
     fill(&mut object);
     object.end();

@@ -1,6 +1,7 @@
 //! The v2 endpoints over HTTP: everything under `/v2`.
 
 mod answers; // the calls around inference, as JSON
+mod backends; // who uses which backend
 mod infer; // inference
 mod input; // inputs of inference requests
 mod json; // JSON as this protocol needs it
@@ -64,6 +65,7 @@ async fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response
     Ok(match route {
         Route::Live => health(describe::live(ctx)?),
         Route::Ready => health(describe::ready(ctx)?),
+        Route::Backends => json(backends::answer(ctx)),
         Route::Server => json(answers::server(&describe::server(ctx))),
         Route::Model { name, version, call } => match call {
             Call::Ready if describe::model_ready(ctx, name, version)? => health(true),

@@ -7,6 +7,8 @@ use http::{Method, StatusCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<'a> {
     Server,
+    /// Not of the protocol, but ours.
+    Backends,
     Live,
     Ready,
     /// `version` is empty when the path has none.
@@ -87,6 +89,7 @@ fn find(path: &str, post: bool) -> Option<(Route<'_>, bool, bool)> {
     Some(match segments.as_slice() {
         ["health", "live"] => (Route::Live, true, false),
         ["health", "ready"] => (Route::Ready, true, false),
+        ["trtserver", "backends"] => (Route::Backends, true, false),
         ["models", "stats"] => (Route::AllStatistics, true, false),
         ["trace", "setting"] => (Route::Trace { model: "", change: post }, true, true),
         ["logging"] => (Route::Logging { change: post }, true, true),
@@ -156,6 +159,8 @@ mod tests {
             ("GET /v3", UNKNOWN),
             ("GET /v2x", UNKNOWN),
             ("POST /v2", Err(405)),
+            ("GET /v2/trtserver/backends", Ok(Route::Backends)),
+            ("POST /v2/trtserver/backends", Err(405)),
             ("GET /v2/health/live", Ok(Route::Live)),
             ("GET /v2/health/ready", Ok(Route::Ready)),
             ("GET /v2/health/ready/", UNKNOWN),

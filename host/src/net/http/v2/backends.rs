@@ -1,0 +1,53 @@
+//! `GET /v2/trtserver/backends`: which versions of which backends there are, and which models use them. Ours alone.
+
+use super::answers::{nested, object};
+use super::json::write::{array, string};
+use crate::net::context::Context;
+use crate::repository::backends::BackendStatus;
+use std::path::PathBuf;
+
+/// The answer, as JSON.
+pub fn answer(ctx: &Context) -> Vec<u8> {
+    let all = ctx.repository.backends();
+    object(|o| {
+        array(o.key("backends"), &all.usable, backend);
+        array(o.key("unusable"), &all.unusable, |out, (file, reason): &(PathBuf, String)| {
+            nested(out, |o| {
+                o.string("file", &file.to_string_lossy());
+                o.string("reason", reason);
+            });
+        });
+    })
+}
+
+fn isolation(isolated: bool) -> &'static str {
+    if isolated { "process" } else { "none" }
+}
+
+fn backend(out: &mut Vec<u8>, b: &BackendStatus) {
+    nested(out, |o| {
+        o.string("name", &b.facts.name);
+        o.string("version", &b.facts.version);
+        o.string("file", &b.file.to_string_lossy());
+        o.plain("installed", b.installed);
+        o.plain("default", b.default);
+        // Unknown of a library that only other processes have seen.
+        if let (1.., minor) = b.facts.abi {
+            o.string("interface", &format!("{}.{minor}", b.facts.abi.0));
+        }
+        if !b.facts.runtime.is_empty() {
+            o.string("runtime", &b.facts.runtime);
+        }
+        array(o.key("platforms"), &b.facts.platforms, |out, (platform, _)| {
+            string(out, platform.as_bytes());
+        });
+        o.string("isolation", isolation(b.isolated));
+        array(o.key("models"), &b.models, |out, (name, version, isolated)| {
+            nested(out, |o| {
+                o.string("name", name);
+                o.string("version", &version.to_string());
+                o.string("isolation", isolation(*isolated));
+            });
+        });
+    });
+}

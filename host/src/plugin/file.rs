@@ -1,0 +1,122 @@
+//! A backend's file before it is opened: which file it is, and whether all of it is there.
+
+use goblin::elf::program_header::{PT_LOAD, ProgramHeader};
+use goblin::elf::{Elf, Header, header};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Tells a file from its successor under the same name, and a file from itself after it was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let m = std::fs::metadata(path)?;
+        Ok(Self {
+            device: m.dev(),
+            inode: m.ino(),
+            bytes: m.size(),
+            modified: (m.mtime(), m.mtime_nsec()),
+        })
+    }
+
+    /// The same place on disk, perhaps with other content.
+    pub fn same_inode(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// Refuses what must not be opened: the loader maps what a file's headers promise, and whoever touches a page that is
+/// not there, because the file is still being copied, dies of it.
+///
+/// # Errors
+/// The end of a sentence about the file.
+pub fn check_whole(path: &Path) -> Result<(), String> {
+    let unread = |e: io::Error| format!("cannot be read: {e}");
+    let file = std::fs::File::open(path).map_err(unread)?;
+    let there = file.metadata().map_err(unread)?.len();
+    // Headers of segments lie at the front of a library.
+    let mut head = Vec::new();
+    file.take(64 << 10).read_to_end(&mut head).map_err(unread)?;
+    if head.is_empty() {
+        return Err("is empty; it is looked at again when it has changed".into());
+    }
+    if head.starts_with(&header::ELFMAG[..head.len().min(4)]) && head.len() < 64 {
+        return Err(incomplete(there, 64));
+    }
+    // Whatever else it is, the loader says so in its own words.
+    let Ok(header) = Elf::parse_header(&head) else { return Ok(()) };
+    match last_byte(&header, &head) {
+        Some(needed) if needed > there => Err(incomplete(there, needed)),
+        _ => Ok(()),
+    }
+}
+
+/// Where the last of what the headers name ends.
+fn last_byte(header: &Header, head: &[u8]) -> Option<u64> {
+    let table = |at: u64, size: u16, n: u16| at.saturating_add(u64::from(size) * u64::from(n));
+    let segments_end = table(header.e_phoff, header.e_phentsize, header.e_phnum);
+    // The table of sections is the last thing in most files.
+    let mut needed = segments_end.max(table(header.e_shoff, header.e_shentsize, header.e_shnum));
+    if segments_end <= head.len() as u64 {
+        let ctx = goblin::container::Ctx::new(header.container().ok()?, header.endianness().ok()?);
+        let count = usize::from(header.e_phnum);
+        let segments = ProgramHeader::parse(head, header.e_phoff as usize, count, ctx).ok()?;
+        for segment in segments.iter().filter(|s| s.p_type == PT_LOAD) {
+            needed = needed.max(segment.p_offset.saturating_add(segment.p_filesz));
+        }
+    }
+    Some(needed)
+}
+
+fn incomplete(there: u64, needed: u64) -> String {
+    format!(
+        "is incomplete: {there} bytes of at least {needed} are there; it is looked at again when it has changed"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This test program is an ELF file as good as any.
+    #[test]
+    fn a_library_that_is_still_copied() {
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lib.so");
+        for bytes in [0, 1, 20, 100, 5000, whole.len() / 2, whole.len() - 1] {
+            std::fs::write(&path, &whole[..bytes]).unwrap();
+            let e = check_whole(&path).unwrap_err();
+            assert!(e.contains("looked at again"), "{bytes}: {e}");
+        }
+        std::fs::write(&path, &whole).unwrap();
+        assert_eq!(check_whole(&path), Ok(()));
+        // Not ours to explain.
+        std::fs::write(&path, "a text").unwrap();
+        assert_eq!(check_whole(&path), Ok(()));
+        assert!(check_whole(&dir.path().join("none")).unwrap_err().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_successor_has_another_stamp() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, next) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::write(&path, "1").unwrap();
+        std::fs::write(&next, "2").unwrap();
+        let old = Stamp::of(&path).unwrap();
+        assert_eq!(Stamp::of(&path).unwrap(), old);
+        std::fs::rename(&next, &path).unwrap();
+        let new = Stamp::of(&path).unwrap();
+        assert!(new != old && !new.same_inode(&old));
+        std::fs::write(&path, "22").unwrap();
+        let longer = Stamp::of(&path).unwrap();
+        assert!(longer != new && longer.same_inode(&new));
+    }
+}

@@ -1,0 +1,349 @@
+//! What `open` gets: views of the host's descriptors. They are lent for the call; take copies of what you keep.
+
+use super::dtype::Dtype;
+use super::host::{Host, blob_of, slice_of, text_of};
+use super::scope::Scope;
+use super::value::{Params, Value};
+use crate::abi;
+use crate::abi::describe::{InstanceDesc, ModelDesc, SecondaryDevice, instance_kind};
+use crate::abi::types::{Param, Str, tensor_flags};
+use std::marker::PhantomData;
+
+/// For [`super::Backend::open`].
+pub struct BackendContext {
+    name: String,
+    dir: String,
+    settings: &'static [Param],
+    scope: Scope,
+}
+
+impl BackendContext {
+    /// # Safety
+    /// All arguments stay valid while the context exists.
+    pub(crate) unsafe fn new(
+        name: Str,
+        dir: Str,
+        settings: *const Param,
+        n_settings: u32,
+        scope: Scope,
+    ) -> BackendContext {
+        // SAFETY: the promise above; accessors give out nothing longer-lived than the context.
+        unsafe {
+            BackendContext {
+                name: text_of(name).to_owned(),
+                dir: text_of(dir).to_owned(),
+                settings: slice_of(settings, n_settings.into()),
+                scope,
+            }
+        }
+    }
+
+    /// The name under which models ask for this backend.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the plugin's file lies.
+    pub fn dir(&self) -> &str {
+        &self.dir
+    }
+
+    /// Server-wide settings: `--backend-config=NAME,key=value`.
+    pub fn settings(&self) -> Params<'_> {
+        // SAFETY: the promise of `new`.
+        unsafe { Params::new(self.settings) }
+    }
+
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings().text(key)
+    }
+
+    /// Log, progress and metrics of the plugin.
+    pub fn log(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+/// For [`super::Model::open`] and [`super::Backend::complete`]: one version of a model.
+pub struct ModelContext {
+    raw: &'static ModelDesc,
+    scope: Scope,
+}
+
+impl ModelContext {
+    /// # Safety
+    /// The descriptor stays valid while the context exists.
+    pub(crate) unsafe fn new(host: Host, raw: *const ModelDesc) -> ModelContext {
+        // SAFETY: the promise above; accessors give out nothing longer-lived than the context.
+        unsafe { ModelContext { raw: &*raw, scope: Scope::new(host, (*raw).scope) } }
+    }
+
+    pub fn name(&self) -> &str {
+        self.text(self.raw.name)
+    }
+
+    pub fn version(&self) -> i64 {
+        self.raw.version
+    }
+
+    /// The model's directory in the repository.
+    pub fn dir(&self) -> &str {
+        self.text(self.raw.dir)
+    }
+
+    /// The directory of this version.
+    pub fn version_dir(&self) -> &str {
+        self.text(self.raw.version_dir)
+    }
+
+    /// The model's file, or directory, inside the version directory.
+    pub fn file(&self) -> &str {
+        self.text(self.raw.file)
+    }
+
+    /// The effective configuration as JSON, with all defaults.
+    pub fn config_json(&self) -> &str {
+        self.text(self.raw.config_json)
+    }
+
+    /// The effective `ModelConfig`, serialized.
+    pub fn config_pb(&self) -> &[u8] {
+        // SAFETY: the descriptor is valid as long as `self`.
+        unsafe { blob_of(self.raw.config_pb) }
+    }
+
+    /// Server-wide settings of this plugin.
+    pub fn settings(&self) -> Params<'_> {
+        // SAFETY: the descriptor is valid as long as `self`.
+        unsafe { Params::new(slice_of(self.raw.settings, self.raw.n_settings.into())) }
+    }
+
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings().text(key)
+    }
+
+    /// The model's own parameters: `parameters { key: … }` of its configuration.
+    pub fn parameters(&self) -> Params<'_> {
+        // SAFETY: the descriptor is valid as long as `self`.
+        unsafe { Params::new(slice_of(self.raw.params, self.raw.n_params.into())) }
+    }
+
+    pub fn parameter(&self, key: &str) -> Option<&str> {
+        self.parameters().text(key)
+    }
+
+    /// As [`ModelContext::parameter`], for numbers and truth values.
+    pub fn value(&self, key: &str) -> Option<Value<'_>> {
+        self.parameters().get(key)
+    }
+
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
+        self.tensors(self.raw.inputs, self.raw.n_inputs)
+    }
+
+    pub fn outputs(&self) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
+        self.tensors(self.raw.outputs, self.raw.n_outputs)
+    }
+
+    /// 0 = the model does not batch.
+    pub fn max_batch_size(&self) -> usize {
+        usize::try_from(self.raw.max_batch_size).unwrap_or(0)
+    }
+
+    /// The plugin may fill in what the configuration leaves out.
+    pub fn autocomplete(&self) -> bool {
+        self.raw.autocomplete != 0
+    }
+
+    /// `optimization.graph.level`; 0 when unset.
+    pub fn graph_level(&self) -> i32 {
+        self.raw.graph_level
+    }
+
+    /// Instances that the host is going to open, over all groups.
+    pub fn n_instances(&self) -> usize {
+        self.raw.n_instances as usize
+    }
+
+    /// Threads that the framework may use for each instance, at least 1.
+    pub fn threads(&self) -> usize {
+        self.raw.threads.max(1) as usize
+    }
+
+    /// Log, progress and metrics of the model.
+    pub fn log(&self) -> &Scope {
+        &self.scope
+    }
+
+    fn text(&self, text: Str) -> &str {
+        // SAFETY: the descriptor and its texts are valid as long as `self`.
+        unsafe { text_of(text) }
+    }
+
+    fn tensors(
+        &self,
+        p: *const abi::describe::TensorDecl,
+        n: u32,
+    ) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
+        // SAFETY: the descriptor is valid as long as `self`.
+        let all: &[abi::describe::TensorDecl] = unsafe { slice_of(p, n.into()) };
+        all.iter().map(|raw| TensorDecl { raw, of: PhantomData })
+    }
+}
+
+/// A tensor as the configuration declares it.
+#[derive(Clone, Copy)]
+pub struct TensorDecl<'a> {
+    raw: &'a abi::describe::TensorDecl,
+    of: PhantomData<&'a ModelContext>,
+}
+
+impl<'a> TensorDecl<'a> {
+    pub fn name(self) -> &'a str {
+        // SAFETY: part of a descriptor that is valid for `'a`.
+        unsafe { text_of(self.raw.name) }
+    }
+
+    pub fn dtype(self) -> Dtype {
+        Dtype::from_abi(self.raw.dtype)
+    }
+
+    /// What callers see, without the batch dimension; -1 = variable.
+    pub fn dims(self) -> &'a [i64] {
+        // SAFETY: part of a descriptor that is valid for `'a`.
+        unsafe { slice_of(self.raw.dims, self.raw.rank.into()) }
+    }
+
+    /// What the model sees: differs from `dims` where the configuration reshapes.
+    pub fn model_dims(self) -> &'a [i64] {
+        // SAFETY: part of a descriptor that is valid for `'a`.
+        unsafe { slice_of(self.raw.model_dims, self.raw.model_rank.into()) }
+    }
+
+    /// Callers may leave this input out.
+    pub fn optional(self) -> bool {
+        self.raw.flags & tensor_flags::OPTIONAL != 0
+    }
+
+    /// The values are a shape: never carries a batch dimension.
+    pub fn shape_tensor(self) -> bool {
+        self.raw.flags & tensor_flags::SHAPE_TENSOR != 0
+    }
+}
+
+/// Where an instance runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Cpu,
+    Gpu,
+    /// The model decides.
+    Model,
+}
+
+/// For [`super::Instance::open`].
+pub struct InstanceContext {
+    raw: &'static InstanceDesc,
+    scope: Scope,
+}
+
+impl InstanceContext {
+    /// # Safety
+    /// The descriptor stays valid while the context exists.
+    pub(crate) unsafe fn new(host: Host, raw: *const InstanceDesc) -> InstanceContext {
+        // SAFETY: the promise above; accessors give out nothing longer-lived than the context.
+        unsafe { InstanceContext { raw: &*raw, scope: Scope::new(host, (*raw).scope) } }
+    }
+
+    pub fn name(&self) -> &str {
+        // SAFETY: the descriptor is valid as long as `self`.
+        unsafe { text_of(self.raw.name) }
+    }
+
+    pub fn host_policy_json(&self) -> &str {
+        // SAFETY: the descriptor is valid as long as `self`.
+        unsafe { text_of(self.raw.host_policy_json) }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self.raw.kind {
+            instance_kind::GPU => Kind::Gpu,
+            instance_kind::MODEL => Kind::Model,
+            _ => Kind::Cpu,
+        }
+    }
+
+    /// Number among the model's instances, from 0.
+    pub fn ordinal(&self) -> usize {
+        self.raw.ordinal as usize
+    }
+
+    /// GPU ordinal.
+    pub fn device(&self) -> Option<i32> {
+        (self.raw.device >= 0).then_some(self.raw.device)
+    }
+
+    pub fn device_uuid(&self) -> [u8; 16] {
+        self.raw.device_uuid
+    }
+
+    /// Opened but not given work yet.
+    pub fn passive(&self) -> bool {
+        self.raw.passive != 0
+    }
+
+    /// Cores to which the instance's thread is pinned; empty = any.
+    pub fn cpus(&self) -> &[u32] {
+        // SAFETY: the descriptor is valid as long as `self`.
+        unsafe { slice_of(self.raw.cpus, self.raw.n_cpus.into()) }
+    }
+
+    /// Threads that the framework may use for this instance, at least 1.
+    pub fn threads(&self) -> usize {
+        self.raw.threads.max(1) as usize
+    }
+
+    pub fn numa_node(&self) -> Option<i32> {
+        (self.raw.numa_node >= 0).then_some(self.raw.numa_node)
+    }
+
+    /// Largest number of rows in one batch, at least 1.
+    pub fn max_rows(&self) -> usize {
+        self.raw.max_rows.max(1) as usize
+    }
+
+    /// CUDA driver handles of the host: primary context, compute stream, copy streams in and out. Null without a GPU.
+    pub fn cuda(&self) -> [*mut u8; 4] {
+        [self.raw.cu_context, self.raw.cu_stream, self.raw.cu_copy_in, self.raw.cu_copy_out]
+    }
+
+    pub fn profiles(&self) -> impl ExactSizeIterator<Item = &str> {
+        // SAFETY: the descriptor is valid as long as `self`.
+        let all: &[Str] = unsafe { slice_of(self.raw.profiles, self.raw.n_profiles.into()) };
+        // SAFETY: as above.
+        all.iter().map(|text| unsafe { text_of(*text) })
+    }
+
+    /// Kind and number of each device that the instance uses beside its own.
+    pub fn secondary_devices(&self) -> impl ExactSizeIterator<Item = (&str, i64)> {
+        // SAFETY: the descriptor is valid as long as `self`.
+        let all: &[SecondaryDevice] =
+            unsafe { slice_of(self.raw.secondary, self.raw.n_secondary.into()) };
+        // SAFETY: as above.
+        all.iter().map(|device| (unsafe { text_of(device.kind) }, device.id))
+    }
+
+    /// Log, progress and metrics of the instance.
+    pub fn log(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+/// What [`super::Backend::complete`] adds to a configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConfigPatch {
+    /// A serialized `ModelConfig` that holds only what is to be added.
+    Protobuf(Vec<u8>),
+    Json(String),
+    /// Protobuf text, as in `config.pbtxt`.
+    Text(String),
+}

@@ -1,0 +1,180 @@
+//! Errors as Rust authors see them, and their way across the boundary.
+
+use super::host::{Host, text_of, with_str};
+use crate::abi;
+use crate::abi::types::{code, error_flags};
+use std::fmt;
+
+/// What went wrong, in the words of the interface. Clients see it as an HTTP or gRPC status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Code {
+    Unknown = code::UNKNOWN,
+    Internal = code::INTERNAL,
+    NotFound = code::NOT_FOUND,
+    Invalid = code::INVALID,
+    Unavailable = code::UNAVAILABLE,
+    Unsupported = code::UNSUPPORTED,
+    Exists = code::EXISTS,
+    Cancelled = code::CANCELLED,
+    Deadline = code::DEADLINE,
+    Exhausted = code::EXHAUSTED,
+    DeviceLost = code::DEVICE_LOST,
+    Permission = code::PERMISSION,
+    Aborted = code::ABORTED,
+}
+
+impl Code {
+    /// The code of a number of [`crate::abi::types::code`]; numbers of later versions are `Unknown`.
+    pub fn from_abi(number: u32) -> Code {
+        match number {
+            code::INTERNAL => Code::Internal,
+            code::NOT_FOUND => Code::NotFound,
+            code::INVALID => Code::Invalid,
+            code::UNAVAILABLE => Code::Unavailable,
+            code::UNSUPPORTED => Code::Unsupported,
+            code::EXISTS => Code::Exists,
+            code::CANCELLED => Code::Cancelled,
+            code::DEADLINE => Code::Deadline,
+            code::EXHAUSTED => Code::Exhausted,
+            code::DEVICE_LOST => Code::DeviceLost,
+            code::PERMISSION => Code::Permission,
+            code::ABORTED => Code::Aborted,
+            _ => Code::Unknown,
+        }
+    }
+
+    pub fn to_abi(self) -> u32 {
+        self as u32
+    }
+}
+
+/// A failure: a code, a text for the client, and hints for the host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Error {
+    code: Code,
+    flags: u32,
+    text: String,
+}
+
+macro_rules! by_code {
+    ($($name:ident $code:ident,)*) => { $(
+        pub fn $name(text: impl fmt::Display) -> Error {
+            Error::new(Code::$code, text)
+        }
+    )* };
+}
+
+impl Error {
+    pub fn new(code: Code, text: impl fmt::Display) -> Error {
+        Error { code, flags: 0, text: text.to_string() }
+    }
+
+    by_code! {
+        internal Internal,
+        not_found NotFound,
+        invalid Invalid,
+        unavailable Unavailable,
+        unsupported Unsupported,
+        cancelled Cancelled,
+        deadline Deadline,
+        exhausted Exhausted,
+        device_lost DeviceLost,
+    }
+
+    /// The same request may succeed if sent again.
+    pub fn retryable(self) -> Error {
+        self.with_flags(error_flags::RETRYABLE)
+    }
+
+    /// The caller's mistake, not the model's.
+    pub fn by_client(self) -> Error {
+        self.with_flags(error_flags::CLIENT)
+    }
+
+    /// The model cannot answer any more: the host takes the instance out of service.
+    pub fn model_broken(self) -> Error {
+        self.with_flags(error_flags::MODEL_BROKEN)
+    }
+
+    /// Adds bits of [`crate::abi::types::error_flags`].
+    pub fn with_flags(mut self, flags: u32) -> Error {
+        self.flags |= flags;
+        self
+    }
+
+    /// Puts `what: ` before the text.
+    pub fn context(mut self, what: impl fmt::Display) -> Error {
+        self.text = format!("{what}: {}", self.text);
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    pub fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Makes the host's form of this error; whoever receives it frees it.
+    pub(crate) fn raise(&self, host: Host) -> *mut abi::types::Error {
+        with_str(&self.text, |text| {
+            // SAFETY: the text is valid during the call, which copies it.
+            unsafe { (host.error_new)(self.code.to_abi(), self.flags, text) }
+        })
+    }
+
+    /// Takes over an error of the host; null is success.
+    ///
+    /// # Safety
+    /// `raw` is null or an error that this side owns.
+    pub(crate) unsafe fn take(host: Host, raw: *mut abi::types::Error) -> Result<(), Error> {
+        if raw.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the error is alive until `error_free`, and its text as long.
+        unsafe {
+            let code = Code::from_abi((host.error_code)(raw));
+            let text = text_of((host.error_text)(raw)).to_owned();
+            (host.error_free)(raw);
+            Err(Error { code, flags: 0, text })
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Error {
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound => Code::NotFound,
+            std::io::ErrorKind::PermissionDenied => Code::Permission,
+            std::io::ErrorKind::OutOfMemory => Code::Exhausted,
+            _ => Code::Internal,
+        };
+        Error::new(code, error)
+    }
+}
+
+impl From<String> for Error {
+    fn from(text: String) -> Error {
+        Error::internal(text)
+    }
+}
+
+impl From<&str> for Error {
+    fn from(text: &str) -> Error {
+        Error::internal(text)
+    }
+}

@@ -1,0 +1,195 @@
+//! Inputs: read-only views of tensors that the host owns.
+
+use super::dtype::{Dtype, Element, elements};
+use super::error::Error;
+use super::host::{bytes_of, slice_of, text_of};
+use crate::abi;
+use crate::abi::types::{Buf, place, tensor_flags};
+
+/// One input of one call. A pointer and nothing more: copy it freely. It cannot outlive `execute`.
+#[derive(Clone, Copy)]
+pub struct Tensor<'a>(&'a abi::types::Tensor);
+
+impl<'a> Tensor<'a> {
+    /// # Safety
+    /// The tensor and everything behind it stay valid and unchanged for `'a`.
+    pub(crate) unsafe fn new(raw: &'a abi::types::Tensor) -> Tensor<'a> {
+        Tensor(raw)
+    }
+
+    pub fn name(self) -> &'a str {
+        // SAFETY: the promise of `new`.
+        unsafe { text_of(self.0.name) }
+    }
+
+    /// Position in the model configuration's input list.
+    pub fn index(self) -> Option<usize> {
+        (self.0.index != u32::MAX).then_some(self.0.index as usize)
+    }
+
+    pub fn dtype(self) -> Dtype {
+        Dtype::from_abi(self.0.dtype)
+    }
+
+    /// With the batch dimension first when the model batches.
+    pub fn shape(self) -> &'a [i64] {
+        // SAFETY: the promise of `new`.
+        unsafe { slice_of(self.0.shape, self.0.rank.into()) }
+    }
+
+    /// Product of the shape.
+    pub fn elements(self) -> usize {
+        elements(self.shape()).unwrap_or(0)
+    }
+
+    /// Sum of the parts' sizes.
+    pub fn byte_size(self) -> usize {
+        self.0.bytes as usize
+    }
+
+    /// A sequence control (START, READY, …) that the host added.
+    pub fn is_control(self) -> bool {
+        self.0.flags & tensor_flags::CONTROL != 0
+    }
+
+    /// State that the host keeps for a sequence.
+    pub fn is_state(self) -> bool {
+        self.0.flags & tensor_flags::STATE != 0
+    }
+
+    /// The pieces as the host holds them: for authors who hand pointers to another library.
+    pub fn raw_parts(self) -> &'a [Buf] {
+        // SAFETY: the promise of `new`.
+        unsafe { slice_of(self.0.parts, self.0.n_parts.into()) }
+    }
+
+    /// The bytes, piece by piece. A piece on a GPU shows as empty; only plugins that declare such places meet one.
+    pub fn parts(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.raw_parts().iter().map(|part| {
+            if !readable(part) {
+                return &[][..];
+            }
+            // SAFETY: memory that this process can read, valid for `'a` by the promise of `new`.
+            unsafe { bytes_of(part.ptr, part.bytes) }
+        })
+    }
+
+    /// All bytes, if they lie in one readable piece.
+    pub fn contiguous(self) -> Option<&'a [u8]> {
+        match self.raw_parts() {
+            [] => (self.0.bytes == 0).then_some(&[]),
+            [one] if readable(one) => self.parts().next(),
+            _ => None,
+        }
+    }
+
+    /// The elements in place, without a copy. Fails if `T` is another type than the tensor's, or if
+    /// the bytes lie in several pieces or unaligned (declare `align` to rule that out); [`Tensor::to_vec`] always works.
+    pub fn as_slice<T: Element>(self) -> Result<&'a [T], Error> {
+        self.check::<T>()?;
+        let bytes = self.contiguous().ok_or_else(|| {
+            Error::unsupported(format_args!(
+                "input '{}' lies in {} pieces",
+                self.name(),
+                self.raw_parts().len()
+            ))
+        })?;
+        // SAFETY: every bit pattern is a value of `T`, which is what `Element` says.
+        let (before, middle, after) = unsafe { bytes.align_to::<T>() };
+        if before.is_empty() && after.is_empty() {
+            return Ok(middle);
+        }
+        Err(Error::internal(format_args!(
+            "input '{}': {} bytes do not make aligned elements of {}",
+            self.name(),
+            bytes.len(),
+            T::DTYPE
+        )))
+    }
+
+    /// The elements, gathered into memory of their own.
+    pub fn to_vec<T: Element>(self) -> Result<Vec<T>, Error> {
+        self.check::<T>()?;
+        let size = size_of::<T>();
+        let total: usize = self.parts().map(<[u8]>::len).sum();
+        if total != self.byte_size() || !total.is_multiple_of(size) {
+            return Err(Error::internal(format_args!(
+                "input '{}': {total} readable bytes of {} do not make elements of {}",
+                self.name(),
+                self.byte_size(),
+                T::DTYPE
+            )));
+        }
+        let mut all = Vec::<T>::with_capacity(total / size);
+        let mut to = all.as_mut_ptr().cast::<u8>();
+        for part in self.parts() {
+            // SAFETY: the capacity holds the sum of all parts, and every bit pattern is a value of `T`.
+            unsafe {
+                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
+                to = to.add(part.len());
+            }
+        }
+        // SAFETY: all of these bytes were just written.
+        unsafe { all.set_len(total / size) };
+        Ok(all)
+    }
+
+    /// All bytes, gathered; works for every type.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.byte_size());
+        self.parts().for_each(|part| all.extend_from_slice(part));
+        all
+    }
+
+    /// The elements of a STRING tensor. An element that is cut off, or that lies in two pieces, is
+    /// an error and ends the iteration; for the latter see [`strings_in`] over [`Tensor::to_bytes`].
+    pub fn strings(self) -> impl Iterator<Item = Result<&'a [u8], Error>> {
+        let wrong = (self.dtype() != Dtype::String).then(|| Err(self.mismatch("STRING")));
+        let parts = if wrong.is_none() { self.parts().len() } else { 0 };
+        wrong.into_iter().chain(self.parts().take(parts).flat_map(strings_in))
+    }
+
+    fn check<T: Element>(self) -> Result<(), Error> {
+        if T::reads(self.dtype()) { Ok(()) } else { Err(self.mismatch(T::DTYPE.name())) }
+    }
+
+    fn mismatch(self, wanted: &str) -> Error {
+        Error::invalid(format_args!("input '{}' is {}, not {wanted}", self.name(), self.dtype()))
+    }
+}
+
+/// Elements of STRING data: each is a little-endian u32 byte count and that many bytes.
+pub fn strings_in(bytes: &[u8]) -> Strings<'_> {
+    Strings { rest: bytes }
+}
+
+/// See [`strings_in`].
+#[derive(Clone)]
+pub struct Strings<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Strings<'a> {
+    type Item = Result<&'a [u8], Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = std::mem::take(&mut self.rest);
+        if rest.is_empty() {
+            return None;
+        }
+        let element = rest
+            .split_first_chunk::<4>()
+            .and_then(|(head, tail)| tail.split_at_checked(u32::from_le_bytes(*head) as usize));
+        match element {
+            Some((element, tail)) => {
+                self.rest = tail;
+                Some(Ok(element))
+            }
+            None => Some(Err(Error::invalid("a STRING element reaches past the end of its data"))),
+        }
+    }
+}
+
+fn readable(part: &Buf) -> bool {
+    part.place.kind != place::GPU
+}

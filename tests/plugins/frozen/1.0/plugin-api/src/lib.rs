@@ -1,0 +1,97 @@
+//! The interface between trtserver and its backends.
+//!
+//! [`abi`] is the interface itself, for hosts and for authors in other languages (who use the headers
+//! in `include/trtserver/` instead). [`author`] is the safe side for backends in Rust.
+//!
+//! # A complete backend
+//!
+//! One output, the sum of two inputs. Built as a `cdylib` called `libtrtserver_adder.so`, it serves
+//! models with `backend: "adder"`.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trtserver_plugin_api::author::*;
+//! use trtserver_plugin_api::{export_backend, trts_info};
+//!
+//! struct Adder;
+//!
+//! impl Backend for Adder {
+//!     type Model = Sums;
+//!     const ABOUT: Description = Description {
+//!         // Models of this platform need no file.
+//!         platforms: &[Platform { name: "adder", default_file: "" }],
+//!         ..Description::new("adder", "1.0")
+//!     };
+//!     fn open(_: &BackendContext) -> Result<Self, Error> {
+//!         Ok(Adder)
+//!     }
+//! }
+//!
+//! /// What the instances of one model version share.
+//! struct Sums {
+//!     output: String,
+//! }
+//!
+//! impl Model for Sums {
+//!     type Backend = Adder;
+//!     type Instance = Worker;
+//!     fn open(_: &Arc<Adder>, context: &ModelContext) -> Result<Self, Error> {
+//!         let Some(output) = context.outputs().next().filter(|o| o.dtype() == Dtype::Fp32) else {
+//!             return Err(Error::invalid("the first output must be FP32"));
+//!         };
+//!         trts_info!(context.log(), "{} writes '{}'", context.name(), output.name());
+//!         Ok(Sums { output: output.name().to_owned() })
+//!     }
+//! }
+//!
+//! /// What executes, on a thread of its own.
+//! struct Worker {
+//!     model: Arc<Sums>,
+//! }
+//!
+//! impl Instance for Worker {
+//!     type Model = Sums;
+//!     fn open(model: &Arc<Sums>, _: &InstanceContext) -> Result<Self, Error> {
+//!         Ok(Worker { model: model.clone() })
+//!     }
+//!     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+//!         for call in batch.calls() {
+//!             // One bad call is no reason to fail its neighbours.
+//!             if let Err(error) = self.add(call) {
+//!                 call.fail(error);
+//!             }
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! impl Worker {
+//!     fn add(&self, call: Call<'_>) -> Result<(), Error> {
+//!         let (a, b) = (call.need("A")?, call.need("B")?);
+//!         if a.shape() != b.shape() {
+//!             return Err(Error::invalid("A and B differ in shape"));
+//!         }
+//!         let (x, y) = (a.as_slice::<f32>()?, b.as_slice::<f32>()?);
+//!         let mut response = call.respond()?;
+//!         // Straight into the memory that goes on the wire; empty if nobody asked for it.
+//!         let sums = response.output_slice::<f32>(&self.model.output, a.shape())?;
+//!         for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
+//!             *sum = x + y;
+//!         }
+//!         response.send()
+//!     }
+//! }
+//!
+//! export_backend!(Adder);
+//! # fn main() {}
+//! ```
+//!
+//! # Versions
+//!
+//! Host and plugin agree on [`abi::ABI_MAJOR`] exactly; a plugin runs on every host whose minor number
+//! is at least its own. Tables grow at their end only, so older plugins keep working.
+pub mod abi;
+pub mod author;
+
+#[doc(hidden)]
+pub use abi_stable;
