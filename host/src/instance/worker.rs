@@ -78,7 +78,9 @@ impl Worker {
     }
 
     fn open(&mut self) -> Result<(Streams, Instance)> {
-        let (gpu, priority) = (self.plan.kind == Kind::Gpu, self.plan.priority);
+        // The process of an isolated model has streams of its own.
+        let gpu = self.plan.kind == Kind::Gpu && self.model.arena().is_none();
+        let priority = self.plan.priority;
         // First of all, because threads that the plugin starts inherit it.
         let nice = be_nice(self.plan.nice);
         let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
@@ -97,8 +99,18 @@ impl Worker {
             max_rows: self.signature.max_batch_size.max(1),
             profiles: &self.plan.profiles,
             streams: streams.handles(),
+            nice: self.plan.nice,
+            drain: self.drain,
         };
         let mut instance = Instance::open(&self.model, &facts)?;
+        if let Instance::Apart(remote) = &instance {
+            let (queue, ordinal) = (Arc::downgrade(&self.queue), self.ordinal);
+            remote.when_lost(move || {
+                if let Some(queue) = queue.upgrade() {
+                    queue.lose(ordinal);
+                }
+            });
+        }
         // The samples may be large and have served their purpose afterwards.
         let samples = std::mem::take(&mut self.warmup);
         if !samples.is_empty() {

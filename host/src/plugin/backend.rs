@@ -3,7 +3,7 @@
 use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::find::Candidate;
 use super::isolation::{self, Isolation};
-use super::process::{self, RemoteInstance, RemoteModel};
+use super::process::{self, Health, Limits, RemoteInstance, RemoteModel};
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
 use super::{frame::FrameHold, library};
@@ -50,6 +50,8 @@ pub struct Backend {
     pub settings: BTreeMap<String, String>,
     /// Where its models run, unless they say otherwise.
     pub isolation: Isolation,
+    /// For those that run in processes of their own.
+    pub limits: Limits,
     opened: OnceLock<Result<Opened>>,
     /// Instances open one at a time unless the backend allows more.
     opening: Mutex<()>,
@@ -80,10 +82,12 @@ impl Backend {
             })?),
             None => None,
         };
+        let limits = Limits::take(&mut settings)
+            .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let (table, facts) = (
             OnceLock::new(),
             match said {
-                Some(Isolation::Process) => process::describe(&candidate.path)?,
+                Some(Isolation::Process) => process::describe(&candidate.path, limits)?,
                 _ => {
                     let table = library::open(&candidate.path)?;
                     // SAFETY: describe(null) gives a static description, checked by `library::open`.
@@ -106,6 +110,7 @@ impl Backend {
             table,
             settings,
             isolation: said.unwrap_or(by_default),
+            limits,
             opened: OnceLock::new(),
             opening: Mutex::new(()),
         })
@@ -245,6 +250,14 @@ impl Model {
         match &self.place {
             Place::Here { .. } => None,
             Place::Apart(remote) => Some(remote.inputs()),
+        }
+    }
+
+    /// Whether it serves; `None` = always, as long as it is open.
+    pub fn health(&self) -> Option<Arc<Health>> {
+        match &self.place {
+            Place::Here { .. } => None,
+            Place::Apart(remote) => Some(remote.health()),
         }
     }
 }

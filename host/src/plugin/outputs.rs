@@ -84,6 +84,20 @@ impl Building {
         Ok(())
     }
 
+    /// Takes memory that another process made as an output.
+    pub fn adopt_bytes(
+        &mut self,
+        name: &str,
+        dtype: u32,
+        shape: &[i64],
+        data: Bytes,
+    ) -> Result<()> {
+        if let Some(place) = self.declare(name, dtype, shape, data.len() as u64)? {
+            self.outputs.push(Built { place, memory: Memory::Donated(data), checked: false });
+        }
+        Ok(())
+    }
+
     /// Takes this call's rows of a block that answers several calls.
     pub fn take_rows(&mut self, rows: Declared, data: Bytes) {
         if let Some(place) = self.place(rows) {

@@ -7,6 +7,7 @@ use crate::instance::group::{InstancePlan, plans};
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::plugin::backend::Backend;
+use crate::plugin::process::Health;
 use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
@@ -37,11 +38,17 @@ impl Prepared {
         plans(&self.config, self.max_asked)
     }
 
-    /// Opens version `number`, which lies in the directory `entry`, with all its instances.
+    /// Opens version `number`, which lies in the directory `entry`, with all its instances; and where to see whether
+    /// it serves, if it may stop doing so on its own.
     ///
     /// # Errors
     /// What the backend said, or what is missing; nothing stays open.
-    pub fn open(&self, number: i64, entry: &str, stats: &Arc<VersionStats>) -> Result<Arc<Served>> {
+    pub fn open(
+        &self,
+        number: i64,
+        entry: &str,
+        stats: &Arc<VersionStats>,
+    ) -> Result<(Arc<Served>, Option<Arc<Health>>)> {
         let plans = self.plans();
         let threads = threads_each(plans.len());
         let facts = ModelFacts {
@@ -114,7 +121,8 @@ impl Prepared {
         if let Some(e) = failed {
             return Err(e);
         }
-        Ok(Arc::new(Served {
+        let health = model.health();
+        let served = Arc::new(Served {
             name: self.config.name.as_str().into(),
             version: number,
             version_text: number.to_string().into(),
@@ -122,7 +130,8 @@ impl Prepared {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
-        }))
+        });
+        Ok((served, health))
     }
 }
 

@@ -273,7 +273,11 @@ impl Source {
 
     fn open(&self, version: &Version, entry: &str) -> Result<Arc<Served>> {
         match self {
-            Source::Backend(prepared) => prepared.open(version.number, entry, &version.stats),
+            Source::Backend(prepared) => {
+                let (served, health) = prepared.open(version.number, entry, &version.stats)?;
+                version.health.store(health);
+                Ok(served)
+            }
             Source::Ensemble(prepared) => {
                 let served = prepared.open(version.number, &version.stats)?;
                 version.depends_on(Arc::clone(&prepared.needs));

@@ -22,6 +22,7 @@ mod schedule; // how requests wait, and the inputs that the host adds
 mod warmup; // samples that run before a version is served
 
 use crate::error::{Code, Error, Result};
+use crate::plugin::process::Health;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
@@ -85,29 +86,38 @@ pub struct Version {
     served: ArcSwapOption<Served>,
     /// What an ensemble needs, from its load on.
     needs: OnceLock<Arc<Needs>>,
+    /// Of a model that runs in a process of its own.
+    health: ArcSwapOption<Health>,
 }
 
 impl Version {
     pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
         let status = ArcSwap::from_pointee((VersionState::Loading, String::new()));
         let (served, needs) = (ArcSwapOption::empty(), OnceLock::new());
-        Arc::new(Self { number, stats, status, served, needs })
+        let health = ArcSwapOption::empty();
+        Arc::new(Self { number, stats, status, served, needs, health })
     }
 
     /// State and, when it is not served, why.
     pub fn status(&self) -> Arc<(VersionState, String)> {
         let status = self.status.load_full();
-        match self.needs.get() {
-            Some(needs) if status.0 == VersionState::Ready => match needs.broken() {
-                Some(why) => Arc::new((VersionState::Unavailable, why)),
-                None => status,
-            },
-            _ => status,
+        if status.0 != VersionState::Ready {
+            return status;
+        }
+        match self.broken() {
+            Some(why) => Arc::new((VersionState::Unavailable, why)),
+            None => status,
         }
     }
 
     pub fn is_ready(&self) -> bool {
-        self.is_loaded() && self.needs.get().is_none_or(|needs| needs.broken().is_none())
+        self.is_loaded() && self.broken().is_none()
+    }
+
+    /// Why it does not serve though it is loaded.
+    fn broken(&self) -> Option<String> {
+        let needs = self.needs.get().and_then(|needs| needs.broken());
+        needs.or_else(|| self.health.load().as_deref()?.broken())
     }
 
     /// Loaded, whatever became of the models that it needs.

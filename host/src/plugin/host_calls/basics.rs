@@ -24,6 +24,12 @@ static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
 /// Sets the level above which plugins need not bother.
 pub fn set_log_level(level: u32) {
     LEVEL.store(level, Ordering::Relaxed);
+    crate::plugin::process::log_level(level);
+}
+
+/// What was set last.
+pub fn log_level_set() -> u32 {
+    LEVEL.load(Ordering::Relaxed)
 }
 
 pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {

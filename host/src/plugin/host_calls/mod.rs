@@ -4,7 +4,7 @@ mod answers; // responses, outputs, requests
 pub(super) mod basics;
 mod batches; // inputs, outputs and the end of a whole batch // errors, log, time, memory, metrics, configuration
 
-pub use basics::set_log_level;
+pub use basics::{log_level_set, set_log_level};
 
 use crate::error::Error;
 use crate::plugin::text::{PluginError, give, literal};

@@ -223,8 +223,14 @@ pub struct LogRecord {
     /// As in `trtserver_plugin_api::abi::types::level`.
     #[prost(uint32, tag = "1")]
     pub level: u32,
+    /// With the fields behind it.
     #[prost(string, tag = "2")]
     pub text: String,
+    /// Where it was said, in the plugin if it told.
+    #[prost(string, tag = "3")]
+    pub file: String,
+    #[prost(uint64, tag = "4")]
+    pub line: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

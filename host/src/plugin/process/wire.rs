@@ -101,6 +101,25 @@ impl Sender {
         Ok(())
     }
 
+    /// Sends one short message if that takes no waiting; false when it was not sent.
+    pub fn nudge(&self, message: &impl Message) -> bool {
+        // Who holds it may be waiting for the other side.
+        let Ok(mut scratch) = self.scratch.try_lock() else { return false };
+        scratch.clear();
+        scratch.extend_from_slice(&(message.encoded_len() as u32).to_ne_bytes());
+        message.encode_raw(&mut *scratch);
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match rustix::net::send(&self.socket, &scratch, flags) {
+            Ok(sent) if sent == scratch.len() => true,
+            // Half a message cannot be taken back.
+            Ok(_) => {
+                self.shut_down();
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Ends the connection for both sides.
     pub fn shut_down(&self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
