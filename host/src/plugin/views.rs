@@ -109,7 +109,7 @@ impl Views {
         let wanted = self.wanted.len();
         self.wanted.extend(request.outputs.iter().map(|o| Wanted {
             name: view(&style.names.outputs[o.index]),
-            index: o.index as u32,
+            index: number(&style.signature.outputs[o.index], o.index),
             classes: o.classes,
         }));
         // What the host keeps for the next step of a sequence is made like any output.
@@ -188,10 +188,7 @@ impl Views {
             });
             self.tensors.push(Tensor {
                 name: view(&style.names.inputs[input.index]),
-                index: match spec.role {
-                    Role::Declared => input.index as u32,
-                    Role::Control | Role::State => u32::MAX,
-                },
+                index: number(spec, input.index),
                 dtype: input.dtype.number(),
                 rank: (self.shapes.len() - shape_at) as u32,
                 flags: flags(spec),
@@ -245,6 +242,14 @@ impl Views {
         self.texts.clear();
         self.aligned.clear();
         self.names = None;
+    }
+}
+
+/// Place in the configuration, which what the host adds has not.
+fn number(spec: &TensorSpec, index: usize) -> u32 {
+    match spec.role {
+        Role::Declared => index as u32,
+        Role::Control | Role::State => u32::MAX,
     }
 }
 
