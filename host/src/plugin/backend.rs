@@ -116,6 +116,38 @@ impl Backend {
         })
     }
 
+    /// The backend of a process that a server started for it: it runs here, whatever anybody says elsewhere.
+    ///
+    /// # Errors
+    /// The file is no backend.
+    pub fn here(path: PathBuf, mut settings: BTreeMap<String, String>) -> Result<Self> {
+        settings.remove(isolation::KEY);
+        let table = library::open(&path)?;
+        // SAFETY: describe(null) gives a static description, checked by `library::open`.
+        let facts = unsafe { facts((table.describe)(null_mut())) };
+        Ok(Self {
+            facts,
+            path,
+            table: OnceLock::from(Ok(table)),
+            settings,
+            isolation: Isolation::None,
+            limits: Limits::default(),
+            opened: OnceLock::new(),
+            opening: Mutex::new(()),
+        })
+    }
+
+    /// The interface that the file was built for, and the framework behind it as far as it is known unopened.
+    ///
+    /// # Errors
+    /// The file is no backend.
+    pub fn built_for(&self) -> Result<((u32, u32), String)> {
+        let table = self.table()?;
+        // SAFETY: describe(null) gives a static description, checked by `library::open`.
+        let runtime = unsafe { read((*(table.describe)(null_mut())).runtime) };
+        Ok(((table.abi_major, table.abi_minor), runtime))
+    }
+
     /// The library in this process.
     fn table(&self) -> Result<&'static PluginTable> {
         self.table.get_or_init(|| library::open(&self.path)).clone()
@@ -165,6 +197,11 @@ impl Backend {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
             return process::complete(self, facts);
         }
+        self.complete_here(facts)
+    }
+
+    /// The same in this process, whatever the configuration says.
+    pub fn complete_here(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         let Some(complete) = self.table()?.model_complete else { return Ok(None) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
@@ -176,19 +213,25 @@ impl Backend {
 
     /// Opens one version of a model, here or in a process of its own.
     pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
-        let place = match isolation::of_model(facts.config, self.isolation)? {
-            Isolation::Process => Place::Apart(RemoteModel::open(self, facts)?),
-            Isolation::None => {
-                let opened = self.opened()?;
-                let hold = ModelHold::new(facts, &self.settings, false);
-                let (table, mut handle) = (opened.table, null_mut());
-                // SAFETY: the descriptor lives until `model_close`, in the `Model`.
-                let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
-                self.check(error, "model_open", facts.name)?;
-                Place::Here { table, handle, _hold: Box::new(hold) }
-            }
-        };
-        Ok(Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() }))
+        match isolation::of_model(facts.config, self.isolation)? {
+            Isolation::Process => Ok(self.model(Place::Apart(RemoteModel::open(self, facts)?))),
+            Isolation::None => self.open_model_here(facts),
+        }
+    }
+
+    /// Opens one version of a model in this process, whatever the configuration says.
+    pub fn open_model_here(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
+        let opened = self.opened()?;
+        let hold = ModelHold::new(facts, &self.settings, false);
+        let (table, mut handle) = (opened.table, null_mut());
+        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
+        self.check(error, "model_open", facts.name)?;
+        Ok(self.model(Place::Here { table, handle, _hold: Box::new(hold) }))
+    }
+
+    fn model(self: &Arc<Self>, place: Place) -> Arc<Model> {
+        Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// All families that plugins made; gathered together with the server's own.
 pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
@@ -21,9 +21,37 @@ struct Family {
 }
 
 /// One series; what a `trts_metric` points at.
-pub enum Series {
+pub struct Series {
+    value: Value,
+    changed: Option<Changed>,
+}
+
+/// The number behind a series.
+#[derive(Clone)]
+pub enum Value {
     Counter(prometheus::Counter),
     Gauge(prometheus::Gauge),
+}
+
+/// To be called when a series has changed.
+pub type Changed = Arc<dyn Fn() + Send + Sync>;
+
+/// A series that a plugin has made.
+pub struct Made<'a> {
+    pub name: &'a str,
+    pub help: &'a str,
+    pub labels: &'a [(String, String)],
+    pub value: &'a Value,
+}
+
+type Watcher = Box<dyn Fn(Made<'_>) -> Changed + Send + Sync>;
+
+/// In the process of an isolated backend: who passes all series on to the host.
+static WATCHER: OnceLock<Watcher> = OnceLock::new();
+
+/// `watcher` is told of every series that is made from here on, and is called back when it changes. Once.
+pub fn watch(watcher: impl Fn(Made<'_>) -> Changed + Send + Sync + 'static) {
+    let _ = WATCHER.set(Box::new(watcher));
 }
 
 /// The series of one scope.
@@ -73,15 +101,17 @@ impl CustomMetrics {
             )));
         }
         let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-        let series = match &family.vector {
+        let value = match &family.vector {
             Vector::Counter(v) => {
-                Series::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?)
+                Value::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?)
             }
-            Vector::Gauge(v) => Series::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
+            Vector::Gauge(v) => Value::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
         };
         let vector = family.vector.clone();
+        drop(families);
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push((vector, values));
-        Ok(series)
+        let changed = WATCHER.get().map(|made| made(Made { name, help, labels, value: &value }));
+        Ok(Series { value, changed })
     }
 }
 
@@ -102,20 +132,29 @@ impl Drop for CustomMetrics {
 impl Series {
     /// Adds to a counter, sets a gauge.
     pub fn put(&self, value: f64) -> Result<()> {
-        match self {
-            Series::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
-            Series::Counter(_) => {
+        match &self.value {
+            Value::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
+            Value::Counter(_) => {
                 return Err(Error::invalid(format!("a counter cannot grow by {value}")));
             }
-            Series::Gauge(g) => g.set(value),
+            Value::Gauge(g) => g.set(value),
+        }
+        if let Some(changed) = &self.changed {
+            changed();
         }
         Ok(())
     }
 
     pub fn get(&self) -> f64 {
+        self.value.get()
+    }
+}
+
+impl Value {
+    pub fn get(&self) -> f64 {
         match self {
-            Series::Counter(c) => c.get(),
-            Series::Gauge(g) => g.get(),
+            Value::Counter(c) => c.get(),
+            Value::Gauge(g) => g.get(),
         }
     }
 }

@@ -17,6 +17,7 @@ mod memory; // memory that becomes an output
 pub mod metric; // metrics that plugins make
 mod outputs; // a response while it is built
 pub mod process; // models in processes of their own
+mod run; // one batch through an instance
 mod scatter; // an output of all calls as one block
 mod scope; // who speaks
 mod slot; // what the handles of a call stand for
@@ -24,10 +25,11 @@ mod text; // text and errors across the boundary
 mod views; // the flat arrays of a batch
 
 pub use describe::{InstanceFacts, ModelFacts};
-pub use frame::FrameHold;
+pub use frame::{FrameHold, times};
 pub use host_calls::set_log_level;
+pub use run::Runner;
 pub use scope::Patch;
-pub use views::{Style, TensorNames};
+pub use views::TensorNames;
 
 use crate::error::{Error, Result};
 use crate::repository::config::Platforms;

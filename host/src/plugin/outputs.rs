@@ -7,7 +7,9 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::state::StateValue;
 use crate::request::strings;
 use crate::request::tensor::element_count;
-use crate::request::{DType, InferResponse, OutputTensor, Parameter, Reply, Shape, ShapeText};
+use crate::request::{
+    DType, InferResponse, OutputTensor, Parameter, Reply, Role, Shape, ShapeText,
+};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -78,7 +80,10 @@ impl Building {
     ) -> Result<()> {
         let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
         if let Some(place) = self.declare(name, dtype, shape, bytes)? {
-            let memory = Memory::Donated(donation.into_bytes(parts));
+            let Some(data) = Donation::bytes(&mut Some(donation), parts) else {
+                return Err(self.error(format!("{bytes} bytes for output '{name}' are not there")));
+            };
+            let memory = Memory::Donated(data);
             self.outputs.push(Built { place, memory, checked: false });
         }
         Ok(())
@@ -188,6 +193,10 @@ impl Building {
         for (at, tensor) in made.into_iter().enumerate() {
             let Some(tensor) = tensor else {
                 let missing = self.reply.wanted_at(at).and_then(|i| signature.outputs.get(i));
+                // A state that a step does not write stays as it was.
+                if missing.is_some_and(|o| o.role == Role::State) {
+                    continue;
+                }
                 let name = missing.map_or("?", |o| &o.name);
                 return Err(self.error(format!(
                     "the backend did not produce output '{name}', which the request asked for"

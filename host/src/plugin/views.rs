@@ -109,7 +109,7 @@ impl Views {
         let wanted = self.wanted.len();
         self.wanted.extend(request.outputs.iter().map(|o| Wanted {
             name: view(&style.names.outputs[o.index]),
-            index: o.index as u32,
+            index: number(&style.signature.outputs[o.index], o.index),
             classes: o.classes,
         }));
         // What the host keeps for the next step of a sequence is made like any output.
@@ -184,10 +184,7 @@ impl Views {
             });
             self.tensors.push(Tensor {
                 name: view(&style.names.inputs[input.index]),
-                index: match spec.role {
-                    Role::Declared => input.index as u32,
-                    Role::Control | Role::State => u32::MAX,
-                },
+                index: number(spec, input.index),
                 dtype: input.dtype.number(),
                 rank: (self.shapes.len() - shape_at) as u32,
                 flags: tensor_flags_of(spec),
@@ -251,6 +248,14 @@ pub fn call_flags_of(request: &InferRequest) -> u32 {
         | flag(request.sequence.end, call_flags::SEQUENCE_END)
         | flag(request.warmup, call_flags::WARMUP)
         | flag(request.streaming, call_flags::STREAMING)
+}
+
+/// Place in the configuration, which what the host adds has not.
+fn number(spec: &TensorSpec, index: usize) -> u32 {
+    match spec.role {
+        Role::Declared => index as u32,
+        Role::Control | Role::State => u32::MAX,
+    }
 }
 
 /// What a tensor says of itself.

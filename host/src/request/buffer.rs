@@ -34,6 +34,11 @@ pub fn share_all(arena: Arc<Arena>) {
     let _ = SHARED.set(arena);
 }
 
+/// They do.
+pub fn is_shared() -> bool {
+    SHARED.get().is_some()
+}
+
 // SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
 unsafe impl Send for AlignedBuf {}
 // SAFETY: shared access only reads.
@@ -61,8 +66,13 @@ impl AlignedBuf {
 
     /// A copy of `parts`, one after another.
     pub fn copy_of(parts: &[&[u8]]) -> Self {
+        Self::enough(Self::try_copy_of(parts))
+    }
+
+    /// The same; `None` when there is not so much memory.
+    pub fn try_copy_of(parts: &[&[u8]]) -> Option<Self> {
         let len = parts.iter().map(|p| p.len()).sum();
-        let block = Self::enough(Self::of(SHARED.get(), len, false));
+        let block = Self::of(SHARED.get(), len, false)?;
         let mut at = 0;
         for part in parts {
             // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap
@@ -73,7 +83,7 @@ impl AlignedBuf {
             }
             at += part.len();
         }
-        block
+        Some(block)
     }
 
     /// What checks have let pass and memory has no room for.

@@ -60,9 +60,15 @@ fn log(process: &Process, record: &LogRecord) {
 /// The metrics of one process.
 #[derive(Default)]
 struct Metrics {
-    /// With the value that was told last.
-    by_number: HashMap<u64, (Series, f64)>,
+    by_number: HashMap<u64, Told>,
     made: CustomMetrics,
+}
+
+struct Told {
+    series: Series,
+    counter: bool,
+    /// Its value as it was told last.
+    last: f64,
 }
 
 impl Metrics {
@@ -72,19 +78,16 @@ impl Metrics {
         let labels: Vec<_> = pairs.collect();
         let counter = metric.kind == metric_kind::COUNTER;
         let series = self.made.series(counter, &metric.name, &metric.help, &labels)?;
-        self.by_number.insert(metric.number, (series, 0.0));
+        self.by_number.insert(metric.number, Told { series, counter, last: 0.0 });
         Ok(())
     }
 
     fn put(&mut self, told: &MetricValue) {
-        let Some((series, last)) = self.by_number.get_mut(&told.number) else { return };
-        let value = match series {
-            // Others may count in the same series.
-            Series::Counter(_) => told.value - *last,
-            Series::Gauge(_) => told.value,
-        };
-        if series.put(value).is_ok() {
-            *last = told.value;
+        let Some(metric) = self.by_number.get_mut(&told.number) else { return };
+        // Others may count in the same series.
+        let value = if metric.counter { told.value - metric.last } else { told.value };
+        if metric.series.put(value).is_ok() {
+            metric.last = told.value;
         }
     }
 }
