@@ -21,7 +21,7 @@ pub fn listen(mut receiver: Receiver, process: &Process) {
                 Some(tell::What::Metric(metric)) => {
                     let name = metric.name.clone();
                     if let Err(e) = metrics.make(metric) {
-                        tracing::warn!(scope = process.label, "metric '{name}' is not shown: {e}");
+                        tracing::warn!(process = process.label, "metric '{name}' is not shown: {e}");
                     }
                 }
                 Some(tell::What::Value(value)) => metrics.put(&value),
@@ -43,17 +43,17 @@ pub fn listen(mut receiver: Receiver, process: &Process) {
 }
 
 fn log(process: &Process, record: &LogRecord) {
-    let (scope, text) = (&process.label, &record.text);
+    let (who, text) = (&process.label, &record.text);
     let (file, line) = (record.file.as_str(), record.line);
     if record.level <= level::WARNING {
         process.tail.push(text);
     }
     match record.level {
-        0 | level::ERROR => tracing::error!(scope, at.file = file, at.line = line, "{text}"),
-        level::WARNING => tracing::warn!(scope, at.file = file, at.line = line, "{text}"),
-        level::INFO => tracing::info!(scope, at.file = file, at.line = line, "{text}"),
-        level::VERBOSE => tracing::debug!(scope, at.file = file, at.line = line, "{text}"),
-        _ => tracing::trace!(scope, at.file = file, at.line = line, "{text}"),
+        0 | level::ERROR => tracing::error!(process = who, at.file = file, at.line = line, "{text}"),
+        level::WARNING => tracing::warn!(process = who, at.file = file, at.line = line, "{text}"),
+        level::INFO => tracing::info!(process = who, at.file = file, at.line = line, "{text}"),
+        level::VERBOSE => tracing::debug!(process = who, at.file = file, at.line = line, "{text}"),
+        _ => tracing::trace!(process = who, at.file = file, at.line = line, "{text}"),
     }
 }
 

@@ -98,7 +98,7 @@ pub fn spawn(label: &str, mut hello: Hello, patience: Option<Duration>) -> Resul
     running.thread("output", move || {
         each_line(read, |line| {
             process.tail.push(line);
-            tracing::info!(scope = process.label, "{line}");
+            tracing::info!(process = process.label, "{line}");
         });
         drop(ended);
     })?;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Batch, Call, ConfigPatch, Description, Dtype, Error, Instance,
+    Backend, BackendContext, Batch, Call, ConfigPatch, Counter, Description, Dtype, Error, Instance,
     InstanceContext, Model, ModelContext, Platform, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
@@ -96,6 +96,8 @@ struct Worker {
     model: Arc<Echo>,
     log: Scope,
     sums: Sums,
+    /// Of calls, if somebody wants it.
+    count: Option<Counter>,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
 }
@@ -108,7 +110,10 @@ impl Instance for Worker {
         model.commands.misstep(&format!("instance_open {}", context.name()))?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
         let log = context.log().clone();
-        Ok(Worker { model: model.clone(), log, sums: Sums::default(), answering: Vec::new() })
+        let count = model.commands.count.as_deref();
+        let count = count.map(|name| log.counter(name, "calls", &[("instance", context.name())]));
+        let (model, sums, count) = (model.clone(), Sums::default(), count.transpose()?);
+        Ok(Worker { model, log, sums, count, answering: Vec::new() })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -119,6 +124,9 @@ impl Instance for Worker {
         for call in batch.calls() {
             let commands = self.model.commands.with_request(call.params());
             commands.misstep("execute")?;
+            if let Some(count) = &self.count {
+                count.add(1.0);
+            }
             all.push((call, commands));
         }
         // One delay for the batch, like a computation: the longest that anybody asked for.
@@ -178,8 +186,6 @@ impl Drop for Worker {
         for thread in self.answering.drain(..) {
             let _ = thread.join();
         }
-        if self.model.commands.panics_in("close") {
-            panic!("told to panic in close");
-        }
+        let _ = self.model.commands.misstep("close");
     }
 }
