@@ -255,6 +255,14 @@ impl Repository {
         served.ok_or_else(|| Missing::NotReady(name.to_owned(), number))
     }
 
+    /// Whether what [`Repository::find`] gives serves at this moment.
+    pub fn is_ready(&self, name: &str, version: Option<i64>) -> bool {
+        let Ok(served) = self.find(name, version) else { return false };
+        let models = self.models.load();
+        let version = models.get(name).and_then(|model| model.versions.get(&served.version));
+        version.is_none_or(|version| version.is_ready())
+    }
+
     /// True when every version of every model is served: what strict readiness asks.
     pub fn all_ready(&self) -> bool {
         self.models.load().values().all(|m| {

@@ -21,7 +21,10 @@ pub fn listen(mut receiver: Receiver, process: &Process) {
                 Some(tell::What::Metric(metric)) => {
                     let name = metric.name.clone();
                     if let Err(e) = metrics.make(metric) {
-                        tracing::warn!(process = process.label, "metric '{name}' is not shown: {e}");
+                        tracing::warn!(
+                            process = process.label,
+                            "metric '{name}' is not shown: {e}"
+                        );
                     }
                 }
                 Some(tell::What::Value(value)) => metrics.put(&value),
@@ -49,7 +52,9 @@ fn log(process: &Process, record: &LogRecord) {
         process.tail.push(text);
     }
     match record.level {
-        0 | level::ERROR => tracing::error!(process = who, at.file = file, at.line = line, "{text}"),
+        0 | level::ERROR => {
+            tracing::error!(process = who, at.file = file, at.line = line, "{text}")
+        }
         level::WARNING => tracing::warn!(process = who, at.file = file, at.line = line, "{text}"),
         level::INFO => tracing::info!(process = who, at.file = file, at.line = line, "{text}"),
         level::VERBOSE => tracing::debug!(process = who, at.file = file, at.line = line, "{text}"),

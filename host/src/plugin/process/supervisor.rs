@@ -355,10 +355,11 @@ impl Shared {
             Some(pause) => Phase::Down { why: why.clone(), until: Some(Instant::now() + pause) },
         };
         if again {
-            self.health.0.store(Some(Arc::new(why.clone())));
             match pause {
+                // Requests wait: for callers it serves.
                 None => tracing::error!("{why}; it is started again"),
                 Some(pause) => {
+                    self.health.0.store(Some(Arc::new(why.clone())));
                     tracing::error!("{why}; it is started again in {} s", pause.as_secs_f64());
                 }
             }

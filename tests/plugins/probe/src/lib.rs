@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Batch, Call, ConfigPatch, Counter, Description, Dtype, Error, Instance,
-    InstanceContext, Model, ModelContext, Platform, Scope,
+    Backend, BackendContext, Batch, Call, ConfigPatch, Counter, Description, Dtype, Error,
+    Instance, InstanceContext, Model, ModelContext, Platform, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
