@@ -183,7 +183,9 @@ impl Commands {
             if let Some(text) = self.say.as_deref() {
                 eprintln!("{text}");
             }
-            self.die.map(die);
+            if let Some(how) = self.die {
+                die(how);
+            }
         }
         if self.panics_in(entry) {
             panic!("told to panic in {entry}");
