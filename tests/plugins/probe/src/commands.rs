@@ -60,6 +60,7 @@ pub enum Record {
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
 /// | `needs_deadline` | fails unless the caller said how long he waits |
+/// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {
@@ -80,6 +81,7 @@ pub struct Commands {
     pub accumulate: Option<Accumulate>,
     pub merge: bool,
     pub spin: Duration,
+    pub count: Option<String>,
 }
 
 impl Commands {
@@ -130,6 +132,7 @@ impl Commands {
                     _ => None,
                 }
             }
+            "count" => self.count = text(),
             "merge" => self.merge = yes(),
             "spin_us" => self.spin = Duration::from_micros(number().unwrap_or(0)),
             _ => {}

@@ -71,6 +71,8 @@ impl<'a> Facts<'a> {
         let declared = message.n_declared_outputs as usize;
         for (i, output) in outputs.iter_mut().enumerate() {
             output.role = if i < declared { Role::Declared } else { Role::State };
+            // What is missing the host finds out, which knows who asked for it.
+            output.optional = true;
         }
         Ok(Signature { inputs, hidden, outputs, ..empty(message, &self.config) })
     }
