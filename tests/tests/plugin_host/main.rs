@@ -58,6 +58,10 @@ fn errors_of_opening_are_told() {
         (code::UNAVAILABLE, "told to fail in model_open")
     );
     assert!(host.instance(0).err().unwrap().text.contains("not open"));
+    // Another process is for another attempt.
+    assert!(host.open(&probe("m", &[])).unwrap_err().text.contains("already"));
+    assert!(host.close().success());
+    let mut host = Host::start();
     host.open(&probe("m", &[("fail_in", "instance_open m_1")])).unwrap();
     let mut first = host.instance(0).unwrap();
     assert!(host.instance(1).err().unwrap().text.contains("told to fail in instance_open m_1"));
@@ -76,13 +80,11 @@ fn tensors_go_through_the_shared_memory_and_back() {
     let (mut host, mut instance) = Host::probe(&[]);
     let large: Vec<f32> = (0..300_000).map(|i| i as f32).collect();
     for commands in [&[][..], &[("adopt", "true")], &[("merge", "true")], &[("detach", "true")]] {
-        let calls = vec![
-            instance.call(1, &large, commands),
-            instance.call(2, &large, commands),
-            instance.call(3, &[], commands),
-        ];
+        let calls = vec![instance.call(1, &large, commands), instance.call(2, &large, commands)];
         let loans: Vec<_> = calls.iter().map(|c| c.inputs[0].offset).collect();
         instance.send(calls);
+        // Of another shape, which does not go into one block with the others.
+        instance.send(vec![instance.call(3, &[], commands)]);
         let mut answers: Vec<_> = (0..3).map(|_| instance.answer()).collect();
         answers.sort_by_key(|a| a.key);
         for (answer, want) in answers.iter().zip([&large[..], &large, &[]]) {
@@ -129,7 +131,7 @@ fn several_responses_errors_and_omissions() {
     let failure = failed(3);
     assert_eq!((failure.code, failure.text.as_str()), (code::INVALID, "no luck"));
     assert!(failed(5).text.contains("with data type TYPE_INT32"));
-    let text = "model 'm': the backend 'probe' returned without answering the request";
+    let text = "model 'm': its backend ended the batch without answering the request";
     assert_eq!(failed(4).text, text);
     // A whole batch that fails or panics fails each call, and the instance goes on.
     for (command, text) in [("fail_in", "told to fail in execute"), ("panic_in", "told to panic")] {
