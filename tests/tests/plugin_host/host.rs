@@ -1,5 +1,6 @@
 //! A host in a few lines: starts `trtserver plugin-host` and says to it what a server would, or what none would.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -145,6 +146,10 @@ impl Host {
 
     pub fn wait(&mut self) -> ExitStatus {
         self.child.wait().unwrap()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub fn last_words(&mut self) -> String {

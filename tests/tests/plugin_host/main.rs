@@ -1,8 +1,11 @@
 //! `trtserver plugin-host`, the process of an isolated backend, spoken to without a server in between.
 
+#![allow(clippy::unwrap_used, reason = "also outside the tests' own functions it fails the test")]
+
 mod host;
 
 use host::{Host, Instance, command, facts};
+use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
 use trtserver::plugin::process::messages::*;
 use trtserver::request::DType;
@@ -233,6 +236,17 @@ fn closing_waits_for_what_is_owed() {
     instance.closed();
     assert_eq!(host.done(closing).failure, None);
     assert!(host.wait().success());
+}
+
+#[test]
+fn signals_for_the_host_do_not_end_it() {
+    let (mut host, mut instance) = Host::probe(&[]);
+    instance.send(vec![instance.call(1, &[7.0], &[("delay_ms", "30")])]);
+    host.signal(Signal::INT);
+    host.signal(Signal::TERM);
+    let answer = instance.answer();
+    assert_eq!(instance.floats(&answer), [7.0]);
+    assert!(host.close().success());
 }
 
 #[test]
