@@ -122,6 +122,7 @@ impl Prepared {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
+            arena: model.arena(),
         }))
     }
 }

@@ -21,6 +21,7 @@ pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
 mod warmup; // samples that run before a version is served
 
+use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
@@ -51,6 +52,8 @@ pub struct Served {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// Where its inputs are best received: memory that the process of an isolated model sees.
+    pub arena: Option<Arc<Arena>>,
 }
 
 impl Served {
@@ -73,6 +76,7 @@ impl Served {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+            arena: None,
         }))
     }
 }
@@ -243,6 +247,11 @@ impl Repository {
         };
         let served = version.served().and_then(|served| served.pinned().ok());
         served.ok_or_else(|| Missing::NotReady(name.to_owned(), number))
+    }
+
+    /// Where inputs of the model are best received, if its latest version has a preference.
+    pub fn arena(&self, name: &str) -> Option<Arc<Arena>> {
+        self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()
     }
 
     /// True when every version of every model is served: what strict readiness asks.
