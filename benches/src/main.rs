@@ -2,11 +2,13 @@
 //!
 //! `cargo xtask bench` builds what is needed and runs it. docs/performance.md tells how to read the table.
 
+mod backends;
 mod exchange;
 mod floor;
 mod histogram;
 mod load;
 mod options;
+mod pairs; // A B B A
 mod process;
 mod repository;
 mod requests;
@@ -43,6 +45,7 @@ fn measure(options: &Options) -> Result<()> {
     startup::measure(options, &mut starts)?;
     serving::measure(options, &mut rows)?;
     let mut tables = vec![rows, starts];
+    tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {

@@ -53,6 +53,8 @@ impl Front {
 pub enum Work {
     /// Echoes FP32 values of so many bytes.
     Identity(usize),
+    /// The same by a model of this name.
+    Echo(&'static str, usize),
     /// Echoes 64 bytes; the model has this name, and batches.
     Row(&'static str),
     /// Sum and difference of twice sixteen FP32 values, through ONNX Runtime.
@@ -66,7 +68,7 @@ impl Work {
     pub fn model(self) -> &'static str {
         match self {
             Work::Identity(_) => "identity",
-            Work::Row(model) => model,
+            Work::Row(model) | Work::Echo(model, _) => model,
             Work::AddSub => "addsub_fp32",
         }
     }
@@ -74,13 +76,13 @@ impl Work {
     /// Bytes of one tensor.
     pub fn bytes(self) -> usize {
         match self {
-            Work::Identity(bytes) => bytes,
+            Work::Identity(bytes) | Work::Echo(_, bytes) => bytes,
             Work::AddSub | Work::Row(_) => 64,
         }
     }
 
     fn batches(self) -> bool {
-        !matches!(self, Work::Identity(_))
+        !matches!(self, Work::Identity(_) | Work::Echo(..))
     }
 
     fn tensors(self, variant: usize) -> (Tensors, Tensors) {
@@ -89,7 +91,7 @@ impl Work {
             (0..n).map(|i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5).collect()
         };
         match self {
-            Work::Identity(_) | Work::Row(_) => {
+            Work::Identity(_) | Work::Echo(..) | Work::Row(_) => {
                 let values = values(variant, self.bytes() / 4);
                 (vec![("INPUT0", values.clone())], vec![("OUTPUT0", values)])
             }

@@ -17,17 +17,27 @@ pub fn folder() -> TempDir {
 /// Compiles `source`, a path in the checkout, to `folder/libtrtserver_NAME.so`.
 pub fn compile_c(source: &str, folder: &Path, name: &str) -> PathBuf {
     let library = folder.join(format!("libtrtserver_{name}.so"));
-    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let include = root().join("plugin-api/include");
+    compile(source, &library, &[format!("-I{}", include.display())]);
+    library
+}
+
+/// Compiles `source`, C or (`.cc`) C++, to a shared library with these options.
+pub fn compile(source: &str, library: &Path, options: &[String]) {
+    let (variable, usual, standard) = match source.ends_with(".cc") {
+        true => ("CXX", "c++", "-std=c++14"),
+        false => ("CC", "cc", "-std=c11"),
+    };
+    let compiler = env::var_os(variable).unwrap_or_else(|| usual.into());
     let mut command = Command::new(&compiler);
-    command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I"]);
-    command.arg(root().join("plugin-api/include")).arg("-o").arg(&library).arg(root().join(source));
+    command.args([standard, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]).args(options);
+    command.arg("-o").arg(library).arg(root().join(source));
     let done = command.output().unwrap_or_else(|e| {
-        panic!("cannot run the C compiler {}: {e} (CC=… names one)", compiler.display())
+        panic!("cannot run the compiler {}: {e} ({variable}=… names one)", compiler.display())
     });
     assert!(
         done.status.success(),
         "{source} does not compile\n{command:?}\n{}",
         String::from_utf8_lossy(&done.stderr)
     );
-    library
 }

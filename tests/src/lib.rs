@@ -18,6 +18,7 @@
 
 mod caller; // a caller at each door, who may leave
 mod compile; // C sources to shared libraries
+pub mod custom; // libraries of the legacy interface
 mod fixture; // the repository of the protocol tests
 pub mod grpc; // inference requests as gRPC carries them
 pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off

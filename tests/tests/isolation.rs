@@ -304,7 +304,7 @@ fn what_is_printed_and_counted_is_shown() {
         .model("noisy", apart("noisy", &[("count", "probe_calls")]))
         .flag("--log-verbose=1")
         .start();
-    let sample = r#"probe_calls{instance="noisy_0_cpu"}"#;
+    let sample = r#"probe_calls{at="noisy_0_cpu"}"#;
     server.wait_for_log_with(&["probe instance noisy_0_cpu is open", "process=\"model noisy:1\""]);
     for _ in 0..3 {
         assert_eq!(server.infer("noisy", r#""say":"so it goes""#).status, 200);

@@ -23,6 +23,12 @@ struct Plugin {
 
 const PLUGINS: &[Plugin] = &[
     Plugin {
+        package: "trtserver-plugin-custom",
+        library: "trtserver_custom",
+        backend: "custom",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-plugin-onnx",
         library: "trtserver_onnxruntime",
         backend: "onnxruntime",

@@ -1,11 +1,12 @@
 //! What dynamic batching adds to a request's CPU time, end to end.
 
 use super::cpu::MAX_ADDED_US;
+use super::models;
 use super::models::{DYNAMIC, NO_SCHEDULER, SIXTEEN};
-use super::{models, pairs};
 use crate::Result;
 use crate::load;
 use crate::options::Options;
+use crate::pairs;
 use crate::process::Process;
 use crate::repository;
 use crate::requests::{Front, Work, exchanges};

@@ -1,10 +1,11 @@
 //! A hundred models that nobody asks: what they cost at rest, and whether a busy one beside them notices.
 
+use super::models;
 use super::models::{DYNAMIC, SIXTEEN};
-use super::{models, pairs};
 use crate::Result;
 use crate::load;
 use crate::options::Options;
+use crate::pairs;
 use crate::process::{Process, cpu_time};
 use crate::repository;
 use crate::requests::{Front, Work, exchanges};

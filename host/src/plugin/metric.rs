@@ -20,17 +20,17 @@ struct Family {
     label_names: Vec<String>,
 }
 
-/// One series; what a `trts_metric` points at.
-pub struct Series {
-    value: Value,
-    changed: Option<Changed>,
-}
-
-/// The number behind a series.
+/// One series.
 #[derive(Clone)]
-pub enum Value {
+pub enum Series {
     Counter(prometheus::Counter),
     Gauge(prometheus::Gauge),
+}
+
+/// What a `trts_metric` points at: a series, and who is told when it changes.
+pub struct Metric {
+    pub series: Series,
+    changed: Option<Changed>,
 }
 
 /// To be called when a series has changed.
@@ -41,7 +41,7 @@ pub struct Made<'a> {
     pub name: &'a str,
     pub help: &'a str,
     pub labels: &'a [(String, String)],
-    pub value: &'a Value,
+    pub series: &'a Series,
 }
 
 type Watcher = Box<dyn Fn(Made<'_>) -> Changed + Send + Sync>;
@@ -101,17 +101,29 @@ impl CustomMetrics {
             )));
         }
         let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-        let value = match &family.vector {
+        let series = match &family.vector {
             Vector::Counter(v) => {
-                Value::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?)
+                Series::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?)
             }
-            Vector::Gauge(v) => Value::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
+            Vector::Gauge(v) => Series::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
         };
         let vector = family.vector.clone();
-        drop(families);
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push((vector, values));
-        let changed = WATCHER.get().map(|made| made(Made { name, help, labels, value: &value }));
-        Ok(Series { value, changed })
+        Ok(series)
+    }
+
+    /// The same for a plugin.
+    pub fn metric(
+        &self,
+        counter: bool,
+        name: &str,
+        help: &str,
+        labels: &[(String, String)],
+    ) -> Result<Metric> {
+        let series = self.series(counter, name, help, labels)?;
+        let made = |watch: &Watcher| watch(Made { name, help, labels, series: &series });
+        let changed = WATCHER.get().map(made);
+        Ok(Metric { series, changed })
     }
 }
 
@@ -129,32 +141,34 @@ impl Drop for CustomMetrics {
     }
 }
 
-impl Series {
+impl Metric {
     /// Adds to a counter, sets a gauge.
     pub fn put(&self, value: f64) -> Result<()> {
-        match &self.value {
-            Value::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
-            Value::Counter(_) => {
-                return Err(Error::invalid(format!("a counter cannot grow by {value}")));
-            }
-            Value::Gauge(g) => g.set(value),
-        }
+        self.series.put(value)?;
         if let Some(changed) = &self.changed {
             changed();
         }
         Ok(())
     }
-
-    pub fn get(&self) -> f64 {
-        self.value.get()
-    }
 }
 
-impl Value {
+impl Series {
+    /// Adds to a counter, sets a gauge.
+    pub fn put(&self, value: f64) -> Result<()> {
+        match self {
+            Series::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
+            Series::Counter(_) => {
+                return Err(Error::invalid(format!("a counter cannot grow by {value}")));
+            }
+            Series::Gauge(g) => g.set(value),
+        }
+        Ok(())
+    }
+
     pub fn get(&self) -> f64 {
         match self {
-            Value::Counter(c) => c.get(),
-            Value::Gauge(g) => g.get(),
+            Series::Counter(c) => c.get(),
+            Series::Gauge(g) => g.get(),
         }
     }
 }

@@ -29,7 +29,7 @@ pub use frame::{FrameHold, times};
 pub use host_calls::set_log_level;
 pub use run::Runner;
 pub use scope::Patch;
-pub use views::TensorNames;
+pub use views::{Style, TensorNames};
 
 use crate::error::{Error, Result};
 use crate::repository::config::Platforms;

@@ -7,9 +7,7 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::state::StateValue;
 use crate::request::strings;
 use crate::request::tensor::element_count;
-use crate::request::{
-    DType, InferResponse, OutputTensor, Parameter, Reply, Role, Shape, ShapeText,
-};
+use crate::request::{DType, InferResponse, OutputTensor, Parameter, Reply, Shape, ShapeText};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -193,8 +191,7 @@ impl Building {
         for (at, tensor) in made.into_iter().enumerate() {
             let Some(tensor) = tensor else {
                 let missing = self.reply.wanted_at(at).and_then(|i| signature.outputs.get(i));
-                // A state that a step does not write stays as it was.
-                if missing.is_some_and(|o| o.role == Role::State) {
+                if missing.is_some_and(|o| o.optional) {
                     continue;
                 }
                 let name = missing.map_or("?", |o| &o.name);

@@ -130,6 +130,7 @@ impl Prepared {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
+            arena: model.arena(),
         });
         Ok((served, health))
     }

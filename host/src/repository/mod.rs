@@ -21,6 +21,7 @@ pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
 mod warmup; // samples that run before a version is served
 
+use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::plugin::process::Health;
 use crate::request::{InferRequest, Signature};
@@ -52,6 +53,8 @@ pub struct Served {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// Where its inputs are best received: memory that the process of an isolated model sees.
+    pub arena: Option<Arc<Arena>>,
 }
 
 impl Served {
@@ -74,6 +77,7 @@ impl Served {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+            arena: None,
         }))
     }
 }
@@ -261,6 +265,11 @@ impl Repository {
         let models = self.models.load();
         let version = models.get(name).and_then(|model| model.versions.get(&served.version));
         version.is_none_or(|version| version.is_ready())
+    }
+
+    /// Where inputs of the model are best received, if its latest version has a preference.
+    pub fn arena(&self, name: &str) -> Option<Arc<Arena>> {
+        self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()
     }
 
     /// True when every version of every model is served: what strict readiness asks.

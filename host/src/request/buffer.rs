@@ -56,34 +56,48 @@ impl AlignedBuf {
         Self::of(SHARED.get(), len, true)
     }
 
-    /// A block of `len` bytes to be written over, in `arena` if there is one and it has room. What it holds at
-    /// first is zero or left by requests of the same model.
+    /// A block of `len` bytes in `arena`; `None` when that has no room. It is zeroed or holds what requests of
+    /// the same model left, and is to be written over.
+    pub fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
+        Self::of(Some(arena), len, false)
+    }
+
+    /// The same wherever there is room, zeroed outside of the arena.
     pub fn for_input(arena: Option<&Arc<Arena>>, len: usize) -> Self {
-        // What an arena gives was zero once.
-        let shared = arena.and_then(|arena| Self::of(Some(arena), len, false));
-        shared.unwrap_or_else(|| Self::new(len))
+        arena.and_then(|arena| Self::shared(arena, len)).unwrap_or_else(|| Self::new(len))
     }
 
     /// A copy of `parts`, one after another.
     pub fn copy_of(parts: &[&[u8]]) -> Self {
-        Self::enough(Self::try_copy_of(parts))
+        Self::copy_to(None, parts)
     }
 
-    /// The same; `None` when there is not so much memory.
+    /// The same in `arena`, if there is one and it has room.
+    pub fn copy_to(arena: Option<&Arc<Arena>>, parts: &[&[u8]]) -> Self {
+        let len = parts.iter().map(|p| p.len()).sum();
+        let block = arena.and_then(|arena| Self::shared(arena, len));
+        Self::enough(block.or_else(|| Self::of(SHARED.get(), len, false))).filled(parts)
+    }
+
+    /// A copy of `parts`, one after another; `None` when there is not so much memory.
     pub fn try_copy_of(parts: &[&[u8]]) -> Option<Self> {
         let len = parts.iter().map(|p| p.len()).sum();
-        let block = Self::of(SHARED.get(), len, false)?;
+        Some(Self::of(SHARED.get(), len, false)?.filled(parts))
+    }
+
+    /// This block with `parts`, which are as long together, written into it.
+    fn filled(self, parts: &[&[u8]]) -> Self {
         let mut at = 0;
         for part in parts {
-            // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap
+            // SAFETY: `at + part.len()` never exceeds the block's length, the sum of all parts; a fresh block does not overlap
             // them; every byte is written before anybody reads.
             unsafe {
-                let to = block.ptr.as_ptr().add(at);
+                let to = self.ptr.as_ptr().add(at);
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
             }
             at += part.len();
         }
-        Some(block)
+        self
     }
 
     /// What checks have let pass and memory has no room for.

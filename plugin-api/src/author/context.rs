@@ -58,6 +58,12 @@ impl BackendContext {
         self.settings().text(key)
     }
 
+    /// Version of the host, for plugins that pass it on.
+    pub fn host_version(&self) -> &str {
+        // SAFETY: a host's table lives for ever.
+        Host::get().map_or("", |host| unsafe { text_of(host.version) })
+    }
+
     /// Log, progress and metrics of the plugin.
     pub fn log(&self) -> &Scope {
         &self.scope

@@ -4,6 +4,7 @@ mod chunks;
 
 pub use chunks::FrameBuf;
 
+use crate::arena::Arena;
 use crate::net::http::body::{Chunks, ResponseBody};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -11,10 +12,13 @@ use http_body_util::BodyExt;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use std::io::Read;
+use std::sync::Arc;
 use tonic::Status;
 use trtserver_proto::parts;
 use trtserver_proto::schema::Message as Schema;
 
+/// From this size on it matters where the tensors of a message lie.
+const SHARED: usize = 1 << 10;
 /// The longest message in either direction.
 pub const MAX_MESSAGE: usize = i32::MAX as usize;
 
@@ -24,11 +28,17 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// Reads the one message, of type `schema`, of a unary call.
+/// Reads the one message, of type `schema`, of a unary inference call. `arena` says where the tensors for a model
+/// of that name go, if it matters.
 ///
 /// # Errors
 /// What the caller is to be told with [`refuse`].
-pub async fn read<M, B>(schema: &'static Schema, headers: &HeaderMap, body: B) -> Result<M, Status>
+pub async fn read<M, B>(
+    schema: &'static Schema,
+    headers: &HeaderMap,
+    body: B,
+    arena: impl FnOnce(&str) -> Option<Arc<Arena>>,
+) -> Result<M, Status>
 where
     M: Message + Default,
     B: http_body::Body<Data = Bytes>,
@@ -63,6 +73,11 @@ where
     }
     if compressed {
         frames = expand(headers, frames).await?;
+    }
+    if frames.remaining() >= SHARED
+        && let Some(arena) = frames.first_text().and_then(arena)
+    {
+        frames.copy_into(arena);
     }
     parts::check(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))?;
     M::decode(frames).map_err(|e| Status::internal(format!("failed to decode the message: {e}")))

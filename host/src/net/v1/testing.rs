@@ -92,6 +92,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
             signature: Arc::clone(&signature),
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
+            arena: None,
         };
         model.ready(version, Arc::new(served));
         std::thread::spawn(move || serve(&queue, answer));

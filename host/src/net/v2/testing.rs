@@ -83,6 +83,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
             signature,
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
+            arena: None,
         };
         model.ready(&version, Arc::new(served));
         let name = name.to_owned();

@@ -371,7 +371,7 @@ pub struct Answer {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Response {
-    /// Those that were wanted, in that order; states (numbers behind the declared outputs) only if they were made.
+    /// Those of the wanted ones that were made, in that order.
     #[prost(message, repeated, tag = "1")]
     pub outputs: Vec<Output>,
     #[prost(message, repeated, tag = "2")]

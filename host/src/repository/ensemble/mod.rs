@@ -74,6 +74,7 @@ impl Prepared {
             signature,
             stats: Arc::clone(stats),
             scheduler: Scheduler::Ensemble(Ensemble::new(graph, models)),
+            arena: None,
         }))
     }
 }

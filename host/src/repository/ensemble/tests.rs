@@ -47,6 +47,7 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
                     signature: Arc::clone(&signature),
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
+                    arena: None,
                 };
                 model.ready(version, Arc::new(served));
             }

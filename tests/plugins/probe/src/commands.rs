@@ -75,7 +75,7 @@ pub enum Record {
 /// | `die` | takes the process along: `crash`, `abort`, `exit`; or `hang`: never returns |
 /// | `die_in` | where, instead of in `execute`: `plugin_complete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this on standard error, in `execute` and before it dies |
-/// | `count` | counts calls in a metric of this name |
+/// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {

@@ -95,9 +95,8 @@ impl Model for Echo {
 struct Worker {
     model: Arc<Echo>,
     log: Scope,
+    counter: Option<Counter>,
     sums: Sums,
-    /// Of calls, if somebody wants it.
-    count: Option<Counter>,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
 }
@@ -110,23 +109,28 @@ impl Instance for Worker {
         model.commands.misstep(&format!("instance_open {}", context.name()))?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
         let log = context.log().clone();
-        let count = model.commands.count.as_deref();
-        let count = count.map(|name| log.counter(name, "calls", &[("instance", context.name())]));
-        let (model, sums, count) = (model.clone(), Sums::default(), count.transpose()?);
-        Ok(Worker { model, log, sums, count, answering: Vec::new() })
+        let count = |name: &String| log.counter(name, "Requests", &[("at", context.name())]);
+        let counter = model.commands.count.as_ref().map(count).transpose()?;
+        Ok(Worker {
+            model: model.clone(),
+            log,
+            counter,
+            sums: Sums::default(),
+            answering: Vec::new(),
+        })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         self.answering.retain(|thread| !thread.is_finished());
+        if let Some(counter) = &self.counter {
+            counter.add(batch.len() as f64);
+        }
         batch.mark_start();
         batch.mark_compute();
         let mut all = Vec::with_capacity(batch.len());
         for call in batch.calls() {
             let commands = self.model.commands.with_request(call.params());
             commands.misstep("execute")?;
-            if let Some(count) = &self.count {
-                count.add(1.0);
-            }
             all.push((call, commands));
         }
         // One delay for the batch, like a computation: the longest that anybody asked for.

@@ -1,8 +1,10 @@
 //! What arrived of a message, chunk by chunk, without putting it together first.
 
+use crate::arena::Arena;
 use crate::request::buffer::AlignedBuf;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Tensors are handed on in place when they lie so; others are copied into a block that does.
 const ALIGN: usize = 8;
@@ -16,9 +18,27 @@ pub struct FrameBuf {
     chunks: VecDeque<Bytes>,
     tiny: BytesMut,
     remaining: usize,
+    /// Where tensors that must be copied are copied to.
+    arena: Option<Arc<Arena>>,
 }
 
+/// The key of the first field, a text: in both generations the name of the model.
+const FIRST_TEXT: u8 = 0x0a;
+
 impl FrameBuf {
+    /// The text in the first field, if it stands at the beginning of what is left; names are not longer than 127 bytes here.
+    pub fn first_text(&self) -> Option<&str> {
+        let (key, rest) = self.chunk().split_first()?;
+        let (len, rest) = rest.split_first()?;
+        let whole = *key == FIRST_TEXT && *len < 0x80;
+        std::str::from_utf8(rest.get(..usize::from(*len)).filter(|_| whole)?).ok()
+    }
+
+    /// Tensors that do not lie as they must are copied into `arena`, and large ones in any case.
+    pub fn copy_into(&mut self, arena: Arc<Arena>) {
+        self.arena = Some(arena);
+    }
+
     /// Appends a chunk. After the last one comes [`FrameBuf::seal`].
     pub fn push(&mut self, chunk: Bytes) {
         self.remaining += chunk.len();
@@ -75,6 +95,7 @@ impl Buf for FrameBuf {
         }
         if let Some(front) = self.chunks.front_mut()
             && front.len() >= len
+            && (self.arena.is_none() || len < TINY)
             && (front.as_ptr() as usize).is_multiple_of(ALIGN)
         {
             let whole = front.len() == len;
@@ -95,9 +116,40 @@ impl Buf for FrameBuf {
                 break;
             }
         }
-        let out = AlignedBuf::copy_of(&parts).into_bytes();
+        let out = AlignedBuf::copy_to(self.arena.as_ref(), &parts).into_bytes();
         drop(parts);
         self.advance(len);
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_text_and_where_tensors_go() {
+        let mut frames = FrameBuf::default();
+        assert_eq!(frames.first_text(), None);
+        let block = AlignedBuf::copy_of(&[b"\x0a\x03abc...", &[7; 2000]]).into_bytes();
+        frames.push(block.clone());
+        frames.seal();
+        assert_eq!(frames.first_text(), Some("abc"));
+        frames.advance(8);
+        let arena = Arena::new("test", 1 << 20).unwrap();
+        let mut shared = frames.clone();
+        shared.copy_into(Arc::clone(&arena));
+        let (here, there) = (frames.copy_to_bytes(1000), shared.copy_to_bytes(1000));
+        assert_eq!(here.as_ptr(), block[8..].as_ptr());
+        assert!(arena.offset_of(&there).is_some());
+        assert_eq!(here, there);
+        // Small ones are found where they are.
+        assert!(arena.offset_of(&shared.copy_to_bytes(8)).is_none());
+        for damaged in [&b"\x0a"[..], b"\x0a\x05abc", b"\x0a\x85abc", b"\x12\x01a", b"\x0a\x01\xff"]
+        {
+            let mut frames = FrameBuf::default();
+            frames.push(Bytes::from_static(damaged));
+            assert_eq!(frames.first_text(), None, "{damaged:?}");
+        }
     }
 }

@@ -48,7 +48,9 @@ async fn chunks_of_any_size_decode_alike() {
     let wire = framed(0, &want.encode_to_vec());
     for step in 1..=wire.len() {
         let got: ModelInferRequest =
-            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step)).await.unwrap();
+            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step), |_| None)
+                .await
+                .unwrap();
         assert_eq!(got, want, "chunks of {step} bytes");
     }
 }
@@ -59,7 +61,9 @@ async fn tensors_come_out_aligned() {
     let wire = framed(0, &want.encode_to_vec());
     for step in [100, 1000, 16_384, wire.len()] {
         let got: ModelInferRequest =
-            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step)).await.unwrap();
+            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step), |_| None)
+                .await
+                .unwrap();
         assert_eq!(got, want);
         for raw in &got.raw_input_contents {
             assert_eq!(raw.as_ptr() as usize % 8, 0);
@@ -86,9 +90,13 @@ async fn compressed_messages() {
     for (encoding, wire, expected) in table {
         let mut headers = HeaderMap::new();
         headers.insert(ENCODING, HeaderValue::from_static(encoding));
-        let got =
-            read::<ModelInferRequest, _>(ModelInferRequest::schema(), &headers, body(&wire, 100))
-                .await;
+        let got = read::<ModelInferRequest, _>(
+            ModelInferRequest::schema(),
+            &headers,
+            body(&wire, 100),
+            |_| None,
+        )
+        .await;
         match expected {
             Ok(()) => assert_eq!(got.unwrap(), want),
             Err(code) => assert_eq!(got.unwrap_err().code(), code, "{encoding}"),
@@ -113,6 +121,7 @@ async fn broken_frames() {
             ModelInferRequest::schema(),
             &HeaderMap::new(),
             body(&wire, 16),
+            |_| None,
         )
         .await;
         assert_eq!(got.unwrap_err().code(), code, "{what}");

@@ -36,7 +36,9 @@ pub async fn answer<B: Body<Data = Bytes>>(
     }
     let deadline_ns = deadline::of(&head.headers);
     let work = pin!(async {
-        let old::Either(message) = frame::read(InferRequest::schema(), &head.headers, body).await?;
+        let arena = |model: &str| ctx.repository.arena(model);
+        let old::Either(message) =
+            frame::read(InferRequest::schema(), &head.headers, body, arena).await?;
         call(ctx, message, received_ns, deadline_ns).await
     });
     let (mut response, per_item) = match deadline::within(deadline_ns, work).await {

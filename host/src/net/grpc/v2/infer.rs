@@ -35,7 +35,8 @@ where
     }
     let deadline_ns = deadline::of(&parts.headers);
     let work = pin!(async {
-        let message = frame::read(ModelInferRequest::schema(), &parts.headers, body).await?;
+        let arena = |model: &str| ctx.repository.arena(model);
+        let message = frame::read(ModelInferRequest::schema(), &parts.headers, body, arena).await?;
         answer(ctx, message, deadline_ns, received_ns).await.map_err(status_code::status)
     });
     match deadline::within(deadline_ns, work).await {

@@ -1,9 +1,12 @@
 //! The body of a request, read into one block of exactly the size that its header asks for.
 
+use crate::arena::Arena;
+use crate::request::buffer::AlignedBuf;
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// A cache line, as every block of tensor data begins.
 const ALIGN: usize = 64;
@@ -19,10 +22,12 @@ pub enum Fault {
     Broken,
 }
 
-/// Reads a body that must have `expected` bytes. A longer or shorter one is never buffered beyond that.
+/// Reads a body that must have `expected` bytes, into `arena` if there is one. A longer or shorter one is never
+/// buffered beyond that.
 pub async fn collect<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     expected: usize,
+    arena: Option<&Arc<Arena>>,
 ) -> Result<Bytes, Fault> {
     if let Some(declared) = body.size_hint().exact()
         && declared != expected as u64
@@ -31,6 +36,9 @@ pub async fn collect<B: Body<Data = Bytes>>(
     }
     if expected == 0 && body.is_end_stream() {
         return Ok(Bytes::new());
+    }
+    if let Some(block) = arena.and_then(|arena| AlignedBuf::shared(arena, expected)) {
+        return fill(body, block).await;
     }
     // A header may announce more than there is: asking for it must not end the process. Room that nobody
     // fills costs addresses only.
@@ -53,6 +61,24 @@ pub async fn collect<B: Body<Data = Bytes>>(
     Ok(Bytes::from(block).slice(begin..))
 }
 
+/// Reads a body that must fill `block`.
+async fn fill<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+    mut block: AlignedBuf,
+) -> Result<Bytes, Fault> {
+    let mut end = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Fault::Broken)?;
+        let Ok(data) = frame.into_data() else { continue };
+        match block.as_mut().get_mut(end..end + data.len()) {
+            Some(place) => place.copy_from_slice(&data),
+            None => return Err(Fault::Size(end + data.len())),
+        }
+        end += data.len();
+    }
+    if end == block.len() { Ok(block.into_bytes()) } else { Err(Fault::Size(end)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn exactly_the_announced_size() {
+        let arena = Arena::new("test", 1 << 20).unwrap();
         for (sizes, expected, want) in [
             (&[3, 0, 5][..], 8, Ok(8)),
             (&[], 0, Ok(0)),
@@ -77,14 +104,16 @@ mod tests {
             (&[3, 6, 100], 8, Err(Fault::Size(9))),
             (&[3], usize::MAX, Err(Fault::Memory)),
         ] {
-            let got = collect(pin!(chunked(sizes)), expected).await;
+            let shared = collect(pin!(chunked(sizes)), expected, Some(&arena)).await;
+            let got = collect(pin!(chunked(sizes)), expected, None).await;
+            assert_eq!(shared, got, "{sizes:?}");
             if let Ok(bytes) = &got {
                 assert!(bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(ALIGN));
             }
             assert_eq!(got.map(|b| b.len()), want, "{sizes:?}");
         }
         let whole = Full::new(Bytes::from(vec![1; 10]));
-        assert_eq!(collect(pin!(whole.clone()), 10).await.unwrap(), vec![1; 10]);
-        assert_eq!(collect(pin!(whole), 1 << 50).await, Err(Fault::Size(10)));
+        assert_eq!(collect(pin!(whole.clone()), 10, None).await.unwrap(), vec![1; 10]);
+        assert_eq!(collect(pin!(whole), 1 << 50, None).await, Err(Fault::Size(10)));
     }
 }

@@ -108,7 +108,9 @@ impl Head {
             _ => parse::too_large_json(n, limit),
         };
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
-        let mut body = receive::receive(body, self.length, aligned_at, most, too_large).await?;
+        let arena = served.arena.as_ref();
+        let mut body =
+            receive::receive(body, self.length, aligned_at, arena, most, too_large).await?;
         if self.compressed {
             body = receive::expand(body, limit).await?;
         }

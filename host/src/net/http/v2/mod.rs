@@ -56,7 +56,7 @@ async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> 
             "request body of {n} bytes is too long, this endpoint takes at most {MAX_SMALL_BODY}"
         ))
     };
-    receive::receive(body, None, 0, MAX_SMALL_BODY, too_large).await
+    receive::receive(body, None, 0, None, MAX_SMALL_BODY, too_large).await
 }
 
 fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {

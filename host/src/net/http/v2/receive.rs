@@ -1,5 +1,6 @@
 //! The body of a request in one piece, placed so that the tensors in it can be used where they lie.
 
+use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::net::http::drain::drain;
 use crate::request::buffer::{ALIGN, AlignedBuf};
@@ -9,6 +10,7 @@ use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt;
 use std::io::Read;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// No body is longer.
 const MAX_BODY: u64 = i32::MAX as u64;
@@ -36,7 +38,7 @@ pub fn content_length(headers: &HeaderMap) -> Result<Option<u64>> {
 }
 
 /// Reads a whole body. Its byte `aligned_at` comes to lie on a cache line, unless the body arrived
-/// in one piece that is good enough.
+/// in one piece that is good enough. With an arena it comes to lie there.
 ///
 /// # Errors
 /// `too_large`, told the length of a body of more than `limit` bytes, which is read to its end so
@@ -45,6 +47,7 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
     body: B,
     length: Option<u64>,
     aligned_at: usize,
+    arena: Option<&Arc<Arena>>,
     limit: u64,
     too_large: impl FnOnce(u64) -> Error,
 ) -> Result<Bytes> {
@@ -65,7 +68,7 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
             return Err(too_large(end as u64 + more));
         }
         if let Some(n) = length.filter(|n| *n <= MAX_TRUSTED && *n > piece.len() as u64) {
-            let block = block.get_or_insert_with(|| AlignedBuf::new(pad + n as usize));
+            let block = block.get_or_insert_with(|| AlignedBuf::for_input(arena, pad + n as usize));
             match block.as_mut().get_mut(pad + total..pad + end) {
                 Some(place) => place.copy_from_slice(&piece),
                 None => return Err(Error::invalid("the request body is longer than announced")),
@@ -85,6 +88,7 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
         return Ok(block.into_bytes().slice(pad..pad + total));
     }
     if let [one] = pieces.as_slice()
+        && arena.is_none()
         && (one.as_ptr() as usize + aligned_at).is_multiple_of(ELEMENT_ALIGN)
     {
         return Ok(one.clone());
@@ -92,7 +96,7 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
     let mut parts: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);
     parts.push(&[0; ALIGN][..pad]);
     parts.extend(pieces.iter().map(|p| p.as_ref()));
-    Ok(AlignedBuf::copy_of(&parts).into_bytes().slice(pad..))
+    Ok(AlignedBuf::copy_to(arena, &parts).into_bytes().slice(pad..))
 }
 
 /// The next piece that is not empty.
@@ -165,7 +169,7 @@ mod tests {
     async fn get(bytes: &[u8], step: usize, length: bool, limit: u64) -> Result<Bytes> {
         let length = length.then_some(bytes.len() as u64);
         let too_large = |n| Error::invalid(format!("{n} bytes"));
-        receive(body(bytes, step), length, 37, limit, too_large).await
+        receive(body(bytes, step), length, 37, None, limit, too_large).await
     }
 
     #[tokio::test]

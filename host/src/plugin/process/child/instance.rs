@@ -7,7 +7,6 @@ use super::requests::request;
 use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Error, Result};
-use crate::instance::priority::be_nice;
 use crate::plugin::backend::{Instance, LocalInstance};
 use crate::plugin::process::messages::{self, Batch, Done};
 use crate::plugin::process::wire::{Received, Receiver, halves};
@@ -146,8 +145,9 @@ impl Worker {
 
     fn open(&self) -> Result<(Streams, LocalInstance)> {
         let Self { model, facts, .. } = self;
-        // First of all, because threads that the plugin starts inherit it.
-        be_nice(facts.nice);
+        // First of all, because threads that the plugin starts inherit it. The host's limits are this process's, too:
+        // what was refused there is refused here.
+        let _ = rustix::process::setpriority_process(None, facts.nice);
         let gpu = facts.kind == instance_kind::GPU;
         let streams = Streams::for_instance(gpu, facts.device, model.priority)?;
         let facts = InstanceFacts {

@@ -5,7 +5,7 @@
 
 use super::control::Control;
 use crate::error::{Error, Result};
-use crate::plugin::metric::{self, Changed, Made, Value};
+use crate::plugin::metric::{self, Changed, Made, Series};
 use crate::plugin::process::messages::{Metric, MetricValue, tell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ struct State {
 }
 
 struct Watched {
-    value: Value,
+    value: Series,
     changed: Changed,
     marked: Arc<AtomicBool>,
 }
@@ -81,13 +81,13 @@ impl Table {
         if let Some(place) = state.places.get(&key).copied() {
             let known = &mut state.series[place];
             // Its scope may have ended, and a new series has begun under the old name.
-            known.value = made.value.clone();
+            known.value = made.series.clone();
             return Arc::clone(&known.changed);
         }
         let place = state.series.len();
-        let kind = match made.value {
-            Value::Counter(_) => metric_kind::COUNTER,
-            Value::Gauge(_) => metric_kind::GAUGE,
+        let kind = match made.series {
+            Series::Counter(_) => metric_kind::COUNTER,
+            Series::Gauge(_) => metric_kind::GAUGE,
         };
         self.control.tell(tell::What::Metric(Metric {
             number: place as u64 + 1,
@@ -105,7 +105,7 @@ impl Table {
                 }
             })
         };
-        let value = made.value.clone();
+        let value = made.series.clone();
         state.series.push(Watched { value, changed: Arc::clone(&changed), marked });
         state.places.insert(key, place);
         changed

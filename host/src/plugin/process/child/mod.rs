@@ -62,7 +62,7 @@ pub fn run() -> ExitCode {
         eprintln!("trtserver plugin-host: no thread could be started: {e}");
         return ExitCode::from(1);
     }
-    Work { control, instances, hello: None, backend: None, model: None }.run(&inbox)
+    Work { control, instances, hello: None, backend: None, asked: false, model: None }.run(&inbox)
 }
 
 /// The host's connection, with nothing left on standard input that a plugin could read.
@@ -158,6 +158,8 @@ struct Work {
     instances: Arc<Instances>,
     hello: Option<Hello>,
     backend: Option<Arc<Backend>>,
+    /// A model was to be opened.
+    asked: bool,
     model: Option<Arc<Opened>>,
 }
 
@@ -229,8 +231,9 @@ impl Work {
     }
 
     fn open_model(&mut self, facts: &ModelFacts, files: [Option<OwnedFd>; 2]) -> Result<Done> {
-        if self.model.is_some() {
-            return Err(Error::internal("the process has a model already"));
+        // Once, also if it fails: the memory of the process is that of this one model.
+        if std::mem::replace(&mut self.asked, true) {
+            return Err(Error::internal("the process has been given a model already"));
         }
         let [Some(inputs), Some(outputs)] = files else {
             return Err(Error::internal("the host sent no shared memory with the model"));

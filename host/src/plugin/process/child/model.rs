@@ -3,7 +3,6 @@
 use crate::arena::{Arena, Reader};
 use crate::device::StreamPriority;
 use crate::error::{Error, Result};
-use crate::instance::priority::Priority;
 use crate::plugin::backend::{Backend, Model};
 use crate::plugin::process::messages;
 use crate::plugin::{ModelFacts, TensorNames};
@@ -13,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_optimization_policy::ModelPriority;
 
 /// Facts about a model version, taken out of their message.
 pub struct Facts<'a> {
@@ -71,6 +71,8 @@ impl<'a> Facts<'a> {
         let declared = message.n_declared_outputs as usize;
         for (i, output) in outputs.iter_mut().enumerate() {
             output.role = if i < declared { Role::Declared } else { Role::State };
+            // What is missing the host finds out, which knows who asked for it.
+            output.optional = true;
         }
         Ok(Signature { inputs, hidden, outputs, ..empty(message, &self.config) })
     }
@@ -104,6 +106,15 @@ fn spec(model: &str, message: &messages::TensorSpec) -> Result<TensorSpec> {
     })
 }
 
+/// As the host's own instances have it.
+fn priority(config: &ModelConfig) -> StreamPriority {
+    match config.optimization.as_ref().map(|o| o.priority()) {
+        Some(ModelPriority::PriorityMax) => StreamPriority::Greatest,
+        Some(ModelPriority::PriorityMin) => StreamPriority::Least,
+        Some(ModelPriority::PriorityDefault) | None => StreamPriority::Default,
+    }
+}
+
 /// The open model, and what its instances share.
 pub struct Opened {
     pub model: Arc<Model>,
@@ -128,7 +139,7 @@ impl Opened {
         let facts = Facts::new(message)?;
         let signature = Arc::new(facts.travelling()?);
         let names = Arc::new(TensorNames::new(&signature));
-        let priority = Priority::of(&facts.config).stream();
+        let priority = priority(&facts.config);
         let model = facts.with(|facts| backend.open_model_here(facts))?;
         Ok(Self { model, version: message.version, signature, names, priority, reader, arena })
     }

@@ -1,0 +1,118 @@
+//! The same model twice in one server: in the server's process, and in one of its own.
+
+use crate::Result;
+use crate::load;
+use crate::options::Options;
+use crate::pairs;
+use crate::process::Process;
+use crate::repository;
+use crate::requests::{Front, Work, exchanges};
+use crate::table::{Table, verdict};
+use std::fs;
+use tempfile::TempDir;
+
+pub const COLUMNS: &[&str] = &[
+    "isolated",
+    "req/s",
+    "in-process",
+    "ratio",
+    "p50 µs",
+    "in-process",
+    "added",
+    "spread",
+    "target",
+    "",
+];
+const HERE: &str = "here";
+const APART: &str = "apart";
+/// What isolation may add to the time of a small request, in microseconds.
+const MAX_ADDED_US: f64 = 25.0;
+/// The share of throughput that must be left for large tensors.
+const MIN_RATIO: f64 = 0.8;
+const LARGE: usize = 1 << 20;
+
+struct Row {
+    front: Front,
+    bytes: usize,
+    concurrency: usize,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        let bytes = if self.bytes == LARGE { "1M".to_owned() } else { self.bytes.to_string() };
+        format!("backends apart {} {bytes} c{}", self.front.name(), self.concurrency)
+    }
+}
+
+fn rows(options: &Options) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for front in [Front::V1Http, Front::V2Http, Front::V2Grpc] {
+        for (bytes, concurrency) in [(64, 1), (64, 16), (LARGE, 1), (LARGE, 4)] {
+            rows.push(Row { front, bytes, concurrency });
+        }
+    }
+    rows.retain(|row| options.wants(&row.name()));
+    rows
+}
+
+/// Two models of the test plugin that copies its input.
+fn models() -> Result<TempDir> {
+    let folder = repository::empty()?;
+    for (name, isolation) in [(HERE, "none"), (APART, "process")] {
+        let version = folder.path().join(name).join("1");
+        fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
+        let file = folder.path().join(name).join("config.pbtxt");
+        let text = format!(
+            "name: \"{name}\"\nbackend: \"probe\"\n\
+             input [ {{ name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1 ] }} ]\n\
+             output [ {{ name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ -1 ] }} ]\n\
+             parameters {{ key: \"isolation\" value {{ string_value: \"{isolation}\" }} }}\n"
+        );
+        fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    Ok(folder)
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    let rows = rows(options);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (folder, logs) = (models()?, repository::empty()?);
+    let server = Process::server(options, folder.path(), logs.path())?;
+    for row in &rows {
+        match one(options, row, &server) {
+            Ok(cells) => table.row([vec![row.name()], cells].concat()),
+            Err(problem) => table.failure(&row.name(), &problem),
+        }
+    }
+    Ok(())
+}
+
+fn one(options: &Options, row: &Row, server: &Process) -> Result<Vec<String>> {
+    let pass = |model, length| {
+        let asked = exchanges(row.front, Work::Echo(model, row.bytes));
+        load::pass(server, row.front.wire(), &asked, row.concurrency, length)
+    };
+    let pairs = pairs::run(options, |length| pass(APART, length), |length| pass(HERE, length))?;
+    let (rate, rate_here) = pairs.both(|pass| pass.per_second);
+    let (p50, p50_here) = pairs.both(|pass| pass.p50_us);
+    let ratio = pairs.ratio(|pass| pass.per_second);
+    let added = pairs.difference(|pass| pass.p50_us);
+    let (target, good) = match (row.bytes, row.concurrency) {
+        (LARGE, _) => (format!("ratio >={MIN_RATIO}"), verdict(ratio >= MIN_RATIO)),
+        (_, 1) => (format!("added <={MAX_ADDED_US:.0}"), verdict(added <= MAX_ADDED_US)),
+        _ => (String::new(), ""),
+    };
+    Ok(vec![
+        format!("{rate:.0}"),
+        format!("{rate_here:.0}"),
+        format!("{ratio:.2}"),
+        format!("{p50:.0}"),
+        format!("{p50_here:.0}"),
+        format!("{added:+.1}"),
+        pairs.spread(|pass| pass.p50_us),
+        target,
+        good.to_owned(),
+    ])
+}

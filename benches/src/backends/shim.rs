@@ -1,0 +1,238 @@
+//! A library of the old interface through the shim, in this process, beside the bare library.
+//!
+//! Everything that the host does for one call is counted: the views, the call into the plugin, the reply. Beside it
+//! the test plugin, which does the same work natively.
+
+use crate::Result;
+use crate::options::Options;
+use crate::repository::empty;
+use crate::table::{Table, median, spread, verdict};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use trtserver::clock::now_ns;
+use trtserver::error;
+use trtserver::plugin::backend::Instance;
+use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, Style, TensorNames};
+use trtserver::request::{
+    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, Signature,
+    WantedOutput,
+};
+use trtserver::stats::Execution;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
+
+pub const COLUMNS: &[&str] =
+    &["shim", "ns a call", "bare library", "added ns", "native plugin", "spread", "target", ""];
+const ROW: &str = "backends shim identity 64";
+/// What the shim and the host may add to a call, in nanoseconds.
+const MAX_ADDED_NS: f64 = 2000.0;
+const VALUES: usize = 16;
+const SOURCES: [(&str, &str); 3] = [
+    ("identity.c", include_str!("identity.c")),
+    ("direct.c", include_str!("direct.c")),
+    ("custom.h", include_str!("custom.h")),
+];
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    if !options.wants(ROW) {
+        return Ok(());
+    }
+    match one(options) {
+        Ok(cells) => table.row([vec![ROW.to_owned()], cells].concat()),
+        Err(problem) => table.failure(ROW, &problem),
+    }
+    Ok(())
+}
+
+fn one(options: &Options) -> Result<Vec<String>> {
+    let folder = empty()?;
+    let version = folder.path().join("1");
+    fs::create_dir(&version).map_err(|e| format!("{}: {e}", version.display()))?;
+    for (name, text) in SOURCES {
+        let file = folder.path().join(name);
+        fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    let library = version.join("libcustom.so");
+    let direct = folder.path().join("direct");
+    compile(folder.path(), &["-shared", "-fPIC", "identity.c", "-o"], &library)?;
+    compile(folder.path(), &["direct.c", "-ldl", "-o"], &direct)?;
+
+    let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
+    let settings = BTreeMap::from([("custom".to_owned(), here)]);
+    let dirs = [options.dist.join("backends"), options.probe.clone()];
+    let backends = Backends::open(&dirs, &settings).map_err(|e| e.message)?;
+    let mut shim = Stand::new(&backends, "custom", folder.path())?;
+    let mut native = Stand::new(&backends, "probe", folder.path())?;
+    let (mut bare, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 * options.passes {
+        bare.push(bare_call(&direct, &library)?);
+        ours.push(shim.pass(options.pass / 4)?);
+        theirs.push(native.pass(options.pass / 4)?);
+    }
+    let added = median(&ours) - median(&bare);
+    Ok(vec![
+        format!("{:.0}", median(&ours)),
+        format!("{:.0}", median(&bare)),
+        format!("{added:.0}"),
+        format!("{:.0}", median(&theirs)),
+        format!("{:.0} %", spread(&ours) * 100.0),
+        format!("<={MAX_ADDED_NS:.0}"),
+        verdict(added <= MAX_ADDED_NS).to_owned(),
+    ])
+}
+
+fn compile(folder: &Path, words: &[&str], to: &PathBuf) -> Result<()> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(compiler);
+    let done = command.current_dir(folder).args(["-std=gnu11", "-O2"]).args(words).arg(to).output();
+    match done {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        Err(e) => Err(format!("the C compiler cannot be run: {e}")),
+    }
+}
+
+fn bare_call(direct: &Path, library: &Path) -> Result<f64> {
+    let done = Command::new(direct).arg(library).arg("1000000").output();
+    let done = done.map_err(|e| format!("{}: {e}", direct.display()))?;
+    let text = String::from_utf8_lossy(&done.stdout);
+    text.trim().parse().map_err(|_| String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+/// One instance of a model that copies sixteen numbers, and what it takes to call it.
+struct Stand {
+    instance: Instance,
+    hold: FrameHold,
+    signature: Arc<Signature>,
+    names: Arc<TensorNames>,
+    /// Right answers so far.
+    right: Arc<AtomicU64>,
+}
+
+/// Compares the answer with the input.
+struct Compare(Bytes, Arc<AtomicU64>);
+
+impl ResponseSink for Compare {
+    fn send(&mut self, response: error::Result<Option<InferResponse>>, _: bool) {
+        if let Ok(Some(response)) = response
+            && response.outputs.iter().any(|output| output.data == self.0)
+        {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn config(backend: &str) -> ModelConfig {
+    let dims = vec![VALUES as i64];
+    let (input, output) = (
+        ModelInput {
+            name: "INPUT0".into(),
+            data_type: DataType::TypeFp32.into(),
+            dims: dims.clone(),
+            ..Default::default()
+        },
+        ModelOutput {
+            name: "OUTPUT0".into(),
+            data_type: DataType::TypeFp32.into(),
+            dims,
+            ..Default::default()
+        },
+    );
+    ModelConfig {
+        name: "identity".into(),
+        backend: backend.into(),
+        default_model_filename: "libcustom.so".into(),
+        input: vec![input],
+        output: vec![output],
+        ..Default::default()
+    }
+}
+
+impl Stand {
+    fn new(backends: &Backends, backend: &str, dir: &Path) -> Result<Self> {
+        let config = config(backend);
+        let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
+        let facts = ModelFacts {
+            name: "identity",
+            version: 1,
+            dir,
+            version_dir: &dir.join("1"),
+            file: "libcustom.so",
+            config: &config,
+            signature: &signature,
+            n_instances: 1,
+            threads: 1,
+        };
+        let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
+        let model = backend.open_model(&facts).map_err(|e| e.message)?;
+        let facts = InstanceFacts {
+            name: "identity_0_cpu",
+            kind: 2,
+            ordinal: 0,
+            device: -1,
+            threads: 1,
+            max_rows: 1,
+            profiles: &[],
+            streams: [std::ptr::null_mut(); 4],
+        };
+        let instance = Instance::open(&model, &facts).map_err(|e| e.message)?;
+        let names = Arc::new(TensorNames::new(&signature));
+        Ok(Self { instance, hold: FrameHold::new(), signature, names, right: Arc::default() })
+    }
+
+    /// Nanoseconds of one call.
+    fn pass(&mut self, length: Duration) -> Result<f64> {
+        let data = Bytes::from(vec![7; 4 * VALUES]);
+        let begin = Instant::now();
+        let (mut calls, before) = (0, self.right.load(Ordering::Relaxed));
+        while begin.elapsed() < length {
+            for _ in 0..1000 {
+                self.call(&data)?;
+            }
+            calls += 1000;
+        }
+        let spent = begin.elapsed();
+        match self.right.load(Ordering::Relaxed) - before {
+            right if right == calls => Ok(spent.as_nanos() as f64 / calls as f64),
+            right => Err(format!("of {calls} answers {right} were right")),
+        }
+    }
+
+    fn call(&mut self, data: &Bytes) -> Result<()> {
+        let sink = Compare(data.clone(), Arc::clone(&self.right));
+        let reply = Reply::uncounted(now_ns(), Arc::clone(&self.signature), Box::new(sink));
+        let shape = [VALUES as i64][..].into();
+        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
+        let request = InferRequest {
+            id: String::new(),
+            batch: 1,
+            inputs: [input].into_iter().collect(),
+            outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+            sequence: Sequence::default(),
+            priority: 0,
+            timeout_us: 0,
+            parameters: Vec::new(),
+            deadline_ns: 0,
+            streaming: false,
+            warmup: false,
+            reply,
+        };
+        Reply::queued(&request, now_ns());
+        let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
+        request.reply.taken(Arc::clone(&execution));
+        let style = Style { signature: &self.signature, names: &self.names, align: 0 };
+        self.hold.fill(1, &mut vec![request], &style, &execution);
+        let Instance::Here(instance) = &mut self.instance else {
+            return Err("the backend is not in this process".into());
+        };
+        instance.execute(&self.hold).map_err(|e| e.message)?;
+        self.hold.frame().settle(&|_| error::Error::internal("not answered"));
+        self.hold.recycle();
+        Ok(())
+    }
+}

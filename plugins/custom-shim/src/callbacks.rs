@@ -1,0 +1,161 @@
+//! The functions that a library calls while it executes, one set for each generation.
+//!
+//! None of them trusts its arguments further than C lets it: a null pointer, a size or a shape that
+//! cannot be, or a context of another time is answered with false, and a line in the log.
+
+use crate::backend::warn;
+use crate::desk;
+use crate::legacy::{Context, MEMORY_CPU};
+use crate::session::{Answer, Fault, Session, Shape};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// More dimensions than any tensor has: a number that was never a rank.
+const MAX_RANK: usize = 1024;
+
+/// Runs the body of a callback for the payload that the context names.
+fn enter(
+    entry: &str,
+    context: Context,
+    body: impl FnOnce(&mut Session<'static>, usize) -> Answer<()>,
+) -> bool {
+    let run = || match desk::with(context, |session, payload| {
+        body(session, payload).map_err(|fault| session.refuse(entry, payload, fault))
+    }) {
+        Some(answer) => answer.is_ok(),
+        None => {
+            warn(format_args!(
+                "a custom library called {entry} with context {context:?}, which is no payload that is \
+                 being executed (it came too late, or is none of ours)"
+            ));
+            false
+        }
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or(false)
+}
+
+/// # Safety
+/// `name` is null or text of C.
+unsafe fn text<'a>(name: *const c_char) -> Answer<&'a [u8]> {
+    if name.is_null() {
+        return Err("a null name".into());
+    }
+    // SAFETY: by the caller's promise.
+    Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
+}
+
+pub unsafe extern "C" fn get_next_input(
+    context: Context,
+    name: *const c_char,
+    content: *mut *const c_void,
+    content_byte_size: *mut u64,
+) -> bool {
+    enter("GetNextInput", context, |session, payload| {
+        // SAFETY: the library passes a name, and two variables to write, or null.
+        unsafe {
+            let name = text(name)?;
+            if content.is_null() || content_byte_size.is_null() {
+                return Err("null where the block was to go".into());
+            }
+            let (block, bytes) = session.next_input(payload, name, *content_byte_size)?;
+            content.write(block.cast());
+            content_byte_size.write(bytes);
+        }
+        Ok(())
+    })
+}
+
+pub unsafe extern "C" fn get_next_input_v2(
+    context: Context,
+    name: *const c_char,
+    content: *mut *const c_void,
+    content_byte_size: *mut u64,
+    memory_type: *mut c_int,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { got(get_next_input(context, name, content, content_byte_size), memory_type) }
+}
+
+/// Says where the memory is that a callback has given.
+///
+/// # Safety
+/// `memory_type` is null or a variable to write.
+unsafe fn got(given: bool, memory_type: *mut c_int) -> bool {
+    if given && !memory_type.is_null() {
+        // SAFETY: by the caller's promise.
+        unsafe { memory_type.write(MEMORY_CPU) };
+    }
+    given
+}
+
+/// # Safety
+/// `name` is null or text of C, `content` null or a variable to write.
+unsafe fn output<'s>(
+    context: Context,
+    name: *const c_char,
+    shape: impl FnOnce() -> Answer<Shape<'s>>,
+    content_byte_size: u64,
+    content: *mut *mut c_void,
+) -> bool {
+    enter("GetOutput", context, |session, payload| {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let name = text(name)?;
+            if content.is_null() {
+                return Err("null where the address of the memory was to go".into());
+            }
+            content.write(std::ptr::null_mut());
+            let memory = session.output(payload, name, shape, content_byte_size)?;
+            content.write(memory.cast());
+        }
+        Ok(())
+    })
+}
+
+pub unsafe extern "C" fn get_output_a(
+    context: Context,
+    name: *const c_char,
+    content_byte_size: u64,
+    content: *mut *mut c_void,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { output(context, name, || Ok(Shape::Declared), content_byte_size, content) }
+}
+
+pub unsafe extern "C" fn get_output(
+    context: Context,
+    name: *const c_char,
+    shape_dim_cnt: usize,
+    shape_dims: *mut i64,
+    content_byte_size: u64,
+    content: *mut *mut c_void,
+) -> bool {
+    let shape = || match shape_dim_cnt {
+        0 => Ok(Shape::Given(&[])),
+        n if n > MAX_RANK => Err(Fault::broken(format!("has a shape of {n} dimensions"))),
+        n if shape_dims.is_null() => {
+            Err(Fault::broken(format!("has {n} dimensions at a null address")))
+        }
+        // SAFETY: the library passes so many dimensions, which stay there during the call.
+        n => Ok(Shape::Given(unsafe { std::slice::from_raw_parts(shape_dims, n) })),
+    };
+    // SAFETY: passed on.
+    unsafe { output(context, name, shape, content_byte_size, content) }
+}
+
+pub unsafe extern "C" fn get_output_v2(
+    context: Context,
+    name: *const c_char,
+    shape_dim_cnt: usize,
+    shape_dims: *mut i64,
+    content_byte_size: u64,
+    content: *mut *mut c_void,
+    memory_type: *mut c_int,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe {
+        let given =
+            get_output(context, name, shape_dim_cnt, shape_dims, content_byte_size, content);
+        got(given, memory_type)
+    }
+}

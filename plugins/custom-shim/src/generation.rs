@@ -1,0 +1,127 @@
+//! Which of the incompatible interfaces behind the same symbol names a library speaks.
+
+use std::fmt;
+use trtserver_plugin_api::author::Error;
+
+/// Model parameter that says so for one model.
+pub const PARAMETER: &str = "custom_api";
+/// Setting that says so for all libraries that do not tell by themselves.
+pub const SETTING: &str = "api";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Generation {
+    /// v0.10: the configuration without its length, payloads without shapes.
+    A,
+    /// v0.11 and v0.12: the header of the 0.12 manual.
+    B,
+    /// v1.0 and later, version 1: initialised by a structure.
+    C,
+    /// v1.6 and later, version 2: callbacks that name the kind of memory.
+    C2,
+}
+
+impl Generation {
+    /// Outputs that nobody asked for are an error (base), not to be left out silently (v1.x).
+    pub fn strict(self) -> bool {
+        matches!(self, Generation::A | Generation::B)
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Generation::A => "A (v0.10)",
+            Generation::B => "B (v0.11, v0.12)",
+            Generation::C => "C (v1.0 and later)",
+            Generation::C2 => "C, version 2 (v1.6 and later)",
+        })
+    }
+}
+
+/// What a configuration may ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    A,
+    B,
+    C,
+}
+
+impl Wish {
+    /// `whose` names the place where the word was given.
+    pub fn read(word: &str, whose: fmt::Arguments<'_>) -> Result<Wish, Error> {
+        match word {
+            "A" => Ok(Wish::A),
+            "B" => Ok(Wish::B),
+            "C" => Ok(Wish::C),
+            _ => Err(Error::invalid(format_args!(
+                "{whose} is '{word}', but a generation of custom.h is 'A' (v0.10), 'B' (v0.11, v0.12) or \
+                 'C' (v1.0 and later)"
+            ))),
+        }
+    }
+}
+
+/// The generation of a library that exports `version`, if it exports one. `asked` is the model's own
+/// wish, `usual` the server's for libraries that say nothing.
+pub fn choose(
+    asked: Option<Wish>,
+    usual: Option<Wish>,
+    version: Option<u32>,
+) -> Result<Generation, Error> {
+    match (version, asked) {
+        (None, asked) => Ok(match asked.or(usual) {
+            Some(Wish::A) => Generation::A,
+            Some(Wish::B) | None => Generation::B,
+            Some(Wish::C) => Generation::C,
+        }),
+        (Some(1 | 2), Some(wish @ (Wish::A | Wish::B))) => Err(Error::invalid(format_args!(
+            "unable to load custom library: parameter '{PARAMETER}' is '{wish:?}', but the library \
+             exports CustomVersion, which only libraries of generation C do"
+        ))),
+        (Some(1), _) => Ok(Generation::C),
+        (Some(2), _) => Ok(Generation::C2),
+        (Some(other), _) => Err(Error::invalid(format_args!(
+            "unable to load custom library: invalid custom version {other} is provided"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_library_says_and_what_is_asked() {
+        use Wish::{A, B, C};
+        for (asked, usual, version, want) in [
+            (None, None, None, Generation::B),
+            (Some(A), None, None, Generation::A),
+            (Some(C), Some(A), None, Generation::C),
+            (None, Some(A), None, Generation::A),
+            (None, None, Some(1), Generation::C),
+            // The server's setting is for those that say nothing.
+            (None, Some(B), Some(2), Generation::C2),
+            (Some(C), None, Some(2), Generation::C2),
+        ] {
+            assert_eq!(choose(asked, usual, version).unwrap(), want);
+        }
+        for wish in [A, B] {
+            let error = choose(Some(wish), None, Some(1)).unwrap_err();
+            assert!(error.text().contains("exports CustomVersion"), "{error}");
+        }
+        for (asked, n) in [(None, 0), (None, 3), (Some(A), u32::MAX)] {
+            let error = choose(asked, None, Some(n)).unwrap_err();
+            let want =
+                format!("unable to load custom library: invalid custom version {n} is provided");
+            assert_eq!(error, Error::invalid(want));
+        }
+    }
+
+    #[test]
+    fn other_words_are_errors() {
+        for word in ["", "a", "D", "C2", "1"] {
+            let error = Wish::read(word, format_args!("setting 'api'")).unwrap_err();
+            assert!(error.text().starts_with("setting 'api' is '"), "{error}");
+        }
+    }
+}

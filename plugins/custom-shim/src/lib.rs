@@ -1,0 +1,31 @@
+//! Libraries written for `custom.h`, the custom backend interface of the TensorRT Inference Server, unmodified.
+//!
+//! ```text
+//! backend.rs ── generation.rs           which of the four interfaces a library speaks
+//! model.rs ──── library.rs, elf.rs, cuda.rs    its file, opened once; the file for a GPU's capability
+//! instance.rs ─ legacy.rs               the functions and structures of the header
+//!     │      └─ config.rs, schema.rs    the configuration as that generation knows it
+//!     └──────── payloads.rs             a batch as the library sees it
+//!               callbacks.rs ─ desk.rs ─ session.rs    what the library asks for while it executes
+//! ```
+
+mod backend;
+mod callbacks;
+mod config;
+mod cuda;
+mod desk;
+mod elf;
+mod generation;
+mod instance;
+mod legacy;
+mod library;
+mod model;
+mod payloads;
+mod schema;
+mod session;
+mod wire;
+
+trtserver_plugin_api::export_backend!(backend::Custom);
+
+#[cfg(test)]
+mod tests;

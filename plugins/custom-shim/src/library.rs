@@ -1,0 +1,187 @@
+//! Custom libraries: opened once each, never closed.
+//!
+//! Opened lazily and locally, as TRTIS did: a symbol that is missing and never used harms nobody, and
+//! two libraries may define the same names. Models that name the same file share its image, and so its
+//! globals. A file that was replaced since is opened beside the old image, which stays with its users.
+
+use crate::elf;
+use crate::generation::Generation;
+use crate::legacy::{
+    ErrorString, Execute, ExecuteA, ExecuteB, ExecuteV2, Finalize, Initialize, InitializeA,
+    InitializeB, InitializeC, Version,
+};
+use libloading::os::unix::{Library as Image, RTLD_LAZY, RTLD_LOCAL};
+use std::ffi::{OsString, c_void};
+use std::mem::transmute;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use trtserver_plugin_api::author::Error;
+
+/// An open library.
+pub struct Library {
+    image: Image,
+    /// What `CustomVersion` said, if there is one.
+    pub version: Option<u32>,
+}
+
+/// The functions of a library, as its generation declares them.
+pub struct Entries {
+    pub initialize: Initialize,
+    pub finalize: Finalize,
+    pub error_string: ErrorString,
+    pub execute: Execute,
+}
+
+/// What tells a file from another that takes its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    /// Device and number of the file: the loader tells images apart by them.
+    file: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path) -> std::io::Result<Stamp> {
+        let it = path.metadata()?;
+        Ok(Stamp {
+            file: (it.dev(), it.ino()),
+            bytes: it.size(),
+            modified: (it.mtime(), it.mtime_nsec()),
+        })
+    }
+}
+
+struct Known {
+    path: PathBuf,
+    stamp: Stamp,
+    library: &'static Library,
+}
+
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+fn unable(reason: impl std::fmt::Display) -> Error {
+    Error::not_found(format_args!("unable to load custom library: {reason}"))
+}
+
+/// What the loader said; the error itself only names the function that failed.
+pub fn words(error: &libloading::Error) -> String {
+    use std::error::Error as _;
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
+}
+
+/// The library in that file, opened now unless it is open.
+pub fn open(path: &Path) -> Result<&'static Library, Error> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let stamp = Stamp::of(path).map_err(|e| unable(format_args!("{}: {e}", path.display())))?;
+    let same_path = |k: &&Known| k.path == path;
+    if let Some(found) = known.iter().filter(same_path).find(|k| k.stamp == stamp) {
+        return Ok(found.library);
+    }
+    if known.iter().any(|k| k.stamp.file == stamp.file && k.stamp != stamp) {
+        return Err(unable(format_args!(
+            "{} was written over while its earlier contents are in use; libraries are never closed, so \
+             put the new file in its place by renaming it, or restart the server",
+            path.display()
+        )));
+    }
+    elf::check(path).map_err(unable)?;
+    // The loader would give the old image for a path that it knows, whatever lies there now.
+    let spelled = spell(path, known.iter().filter(same_path).count());
+    // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
+    // the rest of it is.
+    let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) };
+    let image = image.map_err(|e| unable(words(&e)))?;
+    // SAFETY: the symbol has this type in every release that has it, and takes nothing.
+    let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
+    // Never closed: its threads, its callbacks and what it registered with others may outlive any model.
+    let library: &'static Library = Box::leak(Box::new(Library { image, version }));
+    known.push(Known { path: path.to_owned(), stamp, library });
+    Ok(library)
+}
+
+/// The same path, with so many detours that change nothing.
+fn spell(path: &Path, detours: usize) -> PathBuf {
+    let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else {
+        return path.to_owned();
+    };
+    let mut spelled = folder.as_os_str().as_bytes().to_vec();
+    (0..detours).for_each(|_| spelled.extend_from_slice(b"/."));
+    spelled.push(b'/');
+    spelled.extend_from_slice(file.as_bytes());
+    OsString::from_vec(spelled).into()
+}
+
+impl Library {
+    /// Looks up what a library of that generation must have; the error names all that is missing.
+    pub fn entries(&self, generation: Generation) -> Result<Entries, Error> {
+        let execute =
+            if generation == Generation::C2 { "CustomExecuteV2" } else { "CustomExecute" };
+        let names = ["CustomInitialize", "CustomFinalize", "CustomErrorString", execute];
+        let found = names.map(|name| self.address(name));
+        let missing = names.iter().zip(&found).filter_map(|(n, f)| Some((n, f.as_ref().err()?)));
+        let missing: Vec<_> = missing.collect();
+        if let Some(((name, reason), others)) = missing.split_first() {
+            let others: String = others.iter().map(|(name, _)| format!(", '{name}'")).collect();
+            let also = if others.is_empty() {
+                others
+            } else {
+                format!("; missing as well: {}", &others[2..])
+            };
+            return Err(Error::not_found(format_args!(
+                "unable to find '{name}' entrypoint in custom library: {reason}{also}"
+            )));
+        }
+        let [Ok(initialize), Ok(finalize), Ok(error_string), Ok(execute)] = found else {
+            return Err(Error::internal("a symbol was found and is not there"));
+        };
+        // SAFETY: addresses of functions, whose types are those of the generation that the configuration
+        // or the library itself names. Nothing else can tell; a wrong name is the operator's fault.
+        unsafe {
+            Ok(Entries {
+                initialize: match generation {
+                    Generation::A => {
+                        Initialize::A(transmute::<*mut c_void, InitializeA>(initialize))
+                    }
+                    Generation::B => {
+                        Initialize::B(transmute::<*mut c_void, InitializeB>(initialize))
+                    }
+                    Generation::C | Generation::C2 => {
+                        Initialize::C(transmute::<*mut c_void, InitializeC>(initialize))
+                    }
+                },
+                finalize: transmute::<*mut c_void, Finalize>(finalize),
+                error_string: transmute::<*mut c_void, ErrorString>(error_string),
+                execute: match generation {
+                    Generation::A => Execute::A(transmute::<*mut c_void, ExecuteA>(execute)),
+                    Generation::B | Generation::C => {
+                        Execute::B(transmute::<*mut c_void, ExecuteB>(execute))
+                    }
+                    Generation::C2 => Execute::V2(transmute::<*mut c_void, ExecuteV2>(execute)),
+                },
+            })
+        }
+    }
+
+    fn address(&self, name: &str) -> Result<*mut c_void, String> {
+        let with_end = [name.as_bytes(), &[0]].concat();
+        // SAFETY: the address is not used here.
+        let symbol = unsafe { self.image.get::<*mut c_void>(&*with_end) };
+        let address = symbol.map_err(|e| words(&e))?.as_raw_ptr();
+        if address.is_null() { Err("its address is null".to_owned()) } else { Ok(address) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detours_lead_to_the_same_file() {
+        let path = Path::new("/m/1/libcustom.so");
+        assert_eq!(spell(path, 0).as_os_str(), "/m/1/libcustom.so");
+        assert_eq!(spell(path, 2).as_os_str(), "/m/1/././libcustom.so");
+    }
+}

@@ -1,0 +1,126 @@
+//! A model version: what its instances share. The library is opened with the first of them.
+
+use crate::backend::{Custom, DEFAULT_FILE};
+use crate::config::Facts;
+use crate::cuda;
+use crate::generation::{PARAMETER, Wish};
+use crate::instance::CustomInstance;
+use crate::session::Output;
+use std::ffi::{CString, c_char};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_api::author::{Dtype, Error, Model, ModelContext};
+
+/// A tensor's name as text of C.
+pub struct Name(CString);
+
+impl Name {
+    pub fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr()
+    }
+
+    pub fn is(&self, name: &str) -> bool {
+        self.0.as_bytes() == name.as_bytes()
+    }
+}
+
+/// As text of C, without zeros, of which the host's texts hold none.
+pub fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}
+
+/// A declared input.
+pub struct Input {
+    pub name: Name,
+    /// Its shape begins with the batch dimension.
+    pub batched: bool,
+}
+
+pub struct CustomModel {
+    pub name: String,
+    pub asked: Option<Wish>,
+    pub usual: Option<Wish>,
+    /// 0 = the model does not batch.
+    pub max_batch_size: usize,
+    pub config: Vec<u8>,
+    pub facts: Facts,
+    /// In the order of the configuration, which is that of the tensors' indices.
+    pub inputs: Vec<Input>,
+    /// The same for outputs; then those that are states only.
+    pub outputs: Vec<(Name, Output)>,
+    pub server_version: CString,
+    pub repository: CString,
+    version_dir: PathBuf,
+    file: String,
+}
+
+impl Model for CustomModel {
+    type Backend = Custom;
+    type Instance = CustomInstance;
+
+    fn open(backend: &Arc<Custom>, context: &ModelContext) -> Result<Self, Error> {
+        let name = context.name().to_owned();
+        let asked = context.parameter(PARAMETER).map(|word| {
+            Wish::read(word, format_args!("parameter '{PARAMETER}' of model '{name}'"))
+        });
+        let facts = Facts::read(context.config_pb());
+        let batching = context.max_batch_size() > 0;
+        let inputs = context.inputs().map(|input| Input {
+            name: Name(c_text(input.name())),
+            batched: batching && !input.shape_tensor(),
+        });
+        let declared = context.outputs().map(|output| {
+            let batched = batching && !output.shape_tensor();
+            let dims = output.model_dims().to_vec();
+            (output.name(), Output { dtype: output.dtype(), dims, batched })
+        });
+        let mut outputs: Vec<_> =
+            declared.map(|(name, output)| (Name(c_text(name)), output)).collect();
+        for (name, kind) in &facts.states {
+            if *kind != dtype::INVALID && !outputs.iter().any(|(other, _)| other.is(name)) {
+                let dtype = Dtype::from_abi(*kind);
+                let output = Output { dtype, dims: vec![-1, -1], batched: batching };
+                outputs.push((Name(c_text(name)), output));
+            }
+        }
+        // The model's directory lies in its repository.
+        let repository = Path::new(context.dir()).parent().unwrap_or(Path::new(""));
+        Ok(Self {
+            asked: asked.transpose()?,
+            usual: backend.usual,
+            max_batch_size: context.max_batch_size(),
+            config: context.config_pb().to_vec(),
+            facts,
+            inputs: inputs.collect(),
+            outputs,
+            server_version: c_text(&backend.server_version),
+            repository: c_text(&repository.to_string_lossy()),
+            version_dir: PathBuf::from(context.version_dir()),
+            file: context.file().to_owned(),
+            name,
+        })
+    }
+}
+
+impl CustomModel {
+    /// The library's file: for a GPU the one of its compute capability, if the configuration has one.
+    pub fn file(&self, device: Option<i32>) -> Result<PathBuf, Error> {
+        let mut file = if self.file.is_empty() { DEFAULT_FILE } else { &self.file };
+        if let Some(device) = device.filter(|_| !self.facts.cc_files.is_empty()) {
+            let capability = cuda::compute_capability(device)
+                .map_err(|e| e.context(format_args!("model '{}'", self.name)))?;
+            let found = self.facts.cc_files.iter().find(|(key, _)| *key == capability);
+            file = found.map_or(file, |(_, file)| file);
+        }
+        let path = self.version_dir.join(file);
+        if path.is_file() {
+            return Ok(path);
+        }
+        Err(Error::internal(format_args!(
+            "unable to find Custom model '{file}' for {}: there is no file {}",
+            self.name,
+            path.display()
+        )))
+    }
+}

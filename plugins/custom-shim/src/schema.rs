@@ -1,0 +1,111 @@
+//! Which fields of `ModelConfig` a generation knows: the numbers of contract/v1 §2.5 that its releases had.
+
+use crate::generation::Generation;
+use crate::wire::Fields;
+
+/// What becomes of a field.
+pub enum Rule {
+    /// It is handed over as it is.
+    Keep,
+    /// A number that was signed and of 32 bits: a larger one would come out negative.
+    Int32,
+    /// An enumeration that ended at this value; a later one is left out.
+    UpTo(u64),
+    Message(&'static [(u64, Rule)]),
+    /// As `Message`, if what is left of it passes.
+    MessageIf(&'static [(u64, Rule)], fn(&[u8]) -> bool),
+}
+
+use Rule::{Int32, Keep, Message, MessageIf, UpTo};
+
+/// The fields of `ModelConfig` for a library of that generation.
+pub fn model_config(generation: Generation) -> &'static [(u64, Rule)] {
+    match generation {
+        Generation::A => &BASE[..BASE.len() - 1],
+        Generation::B => BASE,
+        Generation::C | Generation::C2 => V1,
+    }
+}
+
+/// v0.12; v0.10 had all of it but the last line.
+const BASE: &[(u64, Rule)] = &[
+    (1, Keep),
+    (2, Keep),
+    (3, Keep),
+    (4, Keep),
+    (5, Message(TENSOR_BASE)),
+    (6, Message(TENSOR_BASE)),
+    (7, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, UpTo(2))])),
+    (8, Keep),
+    (9, Keep),
+    (10, Keep),
+    (11, Message(&[(1, Keep), (2, Int32)])),
+    (12, Message(&[(1, Message(ONE)), (2, Keep)])),
+    // Number 1 is a queue delay here, but the limit of a sequence's idleness since v1.0.
+    (
+        13,
+        Message(&[(2, MessageIf(CONTROL_INPUT_BASE, |rest| Fields(rest).all(2).next().is_some()))]),
+    ),
+];
+
+/// Inputs and outputs alike.
+const TENSOR_BASE: &[(u64, Rule)] = &[(1, Keep), (2, Keep), (3, Keep), (4, Keep)];
+
+const ONE: &[(u64, Rule)] = &[(1, Keep)];
+
+const CONTROL_INPUT_BASE: &[(u64, Rule)] = &[
+    (1, Keep),
+    // START and READY; END and CORRID came with v1.9.
+    (2, MessageIf(&[(1, Keep), (2, Keep)], |rest| Fields(rest).number(1) <= 1)),
+];
+
+/// v1.13, after which the version 1 protocol did not change. Earlier releases skip what they do not
+/// know; nothing here was renumbered.
+const V1: &[(u64, Rule)] = &[
+    (1, Keep),
+    (2, Keep),
+    (3, Keep),
+    (4, Keep),
+    (5, Message(TENSOR_V1)),
+    (6, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, Keep), (5, Message(ONE)), (6, Keep)])),
+    (7, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, Keep), (5, Keep)])),
+    (8, Keep),
+    (9, Keep),
+    (10, Keep),
+    (
+        11,
+        Message(&[
+            (1, Keep),
+            (2, Keep),
+            (3, Keep),
+            (4, Keep),
+            (5, Keep),
+            (6, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, Keep)])),
+            (7, Keep),
+        ]),
+    ),
+    (
+        12,
+        Message(&[
+            (1, Message(ONE)),
+            (2, Keep),
+            (3, Message(ONE)),
+            (4, Message(&[(1, Keep), (2, Keep)])),
+            (5, Message(ONE)),
+            (6, Message(ONE)),
+        ]),
+    ),
+    (13, Message(SEQUENCE_V1)),
+    (14, Keep),
+    (16, Message(&[(1, Keep), (2, Keep), (3, Keep)])),
+];
+
+const TENSOR_V1: &[(u64, Rule)] =
+    &[(1, Keep), (2, Keep), (3, Keep), (4, Keep), (5, Message(ONE)), (6, Keep), (7, Keep)];
+
+const SEQUENCE_V1: &[(u64, Rule)] = &[
+    (1, Keep),
+    (2, Message(&[(1, Keep), (2, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, Keep)]))])),
+    (3, Message(&[])),
+    (4, Message(&[(1, Keep), (2, Keep), (3, Keep)])),
+];

@@ -1,0 +1,395 @@
+//! The whole plugin against libraries in C, through the tables that a host uses.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../../plugin-api/tests/fake/mod.rs"]
+mod fake;
+mod rig;
+
+use fake::{Failure, FakeScope, alone, assert_clean};
+use rig::{Ask, Model, Rig, compile, error, ints};
+use std::path::Path;
+use tempfile::TempDir;
+use trtserver_plugin_api::abi::types::code;
+
+const GENERATIONS: [(&str, &[(&str, &str)]); 5] = [
+    ("-DGEN=1", &[("custom_api", "A")]),
+    ("-DGEN=2", &[]),
+    ("-DGEN=3", &[("custom_api", "C")]),
+    ("-DGEN=6", &[]),
+    ("-DGEN=8", &[("custom_api", "C")]),
+];
+
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("trtserver-custom-").tempdir().unwrap()
+}
+
+fn addsub(parameters: &[(&'static str, &'static str)]) -> Model {
+    Model {
+        name: "m",
+        max_batch_size: 8,
+        inputs: vec![("INPUT0", &[4]), ("INPUT1", &[4])],
+        outputs: vec![("OUTPUT0", &[4]), ("OUTPUT1", &[4])],
+        parameters: parameters.to_vec(),
+        device: -1,
+        ..Model::default()
+    }
+}
+
+fn probe(name: &'static str, parameters: &[(&'static str, &'static str)]) -> Model {
+    Model {
+        name,
+        max_batch_size: 4,
+        inputs: vec![("DO", &[1]), ("DATA", &[-1])],
+        outputs: vec![("OUT", &[-1]), ("SPARE", &[1])],
+        parameters: parameters.to_vec(),
+        device: -1,
+        ..Model::default()
+    }
+}
+
+fn task(number: i32) -> Ask {
+    Ask::new(1).input("DO", &[1, 1], &[&[number]]).want("OUT", 0)
+}
+
+/// A number that the probe keeps.
+fn count(library: &Path, name: &str) -> i32 {
+    // SAFETY: a library that is open already, and a function of this type in it.
+    unsafe {
+        let library = libloading::Library::new(library).unwrap();
+        library.get::<unsafe extern "C" fn() -> i32>(name.as_bytes()).unwrap()()
+    }
+}
+
+fn story(library: &Path) -> String {
+    // SAFETY: as above; the text is static.
+    unsafe {
+        let library = libloading::Library::new(library).unwrap();
+        let story =
+            library.get::<unsafe extern "C" fn() -> *const std::ffi::c_char>(b"probe_story");
+        std::ffi::CStr::from_ptr(story.unwrap()()).to_string_lossy().into_owned()
+    }
+}
+
+fn refused(folder: TempDir, model: &Model) -> (Failure, &'static FakeScope) {
+    Rig::open(folder, model).err().unwrap()
+}
+
+#[test]
+fn every_generation_adds_and_subtracts() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        compile("addsub.c", &[flag], folder.path());
+        let rig =
+            Rig::open(folder, &addsub(parameters)).unwrap_or_else(|(e, _)| panic!("{flag}: {e:?}"));
+        let first = Ask::new(1)
+            .input("INPUT0", &[1, 4], &[&[1, 2, 3, 4]])
+            .input("INPUT1", &[1, 4], &[&[10], &[], &[20, 30], &[40]])
+            .want("OUTPUT1", 1)
+            .want("OUTPUT0", 0);
+        let rows: Vec<i32> = (0..12).collect();
+        let second = Ask::new(3)
+            .input("INPUT0", &[3, 4], &[&rows])
+            .input("INPUT1", &[3, 4], &[&[1; 12]])
+            .want("OUTPUT0", 0);
+        for _ in 0..3 {
+            let done = rig.run(&[first.clone(), second.clone()]);
+            assert_eq!(ints(done[0], "OUTPUT0"), (vec![1, 4], vec![11, 22, 33, 44]), "{flag}");
+            assert_eq!(ints(done[0], "OUTPUT1").1, [-9, -18, -27, -36]);
+            assert_eq!(ints(done[1], "OUTPUT0").0, [3, 4]);
+            assert_eq!(ints(done[1], "OUTPUT0").1, (1..13).collect::<Vec<i32>>());
+            assert_eq!(done[1].state.lock().unwrap().answers[0].outputs.len(), 1);
+        }
+        drop(rig);
+        assert_clean();
+    }
+}
+
+#[test]
+fn errors_of_a_library_and_who_gets_them() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        let library = compile("probe.c", &[flag], folder.path());
+        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
+        let done = rig.run(&[task(1), task(90), task(2)]);
+        let payload = error(done[0]);
+        assert_eq!(payload.text, "payload error for 'm_0': (22) the payload is bad", "{flag}");
+        assert_eq!(payload.code, code::INTERNAL);
+        assert_eq!(ints(done[1], "OUT").1, [90]);
+        assert_eq!(error(done[2]).text, "payload error for 'm_0': (23) <no error string>");
+        // The batch as a whole.
+        let both = task(1).control("ALL", 1);
+        for call in rig.run(&[task(90), both]) {
+            assert_eq!(error(call).text, "execute error for 'm_0': (21) the batch is bad");
+        }
+        // More than the library was promised.
+        let many = Ask::new(5).input("DO", &[5, 1], &[&[90; 5]]).want("OUT", 0);
+        let text = error(rig.run(&[many])[0]).text;
+        assert_eq!(text, "dynamic batch size 5 for 'm_0', max allowed is 4");
+        let scope = rig.scope;
+        drop(rig);
+        assert!(scope.said("error finalizing custom library: (13) finalised badly"));
+        assert_eq!(
+            (count(&library, "probe_initialised"), count(&library, "probe_finalised")),
+            (1, 1)
+        );
+        assert_clean();
+    }
+}
+
+#[test]
+fn an_initialise_that_fails_is_finalised_once() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let later = ["-DGEN=6", "-DGEN=8"].contains(&flag);
+        for (name, want) in [
+            (
+                "refuse",
+                if later {
+                    "failed to create instance, error code: 11"
+                } else {
+                    "(11) refused as asked"
+                },
+            ),
+            (
+                "silent",
+                if later {
+                    "failed to create instance, error code: 12"
+                } else {
+                    "(12) <no error string>"
+                },
+            ),
+        ] {
+            let folder = folder();
+            let library = compile("probe.c", &[flag], folder.path());
+            // Keeps the file.
+            let kept = folder.path().with_extension("so");
+            std::fs::hard_link(&library, &kept).unwrap();
+            let (failure, _) = refused(folder, &probe(name, parameters));
+            assert_eq!(failure.text, format!("initialize error for '{name}': {want}"), "{flag}");
+            assert_eq!(failure.code, code::INTERNAL);
+            assert_eq!(
+                (count(&kept, "probe_initialised"), count(&kept, "probe_finalised")),
+                (1, 1)
+            );
+            std::fs::remove_file(kept).unwrap();
+            assert_clean();
+        }
+    }
+}
+
+#[test]
+fn what_a_library_is_told() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        let library = compile("probe.c", &[flag], folder.path());
+        let mut model = probe("m", parameters);
+        model.device = 3;
+        // A field of a later protocol, which no generation is shown.
+        crate::wire::put_bytes(&mut model.config, 17, b"custom");
+        let rig = Rig::open(folder, &model).ok().unwrap();
+        let told = story(&library);
+        let config = "gpu 3, config 11 bytes, zero behind 1";
+        let repository = rig.folder.path().join("repository");
+        let rest = format!(", m_0, 2: 0, {}", repository.display());
+        let all = if matches!(flag, "-DGEN=1" | "-DGEN=2") {
+            config.into()
+        } else {
+            config.to_owned() + &rest
+        };
+        assert_eq!(told, all, "{flag}");
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        compile("probe.c", &[flag], folder.path());
+        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
+        let strict = matches!(flag, "-DGEN=1" | "-DGEN=2");
+        // Nobody asked for it: an error in the base, left out later.
+        let spare = rig.run(&[task(3)])[0];
+        assert_eq!(ints(spare, "OUT").1, [i32::from(!strict), 1], "{flag}");
+        assert_eq!(rig.scope.said("output 'SPARE' was not requested"), strict);
+        let nulls = rig.run(&[task(6)])[0];
+        assert_eq!(ints(nulls, "OUT").1, [0; 5]);
+        assert!(rig.scope.said("GetNextInput for 'm_0', request 1 of 1: a null name"));
+        if flag != "-DGEN=1" {
+            let rank = error(rig.run(&[task(11)])[0]).text;
+            assert_eq!(
+                rank,
+                format!("instance 'm_0': output 'OUT' has a shape of {} dimensions", u64::MAX)
+            );
+            let null = error(rig.run(&[task(12)])[0]).text;
+            assert_eq!(null, "instance 'm_0': output 'OUT' has 2 dimensions at a null address");
+        } else {
+            let odd = error(rig.run(&[task(13)])[0]).text;
+            assert!(odd.contains("generation A cannot say it"), "{odd}");
+        }
+        let unknown = rig.run(&[task(8)])[0];
+        assert_eq!(ints(unknown, "OUT").1, [0]);
+        assert!(rig.scope.said("unexpected input 'NOTHING'"));
+        // What was asked for and not made is for the host to say: here it is just not there.
+        let silent = rig.run(&[task(77)])[0];
+        assert!(silent.state.lock().unwrap().answers[0].outputs.is_empty());
+        drop(rig);
+        assert_clean();
+    }
+}
+
+#[test]
+fn contexts_of_another_time_find_nothing() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        compile("probe.c", &[flag], folder.path());
+        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
+        rig.run(&[task(90), task(91)]);
+        let late = rig.run(&[task(7)])[0];
+        assert_eq!(ints(late, "OUT").1, [0; 4], "{flag}");
+        assert!(rig.scope.said("which is no payload that is being executed"));
+        drop(rig);
+        assert_clean();
+    }
+}
+
+#[test]
+fn blocks_come_as_they_lie_whatever_the_hint() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        compile("probe.c", &[flag], folder.path());
+        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
+        let data = task(9).input("DATA", &[1, 6], &[&[1], &[2, 3], &[], &[4, 5, 6]]);
+        let seen = ints(rig.run(&[data])[0], "OUT").1;
+        assert_eq!(seen, [1, 1, 1, 4, 1, 8, 1, 12, 1, -1, 1, -1], "{flag}");
+    }
+}
+
+#[test]
+fn sequences_have_controls_and_null_requests() {
+    let _turn = alone();
+    for (flag, parameters) in GENERATIONS {
+        let folder = folder();
+        let library = compile("probe.c", &[flag], folder.path());
+        let mut model = probe("m", parameters);
+        crate::wire::put_bytes(&mut model.config, 13, &[]);
+        let rig = Rig::open(folder, &model).ok().unwrap();
+        let real = task(10).control("READY", 1).of_sequence(5);
+        // Whatever the host puts there, the library reads zeros.
+        let null = task(10).control("READY", 0);
+        let done = rig.run(&[null.clone(), real]);
+        assert_eq!(done[0].state.lock().unwrap().end, Some(Ok(())));
+        assert!(done[0].state.lock().unwrap().answers.is_empty());
+        assert_eq!(story(&library), "1 6 1 1 1 1", "{flag}");
+        let listed = if flag == "-DGEN=1" { [0, 0, 0] } else { [1, 1, 1] };
+        assert_eq!(ints(done[1], "OUT").1, [&listed[..], &[1, 1, 1, 1, 1]].concat());
+        // A warm-up is of no sequence and real all the same.
+        assert_eq!(ints(rig.run(&[null.warmup()])[0], "OUT").1[5..], [1, 0, 1]);
+        drop(rig);
+        assert_clean();
+    }
+}
+
+#[test]
+fn files_that_are_no_such_library() {
+    let _turn = alone();
+    let empty = folder();
+    let (missing, _) = refused(empty, &probe("m", &[]));
+    assert_eq!(missing.code, code::INTERNAL);
+    assert!(
+        missing.text.starts_with("unable to find Custom model 'libcustom.so' for m"),
+        "{missing:?}"
+    );
+    let text = folder();
+    std::fs::create_dir(text.path().join("1")).unwrap();
+    std::fs::write(text.path().join("1/libcustom.so"), "no library").unwrap();
+    let (text, _) = refused(text, &probe("m", &[]));
+    assert_eq!(text.code, code::NOT_FOUND);
+    assert!(text.text.starts_with("unable to load custom library: /"), "{text:?}");
+    assert!(text.text.contains("libcustom.so: "), "the loader's own words: {text:?}");
+    let parts = folder();
+    compile("parts.c", &["-DINITIALIZE"], parts.path());
+    let (parts, _) = refused(parts, &probe("m", &[]));
+    assert_eq!(parts.code, code::NOT_FOUND);
+    assert!(
+        parts.text.starts_with("unable to find 'CustomFinalize' entrypoint in custom library: /")
+    );
+    assert!(
+        parts.text.ends_with("; missing as well: 'CustomErrorString', 'CustomExecute'"),
+        "{parts:?}"
+    );
+    let three = folder();
+    compile("parts.c", &["-DVERSION=3"], three.path());
+    let (three, _) = refused(three, &probe("m", &[]));
+    let want = "unable to load custom library: invalid custom version 3 is provided";
+    assert_eq!((three.code, &*three.text), (code::INVALID, want));
+}
+
+#[test]
+fn a_gpu_that_nobody_knows() {
+    let _turn = alone();
+    let mut model = addsub(&[]);
+    model.device = 9999;
+    // Without files by capability the device's number is all that matters.
+    let plain = folder();
+    compile("addsub.c", &["-DGEN=2"], plain.path());
+    assert!(Rig::open(plain, &model).is_ok());
+    let mut entry = Vec::new();
+    crate::wire::put_bytes(&mut entry, 1, b"9.0");
+    crate::wire::put_bytes(&mut entry, 2, b"ninety.so");
+    crate::wire::put_bytes(&mut model.config, 9, &entry);
+    let by_capability = folder();
+    compile("addsub.c", &["-DGEN=2"], by_capability.path());
+    let (unknown, _) = refused(by_capability, &model);
+    let want = "model 'm': the compute capability of GPU 9999 is not known: ";
+    assert!(unknown.text.starts_with(want), "{unknown:?}");
+}
+
+#[test]
+fn words_that_contradict_or_mean_nothing() {
+    let _turn = alone();
+    let two = folder();
+    compile("addsub.c", &["-DGEN=8"], two.path());
+    let (contradicts, _) = refused(two, &addsub(&[("custom_api", "B")]));
+    assert!(
+        contradicts.text.contains("'custom_api' is 'B', but the library exports CustomVersion")
+    );
+    let (unknown, _) = refused(folder(), &addsub(&[("custom_api", "V1")]));
+    assert!(unknown.text.starts_with("parameter 'custom_api' of model 'm' is 'V1'"), "{unknown:?}");
+    let mut model = addsub(&[]);
+    model.settings = vec![("api", "x")];
+    let (setting, _) = refused(folder(), &model);
+    assert!(setting.text.starts_with("setting 'api' of backend 'custom' is 'x'"), "{setting:?}");
+    assert_clean();
+    // The setting for those that say nothing.
+    let old = folder();
+    compile("addsub.c", &["-DGEN=1"], old.path());
+    model.settings = vec![("api", "A")];
+    assert!(Rig::open(old, &model).is_ok());
+}
+
+#[test]
+fn a_file_that_was_replaced_is_another_library() {
+    let _turn = alone();
+    let dir = folder();
+    let library = compile("addsub.c", &["-DGEN=2"], dir.path());
+    let old = Rig::open(dir, &addsub(&[])).ok().unwrap();
+    let again = crate::library::open(&library).unwrap();
+    assert!(
+        again.version.is_none() && std::ptr::eq(again, crate::library::open(&library).unwrap())
+    );
+    let other = folder();
+    std::fs::rename(compile("addsub.c", &["-DGEN=8"], other.path()), &library).unwrap();
+    assert_eq!(crate::library::open(&library).unwrap().version, Some(2));
+    // As after writing over it, which would take the ground from under the open image.
+    let file = std::fs::File::options().write(true).open(&library).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let error = crate::library::open(&library).err().unwrap();
+    assert!(error.text().contains("was written over"), "{error}");
+    drop(old);
+}

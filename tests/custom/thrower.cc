@@ -1,0 +1,17 @@
+// Generation B in C++ that lets an exception out of execute, where there is nobody to catch it.
+#include "custom_b.h"
+
+#include <stdexcept>
+
+int CustomInitialize(const char*, size_t, int, void** context) {
+  *context = nullptr;
+  return 0;
+}
+
+int CustomFinalize(void*) { return 0; }
+
+const char* CustomErrorString(void*, int) { return nullptr; }
+
+int CustomExecute(void*, uint32_t, CustomPayload*, CustomGetNextInput, CustomGetOutput) {
+  throw std::runtime_error("thrown out of execute");
+}

@@ -1,0 +1,214 @@
+//! Libraries of the legacy custom backend interface: our own sources of tests/custom, compiled for any generation of it,
+//! and models that are served by them.
+
+use crate::compile::{compile, folder};
+use crate::repository::parameters;
+use crate::server::Server;
+use crate::wire::request;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Which of the interfaces that share one set of symbols a library was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Generation {
+    A,
+    B,
+    C,
+    /// Version 2 as of v1.6: callbacks with a memory type.
+    V2a,
+    /// Version 2 as of v1.8: with its id as well.
+    V2b,
+}
+
+pub const GENERATIONS: [Generation; 5] =
+    [Generation::A, Generation::B, Generation::C, Generation::V2a, Generation::V2b];
+
+impl Generation {
+    /// In names of models.
+    pub fn name(self) -> &'static str {
+        match self {
+            Generation::A => "a",
+            Generation::B => "b",
+            Generation::C => "c",
+            Generation::V2a => "v2a",
+            Generation::V2b => "v2b",
+        }
+    }
+
+    /// The parameters that tell the server; version 2 tells it itself, and B is what it takes without being told.
+    fn parameters(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Generation::A => &[("custom_api", "A")],
+            Generation::C => &[("custom_api", "C")],
+            Generation::B | Generation::V2a | Generation::V2b => &[],
+        }
+    }
+}
+
+/// Where a library runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    InProcess,
+    Process,
+}
+
+/// A source of tests/custom as a library. What was compiled once is kept.
+pub fn library(source: &str, generation: Generation, defines: &[&str]) -> Arc<Vec<u8>> {
+    type Key = (String, Generation, Vec<String>);
+    static DONE: LazyLock<Mutex<HashMap<Key, Arc<Vec<u8>>>>> = LazyLock::new(Mutex::default);
+    let defines: Vec<String> = defines.iter().map(|&define| define.to_owned()).collect();
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (source.to_owned(), generation, defines.clone());
+    let made = done.entry(key).or_insert_with(|| {
+        let folder = folder();
+        let library = folder.path().join("libcustom.so");
+        let generation = format!("-DGENERATION_{}", generation.name().to_uppercase());
+        // What a library lacks is missed when it is called, whatever this machine's linker does when it is not told.
+        let mut options = vec!["-Wl,-z,lazy".to_owned(), generation];
+        options.extend(defines.iter().map(|define| format!("-D{define}")));
+        compile(&format!("tests/custom/{source}"), &library, &options);
+        let bytes = std::fs::read(&library);
+        Arc::new(bytes.unwrap_or_else(|e| panic!("cannot read {}: {e}", library.display())))
+    });
+    Arc::clone(made)
+}
+
+/// A model of platform `custom`: how it is configured and which library serves it.
+pub struct Custom {
+    name: String,
+    tensors: String,
+    rest: String,
+    batch: u32,
+    mode: Option<Mode>,
+    parameters: Vec<(String, String)>,
+    library: Option<Arc<Vec<u8>>>,
+    file: String,
+}
+
+impl Custom {
+    /// `tensors` are the input and output fields of the configuration. One instance, up to 8 rows, no library.
+    pub fn new(name: &str, tensors: &str) -> Self {
+        Custom {
+            name: name.to_owned(),
+            tensors: tensors.to_owned(),
+            rest: String::new(),
+            batch: 8,
+            mode: Some(Mode::InProcess),
+            parameters: Vec::new(),
+            library: None,
+            file: "libcustom.so".to_owned(),
+        }
+    }
+
+    /// Served by this source, and told to be of its generation where the server cannot see that.
+    pub fn library(mut self, source: &str, generation: Generation) -> Self {
+        self.library = Some(library(source, generation, &[]));
+        for (key, value) in generation.parameters() {
+            self = self.parameter(key, value);
+        }
+        self
+    }
+
+    /// Served by this file.
+    pub fn bytes(mut self, library: Arc<Vec<u8>>) -> Self {
+        self.library = Some(library);
+        self
+    }
+
+    /// The library's name in the version folder, where it is not `libcustom.so`.
+    pub fn file(mut self, file: &str) -> Self {
+        self.file = file.to_owned();
+        self
+    }
+
+    pub fn parameter(mut self, key: &str, value: &str) -> Self {
+        self.parameters.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The largest batch; 0 for models without a batch dimension.
+    pub fn batch(mut self, rows: u32) -> Self {
+        self.batch = rows;
+        self
+    }
+
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Leaves it to the server where the library runs.
+    pub fn any_mode(mut self) -> Self {
+        self.mode = None;
+        self
+    }
+
+    /// Whatever else the configuration shall say.
+    pub fn more(mut self, rest: &str) -> Self {
+        self.rest.push_str(rest);
+        self.rest.push('\n');
+        self
+    }
+
+    fn config(&self) -> String {
+        let mut parameters: Vec<(&str, &str)> =
+            self.parameters.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        match self.mode {
+            Some(Mode::InProcess) => parameters.push(("isolation", "none")),
+            Some(Mode::Process) => parameters.push(("isolation", "process")),
+            None => {}
+        }
+        let instances = "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+        let instances = if self.rest.contains("instance_group") { "" } else { instances };
+        let file = match self.file.as_str() {
+            "libcustom.so" => String::new(),
+            file => format!("default_model_filename: \"{file}\"\n"),
+        };
+        let (name, batch, tensors, rest) = (&self.name, self.batch, &self.tensors, &self.rest);
+        format!(
+            "name: \"{name}\"\nplatform: \"custom\"\nmax_batch_size: {batch}\n{file}{tensors}\n{instances}{rest}"
+        ) + &self::parameters(&parameters)
+    }
+}
+
+impl Server {
+    /// A model served by a library of the legacy interface.
+    pub fn custom(self, model: Custom) -> Self {
+        let file = format!("{}/1/{}", model.name, model.file);
+        let server = self.model(&model.name, model.config());
+        match &model.library {
+            Some(library) => server.file(&file, library.as_slice()),
+            None => server,
+        }
+    }
+}
+
+/// The field `kind` (`input` or `output`) of a configuration with these tensors: name, type, dims.
+pub fn tensors(kind: &str, tensors: &[(&str, &str, &str)]) -> String {
+    let one = |(name, data_type, dims): &(&str, &str, &str)| {
+        format!("{{ name: \"{name}\" data_type: TYPE_{data_type} dims: [ {dims} ] }}")
+    };
+    let all: Vec<String> = tensors.iter().map(one).collect();
+    format!("{kind} [ {} ]\n", all.join(", "))
+}
+
+/// A model of tests/custom/rogue.c: OUTPUT0 is INPUT0 + 1, BATCH the number of payloads.
+pub fn rogue(name: &str, generation: Generation) -> Custom {
+    let both = tensors("input", &[("COMMAND", "STRING", "1"), ("INPUT0", "INT32", "1")])
+        + &tensors("output", &[("OUTPUT0", "INT32", "1"), ("BATCH", "INT32", "1")]);
+    Custom::new(name, &both).library("rogue.c", generation)
+}
+
+/// What tells a rogue's model how to begin or to end.
+pub fn setting(command: &str) -> String {
+    format!(r#"metric_tags {{ key: "rogue" value: "{command}" }}"#)
+}
+
+/// The request, over HTTP v2, that tells a rogue what to do in an execution. INPUT0 is 4.
+pub fn command(model: &str, command: &str) -> Vec<u8> {
+    let json = format!(
+        r#"{{"inputs":[{{"name":"COMMAND","datatype":"BYTES","shape":[1,1],"data":["{command}"]}},
+{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[4]}}]}}"#
+    );
+    request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
+}
