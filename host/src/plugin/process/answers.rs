@@ -6,6 +6,7 @@ use super::messages::{Answer, Output, Param, param};
 use super::wire::{Received, Receiver};
 use super::words::Why;
 use crate::arena::Reader;
+use crate::error::Result;
 use crate::plugin::outputs::Building;
 use crate::request::Parameter;
 use bytes::Bytes;
@@ -14,48 +15,63 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// What small models take for an answer; a thread that sleeps takes as long to wake up.
+const SPIN: Duration = Duration::from_micros(50);
+
 /// One instance's work connection, as the host reads it.
 pub struct Answers {
-    pub line: Arc<Line>,
-    pub receiver: Receiver,
+    receiver: Receiver,
     /// The outputs lie in here.
-    pub memory: Arc<Reader>,
+    memory: Arc<Reader>,
     /// By number, see `messages::ModelFacts::outputs`.
-    pub names: Arc<[String]>,
+    names: Arc<[String]>,
     /// How long the process may owe an answer without giving one.
-    pub limit: Option<Duration>,
+    limit: Option<Duration>,
 }
 
 impl Answers {
-    /// Until the process is gone, or must go.
-    pub fn read(mut self) {
-        let _ = self.receiver.set_timeout(self.limit);
+    pub fn new(
+        mut receiver: Receiver,
+        memory: &Arc<Reader>,
+        names: &Arc<[String]>,
+        limit: Option<Duration>,
+    ) -> Result<Self> {
+        receiver.set_timeout(limit)?;
+        receiver.set_spin(SPIN);
+        Ok(Self { receiver, memory: Arc::clone(memory), names: Arc::clone(names), limit })
+    }
+
+    /// Until the process is gone, or must go; or until it owes nothing more, if that is `enough`.
+    pub fn read(&mut self, line: &Line, enough: bool) {
         let why = loop {
+            if enough && !line.owes() {
+                return;
+            }
             match self.receiver.receive::<Answer>() {
                 Ok(Received::Message(answer)) => {
-                    if let Err(what) = self.pass_on(answer) {
+                    if let Err(what) = self.pass_on(line, answer) {
                         break Why::Nonsense(what);
                     }
                 }
                 Ok(Received::Silence) => {
                     let Some(limit) = self.limit else { continue };
-                    match self.line.patience(limit) {
+                    match line.patience(limit) {
                         Some(left) => drop(self.receiver.set_timeout(Some(left))),
                         None => break Why::Silent(limit),
                     }
                 }
                 Ok(Received::Closed) => {
-                    return self.line.process.lost("closed a connection for answers");
+                    return line.process.lost("closed a connection for answers");
                 }
                 Err(e) => break Why::Nonsense(format!("sent what is no answer ({e})")),
             }
             while self.receiver.file().is_some() {}
         };
-        self.line.process.kill(why);
+        line.process.kill(why);
     }
 
     /// Answers the caller; the error is a fault of the process, not of the answer.
-    fn pass_on(&self, answer: Answer) -> Result<(), String> {
+    fn pass_on(&self, line: &Line, answer: Answer) -> Result<(), String> {
         let Answer { key, last, response, failure, times } = answer;
         let (outputs, params) =
             response.map_or((None, Vec::new()), |r| (Some(r.outputs), r.params));
@@ -68,7 +84,7 @@ impl Answers {
         if failure.is_none() && outputs.is_none() && !last {
             return Err("answered nothing".into());
         }
-        let Some(answered) = self.line.answered(key, last) else {
+        let Some(answered) = line.answered(key, last) else {
             return Err(format!("answered request {key}, which it does not have"));
         };
         let reply = &answered.reply;
@@ -91,7 +107,7 @@ impl Answers {
                     fault = fault.or(adopted.err());
                 }
                 if fault.is_none() {
-                    self.line.process.answered.store(true, Ordering::Relaxed);
+                    line.process.answered.store(true, Ordering::Relaxed);
                 }
                 drop(building.send(last, fault));
             }

@@ -1,5 +1,6 @@
 //! The requests of one instance that its process has not answered yet: sent, answered, cancelled, failed.
 
+use super::answers::Answers;
 use super::messages::{Batch, Call, Cancel, ask};
 use super::spawn::Process;
 use super::wire::Sender;
@@ -16,6 +17,8 @@ pub struct Line {
     pub process: Arc<Process>,
     ordinal: u32,
     calls: Mutex<Calls>,
+    /// Where the instance's own thread reads the answers that it waits for, if no other thread does.
+    pub reading: Mutex<Option<Answers>>,
     me: Weak<Line>,
 }
 
@@ -37,10 +40,15 @@ pub struct Answered {
 }
 
 impl Line {
-    pub fn new(sender: Sender, process: Arc<Process>, ordinal: u32) -> Arc<Self> {
+    pub fn new(
+        sender: Sender,
+        process: Arc<Process>,
+        ordinal: u32,
+        reading: Option<Answers>,
+    ) -> Arc<Self> {
         let calls = Calls { open: HashMap::new(), next: 1, closed: false, moved: Instant::now() };
-        let calls = Mutex::new(calls);
-        Arc::new_cyclic(|me| Self { sender, process, ordinal, calls, me: Weak::clone(me) })
+        let (calls, reading) = (Mutex::new(calls), Mutex::new(reading));
+        Arc::new_cyclic(|me| Self { sender, process, ordinal, calls, reading, me: me.clone() })
     }
 
     /// Sends the requests as one batch, each as `call` shows it. False: the process is gone, and they are still there.

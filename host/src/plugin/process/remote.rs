@@ -88,6 +88,7 @@ impl RemoteModel {
             hello: hello(&backend.path, &backend.settings),
             names: message.outputs.iter().map(|output| output.name.clone()).collect(),
             facts: message,
+            one_at_a_time: backend.facts.max_in_flight <= 1,
             limits: backend.limits.of_model(facts.config)?,
             inputs: arena(&format!("{label} inputs"))?,
             health: Arc::default(),
@@ -186,10 +187,15 @@ impl RemoteInstance {
         loop {
             let (model, batch) = (&self.model, &mut self.batch);
             let show = |key, request: &_| call(key, request, &model.shared.inputs, &model.states);
-            if let Some(line) = &self.line
-                && line.send(batch, requests, show)
-            {
-                return;
+            if let Some(line) = &self.line {
+                // From before it is sent: whoever closes the line waits for what is received by then.
+                let mut reading = line.reading.lock().unwrap_or_else(PoisonError::into_inner);
+                if line.send(batch, requests, show) {
+                    if let Some(answers) = &mut *reading {
+                        answers.read(line, true);
+                    }
+                    return;
+                }
             }
             self.line = None;
             match self.model.shared.live(self.generation) {

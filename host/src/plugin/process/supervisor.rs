@@ -55,6 +55,8 @@ pub struct Shared {
     /// Of the outputs, by number.
     pub names: Arc<[String]>,
     pub limits: Limits,
+    /// An instance sends nothing before all is answered, and so can read the answers itself.
+    pub one_at_a_time: bool,
     pub inputs: Arc<Arena>,
     pub health: Arc<Health>,
     pub state: Mutex<State>,
@@ -98,10 +100,13 @@ pub struct Live {
 /// What remains of an instance while its processes come and go.
 pub struct Seat {
     facts: messages::InstanceFacts,
-    line: Mutex<Option<(Arc<Line>, JoinHandle<()>)>>,
+    line: Mutex<Connected>,
     /// Called when a process is gone and with it what it remembered.
     pub lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
+
+/// With the thread that reads, if it is another one than the instance's.
+type Connected = Option<(Arc<Line>, Option<JoinHandle<()>>)>;
 
 impl Seat {
     pub fn new(facts: messages::InstanceFacts) -> Arc<Self> {
@@ -118,7 +123,7 @@ impl Seat {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Arc<Line>, JoinHandle<()>)>> {
+    fn lock(&self) -> MutexGuard<'_, Connected> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -256,19 +261,20 @@ impl Shared {
     /// From here on requests go to the process.
     fn connect(&self, live: &Live, seat: &Seat, ours: UnixStream) -> Result<Arc<Line>> {
         let (sender, receiver) = wire::halves(ours);
-        let line = Line::new(sender, Arc::clone(&live.process), seat.facts.ordinal);
-        let answers = Answers {
-            line: Arc::clone(&line),
-            receiver,
-            memory: Arc::clone(&live.memory),
-            names: Arc::clone(&self.names),
-            limit: self.limits.answer,
-        };
+        let answers = Answers::new(receiver, &live.memory, &self.names, self.limits.answer)?;
+        let (process, ordinal) = (Arc::clone(&live.process), seat.facts.ordinal);
+        if self.one_at_a_time {
+            let line = Line::new(sender, process, ordinal, Some(answers));
+            *seat.lock() = Some((Arc::clone(&line), None));
+            return Ok(line);
+        }
+        let line = Line::new(sender, process, ordinal, None);
+        let (mut answers, read) = (answers, Arc::clone(&line));
         let thread = std::thread::Builder::new()
             .name(format!("answers {}", seat.facts.name))
-            .spawn(move || answers.read())
+            .spawn(move || answers.read(&read, false))
             .map_err(|e| Error::internal(format!("{}: no thread: {e}", self.subject)))?;
-        *seat.lock() = Some((Arc::clone(&line), thread));
+        *seat.lock() = Some((Arc::clone(&line), Some(thread)));
         Ok(line)
     }
 
@@ -372,8 +378,9 @@ impl Shared {
         // Before the callers are told, who may go on with their sequences at once.
         seats.iter().for_each(|seat| seat.tell_lost());
         for (line, thread) in lines {
-            // It passes on what was received before the end.
-            let _ = thread.join();
+            // Whoever reads passes on what was received before the end.
+            let own = line.reading.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop((own, thread.map(JoinHandle::join)));
             line.fail(error);
         }
         again && self.pause(pause)

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer messages are a fault of the other side.
 const LONGEST: usize = 256 << 20;
@@ -52,14 +52,32 @@ pub struct Receiver {
     start: usize,
     end: usize,
     files: VecDeque<OwnedFd>,
+    /// How long to look for bytes again and again before sleeping until they come.
+    spin: Duration,
+    /// So many times it is not tried, because it was in vain.
+    skip: u32,
 }
+
+/// Times that [`Receiver`] sleeps at once after it has spun in vain.
+const DISCOURAGED: u32 = 32;
 
 /// The two halves of one end.
 pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
     let socket = Arc::new(socket);
     let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
     let buffer = vec![0; 4 << 10];
-    (sender, Receiver { socket, buffer, start: 0, end: 0, files: VecDeque::new() })
+    (
+        sender,
+        Receiver {
+            socket,
+            buffer,
+            start: 0,
+            end: 0,
+            files: VecDeque::new(),
+            spin: Duration::ZERO,
+            skip: 0,
+        },
+    )
 }
 
 impl Sender {
@@ -132,6 +150,12 @@ impl Receiver {
         self.socket.set_read_timeout(timeout).map_err(|e| lost("used", e))
     }
 
+    /// The next bytes are looked for so long before this thread sleeps until they come: for those that mostly come
+    /// before a sleeping thread would be awake.
+    pub fn set_spin(&mut self, spin: Duration) {
+        self.spin = spin;
+    }
+
     /// The next message.
     ///
     /// # Errors
@@ -170,11 +194,14 @@ impl Receiver {
         if self.buffer.len() < need {
             self.buffer.resize(need, 0);
         }
+        self.skip = self.skip.saturating_sub(1);
+        let mut spin = (!self.spin.is_zero() && self.skip == 0).then(|| Instant::now() + self.spin);
         while self.end < need {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let mut bytes = [IoSliceMut::new(&mut self.buffer[self.end..])];
-            let flags = RecvFlags::CMSG_CLOEXEC;
+            let mut flags = RecvFlags::CMSG_CLOEXEC;
+            flags.set(RecvFlags::DONTWAIT, spin.is_some());
             match rustix::net::recvmsg(&*self.socket, &mut bytes, &mut ancillary, flags) {
                 Ok(got) => {
                     for message in ancillary.drain() {
@@ -190,6 +217,13 @@ impl Receiver {
                 Err(rustix::io::Errno::INTR) => {}
                 // As if it had been closed: the other side died with unread messages.
                 Err(rustix::io::Errno::CONNRESET) => return Ok(Some(Received::Closed)),
+                Err(rustix::io::Errno::AGAIN) if spin.is_some() => {
+                    if spin.is_some_and(|until| Instant::now() >= until) {
+                        (spin, self.skip) = (None, DISCOURAGED);
+                    }
+                    // Somebody else may have something to do, and be it the other side.
+                    std::thread::yield_now();
+                }
                 Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::Silence)),
                 Err(e) => return Err(lost("read", e)),
             }
