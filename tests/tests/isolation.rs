@@ -26,7 +26,7 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| {
 fn processes(server: &Running, model: &str) -> Vec<Pid> {
     let parent = server.process().pid().as_raw_nonzero().to_string();
     let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
         let read = |file| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
@@ -341,7 +341,7 @@ fn step(server: &Running, model: &str, id: u64, flags: &str, more: &str) -> Resu
     );
     let response = server.post(&format!("/v2/models/{model}/infer"), &[], json);
     match response.status {
-        200 => Ok(response.json()["outputs"][0]["data"][0].as_i64().unwrap()),
+        200 => Ok(response.json()["outputs"][0]["data"][0].as_i64().unwrap_or(-1)),
         _ => Err(response.complaint()),
     }
 }
@@ -374,6 +374,42 @@ fn a_sequence_that_was_lost_does_not_begin_anew() {
     let says = go(2, "", "").unwrap_err();
     assert!(says.contains("START"), "{says}");
     assert_eq!(go(3, ends, ""), Ok(3));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_state_that_the_server_keeps_is_not_lost() {
+    let state = r#"  state [ { input_name: "S_IN" output_name: "S_OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]"#;
+    let scheduling = sequences(NEVER, "oldest { }", &[flag("START", "int32"), state.to_owned()]);
+    let config = accumulator("kept", 4, "state", &scheduling);
+    let config = config + &parameters(&[("isolation", "process")]);
+    let server = Server::new().model("kept", config).start();
+    let start = r#","sequence_start":true"#;
+    assert_eq!(step(&server, "kept", 1, start, ""), Ok(1));
+    for sum in 2..5 {
+        kill_process(process(&server, "kept"), Signal::KILL).unwrap();
+        let mut answer = step(&server, "kept", 1, "", "");
+        if answer.as_ref().is_err_and(|says| says.contains("SIGKILL")) {
+            answer = step(&server, "kept", 1, "", "");
+        }
+        assert_eq!(answer, Ok(sum));
+    }
+    assert_eq!(step(&server, "kept", 1, r#","sequence_end":true"#, ""), Ok(5));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_process_that_is_stopped_is_killed_too() {
+    let server = Server::new()
+        .model("frozen", apart("frozen", &[("isolation_deadline_seconds", "0.2")]))
+        .model("echo", apart("echo", &[]))
+        .start();
+    kill_process(process(&server, "frozen"), Signal::STOP).unwrap();
+    let says = server.infer("frozen", "").complaint();
+    assert!(says.contains("did not answer within 0.2 s"), "{says}");
+    assert_eq!(server.infer("frozen", "").status, 200);
+    // Nor does one hold the server up that is stopped while nothing runs, or exits when it is closed.
+    assert_eq!(server.infer("echo", "").status, 200);
     assert!(server.stop().success());
 }
 
