@@ -1,6 +1,6 @@
 //! Builds the parts in order and drains them in reverse.
 
-use crate::config::Settings;
+use crate::config::{ControlMode, Settings};
 use crate::device::gpu_count;
 use crate::error::{Error, Result};
 use crate::metrics::Gpus;
@@ -11,6 +11,7 @@ use crate::plugin::Backends;
 use crate::plugin::backend::live_models;
 use crate::repository::Repository;
 use crate::repository::config::Machine;
+use crate::repository::control::Control;
 use crate::repository::load::{Loader, Outcome};
 use crate::state::{Phase, ServerState};
 use std::io::Write;
@@ -83,6 +84,7 @@ impl Server {
             repository: Arc::new(Repository::default()),
             state: Arc::new(ServerState::new()),
             endpoints: EndpointStats::default(),
+            control: Default::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let mut server = Self { context: Arc::clone(&context), stop, tasks: Vec::new() };
@@ -188,6 +190,11 @@ impl Server {
     async fn drain(self) -> u8 {
         let state = &self.context.state;
         state.set_phase(Phase::Exiting);
+        // Nothing is loaded from here on, and what is being loaded is waited for.
+        let control = self.context.control.swap(None);
+        if let Some(control) = &control {
+            control.close();
+        }
         tracing::info!("Waiting for in-flight inferences to complete.");
         let limit = self.context.settings.exit_timeout;
         let start = Instant::now();
@@ -198,8 +205,10 @@ impl Server {
             if sequences == 0 {
                 self.context.repository.unload_all();
             }
+            // In this order: what a change opens counts as a model before the change has ended.
+            let changes = control.as_ref().map_or(0, |control| control.running());
             let (models, requests) = (live_models(), state.in_flight());
-            if models == 0 && requests == 0 {
+            if models == 0 && requests == 0 && changes == 0 {
                 break 0;
             }
             let left = limit.saturating_sub(start.elapsed());
@@ -301,6 +310,17 @@ fn load(context: &Context) -> Result<Outcome> {
         strict: settings.strict_model_config,
         threads: settings.model_load_thread_count,
         drain: settings.exit_timeout,
+        again: settings.control_mode == ControlMode::Explicit,
     };
-    loader.load_all(&context.repository, &settings.model_repositories)
+    let roots = &settings.model_repositories;
+    match settings.control_mode {
+        // The loader goes, and with it what keeps a backend open without models.
+        ControlMode::None => loader.load_all(&context.repository, roots, None),
+        ControlMode::Explicit => {
+            let control = Arc::new(Control::new(loader, &context.repository, roots));
+            let outcome = control.start(&settings.load_models);
+            context.control.store(Some(control));
+            outcome
+        }
+    }
 }

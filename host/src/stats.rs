@@ -272,12 +272,23 @@ pub struct VersionStats {
     shards: Box<[Mutex<Counters>]>,
     /// Of the instance that took longest, sample by sample.
     warmup: Mutex<WarmupSpans>,
+    /// What was counted when the model had fewer instances; they may still add to it.
+    before: Option<Arc<VersionStats>>,
 }
 
 impl VersionStats {
     pub fn new(instances: usize) -> Self {
         let shards = (0..=instances).map(|_| Mutex::default()).collect();
-        Self { shards, warmup: Mutex::default() }
+        Self { shards, warmup: Mutex::default(), before: None }
+    }
+
+    /// These counters for a version that is loaded anew, now with so many instances: the same ones, or, since each
+    /// instance has a shard of its own, larger ones that go on from these.
+    pub fn continued(self: &Arc<Self>, instances: usize) -> Arc<Self> {
+        if instances < self.shards.len() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self { before: Some(Arc::clone(self)), ..Self::new(instances) })
     }
 
     /// A request of `batch` rows was answered at `end_ns`.
@@ -357,7 +368,7 @@ impl VersionStats {
     }
 
     pub fn snapshot(&self) -> Counters {
-        let mut sum = Counters::default();
+        let mut sum = self.before.as_ref().map(|before| before.snapshot()).unwrap_or_default();
         for shard in &self.shards {
             sum.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -404,6 +415,19 @@ mod tests {
         let want = WarmupSpans::from([("s".into(), Span { count: 2, ns: 30 })]);
         assert_eq!(stats.warmup(), want);
         assert_eq!(stats.snapshot().execution_count, 0);
+    }
+
+    #[test]
+    fn counting_goes_on_with_more_instances() {
+        let stats = Arc::new(VersionStats::new(2));
+        stats.failure(1, 5, FailureReason::Other);
+        assert!(Arc::ptr_eq(&stats, &stats.continued(1)));
+        assert!(Arc::ptr_eq(&stats, &stats.continued(2)));
+        let more = stats.continued(3);
+        more.failure(1, 7, FailureReason::Other);
+        // By a request that was under way.
+        stats.failure(1, 9, FailureReason::Other);
+        assert_eq!(more.snapshot().total().failed, Span { count: 3, ns: 21 });
     }
 
     #[test]

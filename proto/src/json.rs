@@ -1,5 +1,9 @@
-//! Messages to JSON: the model configuration of v2 as its clients know it, and any message by the
+//! Messages to JSON and back: the model configuration of v2 as its clients know it, and any message by the
 //! rules of proto3 for v1. Fields keep the names of the proto files.
+mod parse; // the other way
+
+pub use parse::{JsonError, parse};
+
 use base64::Engine;
 
 use crate::real;

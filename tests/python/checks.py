@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import sys
 import threading
+import time
 import unittest
 
 HTTP = GRPC = METRICS = ""
@@ -31,6 +32,13 @@ class Case(unittest.TestCase):
             self.assertEqual(message, text)
         else:
             self.assertIn(text, message)
+
+
+    def becomes(self, question, wanted):
+        """Asks again and again until the answer is that; for what no event tells."""
+        end = time.monotonic() + PATIENCE
+        while (got := question()) != wanted:
+            self.assertLess(time.monotonic(), end, f"{got} is not {wanted} within {PATIENCE} s")
 
 
 class Mailbox:

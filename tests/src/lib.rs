@@ -18,11 +18,13 @@
 
 mod caller; // a caller at each door, who may leave
 mod compile; // C sources to shared libraries
+pub mod control; // loading and unloading by request
 pub mod custom; // libraries of the legacy interface
 mod fixture; // the repository of the protocol tests
 pub mod grpc; // inference requests as gRPC carries them
 pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off
 mod install; // where the server, its plugins and the Python environments lie
+pub mod pages; // READMEs and tutorials, followed
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
 mod repository; // the models of one server

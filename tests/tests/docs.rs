@@ -24,6 +24,16 @@ fn ensembles_md() {
     answers_as_written("docs/ensembles.md");
 }
 
+#[test]
+fn repository_md() {
+    let server = Server::new()
+        .copy_models("examples/models")
+        .flag("--model-control-mode=explicit")
+        .flag("--load-model=dynamic_shape")
+        .start();
+    python_v2(&server, "run_docs.py", &["docs/repository.md"]);
+}
+
 /// What docs/batching.md shows of configurations is what the server takes.
 #[test]
 fn configurations_of_batching_md() {

@@ -100,7 +100,7 @@ const BYTES: Kind = Kind::Int { min: 0, max: i64::MAX };
 const OWN_THREADS: &str = "the number of threads follows the processors";
 const NO_POOL: &str = "no such pool is kept";
 const NO_TLS: &str = "gRPC over TLS";
-const NO_CONTROL: &str = "loading and unloading models while the server runs";
+const NO_POLL: &str = "polling of the model repository";
 const NO_TRACE: &str = "request tracing";
 const NO_LIMITER: &str = "the rate limiter";
 const NO_CACHE: &str = "the response cache";
@@ -208,14 +208,22 @@ const REPOSITORY: &[Flag] = &[
         "model-control-mode",
         Kind::Choice(&["none", "poll", "explicit"]),
         "none",
-        "When models are loaded and unloaded",
+        "none: models are loaded once, at start; explicit: on request, see --load-model",
     )
-    .not_yet(&["none"], NO_CONTROL),
-    flag("allow-model-control", Kind::Bool, "false", "Load and unload models on request")
-        .not_yet(&["false"], NO_CONTROL),
-    flag("load-model", Kind::Text("NAME"), "", "A model to load at start in explicit mode")
-        .repeats()
-        .not_yet(&[], NO_CONTROL),
+    .not_yet(&["none", "explicit"], NO_POLL),
+    flag(
+        "allow-model-control",
+        Kind::Bool,
+        "false",
+        "As --model-control-mode=explicit; needs --allow-poll-model-repository=false",
+    ),
+    flag(
+        "load-model",
+        Kind::Text("NAME"),
+        "",
+        "A model to load at start in explicit mode, * for all; may be given more than once",
+    )
+    .repeats(),
     flag("allow-poll-model-repository", Kind::Bool, "", "Look for changes of the repository")
         .also(&["allow-model-load-unload"])
         .warns(&["false"], READ_ONCE),

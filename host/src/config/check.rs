@@ -44,6 +44,13 @@ pub fn notes(typed: &Typed, values: &Values) -> Result<Vec<Note>, String> {
                 .to_owned(),
         ));
     }
+    let mode = values.text("model-control-mode")?;
+    let explicit = mode == "explicit" || values.bool("allow-model-control")?;
+    if typed.get("load-model").is_some() && !explicit {
+        notes.push(Note::Warning(
+            "--load-model has no effect without --model-control-mode=explicit: all models are loaded".to_owned(),
+        ));
+    }
     Ok(notes)
 }
 
@@ -69,6 +76,8 @@ pub fn conflicts(s: &Settings) -> Result<(), String> {
         })
     {
         "The server cannot serve health on the port used for gRPC requests or metrics"
+    } else if s.load_models.len() > 1 && s.load_models.iter().any(|name| name == "*") {
+        "--load-model=* means all models and must be the only one"
     } else {
         return Ok(());
     };

@@ -35,6 +35,9 @@ pub struct Settings {
     pub era_a: bool,
     pub strict_model_config: bool,
     pub model_load_thread_count: usize,
+    pub control_mode: ControlMode,
+    /// What is loaded at start in explicit mode; `*` alone stands for everything.
+    pub load_models: Vec<String>,
 
     pub allow_http: bool,
     pub http_address: String,
@@ -103,6 +106,15 @@ impl Default for LogSettings {
             escape: true,
         }
     }
+}
+
+/// When models are loaded and unloaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ControlMode {
+    /// At start and never again.
+    None,
+    /// On request.
+    Explicit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -193,6 +205,8 @@ fn settings(
         era_a: typed.get("model_base_path").is_some(),
         strict_model_config: strict_model_config(typed, v)?,
         model_load_thread_count: v.number("model-load-thread-count")?,
+        control_mode: control_mode(typed, v)?,
+        load_models: v.texts("load-model"),
         allow_http: v.bool("allow-http")?,
         http_address,
         http_port,
@@ -236,6 +250,27 @@ fn log(
         file: v.paths("log-file").pop().filter(|path| !path.as_os_str().is_empty()),
         escape: env("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0"),
     })
+}
+
+/// The flag of today decides; without it that of before, which could not be had together with polling, and polling
+/// was on unless switched off.
+fn control_mode(typed: &Typed, v: &Values) -> Result<ControlMode, String> {
+    if typed.get("model-control-mode").is_some() {
+        return Ok(match v.text("model-control-mode")?.as_str() {
+            "explicit" => ControlMode::Explicit,
+            _ => ControlMode::None,
+        });
+    }
+    if !v.bool("allow-model-control")? {
+        return Ok(ControlMode::None);
+    }
+    let may_poll = v.texts("allow-poll-model-repository").pop().is_none_or(|text| text == "true");
+    match may_poll {
+        true => Err("--allow-model-control and --allow-poll-model-repository can not be both set \
+                     to true"
+            .to_owned()),
+        false => Ok(ControlMode::Explicit),
+    }
 }
 
 fn strict_model_config(typed: &Typed, v: &Values) -> Result<bool, String> {

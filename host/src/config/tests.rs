@@ -33,6 +33,8 @@ fn defaults() -> Settings {
         era_a: false,
         strict_model_config: true,
         model_load_thread_count: 4,
+        control_mode: ControlMode::None,
+        load_models: vec![],
         allow_http: true,
         http_address: "0.0.0.0".into(),
         http_port: 8000,
@@ -224,10 +226,7 @@ fn complaints() {
 #[test]
 fn what_is_not_there_yet_is_refused() {
     let table = [
-        ("--model-control-mode=explicit", "loading and unloading models while the server runs"),
-        ("--model-control-mode=poll", "loading and unloading models while the server runs"),
-        ("--allow-model-control=true", "loading and unloading models while the server runs"),
-        ("--load-model=a", "loading and unloading models while the server runs"),
+        ("--model-control-mode=poll", "polling of the model repository"),
         ("--grpc-use-ssl=true", "gRPC over TLS"),
         ("--grpc-use-ssl-mutual=false", "gRPC over TLS"),
         ("--grpc-server-cert=/c", "gRPC over TLS"),
@@ -253,6 +252,35 @@ fn what_is_not_there_yet_is_refused() {
 }
 
 #[test]
+fn modes_of_model_control() {
+    use ControlMode::{Explicit, None};
+    let table = [
+        ("", None, &[][..]),
+        ("--model-control-mode=none --allow-model-control=true", None, &[]),
+        ("--model-control-mode=EXPLICIT", Explicit, &[]),
+        ("--model-control-mode=explicit --load-model=a --load-model b", Explicit, &["a", "b"]),
+        ("--allow-model-control=true --allow-poll-model-repository=false", Explicit, &[]),
+        ("--allow-model-control=false --allow-poll-model-repository=true", None, &[]),
+    ];
+    for (line, mode, models) in table {
+        let settings = run(&format!("--model-store=/m {line}")).unwrap().settings;
+        assert_eq!(
+            (settings.control_mode, &settings.load_models[..]),
+            (mode, &models.iter().map(|m| (*m).to_owned()).collect::<Vec<_>>()[..]),
+            "{line}"
+        );
+    }
+    let both =
+        "--allow-model-control and --allow-poll-model-repository can not be both set to true";
+    for line in ["--allow-model-control", "--allow-model-control --allow-poll-model-repository"] {
+        assert_eq!(complaint(&format!("--model-store=/m {line}")), both);
+    }
+    let all =
+        complaint("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
+    assert_eq!(all, "--load-model=* means all models and must be the only one");
+}
+
+#[test]
 fn notes_of_flags_that_do_less() {
     let once = "the repository is read once, at start: changes made to it later are not picked up";
     let table = [
@@ -261,6 +289,7 @@ fn notes_of_flags_that_do_less() {
         ("--file-system-poll-secs=5", vec![Note::Warning(format!("--repository-poll-secs=5: {once}"))]),
         ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
         ("--grpc-keepalive-time=7200000", vec![]),
+        ("--load-model=a", vec![Note::Warning("--load-model has no effect without --model-control-mode=explicit: all models are loaded".into())]),
         (
             "--model-control-mode=none --allow-model-control=0",
             vec![Note::Warning("--allow-model-control or --allow-poll-model-repository can not be specified if --model-control-mode is specified".into())],

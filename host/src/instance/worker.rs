@@ -14,6 +14,7 @@ use crate::plugin::{FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::{Queue, Work};
 use crate::stats::{Execution, InFlight, VersionStats};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +40,8 @@ pub struct Worker {
     pub one_at_a_time: bool,
     /// How long a closing instance waits for answers that its plugin still owes.
     pub drain: Duration,
+    /// Last, to be let go of after the instance and its model: whoever waits for their end sees it by this.
+    pub open: Arc<dyn Any + Send + Sync>,
 }
 
 /// Batch numbers, for traces; unique in the process.

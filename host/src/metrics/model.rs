@@ -61,7 +61,7 @@ const COUNTERS: [CounterRow; 9] = [
     ),
 ];
 
-/// Families with one series per version that was ever loaded.
+/// Families with one series per version that is loaded, or should be: none of those that were unloaded.
 pub fn families(repository: &Repository) -> Vec<MetricFamily> {
     let mut rows: Vec<Family> =
         COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
@@ -94,7 +94,7 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "Duration of all runs of a warm-up sample on the slowest instance in microseconds",
     );
     for model in repository.models().values() {
-        for version in model.versions.values() {
+        for version in model.versions.values().filter(|v| !v.is_gone()) {
             let labels = labels(model, version);
             let counters = version.stats.snapshot();
             let total = counters.total();

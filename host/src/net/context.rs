@@ -1,11 +1,13 @@
 //! What every front end works with.
 
-use crate::config::Settings;
+use crate::config::{ControlMode, Settings};
 use crate::error::{Code, Error};
+use crate::repository::control::{Control, Listed};
 use crate::repository::{Missing, Repository, Served};
 use crate::request::Sequence;
 use crate::state::{Phase, ServerState};
 use crate::stats::{FailureReason, Span};
+use arc_swap::ArcSwapOption;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shared by all connections; cheap to clone as an `Arc`.
@@ -14,6 +16,8 @@ pub struct Context {
     pub repository: Arc<Repository>,
     pub state: Arc<ServerState>,
     pub endpoints: EndpointStats,
+    /// Loading and unloading by request, where that is allowed; not before the first models are loaded.
+    pub control: ArcSwapOption<Control>,
 }
 
 /// Counters of the v1 endpoints that status reports (contract/v1 §9.2).
@@ -48,6 +52,18 @@ impl Context {
             && (!self.settings.strict_readiness || self.repository.all_ready())
     }
 
+    /// What loads and unloads models by request.
+    ///
+    /// # Errors
+    /// The mode does not allow that, or the server is not ready.
+    pub fn control(&self) -> Result<Arc<Control>, Error> {
+        if self.settings.control_mode != ControlMode::Explicit {
+            return Err(no_explicit_control());
+        }
+        self.require_ready()?;
+        self.control.load_full().ok_or_else(|| Error::unavailable("Server not ready"))
+    }
+
     /// Refuses what needs models outside the READY phase.
     pub fn require_ready(&self) -> Result<(), Error> {
         if self.state.phase() == Phase::Ready {
@@ -73,6 +89,20 @@ impl Context {
             Ok(())
         }
     }
+}
+
+/// What the repositories hold: their directories as they are now, where models can be loaded from them.
+///
+/// # Errors
+/// A repository cannot be read.
+pub async fn list(ctx: &Context) -> Result<Vec<Listed>, Error> {
+    let Some(control) = ctx.control.load_full() else {
+        let of = |(name, model)| Listed { name, ambiguous: false, model: Some(model) };
+        return Ok(ctx.repository.models().into_iter().map(of).collect());
+    };
+    // Reading directories may take its time.
+    let listed = tokio::task::spawn_blocking(move || control.index()).await;
+    listed.unwrap_or_else(|e| Err(Error::internal(format!("the repositories were not read: {e}"))))
 }
 
 /// The answer to load and unload on request while the repository is read once (contract/v2 trap 36:

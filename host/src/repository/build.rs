@@ -1,17 +1,15 @@
 //! One version: plugin model, instances and scheduler built into what serves requests.
 
-use super::Served;
 use super::schedule::Schedule;
+use super::{Served, Version};
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::plugin::backend::Backend;
-use crate::plugin::process::Health;
 use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
-use crate::stats::VersionStats;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -38,17 +36,12 @@ impl Prepared {
         plans(&self.config, self.max_asked)
     }
 
-    /// Opens version `number`, which lies in the directory `entry`, with all its instances; and where to see whether
-    /// it serves, if it may stop doing so on its own.
+    /// Opens `version`, which lies in the directory `entry`, with all its instances.
     ///
     /// # Errors
     /// What the backend said, or what is missing; nothing stays open.
-    pub fn open(
-        &self,
-        number: i64,
-        entry: &str,
-        stats: &Arc<VersionStats>,
-    ) -> Result<(Arc<Served>, Option<Arc<Health>>)> {
+    pub fn open(&self, version: &Version, entry: &str) -> Result<Arc<Served>> {
+        let (number, stats, users) = (version.number, &version.stats, version.open());
         let plans = self.plans();
         let threads = threads_each(plans.len());
         let facts = ModelFacts {
@@ -93,6 +86,7 @@ impl Prepared {
                 stats: Arc::clone(stats),
                 one_at_a_time: self.schedule.one_at_a_time(),
                 drain: self.drain,
+                open: Arc::clone(&users) as Arc<_>,
             };
             if let Err(e) = worker.spawn(opened.clone()) {
                 failed = Some(e);
@@ -121,8 +115,8 @@ impl Prepared {
         if let Some(e) = failed {
             return Err(e);
         }
-        let health = model.health();
-        let served = Arc::new(Served {
+        version.watch(model.health());
+        Ok(Arc::new(Served {
             name: self.config.name.as_str().into(),
             version: number,
             version_text: number.to_string().into(),
@@ -130,9 +124,9 @@ impl Prepared {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
+            open: users,
             arena: model.arena(),
-        });
-        Ok((served, health))
+        }))
     }
 }
 

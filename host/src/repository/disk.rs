@@ -1,8 +1,56 @@
 //! Directories of a model repository.
 
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What lay in a model's directory: every path with its time and size. The model has changed when two differ.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Print(Vec<(PathBuf, SystemTime, u64)>);
+
+impl Print {
+    /// # Errors
+    /// Something could not be looked at.
+    pub fn of(dir: &Path) -> std::io::Result<Self> {
+        let (mut print, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut open = vec![dir.to_owned()];
+        while let Some(path) = open.pop() {
+            // A link that leads nowhere is a thing of its own.
+            let facts = match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
+                Ok(facts) => facts,
+                Err(e) if e.kind() == ErrorKind::NotFound && path != dir => continue,
+                Err(e) => return Err(e),
+            };
+            // Links may lead in circles. The length of a directory is the file system's own affair.
+            if facts.is_dir() && seen.insert((facts.dev(), facts.ino())) {
+                for entry in fs::read_dir(&path)? {
+                    open.push(entry?.path());
+                }
+            }
+            let len = if facts.is_dir() { 0 } else { facts.len() };
+            print.push((path, facts.modified()?, len));
+        }
+        print.sort_unstable();
+        Ok(Self(print))
+    }
+}
+
+/// The directories of the model `name` in all roots.
+pub fn dirs(roots: &[PathBuf], name: &str) -> Vec<PathBuf> {
+    if !is_entry(name) {
+        return Vec::new();
+    }
+    roots.iter().map(|root| root.join(name)).filter(|dir| dir.is_dir()).collect()
+}
+
+/// Whether `name` can be an entry of a directory, and leads nowhere else.
+pub fn is_entry(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
+}
 
 /// Model directories of all roots by name; a name that several roots hold has several.
 pub fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
@@ -23,7 +71,7 @@ pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
         Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
     };
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
+    for entry in fs::read_dir(dir).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         match entry.file_name().into_string() {
             Ok(name) => entries.push((name, entry.path().is_dir())),
@@ -32,4 +80,43 @@ pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
     }
     entries.sort();
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_print_changes_with_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        fs::create_dir(path.join("1")).unwrap();
+        fs::write(path.join("1/model"), "abc").unwrap();
+        let first = Print::of(path).unwrap();
+        assert_eq!(Print::of(path).unwrap(), first);
+        fs::write(path.join("1/model"), "abcd").unwrap();
+        let second = Print::of(path).unwrap();
+        assert_ne!(second, first);
+        // In circles, and to nowhere.
+        symlink("..", path.join("1/up")).unwrap();
+        symlink("1", path.join("2")).unwrap();
+        symlink("nowhere", path.join("lost")).unwrap();
+        let third = Print::of(path).unwrap();
+        assert_ne!(third, second);
+        fs::remove_file(path.join("lost")).unwrap();
+        assert_ne!(Print::of(path).unwrap(), third);
+        assert!(Print::of(&path.join("none")).is_err());
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_have_no_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = [dir.path().join("root")];
+        fs::create_dir_all(roots[0].join("m")).unwrap();
+        assert_eq!(dirs(&roots, "m"), [roots[0].join("m")]);
+        for name in ["", ".", "..", "../root", "m/", "m/..", "/tmp", "m\0", "a\\b"] {
+            assert!(dirs(&roots, name).is_empty(), "{name:?}");
+        }
+    }
 }

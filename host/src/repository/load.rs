@@ -1,25 +1,26 @@
-//! The repository on disk into the live table, once at start.
+//! The repository on disk into the live table: all of it at start, one model at a time later (`control`).
 
 use super::build::Prepared;
 use super::complete::from_backend;
 use super::config::{self, ENSEMBLE, FILE_NAME, Machine, Preference};
-use super::disk::{listing, scan};
+use super::disk::{Print, listing, scan};
 use super::ensemble;
+use super::job::{Job, Source};
 use super::labels::Labels;
 use super::policy::{Found, versions_of_entries, wanted};
 use super::schedule::Schedule;
-use super::{Model, Repository, Served, Version, VersionState, warmup};
+use super::{Model, Origin, Repository, Version, warmup};
 use crate::error::{Code, Error, Result};
 use crate::instance::priority::Priority;
 use crate::plugin::Backends;
 use crate::plugin::backend::Backend;
 use crate::request::Signature;
 use crate::stats::VersionStats;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -32,19 +33,20 @@ pub struct Loader {
     /// Models loaded at the same time.
     pub threads: usize,
     pub drain: Duration,
+    /// Models may be loaded again: remember what their directories were like.
+    pub again: bool,
 }
 
-/// What a model's versions are opened from.
-enum Source {
-    Backend(Box<Prepared>),
-    Ensemble(ensemble::Prepared),
-}
-
-/// A model with its versions to load, by number: directory name and the entry in the table.
-struct Job {
-    source: Source,
-    model: Arc<Model>,
-    versions: Vec<(Arc<Version>, String)>,
+/// What a model is loaded from and in place of.
+#[derive(Default)]
+pub(super) struct Ask {
+    /// Instead of the file's.
+    pub config: Option<ModelConfig>,
+    /// The model as it is now, whose counters go on.
+    pub old: Option<Arc<Model>>,
+    pub print: Option<Print>,
+    /// By name, and not for an ensemble's sake.
+    pub by_name: bool,
 }
 
 /// What became of a load.
@@ -65,26 +67,54 @@ impl Outcome {
 }
 
 impl Loader {
-    /// Reads all repositories, publishes their models, loads every wanted version.
+    /// Reads all repositories, publishes their models, loads every wanted version; with `only`, of those models and
+    /// of those that they need.
     ///
     /// One bad model never keeps another from being served; the caller decides what failures mean.
     ///
     /// # Errors
     /// A repository itself cannot be read.
-    pub fn load_all(&self, repository: &Arc<Repository>, roots: &[PathBuf]) -> Result<Outcome> {
+    pub fn load_all(
+        &self,
+        repository: &Arc<Repository>,
+        roots: &[PathBuf],
+        only: Option<&[String]>,
+    ) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut table = HashMap::new();
         let mut jobs = BTreeMap::new();
         let dirs = scan(roots)?;
+        let mut missing = Vec::new();
+        let named = only.map_or_else(|| dirs.keys().cloned().collect(), <[String]>::to_vec);
+        let mut open: VecDeque<(String, bool)> =
+            named.into_iter().map(|name| (name, true)).collect();
         let mut refuse = |table: &mut HashMap<_, _>, name: &str, e: Error| {
             tracing::error!("failed to load model '{name}': {e}");
             outcome.failures.push(format!("'{name}': {e}"));
             let refused = Model::new(name, None, Some(e.message), BTreeMap::new());
             table.insert(name.to_owned(), refused);
         };
-        for (name, dirs) in &dirs {
-            match self.model(name, dirs, repository) {
-                Ok(job) => drop(jobs.insert(name.clone(), job)),
+        let mut seen = BTreeSet::new();
+        // First the names that were asked for, then what they need: that must not be taken for asked for.
+        while let Some((name, by_name)) = open.pop_front() {
+            let Some((name, dirs)) = dirs.get_key_value(&name) else {
+                if by_name {
+                    tracing::error!(
+                        "failed to load '{name}', failed to poll from model repository"
+                    );
+                    missing.push(format!("'{name}': failed to poll from model repository"));
+                }
+                continue;
+            };
+            if !seen.insert(name) {
+                continue;
+            }
+            let print = dirs.first().filter(|_| self.again).and_then(|dir| Print::of(dir).ok());
+            match self.model(name, dirs, repository, Ask { print, by_name, ..Ask::default() }) {
+                Ok(job) => {
+                    open.extend(job.uses().into_iter().flatten().map(|step| (step, false)));
+                    jobs.insert(name.clone(), job);
+                }
                 Err(e) => refuse(&mut table, name, e),
             }
         }
@@ -96,6 +126,7 @@ impl Loader {
             jobs.remove(&name);
             refuse(&mut table, &name, Error::invalid(why));
         }
+        outcome.failures.extend(missing);
         // Before any instance opens: the others are told to give way then.
         let max_asked = jobs.values().any(|job| job.priority() == Priority::Max);
         jobs.values_mut().for_each(|job| job.tell(max_asked));
@@ -140,7 +171,13 @@ impl Loader {
     }
 
     /// Settles a model's configuration.
-    fn model(&self, name: &str, dirs: &[PathBuf], repository: &Arc<Repository>) -> Result<Job> {
+    pub(super) fn model(
+        &self,
+        name: &str,
+        dirs: &[PathBuf],
+        repository: &Arc<Repository>,
+        ask: Ask,
+    ) -> Result<Job> {
         let [dir] = dirs else {
             return Err(Error::invalid(format!(
                 "failed to poll model '{name}': not unique across all model repositories"
@@ -151,7 +188,10 @@ impl Loader {
         for warning in &found.warnings {
             tracing::warn!("model '{name}': {warning}");
         }
-        let mut config = self.read(name, dir)?;
+        let mut config = match ask.config {
+            Some(config) => config,
+            None => self.read(name, dir)?,
+        };
         let mut listings = Vec::new();
         for (number, entry) in &found.versions {
             let names = listing(&dir.join(entry))?.into_iter().map(|(n, _)| n).collect();
@@ -179,7 +219,9 @@ impl Loader {
         let warmup = warmup::samples(&config, &signature, dir).map_err(config_error)?;
         let config = Arc::new(config);
         let source = match backend {
-            None => Source::Ensemble(ensemble::Prepared::new(&config, signature, repository)),
+            None => {
+                Source::Ensemble(Arc::new(ensemble::Prepared::new(&config, signature, repository)))
+            }
             Some(backend) => Source::Backend(Box::new(Prepared {
                 dir: dir.clone(),
                 config: Arc::clone(&config),
@@ -191,9 +233,26 @@ impl Loader {
                 warmup,
             })),
         };
-        let versions = self.versions(&config, &found, source.instances())?;
-        let by_number = versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
-        let model = Model::new(name, Some(config), None, by_number);
+        let old = ask.old.as_deref();
+        let versions = self.versions(&config, &found, source.instances(), old)?;
+        let mut by_number: BTreeMap<_, _> =
+            versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
+        for version in old.into_iter().flat_map(|old| old.versions.values()) {
+            // What is on disk no more was to be seen once, and is forgotten.
+            if version.is_loaded() || found.versions.contains_key(&version.number) {
+                by_number.entry(version.number).or_insert_with(|| version.retired());
+            }
+        }
+        let origin = Origin {
+            print: ask.print,
+            ensemble: match &source {
+                Source::Backend(_) => None,
+                Source::Ensemble(prepared) => Some(Arc::clone(prepared)),
+            },
+            wanted: true.into(),
+            asked: ask.by_name.into(),
+        };
+        let model = Model::of(name, config, by_number, origin);
         Ok(Job { source, model, versions })
     }
 
@@ -214,7 +273,7 @@ impl Loader {
         e
     }
 
-    fn read(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
+    pub(super) fn read(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
         let path = dir.join(FILE_NAME);
         match config::read(&path).map_err(config_error)? {
             Some(config) => Ok(config),
@@ -231,6 +290,7 @@ impl Loader {
         config: &ModelConfig,
         found: &Found,
         instances: usize,
+        old: Option<&Model>,
     ) -> Result<Vec<(Arc<Version>, String)>> {
         let policy = config.version_policy.clone().unwrap_or_default();
         let existing: Vec<i64> = found.versions.keys().copied().collect();
@@ -246,7 +306,10 @@ impl Loader {
             .versions
             .iter()
             .filter_map(|number| {
-                let stats = Arc::new(VersionStats::new(instances));
+                let stats = match old.and_then(|old| old.versions.get(number)) {
+                    Some(old) => old.stats.continued(instances),
+                    None => Arc::new(VersionStats::new(instances)),
+                };
                 Some((Version::new(*number, stats), found.versions.get(number)?.clone()))
             })
             .collect())
@@ -262,75 +325,7 @@ fn preferences(backend: &Backend) -> Vec<Preference> {
     preferred.collect()
 }
 
-impl Source {
-    /// How many threads count beside each other.
-    fn instances(&self) -> usize {
-        match self {
-            Source::Backend(prepared) => prepared.plans().len(),
-            Source::Ensemble(_) => 1,
-        }
-    }
-
-    fn open(&self, version: &Version, entry: &str) -> Result<Arc<Served>> {
-        match self {
-            Source::Backend(prepared) => {
-                let (served, health) = prepared.open(version.number, entry, &version.stats)?;
-                version.health.store(health);
-                Ok(served)
-            }
-            Source::Ensemble(prepared) => {
-                let served = prepared.open(version.number, &version.stats)?;
-                version.depends_on(Arc::clone(&prepared.needs));
-                Ok(served)
-            }
-        }
-    }
-}
-
-impl Job {
-    fn priority(&self) -> Priority {
-        self.model.config.as_deref().map_or_else(Priority::default, Priority::of)
-    }
-
-    fn tell(&mut self, max_asked: bool) {
-        if let Source::Backend(prepared) = &mut self.source {
-            prepared.max_asked = max_asked;
-        }
-    }
-
-    /// The models of an ensemble's steps.
-    fn uses(&self) -> Option<Vec<String>> {
-        match &self.source {
-            Source::Backend(_) => None,
-            Source::Ensemble(e) => {
-                Some(ensemble::steps(&e.config).into_iter().map(|step| step.model).collect())
-            }
-        }
-    }
-
-    fn load(&self, (version, entry): &(Arc<Version>, String)) -> Result<(), String> {
-        let (name, number) = (&self.model.name, version.number);
-        tracing::info!("loading: {name}:{number}");
-        let start = Instant::now();
-        match self.source.open(version, entry) {
-            Ok(served) => {
-                self.model.ready(version, served);
-                tracing::info!(
-                    "successfully loaded '{name}' version {number} in {:.1} ms",
-                    start.elapsed().as_secs_f64() * 1e3
-                );
-                Ok(())
-            }
-            Err(e) => {
-                self.model.not_ready(version, VersionState::Unavailable, e.message.clone());
-                tracing::error!("failed to load '{name}' version {number}: {e}");
-                Err(format!("'{name}' version {number}: {e}"))
-            }
-        }
-    }
-}
-
-fn config_error(e: config::ConfigError) -> Error {
+pub(super) fn config_error(e: config::ConfigError) -> Error {
     let code = match e.fault {
         config::Fault::Invalid => Code::InvalidArg,
         config::Fault::Unsupported => Code::Unsupported,

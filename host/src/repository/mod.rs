@@ -9,39 +9,41 @@
 //! ```
 //! Only READY versions are served; requests that run keep what serves them alive. A READY ensemble whose step's model
 //! is no longer served counts as UNAVAILABLE until that is back.
+//!
+//! A model that is loaded anew gets a new entry, whose versions are open before the entry is put in place of the old
+//! one, in one write. Nothing in the old entry changes: who looked it up a moment before is still served by it.
 
 pub mod build; // one version: plugin model, instances, scheduler
+mod closing; // when the last user of a version is gone
 mod complete; // auto-completion through the backend
 pub mod config; // a model's configuration, from file to effective
+pub mod control; // loading and unloading by request
 mod disk; // directories
 pub mod ensemble; // models made of other models
+mod job; // a model whose versions can be opened
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
 pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
+mod turns; // one load or unload of a model at a time
+mod version; // one version: state, and what serves it
 mod warmup; // samples that run before a version is served
 
 use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
-use crate::plugin::process::Health;
+use crate::instance::priority::Priority;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
-use ensemble::Needs;
+pub use closing::Open;
+use disk::Print;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use trtserver_proto::v2::ModelConfig;
-
-/// State of one version; the numbers are those of `ModelReadyState` on the v1 wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionState {
-    Ready = 1,
-    Unavailable = 2,
-    Loading = 3,
-    Unloading = 4,
-}
+pub use version::{UNLOADED, Version, VersionState};
 
 /// What serves requests of one version. Alive while somebody holds it.
 pub struct Served {
@@ -53,6 +55,8 @@ pub struct Served {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// Told when the last user is gone.
+    pub open: Arc<Open>,
     /// Where its inputs are best received: memory that the process of an isolated model sees.
     pub arena: Option<Arc<Arena>>,
 }
@@ -61,6 +65,11 @@ impl Served {
     /// Queues a checked request; its reply is answered whatever happens.
     pub fn submit(&self, request: InferRequest) {
         self.scheduler.submit(request);
+    }
+
+    /// It answers a request as often as it likes, and not exactly once.
+    pub fn decoupled(&self) -> bool {
+        self.config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
     }
 
     /// The same with everything that it needs of other models, which an ensemble does.
@@ -77,66 +86,9 @@ impl Served {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+            open: Arc::clone(&self.open),
             arena: None,
         }))
-    }
-}
-
-/// One version of a model, served or not.
-pub struct Version {
-    pub number: i64,
-    pub stats: Arc<VersionStats>,
-    status: ArcSwap<(VersionState, String)>,
-    served: ArcSwapOption<Served>,
-    /// What an ensemble needs, from its load on.
-    needs: OnceLock<Arc<Needs>>,
-    /// Of a model that runs in a process of its own.
-    health: ArcSwapOption<Health>,
-}
-
-impl Version {
-    pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
-        let status = ArcSwap::from_pointee((VersionState::Loading, String::new()));
-        let (served, needs) = (ArcSwapOption::empty(), OnceLock::new());
-        let health = ArcSwapOption::empty();
-        Arc::new(Self { number, stats, status, served, needs, health })
-    }
-
-    /// State and, when it is not served, why.
-    pub fn status(&self) -> Arc<(VersionState, String)> {
-        let status = self.status.load_full();
-        if status.0 != VersionState::Ready {
-            return status;
-        }
-        match self.broken() {
-            Some(why) => Arc::new((VersionState::Unavailable, why)),
-            None => status,
-        }
-    }
-
-    pub fn is_ready(&self) -> bool {
-        self.is_loaded() && self.broken().is_none()
-    }
-
-    /// Why it does not serve though it is loaded.
-    fn broken(&self) -> Option<String> {
-        let needs = self.needs.get().and_then(|needs| needs.broken());
-        needs.or_else(|| self.health.load().as_deref()?.broken())
-    }
-
-    /// Loaded, whatever became of the models that it needs.
-    fn is_loaded(&self) -> bool {
-        self.status.load().0 == VersionState::Ready
-    }
-
-    /// What serves it, if it is loaded.
-    pub fn served(&self) -> Option<Arc<Served>> {
-        self.served.load_full()
-    }
-
-    /// It serves only as long as what it needs is served.
-    fn depends_on(&self, needs: Arc<Needs>) {
-        let _ = self.needs.set(needs);
     }
 }
 
@@ -147,10 +99,24 @@ pub struct Model {
     pub config: Option<Arc<ModelConfig>>,
     /// Why the model has no versions, when its configuration was refused.
     pub refusal: Option<String>,
-    /// Ascending.
+    /// Ascending. Those that were served before and are no longer wanted are among them.
     pub versions: BTreeMap<i64, Arc<Version>>,
     /// The highest READY version: what a request without a version gets.
     latest: ArcSwapOption<Served>,
+    origin: Origin,
+}
+
+/// Where a model comes from.
+#[derive(Default)]
+struct Origin {
+    /// Its directory as it was when it was read; none when the configuration came with the request.
+    print: Option<Print>,
+    /// An ensemble, to be opened again when one of its steps' models is loaded anew.
+    ensemble: Option<Arc<ensemble::Prepared>>,
+    /// Loaded, and not unloaded since.
+    wanted: AtomicBool,
+    /// Somebody asked for it by name, not only for an ensemble that needs it.
+    asked: AtomicBool,
 }
 
 impl Model {
@@ -166,7 +132,42 @@ impl Model {
             refusal,
             versions,
             latest: ArcSwapOption::empty(),
+            origin: Origin::default(),
         })
+    }
+
+    fn of(
+        name: &str,
+        config: Arc<ModelConfig>,
+        versions: BTreeMap<i64, Arc<Version>>,
+        origin: Origin,
+    ) -> Arc<Self> {
+        let (name, latest) = (name.into(), ArcSwapOption::empty());
+        Arc::new(Self { name, config: Some(config), refusal: None, versions, latest, origin })
+    }
+
+    /// A model whose configuration was refused, with what is to be seen of its versions of before.
+    fn refused(name: &str, old: Option<&Model>, why: String) -> Arc<Self> {
+        let versions = old.map(Model::retired).unwrap_or_default();
+        Self::new(name, None, Some(why), versions)
+    }
+
+    /// The same without the refusal, which nobody cares for after an unload.
+    fn without_refusal(&self) -> Arc<Self> {
+        Self::new(&self.name, self.config.clone(), None, self.retired())
+    }
+
+    fn retired(&self) -> BTreeMap<i64, Arc<Version>> {
+        self.versions.iter().map(|(number, version)| (*number, version.retired())).collect()
+    }
+
+    fn priority(&self) -> Priority {
+        self.config.as_deref().map_or_else(Priority::default, Priority::of)
+    }
+
+    /// A version at least is loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.versions.values().any(|v| v.is_loaded())
     }
 
     /// Numbers of the READY versions, ascending.
@@ -184,6 +185,10 @@ impl Model {
     /// A version failed to load, or stops being served.
     pub fn not_ready(&self, version: &Version, state: VersionState, reason: impl Into<String>) {
         version.status.store(Arc::new((state, reason.into())));
+        if state == VersionState::Unloading {
+            let (name, number) = (&self.name, version.number);
+            version.gate.farewell(format!("successfully unloaded '{name}' version {number}"));
+        }
         version.served.store(None);
         self.refresh_latest();
     }
@@ -272,12 +277,12 @@ impl Repository {
         self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()
     }
 
-    /// True when every version of every model is served: what strict readiness asks.
+    /// True when every version of every model is served, or was unloaded by request: what strict readiness asks.
     pub fn all_ready(&self) -> bool {
         self.models.load().values().all(|m| {
             m.refusal.is_none()
                 && !m.versions.is_empty()
-                && m.versions.values().all(|v| v.is_ready())
+                && m.versions.values().all(|v| v.is_ready() || v.is_idle())
         })
     }
 
@@ -298,6 +303,15 @@ impl Repository {
                 model.not_ready(version, VersionState::Unloading, "");
             }
         }
+    }
+
+    /// Changes the table in one write; `change` may be called more than once.
+    fn update(&self, change: impl Fn(&mut HashMap<String, Arc<Model>>)) {
+        self.models.rcu(|models| {
+            let mut models = HashMap::clone(models);
+            change(&mut models);
+            models
+        });
     }
 
     /// Replaces the whole table.

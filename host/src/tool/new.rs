@@ -1,12 +1,303 @@
-//! `trtserver plugin new`: not built yet.
+//! `trtserver plugin new`: a small backend that builds, serves and answers, to be changed into one's own.
+//!
+//! The Rust and C sources are those of `examples/backends` with another name, so that they cannot drift apart; the
+//! headers are the interface's own.
 
-use clap::{ArgMatches, Command};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::fmt::Display;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub fn command() -> Command {
-    Command::new("new").about("Makes a new backend from a template")
+/// Longest name: `libtrtserver_NAME.so` stays far from what file systems allow.
+const MAX_NAME: usize = 64;
+
+/// Names that a configuration gives another meaning.
+const TAKEN: &[&str] = &["ensemble", "onnxruntime", "custom"];
+
+/// Where a Rust project finds the interface. Relative to a checkout: `plugin-api`.
+const PLUGIN_API: &str = "trtserver-plugin-api";
+
+macro_rules! headers {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../plugin-api/include/trtserver/", $path)))),*]
+    };
 }
 
-pub fn run(_matches: &ArgMatches) -> Result<ExitCode, String> {
-    Err("trtserver plugin new: not built yet".into())
+const C_HEADERS: &[(&str, &str)] =
+    headers!["trtserver.h", "types.h", "call.h", "describe.h", "host.h", "plugin.h"];
+const CPP_HEADERS: &[(&str, &str)] =
+    headers!["backend.hpp", "cpp/base.hpp", "cpp/context.hpp", "cpp/answer.hpp", "cpp/call.hpp"];
+
+/// Common to all languages; `{name}` is the backend's.
+const COMMON: &[(&str, &str)] = &[
+    ("plugin.toml", include_str!("templates/plugin.toml")),
+    ("request.json", include_str!("templates/request.json")),
+    (".gitignore", include_str!("../../../examples/backends/c-addsub/.gitignore")),
+    ("models/{name}_example/1/.gitkeep", ""),
+];
+
+const README: &str = include_str!("templates/README.md");
+const CONFIG: &str =
+    include_str!("../../../examples/backends/c-addsub/models/c_addsub/config.pbtxt");
+
+pub fn command() -> Command {
+    Command::new("new")
+        .about("Makes a new backend from a template: source, build, a model and a request to it")
+        .arg(Arg::new("NAME").required(true).help("What models will call it: letters, digits and _"))
+        .arg(
+            Arg::new("lang")
+                .long("lang")
+                .required(true)
+                .value_parser(PossibleValuesParser::new(["rust", "c", "cpp"]))
+                .help("The language of the backend"),
+        )
+        .arg(
+            Arg::new("dir")
+                .long("dir")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .help("Where to put it; must not exist or be empty [default: NAME]"),
+        )
+        .arg(Arg::new("plugin-api").long("plugin-api").value_name("PATH|URL").help(
+            "For Rust: the folder plugin-api of a checkout of the server, or the URL of its git repository \
+             [default: the checkout in which this program was built, if it lies in one]",
+        ))
+}
+
+/// # Errors
+/// The name is none, the folder is in use or cannot be written, or the interface's crate is not found.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+    let text = |id: &str| matches.get_one::<String>(id).map(String::as_str);
+    let name = text("NAME").unwrap_or_default();
+    let language = text("lang").unwrap_or_default();
+    check_name(name)?;
+    let plugin_api = text("plugin-api");
+    let files = match language {
+        "rust" => rust(name, &dependency(plugin_api)?),
+        _ if plugin_api.is_some() => {
+            return Err(format!(
+                "trtserver plugin new: --plugin-api is for Rust; a project in {language} gets the headers themselves"
+            ));
+        }
+        "c" => c(name),
+        _ => cpp(name),
+    };
+    let dir = matches.get_one::<PathBuf>("dir").cloned().unwrap_or_else(|| PathBuf::from(name));
+    write_all(&dir, &files)?;
+    let shown = dir.display();
+    let said = format!(
+        "{shown}: a backend '{name}' in {language}; README.md says more\n  \
+         cd {shown} && make\n  trtserver --model-repository models --backend-dir .\n  \
+         curl -s localhost:8000/v2/models/{name}_example/infer -d @request.json\n"
+    );
+    // Whoever closed the pipe has the project all the same.
+    let _ = std::io::stdout().write_all(said.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let refuse = |why: &dyn Display| {
+        Err(format!(
+            "trtserver plugin new: '{name}' cannot be the name of a backend: {why} (letters, digits and _, \
+             beginning with a letter, at most {MAX_NAME})"
+        ))
+    };
+    let wrong = name.chars().find(|c| !c.is_ascii_alphanumeric() && *c != '_');
+    match name.chars().next() {
+        None => refuse(&"it is empty"),
+        _ if wrong.is_some() => refuse(&format!("it contains '{}'", wrong.unwrap_or_default())),
+        Some(first) if !first.is_ascii_alphabetic() => refuse(&format!("it begins with '{first}'")),
+        _ if name.len() > MAX_NAME => refuse(&format!("it has {} characters", name.len())),
+        _ if TAKEN.contains(&name) => refuse(&"the server has one of that name"),
+        _ => Ok(()),
+    }
+}
+
+/// Path and contents of a file of the new project.
+type File = (String, String);
+
+fn project(name: &str, makefile: &str, about: &[(&str, &str)]) -> Vec<File> {
+    let fill = |text: &str| text.replace("{name}", name);
+    let rows: Vec<_> =
+        about.iter().map(|(file, what)| format!("| `{}` | {what} |", fill(file))).collect();
+    let mut files: Vec<File> = COMMON.iter().map(|(path, text)| (fill(path), fill(text))).collect();
+    files.push(("Makefile".into(), fill(makefile)));
+    files.push(("README.md".into(), fill(&README.replace("{files}", &rows.join("\n")))));
+    let config = CONFIG.replace("c_addsub", name);
+    files.push((fill("models/{name}_example/config.pbtxt"), config));
+    files
+}
+
+fn include(files: &mut Vec<File>, headers: &[(&str, &str)]) {
+    let under =
+        |(path, text): &(&str, &str)| (format!("include/trtserver/{path}"), (*text).to_owned());
+    files.extend(headers.iter().map(under));
+}
+
+fn c(name: &str) -> Vec<File> {
+    let rows = [("{name}.c", "the backend"), ("include/", "the interface; nothing else is needed")];
+    let mut files = project(name, include_str!("templates/c.mk"), &rows);
+    let source = include_str!("../../../examples/backends/c-addsub/addsub.c");
+    files.push((format!("{name}.c"), source.replace("c_addsub", name)));
+    include(&mut files, C_HEADERS);
+    files
+}
+
+fn cpp(name: &str) -> Vec<File> {
+    let rows =
+        [("{name}.cpp", "the backend"), ("include/", "the interface; nothing else is needed")];
+    let mut files = project(name, include_str!("templates/cpp.mk"), &rows);
+    let source = include_str!("templates/backend.cpp");
+    files.push((format!("{name}.cpp"), source.replace("{name}", name)));
+    include(&mut files, C_HEADERS);
+    include(&mut files, CPP_HEADERS);
+    files
+}
+
+fn rust(name: &str, dependency: &str) -> Vec<File> {
+    let rows = [("src/lib.rs", "the backend"), ("Cargo.toml", "where its interface comes from")];
+    let mut files = project(name, include_str!("templates/rust.mk"), &rows);
+    let mut take = |path: &str, text: &str| {
+        files.push((path.to_owned(), text.replace("rust_addsub", name)));
+    };
+    take("src/lib.rs", include_str!("../../../examples/backends/rust-addsub/src/lib.rs"));
+    take("Cargo.lock", include_str!("../../../examples/backends/rust-addsub/Cargo.lock"));
+    let manifest = include_str!("../../../examples/backends/rust-addsub/Cargo.toml");
+    take("Cargo.toml", &manifest.replace("{ path = \"../../../plugin-api\" }", dependency));
+    files
+}
+
+/// The right side of the dependency on the interface's crate.
+fn dependency(given: Option<&str>) -> Result<String, String> {
+    if let Some(url) = given.filter(|given| is_url(given)) {
+        return Ok(format!("{{ git = {} }}", quoted(url)));
+    }
+    let path = match given {
+        Some(path) => crate_in(Path::new(path)).ok_or_else(|| {
+            format!(
+                "trtserver plugin new: --plugin-api={path}: neither it nor its folder plugin-api is the crate \
+                 {PLUGIN_API}"
+            )
+        })?,
+        None => std::env::current_exe()
+            .ok()
+            .and_then(|program| program.ancestors().skip(1).find_map(crate_in))
+            .ok_or_else(|| {
+                format!(
+                    "trtserver plugin new: a backend in Rust depends on the crate {PLUGIN_API}, which is on no \
+                     registry, and this program lies in no checkout of the server: say --plugin-api=PATH of the \
+                     folder plugin-api in one, or --plugin-api=URL of its git repository"
+                )
+            })?,
+    };
+    let path = path.to_str().ok_or_else(|| {
+        format!("trtserver plugin new: {}: Cargo takes paths in UTF-8 only", path.display())
+    })?;
+    Ok(format!("{{ path = {} }}", quoted(path)))
+}
+
+fn is_url(text: &str) -> bool {
+    text.contains("://") || text.starts_with("git@")
+}
+
+/// As TOML spells a text.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// The interface's crate, if it is this folder or lies in it.
+fn crate_in(folder: &Path) -> Option<PathBuf> {
+    [folder.to_path_buf(), folder.join("plugin-api")].into_iter().find_map(|folder| {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+        let manifest: toml::Table = manifest.parse().ok()?;
+        let name = manifest.get("package")?.get("name")?.as_str()?;
+        (name == PLUGIN_API).then(|| folder.canonicalize().ok()).flatten()
+    })
+}
+
+/// Writes all files below `dir`, which must not exist or be empty.
+fn write_all(dir: &Path, files: &[File]) -> Result<(), String> {
+    let wrap =
+        |path: &Path, e: std::io::Error| format!("trtserver plugin new: {}: {e}", path.display());
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(format!(
+                    "trtserver plugin new: '{}' exists and is not empty; nothing was written (--dir names another \
+                     place)",
+                    dir.display()
+                ));
+            }
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(wrap(dir, e)),
+    }
+    for (path, text) in files {
+        let path = dir.join(path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| wrap(folder, e))?;
+        }
+        // A file that has come meanwhile is not ours to replace.
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| wrap(&path, e))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["a", "hello", "My_Backend2"] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("", "it is empty"),
+            ("2d", "it begins with '2'"),
+            ("_x", "it begins with '_'"),
+            ("a-b", "it contains '-'"),
+            ("../up", "it contains '.'"),
+            ("größe", "it contains 'ö'"),
+            ("ensemble", "the server has one"),
+            (&"x".repeat(65), "it has 65 characters"),
+        ] {
+            let text = check_name(bad).unwrap_err();
+            assert!(text.contains(why) && text.contains("letters, digits and _"), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_header_is_embedded() {
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api/include/trtserver");
+        let listed = |folder: &str| {
+            let entries = std::fs::read_dir(include.join(folder)).unwrap().map(|e| e.unwrap());
+            let files = entries.filter(|e| e.file_type().unwrap().is_file());
+            files.map(|e| format!("{folder}{}", e.file_name().display())).collect::<Vec<_>>()
+        };
+        for path in listed("").into_iter().chain(listed("cpp/")) {
+            let all = C_HEADERS.iter().chain(CPP_HEADERS);
+            assert_eq!(all.filter(|(p, _)| *p == path).count(), 1, "{path}");
+        }
+    }
+
+    #[test]
+    fn dependencies() {
+        let url = "https://example.com/server.git";
+        assert_eq!(dependency(Some(url)), Ok(format!("{{ git = \"{url}\" }}")));
+        let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let by_checkout = dependency(Some(checkout)).unwrap();
+        assert!(by_checkout.ends_with("plugin-api\" }"), "{by_checkout}");
+        assert_eq!(dependency(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
+        assert!(dependency(Some("/nowhere")).unwrap_err().contains("/nowhere"));
+        assert_eq!(quoted("a\"b"), "'a\"b'");
+        for files in [c("n"), cpp("n"), rust("n", "{ path = \"p\" }")] {
+            let left =
+                files.iter().find(|(_, text)| text.contains("{name}") || text.contains("addsub"));
+            assert_eq!(left, None);
+        }
+    }
 }

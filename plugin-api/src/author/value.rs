@@ -1,7 +1,9 @@
 //! Parameters: named values of requests, responses, models and settings.
 
+use super::error::Error;
 use super::host::{bytes_of, text_of, with_str};
 use crate::abi::types::{Param, Str, param};
+use std::fmt;
 use std::ptr;
 
 /// The value of a parameter.
@@ -82,6 +84,19 @@ impl<'a> Value<'a> {
     }
 }
 
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Text(text) => write!(f, "'{text}'"),
+            Value::Int(n) => n.fmt(f),
+            Value::Uint(n) => n.fmt(f),
+            Value::Bool(b) => b.fmt(f),
+            Value::Double(x) => x.fmt(f),
+            Value::Bytes(b) => write!(f, "{} bytes", b.len()),
+        }
+    }
+}
+
 macro_rules! into_value {
     ($($from:ty, $x:ident => $value:expr;)*) => { $(
         impl<'a> From<$from> for Value<'a> {
@@ -135,6 +150,17 @@ impl<'a> Params<'a> {
     pub fn text(self, key: &str) -> Option<&'a str> {
         self.get(key)?.text()
     }
+
+    /// The integer of that name, if there is one.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn integer(self, key: &str) -> Result<Option<i64>, Error> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let wrong =
+            || Error::invalid(format_args!("parameter '{key}' is {value}, which is no integer"));
+        value.to_i64().map(Some).ok_or_else(wrong)
+    }
 }
 
 fn value_of<'a>(p: &'a Param) -> Option<Value<'a>> {
@@ -149,5 +175,32 @@ fn value_of<'a>(p: &'a Param) -> Option<Value<'a>> {
             param::DOUBLE => Value::Double(f64::from_bits(p.bits)),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        for (value, want) in [
+            (Value::Int(-3), Ok(Some(-3))),
+            (Value::Text(" 7 "), Ok(Some(7))),
+            (Value::Text("soon"), Err("parameter 'k' is 'soon', which is no integer")),
+            (Value::Double(1.5), Err("parameter 'k' is 1.5, which is no integer")),
+            (
+                Value::Uint(u64::MAX),
+                Err("parameter 'k' is 18446744073709551615, which is no integer"),
+            ),
+        ] {
+            value.lend("k", |param| {
+                // SAFETY: the parameter is alive during the call.
+                let params = unsafe { Params::new(std::slice::from_ref(param)) };
+                let got = params.integer("k").map_err(|e| e.text().to_owned());
+                assert_eq!(got, want.map_err(str::to_owned), "{value}");
+                assert_eq!(params.integer("other"), Ok(None));
+            });
+        }
     }
 }

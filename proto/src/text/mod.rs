@@ -58,7 +58,7 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 }
 
 /// `; did you mean X?` if one of the names is close enough to be what was meant.
-fn nearest(typed: &str, names: impl Iterator<Item = &'static str>) -> String {
+pub(crate) fn nearest(typed: &str, names: impl Iterator<Item = &'static str>) -> String {
     // A header may hold a "name" of any length; comparing it would only cost time.
     if typed.len() > 64 {
         return String::new();

@@ -1,7 +1,8 @@
 //! Calls around the models: profile, explicit control, shared memory, the list of what the repository holds.
 
 use crate::error::{Error, Result};
-use crate::net::context::{Context, no_explicit_control};
+use crate::net::context::{Context, list};
+use crate::repository::control::LoadError;
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
 
@@ -11,10 +12,39 @@ pub fn profile(ctx: &Context) -> Result<()> {
     Err(Error::unsupported("Profile API not enabled"))
 }
 
-/// Load or unload of a model on request.
-pub fn model(ctx: &Context) -> Result<()> {
+/// What can be asked of a model as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Load,
+    Unload,
+}
+
+/// Load or unload of a model on request; returns when it is done.
+pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
     ctx.refuse_when_exiting()?;
-    Err(no_explicit_control())
+    let control = ctx.control()?;
+    match change {
+        Change::Load => control.load(name, None).await.map_err(|e| not_loaded(name, e)),
+        Change::Unload => control.unload(name, false).await.map_err(|e| not_loaded(name, e)),
+    }
+}
+
+/// The texts of v1.x (contract/v1 §6.7). Reasons are in the log, and versions have theirs in the status.
+fn not_loaded(name: &str, e: LoadError) -> Error {
+    let why = match e {
+        // That a configuration is wrong was found out by polling too.
+        LoadError::NotPolled(_) | LoadError::Refused(_) => {
+            "failed to poll from model repository".to_owned()
+        }
+        LoadError::Fault(why) => why,
+        LoadError::NoVersion => "no version is available".to_owned(),
+        LoadError::Versions(failed) => {
+            let numbers: Vec<String> = failed.iter().map(|(n, _)| n.to_string()).collect();
+            format!("versions that are not available: {}", numbers.join(","))
+        }
+        LoadError::Stopping => return Error::unavailable("Server exiting"),
+    };
+    Error::internal(format!("failed to load '{name}', {why}"))
 }
 
 /// What can be asked of shared memory.
@@ -39,8 +69,8 @@ pub fn shared_memory(ctx: &Context, call: SharedMemory) -> Result<()> {
 }
 
 /// All models of the repositories, served or not, also those whose configuration was refused.
-pub fn index(ctx: &Context) -> Result<ModelRepositoryIndex> {
+pub async fn index(ctx: &Context) -> Result<ModelRepositoryIndex> {
     ctx.refuse_when_exiting()?;
-    let models = ctx.repository.models().into_keys().map(|name| ModelEntry { name }).collect();
-    Ok(ModelRepositoryIndex { models })
+    let models = list(ctx).await?.into_iter().map(|listed| ModelEntry { name: listed.name });
+    Ok(ModelRepositoryIndex { models: models.collect() })
 }

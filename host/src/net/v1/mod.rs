@@ -26,5 +26,16 @@ pub fn counted<T>(endpoint: &EndpointSpan, received_ns: u64, call: impl FnOnce()
     answer
 }
 
+/// The same for a call that has to wait.
+pub async fn counted_later<T>(
+    endpoint: &EndpointSpan,
+    received_ns: u64,
+    call: impl Future<Output = T>,
+) -> T {
+    let answer = call.await;
+    endpoint.add(now_ns().saturating_sub(received_ns));
+    answer
+}
+
 #[cfg(test)]
 pub mod testing; // a context with one model that answers by itself

@@ -56,6 +56,12 @@ impl<'a> Call<'a> {
         if let Some(error) = unreadable {
             return Err(call.refuse(error));
         }
+        if call.served.decoupled() {
+            return Err(call.refuse(Error::unsupported(format!(
+                "model '{}' answers a request as often as it likes, and this protocol carries exactly one answer",
+                call.served.name
+            ))));
+        }
         match request::plan(&call.served.signature, &call.header) {
             Ok(plan) => Ok((call, plan)),
             Err(error) => Err(call.refuse(error)),

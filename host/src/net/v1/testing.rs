@@ -39,6 +39,7 @@ pub fn context(flags: &str) -> Arc<Context> {
         repository: Arc::new(repository),
         state: Arc::new(state),
         endpoints: EndpointStats::default(),
+        control: Default::default(),
     })
 }
 
@@ -92,6 +93,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
             signature: Arc::clone(&signature),
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
+            open: version.open(),
             arena: None,
         };
         model.ready(version, Arc::new(served));

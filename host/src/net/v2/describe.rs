@@ -3,11 +3,9 @@
 use super::find::{parse_version, served};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::repository::{Model, VersionState};
 use crate::request::{Signature, TensorSpec};
 use trtserver_proto::v2::{
     ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
-    repository_index_response::ModelIndex,
 };
 
 /// In the order in which clients have always seen them.
@@ -79,50 +77,6 @@ fn tensor(signature: &Signature, spec: &TensorSpec) -> TensorMetadata {
         datatype: spec.dtype.v2_name().to_owned(),
         shape: signature.full_dims(spec).to_vec(),
     }
-}
-
-/// Every version of every model, or those that are served.
-pub fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<Vec<ModelIndex>> {
-    only_repository(repository)?;
-    let models = ctx.repository.models();
-    Ok(models.values().flat_map(|m| entries(m, only_ready)).collect())
-}
-
-/// Repositories cannot be told apart by name.
-pub fn only_repository(name: &str) -> Result<()> {
-    match name {
-        "" => Ok(()),
-        _ => Err(Error::unsupported("'repository_name' specification is not supported")),
-    }
-}
-
-fn entries(model: &Model, only_ready: bool) -> Vec<ModelIndex> {
-    let name = model.name.to_string();
-    if let Some(refusal) = &model.refusal {
-        let entry = ModelIndex {
-            name,
-            state: "UNAVAILABLE".into(),
-            reason: refusal.clone(),
-            ..Default::default()
-        };
-        return if only_ready { vec![] } else { vec![entry] };
-    }
-    let all = model.versions.values().map(|version| {
-        let status = version.status();
-        let state = match status.0 {
-            VersionState::Ready => "READY",
-            VersionState::Unavailable => "UNAVAILABLE",
-            VersionState::Loading => "LOADING",
-            VersionState::Unloading => "UNLOADING",
-        };
-        ModelIndex {
-            name: name.clone(),
-            version: version.number.to_string(),
-            state: state.to_owned(),
-            reason: status.1.clone(),
-        }
-    });
-    all.filter(|e| !only_ready || e.state == "READY").collect()
 }
 
 /// A shared memory region asked for by name. There are none.

@@ -42,11 +42,7 @@ pub fn parse_version(text: &str) -> Result<Option<i64>> {
 
 /// Refuses models that answer as often as they like, where the call can carry one answer only.
 pub fn require_unary(served: &Served, refusal: &str) -> Result<()> {
-    if is_decoupled(served) { Err(Error::unsupported(refusal)) } else { Ok(()) }
-}
-
-pub fn is_decoupled(served: &Served) -> bool {
-    served.config.model_transaction_policy.as_ref().is_some_and(|p| p.decoupled)
+    if served.decoupled() { Err(Error::unsupported(refusal)) } else { Ok(()) }
 }
 
 #[cfg(test)]

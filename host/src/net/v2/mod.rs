@@ -5,6 +5,7 @@ pub mod classes; // outputs as top-k strings
 pub mod describe; // metadata, readiness, repository index
 pub mod find; // from name and version text to what serves
 pub mod parameters; // request parameters: which are ours, which the model's
+pub mod repository; // what the repositories hold; loading and unloading
 pub mod request; // a request read off the wire, on its way into the scheduler
 pub mod settings; // trace and logging settings, read only
 pub mod statistics; // counters as the protocol shows them

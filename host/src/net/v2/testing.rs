@@ -42,6 +42,7 @@ pub fn context() -> Arc<Context> {
         repository: Arc::new(repository),
         state: Arc::new(state),
         endpoints: Default::default(),
+        control: Default::default(),
     })
 }
 
@@ -83,6 +84,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
             signature,
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
+            open: version.open(),
             arena: None,
         };
         model.ready(&version, Arc::new(served));

@@ -75,9 +75,12 @@ const TABLE: &[Row] = &[
     },
     Row {
         field: "model_transaction_policy.decoupled",
-        asked: |c| c.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled),
+        asked: |c| {
+            ensemble(c).is_some()
+                && c.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
+        },
         answer: Refuse,
-        so: "a request gets exactly one answer",
+        so: "steps answer exactly once, and so does their ensemble",
     },
     Row {
         field: "batch_input",
@@ -183,7 +186,7 @@ mod tests {
             (
                 "model_transaction_policy.decoupled",
                 true,
-                "model_transaction_policy { decoupled: true }",
+                "ensemble_scheduling {} model_transaction_policy { decoupled: true }",
             ),
             ("batch_input", true, "batch_input {}"),
             ("batch_output", true, "batch_output {}"),
@@ -215,6 +218,8 @@ mod tests {
         let text = "name: 'm' response_cache {} model_transaction_policy {} \
                     model_repository_agents {} model_metrics {} optimization {} instance_group {}";
         assert_eq!(check(&parse(text)), Ok(vec![]));
+        let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
+        assert_eq!(check(&parse(decoupled)), Ok(vec![]));
         let two = "name: 'm' runtime: 'r.so' model_metrics { metric_control {} }";
         assert_eq!(check(&parse(two)).unwrap().len(), 2);
     }

@@ -51,7 +51,7 @@ pub fn check(ensemble: &Signature, steps: &[Composing<'_>]) -> Result<()> {
                 ensemble.max_batch_size, model.max_batch_size
             ));
         }
-        if step.served.config.model_transaction_policy.as_ref().is_some_and(|p| p.decoupled) {
+        if step.served.decoupled() {
             return refuse(format!(
                 "in ensemble {name}, model {own} is decoupled: a step has to answer exactly once"
             ));

@@ -3,9 +3,9 @@
 mod agree; // an ensemble against its steps' models
 mod order; // which is loaded before which, and which cannot be
 
-pub use order::order;
+pub use order::{Uses, order};
 
-use super::{Model, Repository, Served};
+use super::{Model, Repository, Served, Version};
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Sequence, Signature};
 use crate::scheduler::Scheduler;
@@ -52,11 +52,17 @@ impl Prepared {
         Self { config: Arc::clone(config), signature, needs: Arc::new(needs) }
     }
 
-    /// Opens version `number`; the steps' models must be served already.
+    /// The models of its steps.
+    pub fn uses(&self) -> Vec<String> {
+        self.needs.steps.iter().map(|step| step.model.clone()).collect()
+    }
+
+    /// Opens `version`; the steps' models must be served already.
     ///
     /// # Errors
     /// A step's model is not served, or the ensemble and its steps do not fit together.
-    pub fn open(&self, number: i64, stats: &Arc<VersionStats>) -> Result<Arc<Served>> {
+    pub fn open(&self, version: &Version) -> Result<Arc<Served>> {
+        let number = version.number;
         if let Some(why) = self.needs.broken() {
             return Err(Error::invalid(why));
         }
@@ -72,7 +78,8 @@ impl Prepared {
             version_text: number.to_string().into(),
             config: Arc::clone(&self.config),
             signature,
-            stats: Arc::clone(stats),
+            stats: Arc::clone(&version.stats),
+            open: version.open(),
             scheduler: Scheduler::Ensemble(Ensemble::new(graph, models)),
             arena: None,
         }))
@@ -113,6 +120,21 @@ impl Needs {
                 format!("{subject} '{name}' whose required version {version} is not loaded")
             })
         })
+    }
+
+    /// Whether what is missing was unloaded by request.
+    pub fn is_idle(&self) -> bool {
+        let Some(repository) = self.repository.upgrade() else { return false };
+        let idle = |step: &StepPlan| match repository.model(&step.model) {
+            Some(model) => {
+                let version = wanted(&model, step.version);
+                let chosen = |v: &&Arc<Version>| version.is_none_or(|n| n == v.number);
+                let mut chosen = model.versions.values().filter(chosen);
+                model.refusal.is_none() && chosen.all(|v| v.is_ready() || v.is_idle())
+            }
+            None => true,
+        };
+        self.steps.iter().all(idle)
     }
 
     fn served(&self, step: &StepPlan) -> Result<Arc<Served>> {

@@ -47,6 +47,7 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
                     signature: Arc::clone(&signature),
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
+                    open: version.open(),
                     arena: None,
                 };
                 model.ready(version, Arc::new(served));
@@ -96,7 +97,8 @@ fn complaint(changes: &[(&str, &str, &str)]) -> String {
     };
     let repository =
         repository(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
-    let opened = prepared(&text("e", E), &repository).open(1, &Arc::new(VersionStats::new(1)));
+    let opened =
+        prepared(&text("e", E), &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
     opened.map(|_| String::new()).unwrap_or_else(|e| e.message)
 }
 
@@ -237,7 +239,8 @@ fn models_that_are_not_served() {
         ),
     ] {
         let repository = repository(models);
-        let opened = prepared(&config, &repository).open(1, &Arc::new(VersionStats::new(1)));
+        let opened =
+            prepared(&config, &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
         assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), wanted);
     }
 }
@@ -255,7 +258,7 @@ fn open(repository: &Arc<Repository>, config: &str) -> Arc<Model> {
     let version = Version::new(1, Arc::new(VersionStats::new(1)));
     let table = BTreeMap::from([(1, Arc::clone(&version))]);
     let model = Model::new(&prepared.config.name, Some(Arc::clone(&prepared.config)), None, table);
-    let served = prepared.open(1, &version.stats).unwrap();
+    let served = prepared.open(&version).unwrap();
     version.depends_on(Arc::clone(&prepared.needs));
     model.ready(&version, served);
     let mut table: HashMap<_, _> = repository.models().into_iter().collect();
@@ -285,7 +288,11 @@ fn ready_as_long_as_its_steps_are() {
     let (b, served) = unload("b", 1);
     let lost = "ensemble 'e' depends on 'b' which has no loaded version: version 1: unloaded; version 2: unloaded";
     assert_eq!(*e.versions[&1].status(), (VersionState::Unavailable, lost.to_owned()));
-    assert!(!e.versions[&1].is_ready() && !repository.all_ready());
+    // What somebody wanted unloaded does not make the server unready; what failed does.
+    assert!(!e.versions[&1].is_ready() && repository.all_ready());
+    b.not_ready(&b.versions[&1], VersionState::Unavailable, "broken");
+    assert!(!repository.all_ready());
+    b.not_ready(&b.versions[&1], VersionState::Unavailable, "unloaded");
     assert_eq!(repository.find("e", None).err(), Some(Missing::NoVersion("e".into())));
     assert_eq!(repository.find("e", Some(1)).err(), Some(Missing::NotReady("e".into(), 1)));
     assert_eq!(e.ready_versions(), [0i64; 0]);

@@ -5,12 +5,13 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::deadline;
-use crate::net::v1::control::{self, SharedMemory};
-use crate::net::v1::{code, counted, health, request_id, status};
+use crate::net::v1::control::{self, Change, SharedMemory};
+use crate::net::v1::{code, counted, counted_later, health, request_id, status};
 use std::pin::pin;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use trtserver_proto::v1::grpc_service_server::GrpcService;
+use trtserver_proto::v1::model_control_request::Type as ControlType;
 use trtserver_proto::v1::shared_memory_control_request::SharedMemoryControl as ShmRequest;
 use trtserver_proto::v1::shared_memory_control_response as shm_response;
 use trtserver_proto::v1::{
@@ -90,11 +91,18 @@ impl GrpcService for Service {
         Ok(Response::new(stream::answers(&self.ctx, request.into_inner(), deadline_ns)))
     }
 
-    async fn model_control(&self, _: Request<ModelControlRequest>) -> Answer<ModelControlResponse> {
-        Ok(Response::new(counted(&self.ctx.endpoints.model_control, now_ns(), || {
-            let result = control::model(&self.ctx);
-            ModelControlResponse { request_status: self.status_of(&result) }
-        })))
+    /// Whatever is not a load unloads, and so does a field that was left out.
+    async fn model_control(&self, r: Request<ModelControlRequest>) -> Answer<ModelControlResponse> {
+        let r = r.into_inner();
+        let change = match r.r#type() {
+            ControlType::Load => Change::Load,
+            ControlType::Unload => Change::Unload,
+        };
+        let call = async {
+            let result = control::model(&self.ctx, &r.model_name, change).await;
+            Response::new(ModelControlResponse { request_status: self.status_of(&result) })
+        };
+        Ok(counted_later(&self.ctx.endpoints.model_control, now_ns(), call).await)
     }
 
     async fn shared_memory_control(
@@ -128,15 +136,16 @@ impl GrpcService for Service {
     }
 
     async fn repository(&self, request: Request<RepositoryRequest>) -> Answer<RepositoryResponse> {
-        Ok(Response::new(counted(&self.ctx.endpoints.repository, now_ns(), || {
+        let call = async {
             let result = match request.get_ref().request_type {
-                Some(_) => control::index(&self.ctx),
+                Some(_) => control::index(&self.ctx).await,
                 None => Err(Error::new(Code::Unknown, "request type is not specified")),
             };
-            RepositoryResponse {
+            Response::new(RepositoryResponse {
                 request_status: self.status_of(&result),
                 response_type: result.ok().map(repository_response::ResponseType::Index),
-            }
-        })))
+            })
+        };
+        Ok(counted_later(&self.ctx.endpoints.repository, now_ns(), call).await)
     }
 }

@@ -3,9 +3,10 @@
 use super::{infer, stream};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::net::context::{Context, no_explicit_control};
+use crate::net::context::Context;
 use crate::net::grpc::{deadline, frame};
 use crate::net::status_code::status;
+use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -19,6 +20,7 @@ use trtserver_proto::health::{HealthCheckRequest, HealthCheckResponse, health_se
 use trtserver_proto::v2::grpc_inference_service_server::{
     GrpcInferenceService, GrpcInferenceServiceServer,
 };
+use trtserver_proto::v2::model_repository_parameter::ParameterChoice as Choice;
 use trtserver_proto::v2::*;
 
 /// The inference service and the health service, for one connection or for all.
@@ -48,6 +50,28 @@ type Answer<T> = Result<Response<T>, Status>;
 
 fn ok<T>(message: T) -> Answer<T> {
     Ok(Response::new(message))
+}
+
+/// The configuration that comes with a load request, if one does.
+fn load_parameters(r: &RepositoryModelLoadRequest) -> Result<Option<&str>, Error> {
+    let mut config = None;
+    for (key, value) in &r.parameters {
+        let wrong = |expected: &str| {
+            Err(Error::invalid(format!(
+                "invalid value type for load parameter '{key}', expected {expected}."
+            )))
+        };
+        match (key.as_str(), &value.parameter_choice) {
+            (CONFIG, Some(Choice::StringParam(text))) => config = Some(text.as_str()),
+            (CONFIG, _) => return wrong("string_param"),
+            (file, Some(Choice::BytesParam(_))) if file.starts_with(FILE) => {
+                return Err(repository::no_files(&r.model_name, file));
+            }
+            (file, _) if file.starts_with(FILE) => return wrong("bytes_param"),
+            _ => return Err(Error::invalid(format!("unrecognized load parameter '{key}'."))),
+        }
+    }
+    Ok(config)
 }
 
 /// `inference.GRPCInferenceService`.
@@ -129,24 +153,38 @@ impl GrpcInferenceService for Service {
         r: Request<RepositoryIndexRequest>,
     ) -> Answer<RepositoryIndexResponse> {
         let r = r.get_ref();
-        let models = describe::index(&self.0, &r.repository_name, r.ready).map_err(status)?;
-        ok(RepositoryIndexResponse { models })
+        let models = repository::index(&self.0, &r.repository_name, r.ready).await;
+        ok(RepositoryIndexResponse { models: models.map_err(status)? })
     }
 
     async fn repository_model_load(
         &self,
-        request: Request<RepositoryModelLoadRequest>,
+        r: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
-        describe::only_repository(&request.get_ref().repository_name).map_err(status)?;
-        Err(status(no_explicit_control()))
+        let r = r.get_ref();
+        let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
+        let config = load_parameters(r).map_err(status)?;
+        repository::load(&control, &r.model_name, config).await.map_err(status)?;
+        ok(RepositoryModelLoadResponse {})
     }
 
     async fn repository_model_unload(
         &self,
-        request: Request<RepositoryModelUnloadRequest>,
+        r: Request<RepositoryModelUnloadRequest>,
     ) -> Answer<RepositoryModelUnloadResponse> {
-        describe::only_repository(&request.get_ref().repository_name).map_err(status)?;
-        Err(status(no_explicit_control()))
+        let r = r.get_ref();
+        let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
+        let dependents = match r.parameters.get(DEPENDENTS).map(|p| &p.parameter_choice) {
+            Some(Some(Choice::BoolParam(dependents))) => *dependents,
+            None => false,
+            Some(_) => {
+                return Err(status(Error::invalid(format!(
+                    "invalid value type for '{DEPENDENTS}' parameter, expected bool_param."
+                ))));
+            }
+        };
+        repository::unload(&control, &r.model_name, dependents).await.map_err(status)?;
+        ok(RepositoryModelUnloadResponse {})
     }
 
     async fn system_shared_memory_status(

@@ -10,7 +10,7 @@ use crate::net::context::Context;
 use crate::net::grpc::deadline;
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
-use crate::net::v2::{find, refused};
+use crate::net::v2::refused;
 use crate::repository::Served;
 use crate::request::InferResponse;
 use crate::state::InFlightGuard;
@@ -139,7 +139,7 @@ impl Table {
         let mut slot = Slot { ordered: true, done: false, answers: VecDeque::new(), work: None };
         match self.submit(number, request, received_ns) {
             Ok(work) => {
-                slot.ordered = !find::is_decoupled(&work.served);
+                slot.ordered = !work.served.decoupled();
                 slot.work = Some(work);
             }
             Err(error) => {

@@ -8,7 +8,7 @@ mod upload; // the request's body
 use crate::error::Result;
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
-use crate::net::v1::{control, counted, health, request_id, status};
+use crate::net::v1::{control, counted_later, health, request_id, status};
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
@@ -38,24 +38,22 @@ pub async fn handle<B: Body<Data = Bytes>>(
         Route::Infer { .. } => return refused(),
         Route::Control(call) => call,
     };
-    let answer = || {
-        let accept = request.headers().get(ACCEPT);
-        let form = Form::of(route::query(uri.query(), "format"), accept);
-        if allowed { control(ctx, call, form).into_response() } else { refused() }
-    };
+    let form = Form::of(route::query(uri.query(), "format"), request.headers().get(ACCEPT));
+    let answer =
+        async { if allowed { control(ctx, call, form).await.into_response() } else { refused() } };
     let endpoint = match call {
         Control::Health(_) => &ctx.endpoints.health,
         Control::Status(_) => &ctx.endpoints.status,
         Control::Profile => &ctx.endpoints.profile,
-        Control::Model(_) => &ctx.endpoints.model_control,
+        Control::Model(..) => &ctx.endpoints.model_control,
         Control::SharedMemory(_) => &ctx.endpoints.shm_control,
         Control::Index => &ctx.endpoints.repository,
     };
-    counted(endpoint, received_ns, answer)
+    counted_later(endpoint, received_ns, answer).await
 }
 
-/// Everything but inference: done at once.
-fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
+/// Everything but inference.
+async fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
     let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
     // Profiling belongs to a server that is ready, everything else to one that is not on its way out.
     let admitted = call != Control::Profile || ctx.require_ready().is_ok();
@@ -73,13 +71,13 @@ fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
         }
         Control::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
         Control::Profile => nothing(control::profile(ctx)),
-        Control::Model(_) => nothing(control::model(ctx)),
+        Control::Model(name, change) => nothing(control::model(ctx, name, change).await),
         Control::SharedMemory(control::SharedMemory::Status) => {
             control::shared_memory(ctx, control::SharedMemory::Status)
                 .map(|()| form.write(&SharedMemoryStatus::default()))
         }
         Control::SharedMemory(call) => nothing(control::shared_memory(ctx, call)),
-        Control::Index => control::index(ctx).map(|index| form.write(&index)),
+        Control::Index => control::index(ctx).await.map(|index| form.write(&index)),
     };
     match result {
         Ok((content_type, body)) => Reply::success(&ctx.settings, id, content_type).with_body(body),

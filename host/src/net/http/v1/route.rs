@@ -1,6 +1,6 @@
 //! From a raw path to what it asks for (contract/v1 §3.1). Nothing is decoded, slashes are not merged.
 
-use crate::net::v1::control::SharedMemory;
+use crate::net::v1::control::{Change, SharedMemory};
 use crate::net::v1::request::Wanted;
 use http::Method;
 
@@ -19,8 +19,7 @@ pub enum Control<'a> {
     /// With the model, if only one is meant.
     Status(Option<&'a str>),
     Profile,
-    /// Load or unload.
-    Model(&'a str),
+    Model(&'a str, Change),
     SharedMemory(SharedMemory<'a>),
     Index,
 }
@@ -43,10 +42,15 @@ impl<'a> Route<'a> {
             "infer" => return infer(rest),
             "modelcontrol" => {
                 let (action, model) = rest.strip_prefix('/')?.split_once('/')?;
-                if !matches!(action, "load" | "unload") || !is_name(model) {
+                let change = match action {
+                    "load" => Change::Load,
+                    "unload" => Change::Unload,
+                    _ => return None,
+                };
+                if !is_name(model) {
                     return None;
                 }
-                Control::Model(model)
+                Control::Model(model, change)
             }
             "sharedmemorycontrol" => Control::SharedMemory(shared_memory(rest.strip_prefix('/')?)?),
             "repository" if rest == "/index" => Control::Index,
@@ -58,7 +62,7 @@ impl<'a> Route<'a> {
     /// The one method that the endpoint takes.
     pub fn method(&self) -> Method {
         match self {
-            Route::Infer { .. } | Route::Control(Control::Model(_)) => Method::POST,
+            Route::Infer { .. } | Route::Control(Control::Model(..)) => Method::POST,
             Route::Control(Control::SharedMemory(c)) if *c != SharedMemory::Status => Method::POST,
             _ => Method::GET,
         }
@@ -160,8 +164,8 @@ mod tests {
             ("/api/infer/m/-1", None),
             ("/api/infer/a/b", None),
             ("/api/infer/m/1/", None),
-            ("/api/modelcontrol/load/m", call(Control::Model("m"))),
-            ("/api/modelcontrol/unload/m", call(Control::Model("m"))),
+            ("/api/modelcontrol/load/m", call(Control::Model("m", Change::Load))),
+            ("/api/modelcontrol/unload/m", call(Control::Model("m", Change::Unload))),
             ("/api/modelcontrol/reload/m", None),
             ("/api/modelcontrol/load", None),
             ("/api/sharedmemorycontrol/status", call(Control::SharedMemory(SharedMemory::Status))),

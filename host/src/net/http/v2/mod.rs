@@ -4,6 +4,7 @@ mod answers; // the calls around inference, as JSON
 mod infer; // inference
 mod input; // inputs of inference requests
 mod json; // JSON as this protocol needs it
+mod models; // the repository index, loading and unloading
 mod parameters; // request parameters
 mod parse; // inference requests
 mod receive; // request bodies
@@ -11,7 +12,7 @@ mod respond; // inference responses
 mod route; // paths
 
 use crate::error::{Error, Result};
-use crate::net::context::{Context, no_explicit_control};
+use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::status_code;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
@@ -44,7 +45,7 @@ where
         Ok(body) => body,
         Err(error) => return failure(&error),
     };
-    answer(ctx, route, &body).unwrap_or_else(|error| failure(&error))
+    answer(ctx, route, &body).await.unwrap_or_else(|error| failure(&error))
 }
 
 /// Bodies of everything but inference are a few bytes.
@@ -59,7 +60,7 @@ async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> 
     receive::receive(body, None, 0, None, MAX_SMALL_BODY, too_large).await
 }
 
-fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {
+async fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {
     Ok(match route {
         Route::Live => health(describe::live(ctx)?),
         Route::Ready => health(describe::ready(ctx)?),
@@ -98,13 +99,10 @@ fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<Respo
             json(answers::log(&settings::log(ctx)))
         }
         // The name that may stand in the path means nothing here, unlike over gRPC.
-        Route::Index => {
-            let index = describe::index(ctx, "", only_ready(body)?)?;
-            json(answers::index(&index))
-        }
-        Route::Control { repository, .. } => {
-            describe::only_repository(repository)?;
-            return Err(no_explicit_control());
+        Route::Index => json(answers::index(&models::index(ctx, body).await?)),
+        Route::Control { repository, name, load } => {
+            models::control(ctx, repository, name, load, body).await?;
+            plain(Vec::new())
         }
         Route::SharedMemory { kind, region, call } => match call {
             Region::Status => {
@@ -127,20 +125,6 @@ fn is_empty(body: &[u8]) -> bool {
     let body = body.trim_ascii();
     body.is_empty()
         || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.0.is_empty())
-}
-
-/// The one field of a repository index request.
-fn only_ready(body: &[u8]) -> Result<bool> {
-    if body.trim_ascii().is_empty() {
-        return Ok(false);
-    }
-    let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
-    let json::Value::Object(object) = json::parse(body)? else { return Ok(false) };
-    match object.get("ready") {
-        None => Ok(false),
-        Some(json::Value::Bool(ready)) => Ok(*ready),
-        Some(_) => Err(wrong()),
-    }
 }
 
 /// No body says enough.

@@ -27,6 +27,7 @@ pub enum Route<'a> {
     Index,
     Control {
         repository: &'a str,
+        name: &'a str,
         load: bool,
     },
     /// `kind` is `system` or `cuda`; an empty region means all.
@@ -95,11 +96,11 @@ fn find(path: &str, post: bool) -> Option<(Route<'_>, bool, bool)> {
         }
         ["models", name, rest @ ..] => model(name, "", rest)?,
         ["repository", "index"] | ["repository", _, "index"] => (Route::Index, false, true),
-        ["repository", "models", _, act @ ("load" | "unload")] => {
-            (Route::Control { repository: "", load: *act == "load" }, false, true)
+        ["repository", "models", name, act @ ("load" | "unload")] => {
+            (Route::Control { repository: "", name, load: *act == "load" }, false, true)
         }
-        ["repository", repository, "models", _, act @ ("load" | "unload")] => {
-            (Route::Control { repository, load: *act == "load" }, false, true)
+        ["repository", repository, "models", name, act @ ("load" | "unload")] => {
+            (Route::Control { repository, name, load: *act == "load" }, false, true)
         }
         ["systemsharedmemory", rest @ ..] => region("system", rest)?,
         ["cudasharedmemory", rest @ ..] => region("cuda", rest)?,
@@ -181,11 +182,11 @@ mod tests {
             ("POST /v2/repository/r/index", Ok(Route::Index)),
             (
                 "POST /v2/repository/models/m/load",
-                Ok(Route::Control { repository: "", load: true }),
+                Ok(Route::Control { repository: "", name: "m", load: true }),
             ),
             (
                 "POST /v2/repository/r/models/m/unload",
-                Ok(Route::Control { repository: "r", load: false }),
+                Ok(Route::Control { repository: "r", name: "m", load: false }),
             ),
             ("GET /v2/systemsharedmemory/status", region("system", "", Region::Status)),
             ("GET /v2/cudasharedmemory/region/r/status", region("cuda", "r", Region::Status)),

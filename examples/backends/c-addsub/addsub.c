@@ -1,0 +1,145 @@
+/* OUTPUT0 = INPUT0 + INPUT1 and OUTPUT1 = INPUT0 - INPUT1, all FP32: a whole backend in C11, from the headers alone. */
+#include <stdio.h>
+#include <trtserver/trtserver.h>
+
+#define NAME "c_addsub"
+
+static const trts_host *host; /* the server's functions, valid for ever */
+static int nothing;           /* what a handle points at that has no state behind it */
+
+/* An error of the host's; whoever receives it frees it. */
+static trts_error *refuse(uint32_t code, const char *text) { return host->error_new(code, 0, trts_text(text)); }
+
+/* ---- what this library is; asked before anything is opened ---- */
+
+static const trts_about *describe(trts_plugin *plugin) {
+  static const trts_str platform = {NAME, sizeof NAME - 1};
+  static const trts_str file = {"", 0}; /* models need no file */
+  static const trts_about about = {
+      .size = sizeof about,
+      .name = {NAME, sizeof NAME - 1},
+      .version = {"0.1.0", 5},
+      .platforms = &platform,
+      .default_files = &file,
+      .n_platforms = 1,
+      .max_in_flight = 1,
+      .input_places = 1u << TRTS_PLACE_CPU,
+      .output_places = 1u << TRTS_PLACE_CPU,
+  };
+  (void)plugin;
+  return &about;
+}
+
+/* ---- once per server: settings, a framework's library, a pool of threads ---- */
+
+static trts_error *plugin_open(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
+                               uint32_t n_settings, trts_plugin **out) {
+  (void)scope, (void)name, (void)dir, (void)settings, (void)n_settings;
+  *out = (trts_plugin *)&nothing;
+  return NULL;
+}
+
+static void plugin_close(trts_plugin *plugin) { (void)plugin; }
+
+/* ---- once per version of a model: what its instances share, such as weights ---- */
+
+/* What is wrong with a configuration is said when the model is loaded, not to its callers. */
+static trts_error *check(const trts_model_desc *desc, const trts_tensor_decl *tensors, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (tensors[i].dtype != TRTS_DTYPE_FP32) {
+      char text[512];
+      snprintf(text, sizeof text, "model '%.200s': tensor '%.200s' is not FP32", desc->name.p, tensors[i].name.p);
+      return refuse(TRTS_CODE_INVALID, text);
+    }
+  }
+  return NULL;
+}
+
+static trts_error *model_open(trts_plugin *plugin, const trts_model_desc *desc, trts_model **out) {
+  (void)plugin;
+  trts_error *error = check(desc, desc->inputs, desc->n_inputs);
+  if (error == NULL) error = check(desc, desc->outputs, desc->n_outputs);
+  if (error != NULL) return error;
+  host->log(desc->scope, TRTS_LEVEL_INFO, trts_text(__FILE__), __LINE__, trts_text("ready to add"));
+  *out = (trts_model *)&nothing;
+  return NULL;
+}
+
+static void model_close(trts_model *model) { (void)model; }
+
+/* ---- once per instance, on a thread of its own ---- */
+
+static trts_error *instance_open(trts_model *model, const trts_instance_desc *desc, trts_instance **out) {
+  (void)model, (void)desc;
+  *out = (trts_instance *)&nothing;
+  return NULL;
+}
+
+static void instance_close(trts_instance *instance) { (void)instance; }
+
+static const trts_tensor *input(const trts_call *call, const char *name) {
+  for (uint32_t i = 0; i < call->n_inputs; i++)
+    if (trts_is(call->inputs[i].name, name)) return &call->inputs[i];
+  return NULL;
+}
+
+/* Fills the response. An error goes to this caller alone. */
+static trts_error *answer(const trts_call *call, trts_response *response) {
+  const trts_tensor *a = input(call, "INPUT0"), *b = input(call, "INPUT1");
+  if (a == NULL || b == NULL) return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 are needed");
+  if (a->rank != b->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)
+    return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 differ in shape");
+  if (a->n_parts > 1 || b->n_parts > 1)
+    return refuse(TRTS_CODE_UNSUPPORTED, "INPUT0 or INPUT1 lies in several pieces");
+  for (int sign = 1; sign >= -1; sign -= 2) {
+    /* Memory of the host: what is written there goes on the wire. 0 bytes: the caller did not ask for the output. */
+    trts_buf to;
+    trts_error *error =
+        host->output_alloc(response, trts_text(sign > 0 ? "OUTPUT0" : "OUTPUT1"), TRTS_DTYPE_FP32, a->rank,
+                           a->shape, a->bytes, (trts_place){TRTS_PLACE_CPU, 0}, &to);
+    if (error != NULL) return error;
+    if (to.bytes == 0) continue;
+    const float *x = a->parts[0].ptr, *y = b->parts[0].ptr;
+    float *sums = to.ptr;
+    for (uint64_t i = 0; i < to.bytes / sizeof *sums; i++) sums[i] = x[i] + (float)sign * y[i];
+  }
+  return NULL;
+}
+
+static trts_error *execute(trts_instance *instance, trts_batch *batch) {
+  (void)instance;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    const trts_call *call = batch->calls[i];
+    trts_response *response;
+    trts_error *error = host->response_new(call->reply, &response);
+    if (error == NULL) {
+      error = answer(call, response);
+      /* Takes the response, and sends the error in its place if there is one. The error stays ours. */
+      host->error_free(host->response_send(response, TRTS_SEND_LAST, error, NULL));
+    }
+    host->error_free(error);
+  }
+  /* Gives the requests back, and ends with an error what has no answer by now. */
+  host->error_free(host->batch_send(batch, NULL, NULL));
+  return NULL;
+}
+
+/* ---- the one symbol that the server looks for ---- */
+
+const trts_plugin_table *trts_plugin_main(const trts_host *with) {
+  static const trts_plugin_table table = {
+      .size = sizeof table,
+      .abi_major = TRTS_ABI_MAJOR,
+      .abi_minor = TRTS_ABI_MINOR,
+      .describe = describe,
+      .plugin_open = plugin_open,
+      .plugin_close = plugin_close,
+      .model_open = model_open,
+      .model_close = model_close,
+      .instance_open = instance_open,
+      .execute = execute,
+      .instance_close = instance_close,
+  };
+  host = with;
+  return &table;
+}

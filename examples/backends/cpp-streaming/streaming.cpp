@@ -1,0 +1,191 @@
+// Splits TEXT into words and answers once per word: several responses to one request, from a thread of the backend,
+// until the text ends or nobody waits any more.
+//
+// Model parameters (or, for all models, settings of the backend): `delay_ms` between two words, 0 by default;
+// `max_words` that a text may have, no limit by default.
+#include <trtserver/backend.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+namespace {
+
+using trtserver::Error;
+using Clock = std::chrono::steady_clock;
+
+// How long it may take until a text is given up that nobody waits for: between two words its reply is asked that often.
+constexpr std::chrono::milliseconds notice(20);
+
+struct Streaming {
+  static trtserver::About about() {
+    trtserver::About about;
+    about.name = "cpp_streaming";
+    about.version = "0.1.0";
+    about.platforms = {{"cpp_streaming", ""}}; // models need no file
+    about.max_in_flight = 64;                  // requests that one instance may answer at the same time
+    return about;
+  }
+  explicit Streaming(const trtserver::BackendContext &) {}
+};
+
+// What the instances of one version of a model share.
+struct Splitter {
+  Splitter(Streaming &, const trtserver::ModelContext &model)
+      : delay(number(model, "delay_ms", 0)), max_words(static_cast<std::size_t>(number(model, "max_words", INT32_MAX))),
+        words(model.log().counter("cpp_streaming_words_total", "Words answered", {{"model", model.name()}})),
+        cancelled(model.log().counter("cpp_streaming_cancelled_total", "Texts that nobody waited for to the end",
+                                      {{"model", model.name()}})) {
+    TRTSERVER_INFO(model.log(), "a word every " + std::to_string(delay.count()) + " ms");
+  }
+
+  // What is wrong with a configuration is said when the model is loaded.
+  static std::int64_t number(const trtserver::ModelContext &model, const char *key, std::int64_t otherwise) {
+    const std::int64_t value = model.parameters().integer(key, model.settings().integer(key, otherwise));
+    if (value < 0 || value > INT32_MAX) {
+      throw Error::invalid("model '" + model.name() + "': parameter '" + key + "' is out of range");
+    }
+    return value;
+  }
+
+  const std::chrono::milliseconds delay;
+  const std::size_t max_words;
+  const trtserver::Counter words, cancelled;
+};
+
+// A text on its way out.
+struct Job {
+  trtserver::Reply reply;
+  std::vector<std::string> words;
+  std::size_t next = 0;
+  Clock::time_point due = Clock::now();
+};
+
+class Worker {
+public:
+  Worker(Splitter &model, const trtserver::InstanceContext &) : model_(model), thread_([this] { answer(); }) {}
+
+  // The host closes an instance once all its replies are gone, or when it has waited long enough for them.
+  ~Worker() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // Takes the calls over and returns: the answers follow from the other thread.
+  void execute(trtserver::Batch &batch) {
+    for (std::size_t i = 0; i < batch.size(); i++) {
+      const trtserver::Call call = batch[i];
+      std::istringstream text(call.input("TEXT").to_strings().at(0));
+      std::vector<std::string> words;
+      for (std::string word; text >> word;) {
+        words.push_back(word);
+      }
+      if (words.size() > model_.max_words) {
+        call.fail(Error::invalid("the text has " + std::to_string(words.size()) + " words, this model takes " +
+                                 std::to_string(model_.max_words)));
+        continue;
+      }
+      std::list<Job> job;
+      job.push_back({call.keep(), std::move(words)});
+      const std::lock_guard<std::mutex> lock(mutex_);
+      jobs_.splice(jobs_.end(), job);
+    }
+    changed_.notify_all();
+  }
+
+private:
+  void answer() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stop_) {
+      const auto job = ready(lock);
+      if (job == jobs_.end()) {
+        continue;
+      }
+      // Nothing is sent with a lock held.
+      std::list<Job> mine;
+      mine.splice(mine.end(), jobs_, job);
+      lock.unlock();
+      const bool more = step(mine.front());
+      if (!more) {
+        mine.clear();
+      }
+      lock.lock();
+      jobs_.splice(jobs_.end(), mine);
+    }
+  }
+
+  // A job that has something to say now; waits when there is none, and is called again after any change.
+  std::list<Job>::iterator ready(std::unique_lock<std::mutex> &lock) {
+    auto first = jobs_.end();
+    for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+      if (job->reply.cancelled()) {
+        return job;
+      }
+      if (first == jobs_.end() || job->due < first->due) {
+        first = job;
+      }
+    }
+    if (first == jobs_.end()) {
+      changed_.wait(lock);
+    } else if (first->due > Clock::now()) {
+      changed_.wait_until(lock, std::min(first->due, Clock::now() + notice));
+      return jobs_.end();
+    }
+    return first;
+  }
+
+  // One answer of a job; false when it was the last. On this thread nobody else catches.
+  bool step(Job &job) noexcept {
+    try {
+      if (job.reply.cancelled()) {
+        model_.cancelled.add();
+        throw Error::cancelled("nobody waits for the rest of the text");
+      }
+      if (job.words.empty()) {
+        job.reply.end(); // no answer at all
+        return false;
+      }
+      const std::size_t at = job.next++;
+      const bool last = job.next == job.words.size();
+      trtserver::Response response = job.reply.respond();
+      response.put_strings("WORD", {1}, std::vector<std::string>{job.words[at]});
+      const auto position = response.output<std::int32_t>("POSITION", {1});
+      if (!position.empty()) { // empty: the caller did not ask for it
+        position[0] = static_cast<std::int32_t>(at);
+      }
+      model_.words.add();
+      if (last) {
+        response.send();
+        return false;
+      }
+      response.send_more();
+      job.due += model_.delay;
+      return true;
+    } catch (const Error &error) {
+      job.reply.fail(error);
+    } catch (const std::exception &error) {
+      job.reply.fail(Error::internal(error.what()));
+    }
+    return false;
+  }
+
+  Splitter &model_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Job> jobs_;
+  bool stop_ = false;
+  // Last: it uses all of the above.
+  std::thread thread_;
+};
+
+} // namespace
+
+TRTSERVER_BACKEND(Streaming, Splitter, Worker);

@@ -1,0 +1,88 @@
+//! OUTPUT0 = INPUT0 + INPUT1 and OUTPUT1 = INPUT0 - INPUT1, all FP32: a whole backend in safe Rust.
+
+use std::sync::Arc;
+use trtserver_plugin_api::author::*;
+use trtserver_plugin_api::{export_backend, trts_info};
+
+/// What there is once per server: settings of all models, a framework's library, a pool of threads.
+struct AddSub;
+
+impl Backend for AddSub {
+    type Model = Loaded;
+
+    const ABOUT: Description = Description {
+        // Models of this platform need no file; `default_file: "model.bin"` would ask for one.
+        platforms: &[Platform { name: "rust_addsub", default_file: "" }],
+        ..Description::new("rust_addsub", env!("CARGO_PKG_VERSION"))
+    };
+
+    fn open(_: &BackendContext) -> Result<Self, Error> {
+        Ok(AddSub)
+    }
+}
+
+/// What the instances of one version of a model share, such as its weights.
+struct Loaded;
+
+impl Model for Loaded {
+    type Backend = AddSub;
+    type Instance = Worker;
+
+    fn open(_: &Arc<AddSub>, context: &ModelContext) -> Result<Self, Error> {
+        // What is wrong with a configuration is said when the model is loaded, not to its callers.
+        for tensor in context.inputs().chain(context.outputs()) {
+            if tensor.dtype() != Dtype::Fp32 {
+                return Err(Error::invalid(format_args!(
+                    "model '{}': tensor '{}' is {}, this backend computes FP32",
+                    context.name(),
+                    tensor.name(),
+                    tensor.dtype()
+                )));
+            }
+        }
+        trts_info!(context.log(), "model '{}' is ready to add", context.name());
+        Ok(Loaded)
+    }
+}
+
+/// What executes, on a thread of its own.
+struct Worker;
+
+impl Instance for Worker {
+    type Model = Loaded;
+
+    fn open(_: &Arc<Loaded>, _: &InstanceContext) -> Result<Self, Error> {
+        Ok(Worker)
+    }
+
+    fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        for call in batch.calls() {
+            // One bad call is no reason to fail those that share its batch.
+            if let Err(error) = answer(call) {
+                call.fail(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn answer(call: Call<'_>) -> Result<(), Error> {
+    let (a, b) = (call.need("INPUT0")?, call.need("INPUT1")?);
+    if a.shape() != b.shape() {
+        return Err(Error::invalid("INPUT0 and INPUT1 differ in shape").by_client());
+    }
+    let (x, y) = (a.as_slice::<f32>()?, b.as_slice::<f32>()?);
+    let mut response = call.respond()?;
+    // The memory that goes on the wire; empty if the caller did not ask for the output.
+    let sums = response.output_slice::<f32>("OUTPUT0", a.shape())?;
+    for ((to, x), y) in sums.iter_mut().zip(x).zip(y) {
+        *to = x + y;
+    }
+    let differences = response.output_slice::<f32>("OUTPUT1", a.shape())?;
+    for ((to, x), y) in differences.iter_mut().zip(x).zip(y) {
+        *to = x - y;
+    }
+    response.send()
+}
+
+export_backend!(AddSub);

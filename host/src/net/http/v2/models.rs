@@ -1,0 +1,84 @@
+//! The repository index, and loading and unloading by request, over HTTP.
+
+use super::json::data::wrong_type;
+use super::json::{self, Object, Value};
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
+use trtserver_proto::v2::repository_index_response::ModelIndex;
+
+pub async fn index(ctx: &Context, body: &[u8]) -> Result<Vec<ModelIndex>> {
+    repository::index(ctx, "", only_ready(body)?).await
+}
+
+/// Loads or unloads the model `name`.
+pub async fn control(
+    ctx: &Context,
+    repository: &str,
+    name: &str,
+    load: bool,
+    body: &[u8],
+) -> Result<()> {
+    let control = repository::allowed(ctx, repository)?;
+    if load {
+        let config = read(body, |parameters| config(name, parameters))?;
+        repository::load(&control, name, config.as_deref()).await
+    } else {
+        let dependents = read(body, dependents)?;
+        repository::unload(&control, name, dependents).await
+    }
+}
+
+/// Reads the `parameters` of a body, which may be left out, and so may the body.
+fn read<T: Default>(body: &[u8], take: impl FnOnce(&Object<'_>) -> Result<T>) -> Result<T> {
+    if body.trim_ascii().is_empty() {
+        return Ok(T::default());
+    }
+    let Value::Object(object) = json::parse(body)? else {
+        return Err(wrong_type("request", "object"));
+    };
+    match object.get("parameters") {
+        None => Ok(T::default()),
+        Some(Value::Object(parameters)) => take(parameters),
+        Some(_) => Err(wrong_type("parameters", "object")),
+    }
+}
+
+fn config(name: &str, parameters: &Object<'_>) -> Result<Option<String>> {
+    let mut config = None;
+    for (key, value) in &parameters.0 {
+        let key = String::from_utf8_lossy(key);
+        let text = match value {
+            Value::String(text) => String::from_utf8_lossy(text),
+            _ => return Err(wrong_type(&key, "string")),
+        };
+        match &*key {
+            CONFIG => config = Some(text.into_owned()),
+            file if file.starts_with(FILE) => return Err(repository::no_files(name, file)),
+            _ => return Err(Error::internal("unexpected error on creating Triton parameter")),
+        }
+    }
+    Ok(config)
+}
+
+fn dependents(parameters: &Object<'_>) -> Result<bool> {
+    match parameters.get(DEPENDENTS) {
+        None => Ok(false),
+        Some(Value::Bool(dependents)) => Ok(*dependents),
+        Some(_) => Err(wrong_type(DEPENDENTS, "boolean")),
+    }
+}
+
+/// The one field of a repository index request.
+fn only_ready(body: &[u8]) -> Result<bool> {
+    if body.trim_ascii().is_empty() {
+        return Ok(false);
+    }
+    let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
+    let json::Value::Object(object) = json::parse(body)? else { return Ok(false) };
+    match object.get("ready") {
+        None => Ok(false),
+        Some(json::Value::Bool(ready)) => Ok(*ready),
+        Some(_) => Err(wrong()),
+    }
+}

@@ -1,0 +1,130 @@
+//! What the repositories hold, and loading and unloading by request (contract/v2 §2.15).
+
+use crate::error::{Error, Result};
+use crate::net::context::{Context, list};
+use crate::repository::control::{Control, Listed, LoadError, is_model_name};
+use crate::repository::{Model, VersionState};
+use std::sync::Arc;
+use trtserver_proto::json::parse;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::repository_index_response::ModelIndex;
+
+/// The load parameter that stands in for the configuration file.
+pub const CONFIG: &str = "config";
+/// What the names of load parameters begin with that stand in for other files.
+pub const FILE: &str = "file:";
+/// The unload parameter.
+pub const DEPENDENTS: &str = "unload_dependents";
+
+/// Every version of every model, or those that are served.
+pub async fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<Vec<ModelIndex>> {
+    only_repository(repository)?;
+    Ok(list(ctx).await?.iter().flat_map(|listed| entries(listed, only_ready)).collect())
+}
+
+/// Whether models may be loaded and unloaded, which is said before anything else is looked at.
+pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<Control>> {
+    only_repository(repository)?;
+    ctx.control()
+}
+
+/// Loads a model; `config` is the JSON text of a configuration to use instead of the file's.
+pub async fn load(control: &Arc<Control>, name: &str, config: Option<&str>) -> Result<()> {
+    if name.trim().is_empty() {
+        let why = "Model name cannot be empty. Please enter a valid name to deploy.";
+        return Err(Error::invalid(why));
+    }
+    if !is_model_name(name) {
+        return Err(Error::invalid(format!(
+            "invalid model name '{name}', model name must not contain path traversal characters"
+        )));
+    }
+    let config = config.map(parse::<ModelConfig>).transpose();
+    let config = config.map_err(|e| {
+        Error::invalid(format!("Invalid config override: model '{name}', parameter 'config':{e}"))
+    })?;
+    control.load(name, config).await.map_err(|e| not_loaded(name, e))
+}
+
+/// Takes a model out of service; one that is not known is.
+pub async fn unload(control: &Arc<Control>, name: &str, dependents: bool) -> Result<()> {
+    control.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
+}
+
+/// Files of a model cannot come with the request.
+pub fn no_files(model: &str, parameter: &str) -> Error {
+    Error::unsupported(format!(
+        "load parameter '{parameter}' of model '{model}': this server does not take files with a load request yet; \
+         put them into the model's directory"
+    ))
+}
+
+/// Repositories cannot be told apart by name.
+fn only_repository(name: &str) -> Result<()> {
+    match name {
+        "" => Ok(()),
+        _ => Err(Error::unsupported("'repository_name' specification is not supported")),
+    }
+}
+
+fn not_loaded(name: &str, e: LoadError) -> Error {
+    let lines = match e {
+        LoadError::NotPolled(_) => {
+            let why = "failed to poll from model repository";
+            return Error::internal(format!("failed to load '{name}', {why}"));
+        }
+        LoadError::NoVersion => {
+            return Error::internal(format!("failed to load '{name}', no version is available"));
+        }
+        LoadError::Fault(why) => {
+            return Error::internal(format!("failed to load '{name}', {why}"));
+        }
+        LoadError::Stopping => return Error::unavailable("Server not ready"),
+        LoadError::Refused(e) => e.message,
+        LoadError::Versions(failed) => {
+            let one = |(number, e): &(i64, Error)| {
+                format!("version {number} is at UNAVAILABLE state: {}", e.message)
+            };
+            failed.iter().map(one).collect::<Vec<_>>().join(";")
+        }
+    };
+    Error::invalid(format!("load failed for model '{name}': {lines}\n"))
+}
+
+fn entries(listed: &Listed, only_ready: bool) -> Vec<ModelIndex> {
+    let unavailable = |reason: &str| ModelIndex {
+        name: listed.name.clone(),
+        state: "UNAVAILABLE".into(),
+        reason: reason.into(),
+        ..Default::default()
+    };
+    let Some(model) = &listed.model else {
+        return match (listed.ambiguous, only_ready) {
+            (true, _) => vec![unavailable("model appears in two or more repositories")],
+            (false, true) => vec![],
+            (false, false) => vec![ModelIndex { name: listed.name.clone(), ..Default::default() }],
+        };
+    };
+    if let Some(refusal) = &model.refusal {
+        return if only_ready { vec![] } else { vec![unavailable(refusal)] };
+    }
+    versions(model).filter(|e| !only_ready || e.state == "READY").collect()
+}
+
+fn versions(model: &Model) -> impl Iterator<Item = ModelIndex> {
+    model.versions.values().map(|version| {
+        let status = version.status();
+        let state = match status.0 {
+            VersionState::Ready => "READY",
+            VersionState::Unavailable => "UNAVAILABLE",
+            VersionState::Loading => "LOADING",
+            VersionState::Unloading => "UNLOADING",
+        };
+        ModelIndex {
+            name: model.name.to_string(),
+            version: version.number.to_string(),
+            state: state.to_owned(),
+            reason: status.1.clone(),
+        }
+    })
+}

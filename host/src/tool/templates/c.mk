@@ -1,0 +1,10 @@
+# Builds the backend: `make`. CC and CFLAGS may be given.
+CFLAGS ?= -O2 -Wall -Wextra
+
+libtrtserver_{name}.so: {name}.c $(wildcard include/trtserver/*.h)
+	$(CC) -std=c11 $(CFLAGS) -shared -fPIC -I include -o $@ {name}.c $(LDFLAGS)
+
+clean:
+	rm -f libtrtserver_{name}.so
+
+.PHONY: clean

@@ -1,0 +1,207 @@
+// What constructors get: views of the host's descriptors, and the scope for log, progress and metrics.
+#ifndef TRTSERVER_CPP_CONTEXT_HPP
+#define TRTSERVER_CPP_CONTEXT_HPP
+
+#include "base.hpp"
+
+namespace trtserver {
+
+// A number that only grows. Belongs to the host and goes with its scope: use it while that lives, from any thread.
+class Counter {
+public:
+  explicit Counter(trts_metric *raw) noexcept : raw_(raw) {}
+  // Not below 0.
+  void add(double value = 1) const noexcept { detail::host->error_free(detail::host->metric_put(raw_, value)); }
+  double get() const noexcept { return detail::host->metric_get(raw_); }
+
+private:
+  trts_metric *raw_;
+};
+
+// A number that goes up and down. As Counter.
+class Gauge {
+public:
+  explicit Gauge(trts_metric *raw) noexcept : raw_(raw) {}
+  void set(double value) const noexcept { detail::host->error_free(detail::host->metric_put(raw_, value)); }
+  double get() const noexcept { return detail::host->metric_get(raw_); }
+
+private:
+  trts_metric *raw_;
+};
+
+// A label of a metric: name and value.
+using Label = std::pair<std::string, std::string>;
+
+// Who speaks: the log, the progress and the metrics of one backend, model or instance. The host's; copy it freely and
+// use it from any thread, but not after the object that got it has been destroyed: join your threads before.
+class Scope {
+public:
+  explicit Scope(trts_scope *raw) noexcept : raw_(raw), level_(detail::host->log_level(raw)) {}
+
+  // Whether records of this level (TRTS_LEVEL_…) are wanted: one load.
+  bool wants(std::uint32_t level) const noexcept {
+    return level_ != nullptr && level <= __atomic_load_n(level_, __ATOMIC_RELAXED);
+  }
+
+  // Writes a record. The macros fill in file and line, and evaluate the text only when somebody wants it.
+  void log(std::uint32_t level, const char *file, int line, const std::string &text) const noexcept {
+    if (wants(level)) {
+      detail::host->log(raw_, level, trts_text(file), static_cast<std::uint32_t>(line), detail::str(text));
+    }
+  }
+
+  // How far a load has come, 0 to 1000. True: nobody waits for it any more, throw soon.
+  bool progress(const std::string &stage, std::uint32_t permille) const noexcept {
+    return detail::host->progress(raw_, detail::str(stage), permille) != 0;
+  }
+
+  // The same name and labels twice is the same metric; another kind or other label names throw.
+  Counter counter(const std::string &name, const std::string &help, const std::vector<Label> &labels = {}) const {
+    return Counter(metric(TRTS_METRIC_COUNTER, name, help, labels));
+  }
+  Gauge gauge(const std::string &name, const std::string &help, const std::vector<Label> &labels = {}) const {
+    return Gauge(metric(TRTS_METRIC_GAUGE, name, help, labels));
+  }
+
+private:
+  trts_metric *metric(std::uint32_t kind, const std::string &name, const std::string &help,
+                      const std::vector<Label> &labels) const {
+    std::vector<trts_param> lent;
+    for (const Label &label : labels) {
+      trts_param param{};
+      param.key = detail::str(label.first);
+      param.kind = TRTS_PARAM_STRING;
+      param.text = detail::str(label.second);
+      lent.push_back(param);
+    }
+    trts_metric *made = nullptr;
+    detail::check(detail::host->metric_new(raw_, kind, detail::str(name), detail::str(help), lent.data(),
+                                           static_cast<std::uint32_t>(lent.size()), &made));
+    return made;
+  }
+
+  trts_scope *raw_;
+  const std::uint32_t *level_;
+};
+
+#define TRTSERVER_LOG(scope, level, text)                                                                             \
+  do {                                                                                                                \
+    const ::trtserver::Scope &trtserver_scope = (scope);                                                              \
+    if (trtserver_scope.wants(level)) {                                                                               \
+      trtserver_scope.log(level, __FILE__, __LINE__, text);                                                           \
+    }                                                                                                                 \
+  } while (false)
+#define TRTSERVER_ERROR(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_ERROR, text)
+#define TRTSERVER_WARNING(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_WARNING, text)
+#define TRTSERVER_INFO(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_INFO, text)
+#define TRTSERVER_VERBOSE(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_VERBOSE, text)
+
+// For the constructor of a backend. Its texts and settings are lent for the call: copy what you keep.
+class BackendContext {
+public:
+  BackendContext(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings, std::uint32_t n) noexcept
+      : scope_(scope), name_(detail::view(name)), dir_(detail::view(dir)), settings_(settings, n) {}
+
+  // The name under which models ask for this backend.
+  std::string_view name() const noexcept { return name_; }
+  // Where the plugin's file lies.
+  std::string_view dir() const noexcept { return dir_; }
+  // Of plugin.toml and `--backend-config=NAME,key=value`.
+  Params settings() const noexcept { return settings_; }
+  // Valid as long as the backend.
+  const Scope &log() const noexcept { return scope_; }
+
+private:
+  Scope scope_;
+  std::string_view name_, dir_;
+  Params settings_;
+};
+
+// A tensor as the configuration declares it. Borrowed from its ModelContext.
+class TensorDecl {
+public:
+  explicit TensorDecl(const trts_tensor_decl *raw) noexcept : raw_(raw) {}
+
+  std::string_view name() const noexcept { return detail::view(raw_->name); }
+  Dtype dtype() const noexcept { return static_cast<Dtype>(raw_->dtype); }
+  // What callers see, without the batch dimension; -1 = variable.
+  Span<const std::int64_t> dims() const noexcept { return {raw_->dims, raw_->rank}; }
+  // What the model sees: differs where the configuration reshapes.
+  Span<const std::int64_t> model_dims() const noexcept { return {raw_->model_dims, raw_->model_rank}; }
+  // Callers may leave this input out.
+  bool optional() const noexcept { return (raw_->flags & TRTS_TENSOR_OPTIONAL) != 0; }
+
+private:
+  const trts_tensor_decl *raw_;
+};
+
+// One version of a model. The host's descriptor behind it lives until the model is closed: copy the context freely and
+// keep it in the model (in `complete` it is lent for the call).
+class ModelContext {
+public:
+  explicit ModelContext(const trts_model_desc *raw) noexcept : raw_(raw), scope_(raw->scope) {}
+
+  std::string name() const { return std::string(detail::view(raw_->name)); }
+  std::int64_t version() const noexcept { return raw_->version; }
+  // The model's directory, its version's, and the file or directory inside that.
+  std::string_view dir() const noexcept { return detail::view(raw_->dir); }
+  std::string_view version_dir() const noexcept { return detail::view(raw_->version_dir); }
+  std::string_view file() const noexcept { return detail::view(raw_->file); }
+  // The effective configuration as JSON with all defaults, and as a serialized ModelConfig.
+  std::string_view config_json() const noexcept { return detail::view(raw_->config_json); }
+  Span<const char> config_pb() const noexcept {
+    return {static_cast<const char *>(raw_->config_pb.p), static_cast<std::size_t>(raw_->config_pb.n)};
+  }
+  // Server-wide settings of this backend.
+  Params settings() const noexcept { return {raw_->settings, raw_->n_settings}; }
+  // The model's own: `parameters { key: … }` of its configuration.
+  Params parameters() const noexcept { return {raw_->params, raw_->n_params}; }
+  std::size_t inputs() const noexcept { return raw_->n_inputs; }
+  TensorDecl input(std::size_t i) const noexcept { return TensorDecl(&raw_->inputs[i]); }
+  std::size_t outputs() const noexcept { return raw_->n_outputs; }
+  TensorDecl output(std::size_t i) const noexcept { return TensorDecl(&raw_->outputs[i]); }
+  // 0 = the model does not batch.
+  std::int32_t max_batch_size() const noexcept { return raw_->max_batch_size; }
+  // The backend may fill in what the configuration leaves out; see `complete` in backend.hpp.
+  bool autocomplete() const noexcept { return raw_->autocomplete != 0; }
+  // Instances that the host is going to open, over all groups.
+  std::uint32_t instances() const noexcept { return raw_->n_instances; }
+  // Threads that a framework may use for each instance, at least 1.
+  std::uint32_t threads() const noexcept { return raw_->threads == 0 ? 1 : raw_->threads; }
+  // Valid as long as the model.
+  const Scope &log() const noexcept { return scope_; }
+  const trts_model_desc *raw() const noexcept { return raw_; }
+
+private:
+  const trts_model_desc *raw_;
+  Scope scope_;
+};
+
+// One instance. As ModelContext: lives until the instance is closed.
+class InstanceContext {
+public:
+  explicit InstanceContext(const trts_instance_desc *raw) noexcept : raw_(raw), scope_(raw->scope) {}
+
+  std::string_view name() const noexcept { return detail::view(raw_->name); }
+  // TRTS_KIND_…
+  std::uint32_t kind() const noexcept { return raw_->kind; }
+  // Number among the model's instances, from 0.
+  std::uint32_t ordinal() const noexcept { return raw_->ordinal; }
+  // GPU ordinal; -1 on the CPU.
+  std::int32_t device() const noexcept { return raw_->device; }
+  std::uint32_t threads() const noexcept { return raw_->threads == 0 ? 1 : raw_->threads; }
+  // Largest batch in rows, at least 1.
+  std::uint32_t max_rows() const noexcept { return raw_->max_rows == 0 ? 1 : raw_->max_rows; }
+  // Valid as long as the instance.
+  const Scope &log() const noexcept { return scope_; }
+  // Everything else, such as CUDA handles.
+  const trts_instance_desc *raw() const noexcept { return raw_; }
+
+private:
+  const trts_instance_desc *raw_;
+  Scope scope_;
+};
+
+} // namespace trtserver
+
+#endif

@@ -1,0 +1,397 @@
+//! JSON to messages by the rules of proto3, guided by the schema; values go straight to wire bytes.
+//!
+//! Fields may have the names of the proto files or their camel case. Recursion follows the schema, in which no message
+//! contains itself, so hostile text cannot make the stack deep.
+use std::borrow::Cow;
+use std::fmt;
+
+use base64::Engine;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::schema::{Described, Field, Kind, Message};
+use crate::text::nearest;
+use crate::wire::{put_sized, put_tag, put_varint};
+
+/// Why a text could not be read. Lines and columns count from 1, columns in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonError {
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// Reads a message from its JSON form. Names of enum values may be spelled in small letters, fields that the message
+/// does not have are refused.
+pub fn parse<M: Described>(text: &str) -> Result<M, JsonError> {
+    let located = |e: serde_json::Error| {
+        let (line, column, message) = (e.line(), e.column(), e.to_string());
+        let place = format!(" at line {line} column {column}");
+        let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+        JsonError { line, column, message }
+    };
+    let mut out = Vec::with_capacity(text.len());
+    let mut json = serde_json::Deserializer::from_str(text);
+    let whole = Body { name: "the message", message: M::schema(), out: &mut out };
+    whole.deserialize(&mut json).and_then(|()| json.end()).map_err(located)?;
+    M::decode(out.as_slice()).map_err(|e| JsonError { line: 1, column: 1, message: e.to_string() })
+}
+
+/// A JSON object that is the fields of a message.
+struct Body<'a> {
+    name: &'a str,
+    message: &'static Message,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'de> DeserializeSeed<'de> for Body<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Body<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object for {}", self.name)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = 0_u64;
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let fields = self.message.fields.iter().enumerate();
+            let mut fields = fields.filter(|(_, f)| f.name == name || camel(f.name) == name);
+            let Some((place, field)) = fields.next() else {
+                let near = nearest(&name, self.message.fields.iter().map(|f| f.name));
+                let message = self.message.name;
+                return Err(A::Error::custom(format!("{message} has no field {name}{near}")));
+            };
+            if seen & (1 << place) != 0 {
+                return Err(A::Error::custom(format!("{name} is given twice")));
+            }
+            let mut others = self.message.fields.iter().enumerate();
+            let other = others.find(|(p, f)| {
+                field.oneof.is_some() && f.oneof == field.oneof && seen & (1 << p) != 0
+            });
+            if let Some((_, other)) = other {
+                let other = other.name;
+                return Err(A::Error::custom(format!("{name} and {other} exclude each other")));
+            }
+            let before = self.out.len();
+            map.next_value_seed(Member { field, out: self.out })?;
+            // Null is nothing, and so excludes nothing.
+            if self.out.len() != before {
+                seen |= 1 << place;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands behind the name of a field: a value, a list, or a map. Null is as if it were left out.
+struct Member<'a> {
+    field: &'static Field,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'de> DeserializeSeed<'de> for Member<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.field.map(), self.field.repeated) {
+            (Some(_), _) => write!(f, "an object for {}", self.field.name),
+            (None, true) => write!(f, "a list for {}", self.field.name),
+            (None, false) => write!(f, "a value for {}", self.field.name),
+        }
+    }
+
+    fn visit_none<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        match self.field.repeated {
+            true => json.deserialize_any(self),
+            false => One { field: self.field, out: self.out }.deserialize(json),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        if self.field.map().is_some() {
+            return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
+        }
+        while list.next_element_seed(One { field: self.field, out: self.out })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Some([key, value]) = self.field.map().map(|entry| entry.fields) else {
+            return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self));
+        };
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            put_tag(self.out, self.field);
+            put_sized(self.out, |out| {
+                One { field: key, out }.visit_str::<A::Error>(&name)?;
+                map.next_value_seed(One { field: value, out })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// One value with its tag.
+struct One<'a> {
+    field: &'static Field,
+    out: &'a mut Vec<u8>,
+}
+
+impl One<'_> {
+    fn whole<E: Error>(self, value: i128) -> Result<(), E> {
+        let (least, most): (i128, i128) = match self.field.kind {
+            Kind::Int32 | Kind::Enum(_) => (i32::MIN.into(), i32::MAX.into()),
+            Kind::UInt32 => (0, u32::MAX.into()),
+            Kind::UInt64 => (0, u64::MAX.into()),
+            Kind::Int64 => (i64::MIN.into(), i64::MAX.into()),
+            Kind::Float | Kind::Double => return self.real(value as f64),
+            _ => return Err(self.wrong(&value.to_string())),
+        };
+        if !(least..=most).contains(&value) {
+            let name = self.field.name;
+            return Err(E::custom(format!("{name}: {value} is not between {least} and {most}")));
+        }
+        put_tag(self.out, self.field);
+        put_varint(self.out, value as u64);
+        Ok(())
+    }
+
+    fn real<E: Error>(self, value: f64) -> Result<(), E> {
+        match self.field.kind {
+            Kind::Float => {
+                put_tag(self.out, self.field);
+                self.out.extend_from_slice(&(value as f32).to_le_bytes());
+                Ok(())
+            }
+            Kind::Double => {
+                put_tag(self.out, self.field);
+                self.out.extend_from_slice(&value.to_le_bytes());
+                Ok(())
+            }
+            // 1.0 is the same number as 1.
+            _ if value.fract() == 0.0 && value.abs() < 1e18 => self.whole(value as i128),
+            _ => Err(self.wrong(&value.to_string())),
+        }
+    }
+
+    fn bytes(self, bytes: &[u8]) {
+        put_tag(self.out, self.field);
+        put_varint(self.out, bytes.len() as u64);
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn wrong<E: Error>(&self, found: &str) -> E {
+        E::custom(format!("{}: expected {}, found {found}", self.field.name, self.expected()))
+    }
+
+    fn expected(&self) -> Cow<'static, str> {
+        match self.field.kind {
+            Kind::Message(message) => format!("an object ({})", message.name).into(),
+            Kind::Enum(each) => format!("a {}", each.name).into(),
+            Kind::Float | Kind::Double => "a number".into(),
+            Kind::Bool => "true or false".into(),
+            Kind::String => "a string".into(),
+            Kind::Bytes => "a string in base64".into(),
+            _ => "an integer".into(),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for One<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let Kind::Message(message) = self.field.kind else { return json.deserialize_any(self) };
+        put_tag(self.out, self.field);
+        put_sized(self.out, |out| Body { name: self.field.name, message, out }.deserialize(json))
+    }
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {}", self.expected(), self.field.name)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        if !matches!(self.field.kind, Kind::Bool) {
+            return Err(self.wrong(if value { "true" } else { "false" }));
+        }
+        put_tag(self.out, self.field);
+        put_varint(self.out, value.into());
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.whole(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.whole(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.real(value)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        match self.field.kind {
+            Kind::String => self.bytes(text.as_bytes()),
+            Kind::Bytes => match base64::engine::general_purpose::STANDARD.decode(text) {
+                Ok(bytes) => self.bytes(&bytes),
+                Err(e) => return Err(self.wrong(&format!("{text:?} ({e})"))),
+            },
+            Kind::Enum(each) => {
+                let named = each.values.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+                let Some((_, number)) = named else {
+                    let near = nearest(text, each.values.iter().map(|v| v.0));
+                    let (field, name) = (self.field.name, each.name);
+                    return Err(E::custom(format!("{field}: {name} has no value {text}{near}")));
+                };
+                return self.whole((*number).into());
+            }
+            Kind::Float | Kind::Double => match text {
+                "NaN" => return self.real(f64::NAN),
+                "Infinity" => return self.real(f64::INFINITY),
+                "-Infinity" => return self.real(f64::NEG_INFINITY),
+                _ => match text.parse::<f64>() {
+                    Ok(value) if value.is_finite() => return self.real(value),
+                    _ => return Err(self.wrong(&format!("{text:?}"))),
+                },
+            },
+            // Large numbers are strings, as not every reader of JSON could hold them.
+            Kind::Int32 | Kind::UInt32 | Kind::Int64 | Kind::UInt64 => match text.parse() {
+                Ok(value) => return self.whole(value),
+                Err(_) => return Err(self.wrong(&format!("{text:?}"))),
+            },
+            // The key of a map.
+            Kind::Bool if text == "true" || text == "false" => {
+                return self.visit_bool(text == "true");
+            }
+            Kind::Bool | Kind::Message(_) => return Err(self.wrong(&format!("{text:?}"))),
+        }
+        Ok(())
+    }
+}
+
+/// `max_batch_size` as `maxBatchSize`.
+fn camel(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut upper = false;
+    for c in name.chars() {
+        match c {
+            '_' => upper = true,
+            c if std::mem::take(&mut upper) => out.push(c.to_ascii_uppercase()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v2::ModelConfig;
+
+    #[test]
+    fn what_is_printed_can_be_read() {
+        let text = "name: 'm' platform: 'p' max_batch_size: 8 version_policy { specific { versions: [ 1, 3 ] } }
+            input [ { name: 'I' data_type: TYPE_FP32 dims: [ -1, 16 ] reshape { shape: [ ] } } ]
+            output [ { name: 'O' data_type: TYPE_STRING dims: 1 } ]
+            dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 9000000000
+              priority_queue_policy { key: 2 value { max_queue_size: 7 } } }
+            instance_group [ { kind: KIND_CPU count: 2 } ]
+            parameters { key: 'k' value { string_value: 'v \\\\ \\n' } } cc_model_filenames { key: '7.0' value: 'f' }
+            optimization { priority: PRIORITY_MAX } model_transaction_policy { decoupled: true }";
+        let config: ModelConfig = crate::text::parse(text).unwrap();
+        let printed = crate::json::model_config(&config);
+        assert_eq!(
+            parse::<ModelConfig>(&printed).map_err(|e| format!("{e}\n{printed}")),
+            Ok(config.clone())
+        );
+        let printed = crate::json::message(&config);
+        assert_eq!(
+            parse::<ModelConfig>(&printed).map_err(|e| format!("{e}\n{printed}")),
+            Ok(config)
+        );
+    }
+
+    #[test]
+    fn spellings() {
+        let config = parse::<ModelConfig>(
+            r#"{ "maxBatchSize": "4", "input": [ { "dataType": "type_int8", "dims": ["2", 3.0] } ], "output": null }"#,
+        );
+        let want = "max_batch_size: 4 input { data_type: TYPE_INT8 dims: [ 2, 3 ] }";
+        assert_eq!(config, Ok(crate::text::parse(want).unwrap()));
+        assert_eq!(parse::<ModelConfig>("{}"), Ok(ModelConfig::default()));
+    }
+
+    #[test]
+    fn complaints_say_where() {
+        for (text, want) in [
+            ("", ": EOF while parsing a value"),
+            ("{", ": EOF while parsing an object"),
+            ("[]", "1:2: invalid type: sequence, expected an object for the message"),
+            ("{} x", ": trailing characters"),
+            (
+                "{\n \"max_batch_sise\": 1}",
+                "2:17: ModelConfig has no field max_batch_sise; did you mean max_batch_size?",
+            ),
+            (r#"{"name":"a","name":"b"}"#, ": name is given twice"),
+            (r#"{"name":7}"#, ": name: expected a string, found 7"),
+            (r#"{"max_batch_size":"x"}"#, ": max_batch_size: expected an integer, found \"x\""),
+            (
+                r#"{"max_batch_size":3000000000}"#,
+                ": max_batch_size: 3000000000 is not between -2147483648 and 2147483647",
+            ),
+            (r#"{"input":{}}"#, "invalid type: map, expected a list for input"),
+            (r#"{"parameters":[]}"#, "invalid type: sequence, expected an object for parameters"),
+            (
+                r#"{"input":[{"data_type":"TYPE_FP31"}]}"#,
+                "data_type: DataType has no value TYPE_FP31; did you mean TYPE_FP32?",
+            ),
+            (
+                r#"{"dynamic_batching":{},"sequence_batching":{}}"#,
+                "sequence_batching and dynamic_batching exclude each other",
+            ),
+        ] {
+            let got = parse::<ModelConfig>(text).unwrap_err().to_string();
+            assert!(got.contains(want), "{text}: {got}");
+        }
+    }
+
+    #[test]
+    fn deep_text_is_refused_and_nothing_worse() {
+        let text = "[".repeat(100_000);
+        assert!(parse::<ModelConfig>(&text).is_err());
+        let text = r#"{"input":"#.repeat(100_000);
+        assert!(parse::<ModelConfig>(&text).is_err());
+    }
+}

@@ -1,0 +1,75 @@
+"""The example in C++ beyond its README: texts that run side by side, a text that is too long, one that nobody waits for."""
+
+import time
+import urllib.request
+
+import numpy as np
+import tritonclient.grpc
+
+import checks
+
+
+def text_input(text):
+    tensor = tritonclient.grpc.InferInput("TEXT", [1], "BYTES")
+    tensor.set_data_from_numpy(np.array([text.encode()], object))
+    return [tensor]
+
+
+class Streaming(checks.Case):
+    def setUp(self):
+        self.client = tritonclient.grpc.InferenceServerClient(checks.GRPC)
+        self.addCleanup(self.client.close)
+        self.mailbox = checks.Mailbox()
+        self.client.start_stream(lambda result, error: self.mailbox.put((result, error)))
+
+    def ask(self, model, id, text, **more):
+        self.client.async_stream_infer(model, text_input(text), request_id=id, **more)
+
+    def test_texts_side_by_side_keep_their_own_order(self):
+        texts = {str(i): [f"{i}-{j}" for j in range(50)] for i in range(8)}
+        for id, words in texts.items():
+            self.ask("words", id, " ".join(words))
+        got = {id: [] for id in texts}
+        for result, error in self.mailbox.take(400):
+            self.assertIsNone(error)
+            response = result.get_response()
+            self.assertEqual(result.as_numpy("POSITION")[0], len(got[response.id]))
+            got[response.id].append(result.as_numpy("WORD")[0].decode())
+            self.assertEqual(response.parameters["triton_final_response"].bool_param, len(got[response.id]) == 50)
+        self.assertEqual(got, texts)
+
+    def test_an_output_nobody_asked_for(self):
+        self.ask("words", "1", "one", outputs=[tritonclient.grpc.InferRequestedOutput("WORD")])
+        [(result, error)] = self.mailbox.take(1)
+        self.assertIsNone(error)
+        self.assertIsNone(result.as_numpy("POSITION"))
+        self.assertEqual(result.as_numpy("WORD").tolist(), [b"one"])
+
+    def test_too_many_words_are_the_error_of_that_text(self):
+        self.ask("three", "1", "a b c d")
+        self.ask("three", "2", "a")
+        got = {}
+        for result, error in self.mailbox.take(2):
+            # The client gives an error without the id.
+            got["error" if error else result.get_response().id] = error and error.message()
+        self.assertEqual(got, {"error": "the text has 4 words, this model takes 3", "2": None})
+
+    def test_nobody_waits_for_the_second_word(self):
+        self.ask("endless", "1", "one two")
+        [(result, error)] = self.mailbox.take(1)
+        self.assertEqual(result.as_numpy("WORD").tolist(), [b"one"])
+        self.client.stop_stream(cancel_requests=True)
+        # Its reply is gone long before the second word would be due, in ten minutes.
+        begin = time.monotonic()
+        while time.monotonic() - begin < checks.PATIENCE:
+            page = urllib.request.urlopen(f"http://{checks.METRICS}/metrics").read().decode()
+            lines = [line for line in page.splitlines()
+                     if line.startswith("cpp_streaming_cancelled_total") and 'model="endless"' in line]
+            self.assertEqual(len(lines), 1)
+            if lines[0].endswith(" 1"):
+                return
+        self.fail(f"still {lines}")
+
+
+if __name__ == "__main__":
+    checks.run()

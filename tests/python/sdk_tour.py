@@ -1,0 +1,74 @@
+"""A backend in C++ that answers in every way the header has, and throws everything that can be thrown."""
+
+import numpy as np
+import tritonclient.http
+from tritonclient.utils import InferenceServerException
+
+import checks
+
+
+def tensor(*values):
+    made = tritonclient.http.InferInput("IN", [len(values), 1], "FP32")
+    made.set_data_from_numpy(np.array(values, np.float32).reshape(-1, 1))
+    return [made]
+
+
+class Tour(checks.Case):
+    def setUp(self):
+        self.client = tritonclient.http.InferenceServerClient(checks.HTTP, concurrency=4)
+        self.addCleanup(self.client.close)
+
+    def ask(self, how, *values, **more):
+        return self.client.infer("tour", tensor(*values), parameters={"how": how}, **more)
+
+    def together(self, how):
+        """Three requests that make one batch; the model waits for the third."""
+        asked = [self.client.async_infer("together", tensor(*values), parameters={"how": how})
+                 for values in ([1], [2, 3], [4])]
+        return [answer.get_result().as_numpy("OUT").ravel().tolist() for answer in asked]
+
+    def test_each_by_itself(self):
+        result = self.ask("each", 1, 2, request_id="mine")
+        self.assertEqual(result.as_numpy("OUT").ravel().tolist(), [1, 2])
+        self.assertEqual(result.get_response()["parameters"], {"id": "mine", "rows": 2})
+
+    def test_all_at_once(self):
+        for how in ("merge", "merge_adopt"):
+            with self.subTest(how):
+                self.assertEqual(self.together(how), [[1], [2, 3], [4]])
+                self.assertEqual(self.ask(how, 5).as_numpy("OUT").tolist(), [[5]])
+
+    def test_one_is_kept_and_the_others_are_cut_from_the_batch(self):
+        # Which call is first depends on which arrives first; its rows come from the thread, as -1.
+        got = self.together("keep_first")
+        kept = [i for i, values in enumerate(got) if set(values) == {-1.0}]
+        self.assertEqual(len(kept), 1)
+        want = [[1], [2, 3], [4]]
+        want[kept[0]] = [-1] * len(want[kept[0]])
+        self.assertEqual(got, want)
+
+    def test_what_is_thrown_becomes_the_error(self):
+        for how, text in (
+                ("throw_error", "come again"),
+                ("throw_std", "vector::_M_range_check: __n (which is 1) >= this->size() (which is 0)"),
+                ("throw_alloc", "the backend is out of memory"),
+                ("throw_int", "the backend threw something that is no std::exception"),
+                ("drop", "the backend dropped a kept call unanswered"),
+                ("wrong_type", "input 'IN' is FP32, not INT32"),
+                ("no_input", "input 'NOPE' is missing"),
+                ("no_output", "model 'tour': the backend produced output 'NOPE', which the model configuration does "
+                              "not declare (declared: OUT)"),
+                ("bad_shape", "output 'OUT' has an impossible shape"),
+                ("after_keep", "this call was kept: its Reply answers it")):
+            with self.subTest(how), self.refusal(InferenceServerException, text):
+                self.ask(how, 1)
+        with self.refusal(InferenceServerException, "without", whole=False):
+            self.ask("silent", 1)
+        self.assertEqual(self.ask("each", 1).as_numpy("OUT").tolist(), [[1]])
+
+    def test_a_second_answer_goes_nowhere(self):
+        self.assertEqual(self.ask("twice", 3).as_numpy("OUT").tolist(), [[3]])
+
+
+if __name__ == "__main__":
+    checks.run()

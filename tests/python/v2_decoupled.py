@@ -1,0 +1,102 @@
+"""Decoupled models: any number of answers to a request, over streams only."""
+
+import numpy as np
+import tritonclient.grpc
+import tritonclient.http
+from tritonclient.utils import InferenceServerException
+
+import checks
+
+
+def numbers(module, *values):
+    tensor = module.InferInput("INPUT0", [1, len(values)], "FP32")
+    tensor.set_data_from_numpy(np.array([values], np.float32))
+    return [tensor]
+
+
+class Stream(checks.Case):
+    def setUp(self):
+        self.client = tritonclient.grpc.InferenceServerClient(checks.GRPC)
+        self.addCleanup(self.client.close)
+        self.mailbox = checks.Mailbox()
+        self.client.start_stream(lambda result, error: self.mailbox.put((result, error)))
+        self.addCleanup(self.client.stop_stream)
+
+    def ask(self, model, id, responses, **more):
+        parameters = {"responses": responses, **more.pop("parameters", {})}
+        inputs = numbers(tritonclient.grpc, float(id))
+        self.client.async_stream_infer(model, inputs, request_id=str(id), parameters=parameters, **more)
+
+    def take(self, count):
+        """(id, value or None, final) of each answer."""
+        answers = []
+        for result, error in self.mailbox.take(count):
+            self.assertIsNone(error)
+            response = result.get_response()
+            value = float(result.as_numpy("OUTPUT0")[0, 0]) if response.outputs else None
+            answers.append((response.id, value, response.parameters["triton_final_response"].bool_param))
+        return answers
+
+    def test_one_to_many(self):
+        self.ask("many", 1, 3)
+        self.assertEqual(self.take(3), [("1", 1, False), ("1", 1, False), ("1", 1, True)])
+
+    def test_later_from_another_thread(self):
+        self.ask("many", 1, 2, parameters={"detach": True})
+        self.assertEqual(self.take(2), [("1", 1, False), ("1", 1, True)])
+
+    def test_one_to_none(self):
+        """Silence, unless the caller asks for an empty final answer."""
+        self.ask("many", 1, 0)
+        self.ask("many", 2, 0, enable_empty_final_response=True)
+        self.ask("many", 3, 1)
+        self.assertEqual(sorted(self.take(2)), [("2", None, True), ("3", 3, True)])
+        self.assertEqual(self.mailbox._items, [])
+
+    def test_in_the_order_of_the_questions_on_demand(self):
+        for i in range(20):
+            self.ask("ordered", i, 2, parameters={"detach": True})
+        got = [(id, final) for id, _, final in self.take(40)]
+        self.assertEqual(got, [(str(i), final) for i in range(20) for final in (False, True)])
+
+    def test_a_request_counts_once(self):
+        before = self.count()
+        self.ask("many", 1, 5)
+        self.take(5)
+        self.assertEqual(self.count(), before + 1)
+
+    def count(self):
+        [model] = self.client.get_inference_statistics("many", as_json=True)["model_stats"]
+        return int(model["inference_stats"].get("success", {}).get("count", 0))
+
+    def test_an_error_between_answers_is_the_last(self):
+        self.ask("many", 1, 2, parameters={"fail": "not today"})
+        [(_, error)] = self.mailbox.take(1)
+        self.assertEqual(error.message(), "not today")
+
+    def test_after_its_warm_up(self):
+        self.ask("warm", 1, 1)
+        self.assertEqual(self.take(1), [("1", 1, True)])
+
+
+class Unary(checks.Case):
+    def test_refused(self):
+        for module, url, kind, status in (
+                (tritonclient.grpc, checks.GRPC, "ModelInfer RPC", "StatusCode.UNIMPLEMENTED"),
+                (tritonclient.http, checks.HTTP, "HTTP end point", "501")):
+            with self.subTest(kind), module.InferenceServerClient(url) as client:
+                text = f"{kind} doesn't support models with decoupled transaction policy"
+                with self.refusal(InferenceServerException, text) as caught:
+                    client.infer("many", numbers(module, 1))
+                if module is tritonclient.grpc:
+                    self.assertEqual(caught.exception.status(), status)
+
+    def test_a_model_that_did_not_say_so(self):
+        for module, url in ((tritonclient.grpc, checks.GRPC), (tritonclient.http, checks.HTTP)):
+            with module.InferenceServerClient(url) as client:
+                with self.refusal(InferenceServerException, "expected a single response, got 2"):
+                    client.infer("one", numbers(module, 1), parameters={"responses": 2})
+
+
+if __name__ == "__main__":
+    checks.run()

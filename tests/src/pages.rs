@@ -1,0 +1,126 @@
+//! Follows a page (a README, a tutorial) as its reader would: runs the commands, starts the server, compares the answers.
+//!
+//! A fenced block marked `sh` is a command, run by bash where the one before it ended; the next block, if it is marked
+//! `text`, is its whole output, where `…` stands for any text on the line. A block without a mark that begins with
+//! `trtserver --model-repository` starts that server (on free ports: `localhost:8000` to `:8002` in what follows are its
+//! doors). Other blocks are for the reader.
+
+use crate::install::{dist, python, root};
+use crate::server::{Running, Server};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is left when the last command has been followed.
+pub struct Followed {
+    /// The server that the page started last.
+    pub server: Option<Running>,
+    pub commands: usize,
+}
+
+/// Follows the page's text, beginning in `folder`. `TRTSERVER` is the checkout, and the server's program is on the path.
+#[track_caller]
+pub fn follow(page: &Path, folder: &Path) -> Followed {
+    follow_with(page, folder, |server| server)
+}
+
+/// The same, with something more for each server that is started.
+#[track_caller]
+pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) -> Followed {
+    let text = fs::read_to_string(page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+    let blocks = blocks(&text);
+    let mut followed = Followed { server: None, commands: 0 };
+    let mut here = folder.canonicalize().unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    for (i, (mark, block)) in blocks.iter().enumerate() {
+        if mark.is_empty() && block.starts_with("trtserver --model-repository ") {
+            // The one before it ends first, as a reader's would.
+            drop(followed.server.take());
+            followed.server = Some(more(served(block, &here)).start());
+        }
+        if *mark != "sh" {
+            continue;
+        }
+        let (said, then) = run(block, &here, followed.server.as_ref());
+        followed.commands += 1;
+        here = then;
+        if let Some(("text", wanted)) = blocks.get(i + 1) {
+            assert!(
+                fits(wanted, &said),
+                "{}: {block}answered\n{said}\nnot\n{wanted}",
+                page.display()
+            );
+        }
+    }
+    followed
+}
+
+/// Mark and contents of each fenced block.
+pub fn blocks(text: &str) -> Vec<(&str, &str)> {
+    let inside = text.split("```").skip(1).step_by(2);
+    inside.map(|block| block.split_once('\n').unwrap_or((block, ""))).collect()
+}
+
+fn served(command: &str, here: &Path) -> Server {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let ["trtserver", "--model-repository", models, "--backend-dir", backends, more @ ..] =
+        &words[..]
+    else {
+        panic!("not understood: {command}");
+    };
+    let server = Server::new().copy_models(here.join(models)).backend_dir(here.join(backends));
+    more.iter().fold(server, |server, flag| server.flag(*flag))
+}
+
+fn run(command: &str, here: &Path, server: Option<&Running>) -> (String, PathBuf) {
+    let mut text = command.to_owned();
+    if let Some(server) = server {
+        text = text.replace("localhost:8000", server.http());
+        text = text.replace("localhost:8001", server.grpc());
+        text = text.replace("localhost:8002", server.metrics_address());
+    }
+    // Where it ended, on the last line.
+    text += "\necho; pwd";
+    let mut path = dist().join("bin").into_os_string();
+    if let Some(python) = python("v2").as_deref().and_then(Path::parent) {
+        path.push(":");
+        path.push(python);
+    }
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_default());
+    let done = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &text])
+        .current_dir(here)
+        .env("PATH", path)
+        .env("TRTSERVER", root())
+        .env("LC_ALL", "C.UTF-8")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        // A page says where its build goes.
+        .env_remove("CARGO_TARGET_DIR")
+        .output()
+        .unwrap_or_else(|e| panic!("bash: {e}"));
+    let said = String::from_utf8_lossy(&done.stdout);
+    let problems = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command}\n{}\n{said}{problems}", done.status);
+    let (said, then) = said.trim_end().rsplit_once('\n').unwrap_or_default();
+    (said.trim_end().to_owned(), then.into())
+}
+
+fn fits(wanted: &str, said: &str) -> bool {
+    let (wanted, mut said) = (wanted.trim_end().lines(), said.lines());
+    wanted.into_iter().all(|line| said.next().is_some_and(|said| fits_line(line, said)))
+        && said.next().is_none()
+}
+
+fn fits_line(wanted: &str, said: &str) -> bool {
+    let mut parts = wanted.split('…');
+    let Some(mut rest) = said.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut last = None;
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+        last = Some(part);
+    }
+    // The last part is at the end, whatever was found of it before.
+    last.map_or(rest.is_empty(), |part| said.ends_with(part))
+}

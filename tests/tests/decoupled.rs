@@ -1,0 +1,28 @@
+//! Models that answer a request as often as they like: over gRPC streams, and refused where one answer is all there is room for.
+
+use trtserver_tests::{Server, probe, python_v2};
+
+const DECOUPLED: &str = "model_transaction_policy { decoupled: true }\n";
+
+#[test]
+fn decoupled_models() {
+    let decoupled = |name: &str| probe(name, &[]) + DECOUPLED;
+    let server = Server::new()
+        .model("many", decoupled("many"))
+        .model("ordered", decoupled("ordered") + "dynamic_batching { preserve_ordering: true }\n")
+        .model("warm", decoupled("warm") + "model_warmup { name: \"w\" batch_size: 1 inputs { key: \"INPUT0\" \
+            value { data_type: TYPE_FP32 dims: 2 zero_data: true } } }\nparameters { key: \"responses\" value \
+            { string_value: \"3\" } }\n")
+        .model("one", probe("one", &[]))
+        .start();
+    python_v2(&server, "v2_decoupled.py", &[]);
+    // The protocol of 2019 knows no such models.
+    let header = "batch_size: 1 input { name: \"INPUT0\" dims: 2 } output { name: \"OUTPUT0\" }";
+    let response = server.post("/api/infer/many", &[("NV-InferRequest", header)], [0; 8]);
+    let status = response.header("nv-status").unwrap_or_default().replace("\\'", "'");
+    let why = "model 'many' answers a request as often as it likes, and this protocol carries exactly one answer";
+    assert!(status.contains("UNSUPPORTED") && status.contains(why), "{status}");
+    let config = server.get("/v2/models/many/config").text();
+    assert!(config.contains(r#""model_transaction_policy":{"decoupled":true}"#), "{config}");
+    assert!(server.stop().success());
+}

@@ -1,0 +1,210 @@
+//! Loading and unloading by request while others ask, load, leave, or end the server.
+
+use serde_json::json;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use trtserver_tests::control::{Control, explicit, pair, ready, unloaded, well};
+use trtserver_tests::wire::request;
+use trtserver_tests::{Running, Signal, inference, probe};
+
+/// Asks `model` on two connections until `end`, and gives the status of every answer.
+fn hammer(server: &Running, model: &str, end: &AtomicBool) -> Vec<u16> {
+    let bytes = inference(model, "");
+    let one = || {
+        let mut connection = server.connect();
+        let mut got = Vec::new();
+        while !end.load(Ordering::Relaxed) {
+            got.push(connection.send(&bytes).response().status);
+        }
+        got
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(one)).collect();
+        let failed = |_| panic!("a caller failed");
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(failed)).collect()
+    })
+}
+
+#[test]
+fn no_request_fails_while_its_model_is_loaded_anew() {
+    let server = explicit()
+        .model("m", probe("m", &[("delay_ms", "1")]))
+        .model("pair", pair("m"))
+        .flag("--load-model=pair")
+        .start();
+    let (end, before) = (AtomicBool::new(false), server.log());
+    thread::scope(|scope| {
+        let (server, end) = (&server, &end);
+        let callers = ["m", "pair"].map(|model| scope.spawn(move || hammer(server, model, end)));
+        for i in 0..30 {
+            let config = probe("m", &[("delay_ms", "1"), ("round", &i.to_string())]);
+            server.models().file("m/config.pbtxt", config);
+            well(server.load("m"));
+        }
+        end.store(true, Ordering::Relaxed);
+        for caller in callers {
+            let got = caller.join().unwrap();
+            assert!(got.len() > 30 && got.iter().all(|status| *status == 200), "{got:?}");
+        }
+    });
+    assert!(!before.contains("re-loading"));
+    assert_eq!(server.log().matches("re-loading: m:1").count(), 30);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn every_request_is_answered_while_its_model_comes_and_goes() {
+    let server = explicit()
+        .model("m", probe("m", &[]))
+        .model("other", probe("other", &[]))
+        .flag("--load-model=*")
+        .start();
+    let end = AtomicBool::new(false);
+    let (server, end) = (&server, &end);
+    let (good, bad) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let callers =
+            ["m", "other"].map(|model| scope.spawn(move || (model, hammer(server, model, end))));
+        for _ in 0..30 {
+            well(server.unload("m"));
+            well(server.load("m"));
+        }
+        end.store(true, Ordering::Relaxed);
+        for caller in callers {
+            let (model, got) = caller.join().unwrap();
+            for status in got {
+                match (model, status) {
+                    (_, 200) => good.fetch_add(1, Ordering::Relaxed),
+                    ("m", 404) => bad.fetch_add(1, Ordering::Relaxed),
+                    _ => panic!("{model}: {status}"),
+                };
+            }
+        }
+    });
+    assert!(good.into_inner() > 0 && bad.into_inner() > 0);
+}
+
+#[test]
+fn changes_of_one_model_take_turns() {
+    let server = explicit().model("m", probe("m", &[])).model("n", probe("n", &[])).start();
+    thread::scope(|scope| {
+        for i in 0..16 {
+            let server = &server;
+            let model = if i % 2 == 0 { "m" } else { "n" };
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    well(server.load(model));
+                    well(server.unload(model));
+                }
+            });
+        }
+    });
+    server.index_becomes(&json!([unloaded("m"), unloaded("n")]));
+    well(server.load("m"));
+    assert!(server.serves("m"));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn unload_does_not_wait_for_requests_and_loses_none() {
+    let server =
+        explicit().model("m", probe("m", &[("delay_ms", "600")])).flag("--load-model=m").start();
+    let mut running = server.connect();
+    running.send(inference("m", ""));
+    let mut queued = server.connect();
+    queued.send(inference("m", ""));
+    let pending = r#"nv_inference_pending_request_count{model="m",version="1"}"#;
+    server.ask_until("one runs, one waits", |s| s.metrics(pending) == Some(1.0));
+    well(server.unload("m"));
+    let entry = &server.index()[0];
+    assert_eq!(entry["state"], "UNLOADING", "{entry}");
+    assert_eq!(server.infer("m", "").status, 404);
+    // It may come back before the old one has gone.
+    well(server.load("m"));
+    assert_eq!(server.index(), json!([ready("m")]));
+    assert_eq!((running.response().status, queued.response().status), (200, 200));
+    assert!(server.stop().success());
+}
+
+/// A model that takes as long to load as the test wants: its labels are a pipe, and the load waits for a writer.
+fn gated() -> (Running, std::path::PathBuf) {
+    let config =
+        probe("gated", &[]).replace("output [ {", "output [ { label_filename: \"labels.txt\"");
+    let server = explicit().model("gated", config).model("m", probe("m", &[])).start();
+    let pipe = server.models().path().join("gated/labels.txt");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfifo");
+    (server, pipe)
+}
+
+#[test]
+fn a_load_is_finished_though_its_caller_leaves_and_holds_nobody_up() {
+    let (server, pipe) = gated();
+    let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
+    let mut leaving = server.connect();
+    leaving.send(&load);
+    // Opening a pipe waits for its reader, who by then is in the middle of the load.
+    let mut gate = fs::File::options().write(true).open(&pipe).unwrap();
+    drop(leaving);
+    // Many wait for their turn; everybody else goes on.
+    let mut waiting: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    let unload = request("POST", "/v2/repository/models/gated/unload", &[], b"");
+    for connection in &mut waiting {
+        connection.send(&unload);
+    }
+    well(server.load("m"));
+    assert!(server.serves("m") && !server.serves("gated"));
+    well(server.unload("m"));
+    std::io::Write::write_all(&mut gate, b"one\n").unwrap();
+    drop(gate);
+    for connection in waiting {
+        well({ connection }.response());
+    }
+    // The load came to its end before the first of them.
+    server.wait_for_log("successfully loaded 'gated' version 1");
+    server.wait_for_log("successfully unloaded 'gated' version 1");
+    server.index_becomes(&json!([unloaded("gated"), unloaded("m")]));
+}
+
+#[test]
+fn a_signal_ends_it_while_a_model_is_loaded_by_request() {
+    let (server, pipe) = gated();
+    let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
+    let mut waiting = server.connect();
+    waiting.send(&load);
+    // Meanwhile everything else goes on.
+    well(server.load("m"));
+    assert!(server.serves("m"));
+    // Opening a pipe waits for its reader, who by then is in the middle of the load.
+    let mut gate = fs::File::options().write(true).open(&pipe).unwrap();
+    server.signal(Signal::TERM);
+    server.wait_for_log("Waiting for in-flight inferences");
+    std::io::Write::write_all(&mut gate, b"one\n").unwrap();
+    drop(gate);
+    let response = waiting.response();
+    assert_eq!(response.status, 503, "{}", response.text());
+    assert!(server.wait().status.success());
+}
+
+#[test]
+fn memory_is_given_back() {
+    let server = explicit().copy_model("tests/models/addsub_fp32").start();
+    let cycle = |n: usize| {
+        for _ in 0..n {
+            well(server.load("addsub_fp32"));
+            well(server.unload("addsub_fp32"));
+        }
+        server.resident_kib()
+    };
+    let before = cycle(50);
+    let after = cycle(150);
+    assert!(after < before + 4 * 1024, "{before} KiB after 50 rounds, {after} KiB after 200");
+    server.index_becomes(&json!([unloaded("addsub_fp32")]));
+    for i in 0..500 {
+        assert_eq!(server.load(&format!("no{i}")).status, 500);
+        well(server.unload(&format!("no{i}")));
+    }
+    assert_eq!(server.index().as_array().map(Vec::len), Some(1));
+    assert!(server.stop().success());
+}
