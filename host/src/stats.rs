@@ -160,6 +160,11 @@ impl Execution {
         self.output_ns.store(output_ns, Ordering::Relaxed);
     }
 
+    /// What was noted: compute and output, 0 = nothing yet.
+    pub fn noted_times(&self) -> [u64; 2] {
+        [&self.compute_ns, &self.output_ns].map(|t| t.load(Ordering::Relaxed))
+    }
+
     /// Durations of input, inference and output phases when the execution ends at `end_ns`.
     fn phases(&self, end_ns: u64) -> [u64; 3] {
         let within = |t: u64, from: u64| if t < from || t > end_ns { None } else { Some(t) };

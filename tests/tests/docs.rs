@@ -67,3 +67,8 @@ fn configurations_of_batching_md() {
     }
     assert!(server.start().stop().success());
 }
+
+#[test]
+fn isolation_md() {
+    answers_as_written("docs/isolation.md");
+}

@@ -179,6 +179,8 @@ impl Stand {
             max_rows: 1,
             profiles: &[],
             streams: [std::ptr::null_mut(); 4],
+            nice: 0,
+            drain: Duration::ZERO,
         };
         let instance = Instance::open(&model, &facts).map_err(|e| e.message)?;
         let names = Arc::new(TensorNames::new(&signature));

@@ -8,9 +8,9 @@ use super::priority::be_nice;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::Streams;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::plugin::backend::{Instance, Model};
-use crate::plugin::{FrameHold, InstanceFacts, Style, TensorNames};
+use crate::plugin::{FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::{Queue, Work};
 use crate::stats::{Execution, InFlight, VersionStats};
@@ -81,7 +81,9 @@ impl Worker {
     }
 
     fn open(&mut self) -> Result<(Streams, Instance)> {
-        let (gpu, priority) = (self.plan.kind == Kind::Gpu, self.plan.priority);
+        // The process of an isolated model has streams of its own.
+        let gpu = self.plan.kind == Kind::Gpu && self.model.arena().is_none();
+        let priority = self.plan.priority;
         // First of all, because threads that the plugin starts inherit it.
         let nice = be_nice(self.plan.nice);
         let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
@@ -100,8 +102,18 @@ impl Worker {
             max_rows: self.signature.max_batch_size.max(1),
             profiles: &self.plan.profiles,
             streams: streams.handles(),
+            nice: self.plan.nice,
+            drain: self.drain,
         };
         let mut instance = Instance::open(&self.model, &facts)?;
+        if let Instance::Apart(remote) = &instance {
+            let (queue, ordinal) = (Arc::downgrade(&self.queue), self.ordinal);
+            remote.when_lost(move || {
+                if let Some(queue) = queue.upgrade() {
+                    queue.lose(ordinal);
+                }
+            });
+        }
         // The samples may be large and have served their purpose afterwards.
         let samples = std::mem::take(&mut self.warmup);
         if !samples.is_empty() {
@@ -124,7 +136,7 @@ impl Worker {
             let requests = &mut work.requests;
             let execute = || self.execute(&mut instance, &mut hold, requests, &in_flight);
             if catch_unwind(AssertUnwindSafe(execute)).is_err() {
-                self.fault(&mut hold, &mut work.requests);
+                self.runner().fault(&mut hold, &mut work.requests);
             }
             // A plugin that answers later may owe `most` executions; the next one waits for room.
             in_flight.wait_at_most(most - 1, None);
@@ -136,20 +148,6 @@ impl Worker {
                 self.drain
             );
         }
-    }
-
-    /// The host itself panicked over a batch, which is a fault of ours: its callers are told, and the instance goes on.
-    fn fault(&self, hold: &mut FrameHold, requests: &mut Vec<InferRequest>) {
-        let error = Error::internal(format!(
-            "model '{}': the server failed while it executed the request; see its log",
-            self.signature.model
-        ));
-        tracing::error!("instance {}: {error}", self.plan.name);
-        hold.frame().fail(&error);
-        for request in requests.drain(..) {
-            let _ = request.reply.end(Err(error.clone()));
-        }
-        hold.recycle();
     }
 
     /// Executes `requests` as one batch; the plugin may answer later.
@@ -168,42 +166,14 @@ impl Worker {
             request.reply.taken(Arc::clone(&execution));
         }
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
-        let instance = match instance {
-            Instance::Here(instance) => instance,
-            Instance::Apart(remote) => return remote.execute(id, requests),
-        };
-        let align = instance.backend().facts.align;
-        let style = Style { signature: &self.signature, names: &self.names, align };
-        hold.fill(id, requests, &style, &execution);
-        match instance.execute(hold) {
-            Err(e) => hold.frame().fail(&self.named(e)),
-            Ok(()) => self.settle(hold),
-        }
-        hold.recycle();
-    }
-
-    /// Ends what a backend that returned has neither answered nor kept.
-    fn settle(&self, hold: &FrameHold) {
-        let omitted = hold.frame().settle(&|_| {
-            Error::internal(format!(
-                "model '{}': the backend '{}' returned without answering the request",
-                self.signature.model, self.model.backend.facts.name
-            ))
-        });
-        if omitted > 0 {
-            tracing::error!(
-                "instance {}: the backend returned without answering {omitted} request(s)",
-                self.plan.name
-            );
+        match instance {
+            Instance::Here(here) => self.runner().execute(here, hold, id, requests, &execution),
+            Instance::Apart(remote) => remote.execute(id, requests),
         }
     }
 
-    /// An empty text from a backend says at least whose it is.
-    fn named(&self, e: Error) -> Error {
-        if !e.message.is_empty() || e.code == Code::Cancelled {
-            return e;
-        }
-        Error::new(e.code, format!("model '{}': execution failed", self.signature.model))
+    fn runner(&self) -> Runner<'_> {
+        Runner { name: &self.plan.name, signature: &self.signature, names: &self.names }
     }
 }
 

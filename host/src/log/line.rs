@@ -91,7 +91,7 @@ impl Record {
     }
 
     /// The message with its fields behind it.
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = self.message.clone();
         for (name, value) in &self.fields {
             let value = match value {

@@ -49,6 +49,12 @@ pub fn init(settings: &LogSettings) -> io::Result<LogControl> {
     Ok(control)
 }
 
+/// An event for another process to log: its text with its fields, file and line.
+pub fn told(event: &Event<'_>) -> (String, String, u64) {
+    let record = line::Record::new(event, SystemTime::UNIX_EPOCH, 0);
+    (record.text(), record.file, record.line)
+}
+
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path).map_err(|e| {
         io::Error::new(e.kind(), format!("cannot open the log file {}: {e}", path.display()))

@@ -4,7 +4,7 @@ use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::file::Stamp;
 use super::find::Candidate;
 use super::isolation::{self, Isolation};
-use super::process::{self, RemoteInstance, RemoteModel};
+use super::process::{self, Health, Limits, RemoteInstance, RemoteModel};
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
 use super::{frame::FrameHold, library, table};
@@ -45,6 +45,15 @@ pub struct Facts {
     pub preferred: Vec<(u32, u32)>,
 }
 
+impl Facts {
+    /// What a library says of itself before the backend is open.
+    fn of(table: &PluginTable) -> Self {
+        // SAFETY: describe(null) gives a static description, checked when the library was opened.
+        let facts = unsafe { facts((table.describe)(null_mut())) };
+        Facts { abi: (table.abi_major, table.abi_minor), ..facts }
+    }
+}
+
 /// See the module text.
 pub struct Backend {
     pub facts: Facts,
@@ -57,6 +66,8 @@ pub struct Backend {
     pub settings: BTreeMap<String, String>,
     /// Where its models run, unless they say otherwise.
     pub isolation: Isolation,
+    /// For those that run in processes of their own.
+    pub limits: Limits,
     opened: OnceLock<Result<Opened>>,
     /// Held while the plugin opens and while it closes: the one that closes with its last model is gone before the same
     /// library is opened for the next.
@@ -96,14 +107,11 @@ impl Backend {
             })?),
             None => None,
         };
+        let limits = Limits::take(&mut settings)
+            .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let facts = match said {
-            Some(Isolation::Process) => process::describe(&candidate.path)?,
-            _ => {
-                let table = library::open_same(&candidate.path, &stamp)?;
-                // SAFETY: describe(null) gives a static description, checked by `library`.
-                let facts = unsafe { facts((table.describe)(null_mut())) };
-                Facts { abi: (table.abi_major, table.abi_minor), ..facts }
-            }
+            Some(Isolation::Process) => process::describe(&candidate.path, limits)?,
+            _ => Facts::of(library::open_same(&candidate.path, &stamp)?),
         };
         let demanded = facts.flags & about_flags::MUST_ISOLATE != 0;
         if demanded && said == Some(Isolation::None) {
@@ -121,6 +129,7 @@ impl Backend {
             table: OnceLock::new(),
             settings,
             isolation: said.unwrap_or(by_default),
+            limits,
             opened: OnceLock::new(),
             life: Arc::default(),
             runtime: OnceLock::new(),
@@ -137,6 +146,7 @@ impl Backend {
             table: OnceLock::new(),
             settings: self.settings.clone(),
             isolation: self.isolation,
+            limits: self.limits,
             opened: OnceLock::new(),
             life: Arc::clone(&self.life),
             runtime: OnceLock::new(),
@@ -152,6 +162,30 @@ impl Backend {
     /// The framework behind it, as far as it is known by now; may be empty.
     pub fn runtime(&self) -> String {
         self.runtime.get().unwrap_or(&self.facts.runtime).clone()
+    }
+
+    /// The backend of a process that a server started for it: it runs here, whatever anybody says elsewhere.
+    ///
+    /// # Errors
+    /// The file is no backend.
+    pub fn here(path: PathBuf, mut settings: BTreeMap<String, String>) -> Result<Self> {
+        settings.remove(isolation::KEY);
+        let stamp = Stamp::of(&path).map_err(|e| library::refused(&path, e))?;
+        let table = library::open_same(&path, &stamp)?;
+        let facts = Facts::of(table);
+        Ok(Self {
+            facts,
+            path,
+            stamp,
+            table: OnceLock::from(Ok(table)),
+            settings,
+            isolation: Isolation::None,
+            limits: Limits::default(),
+            opened: OnceLock::new(),
+            life: Arc::default(),
+            runtime: OnceLock::new(),
+            opening: Mutex::new(()),
+        })
     }
 
     /// The library in this process.
@@ -210,6 +244,11 @@ impl Backend {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
             return process::complete(self, facts);
         }
+        self.complete_here(facts)
+    }
+
+    /// The same in this process, whatever the configuration says.
+    pub fn complete_here(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         let Some(complete) = self.table()?.model_complete else { return Ok(None) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
@@ -221,19 +260,25 @@ impl Backend {
 
     /// Opens one version of a model, here or in a process of its own.
     pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
-        let place = match isolation::of_model(facts.config, self.isolation)? {
-            Isolation::Process => Place::Apart(RemoteModel::open(self, facts)?),
-            Isolation::None => {
-                let opened = self.opened()?;
-                let hold = ModelHold::new(facts, &self.settings, false);
-                let (table, mut handle) = (opened.table, null_mut());
-                // SAFETY: the descriptor lives until `model_close`, in the `Model`.
-                let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
-                self.check(error, "model_open", facts.name)?;
-                Place::Here { table, handle, _hold: Box::new(hold) }
-            }
-        };
-        Ok(Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() }))
+        match isolation::of_model(facts.config, self.isolation)? {
+            Isolation::Process => Ok(self.model(Place::Apart(RemoteModel::open(self, facts)?))),
+            Isolation::None => self.open_model_here(facts),
+        }
+    }
+
+    /// Opens one version of a model in this process, whatever the configuration says.
+    pub fn open_model_here(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
+        let opened = self.opened()?;
+        let hold = ModelHold::new(facts, &self.settings, false);
+        let (table, mut handle) = (opened.table, null_mut());
+        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
+        self.check(error, "model_open", facts.name)?;
+        Ok(self.model(Place::Here { table, handle, _hold: Box::new(hold) }))
+    }
+
+    fn model(self: &Arc<Self>, place: Place) -> Arc<Model> {
+        Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() })
     }
 }
 
@@ -301,6 +346,14 @@ impl Model {
         match &self.place {
             Place::Here { .. } => None,
             Place::Apart(remote) => Some(remote.inputs()),
+        }
+    }
+
+    /// Whether it serves; `None` = always, as long as it is open.
+    pub fn health(&self) -> Option<Arc<Health>> {
+        match &self.place {
+            Place::Here { .. } => None,
+            Place::Apart(remote) => Some(remote.health()),
         }
     }
 }

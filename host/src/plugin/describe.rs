@@ -10,6 +10,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
+use std::time::Duration;
 use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_proto::v2::ModelConfig;
@@ -158,6 +159,10 @@ pub struct InstanceFacts<'a> {
     pub profiles: &'a [String],
     /// CUDA context and the three streams, null without a GPU.
     pub streams: [*mut u8; 4],
+    /// Nice value of the thread that executes.
+    pub nice: i32,
+    /// How long a closing instance may take.
+    pub drain: Duration,
 }
 
 /// An [`InstanceDesc`] with everything it points at.

@@ -259,12 +259,20 @@ thread_local! {
 /// Passes on the times that the plugin has written so far, if this thread executes the batch of
 /// `execution`; the batch's times belong to that thread alone.
 pub fn note_times(execution: &Arc<Execution>) {
-    // SAFETY: set by `enter` for as long as the frame is held by the caller of `enter`.
-    let Some(frame) = (unsafe { CURRENT.get().as_ref() }) else { return };
-    if frame.execution.as_ref().is_some_and(|e| Arc::ptr_eq(e, execution)) {
-        // SAFETY: written by the plugin's `execute` on this very thread.
-        let (compute, output) =
-            unsafe { ((*frame.batch.get()).t_compute, (*frame.batch.get()).t_output) };
+    if let Some([_, compute, output, _]) = times(execution) {
         execution.note_times(compute, output);
     }
+}
+
+/// The four times of the batch of `execution` as the plugin has written them so far: start, compute, output, end.
+/// `None` on any thread but the one that executes it.
+pub fn times(execution: &Arc<Execution>) -> Option<[u64; 4]> {
+    // SAFETY: set by `enter` for as long as the frame is held by the caller of `enter`.
+    let frame = unsafe { CURRENT.get().as_ref() }?;
+    if !frame.execution.as_ref().is_some_and(|e| Arc::ptr_eq(e, execution)) {
+        return None;
+    }
+    let batch = frame.batch.get();
+    // SAFETY: written by the plugin's `execute` on this very thread.
+    Some(unsafe { [(*batch).t_start, (*batch).t_compute, (*batch).t_output, (*batch).t_end] })
 }

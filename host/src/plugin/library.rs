@@ -38,19 +38,11 @@ struct Loaded {
 /// Every library that was ever opened. Taken for loads only; whoever holds it may run initialisers of a library.
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
-/// Opens the library and swaps tables with it; a file that was opened before is not asked again.
+/// Opens the library and swaps tables with it; a file that was opened before is not asked again. It was looked at
+/// before and must still be that file.
 ///
 /// # Errors
 /// Texts name the file and say what it was built for and what this host offers.
-#[allow(dead_code)] // for the process of an isolated backend, which is told a path
-pub fn open(path: &Path) -> Result<&'static PluginTable> {
-    enter(path, host_calls::address()).map_err(|refusal| refused(path, refusal.why))
-}
-
-/// The same for a file that was looked at before and must still be that one.
-///
-/// # Errors
-/// Another file lies there now, besides what [`open`] complains of.
 pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
     load(path, host_calls::address(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
 }

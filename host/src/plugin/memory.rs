@@ -1,7 +1,7 @@
 //! Memory that becomes an output: the host's, or a plugin's that was donated.
 
 use crate::error::{Error, Result};
-use crate::request::buffer::AlignedBuf;
+use crate::request::buffer::{self, AlignedBuf};
 use bytes::Bytes;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::types::Buf;
@@ -40,25 +40,28 @@ impl Donation {
         Self { release, ctx, view: std::ptr::null(), len: 0 }
     }
 
-    /// The memory in `parts`, in one piece: without a copy if it is that already. The parts were
-    /// checked by [`size_of_parts`].
-    pub fn into_bytes(mut self, parts: &[Buf]) -> Bytes {
+    /// The memory in `parts`, in one piece: without a copy if it is that already and need not lie elsewhere. What was
+    /// copied stays in `donation`, to be dropped, which calls the plugin, when no lock is held. The parts were checked
+    /// by [`size_of_parts`]. `None` when there is no memory for the copy.
+    pub fn bytes(donation: &mut Option<Self>, parts: &[Buf]) -> Option<Bytes> {
         match parts {
-            [] => Bytes::new(),
-            [one] => {
-                (self.view, self.len) = (one.ptr, one.bytes as usize);
-                Bytes::from_owner(self)
+            [] => Some(Bytes::new()),
+            // Another process would read it later than the plugin could be told to wait.
+            [one] if !buffer::is_shared() => {
+                let mut whole = donation.take()?;
+                (whole.view, whole.len) = (one.ptr, one.bytes as usize);
+                Some(Bytes::from_owner(whole))
             }
-            many => {
+            several => {
                 // SAFETY: each part is readable memory until the release.
-                let slices: Vec<&[u8]> = many
+                let slices: Vec<&[u8]> = several
                     .iter()
                     .filter(|p| p.bytes > 0)
                     .map(|p| unsafe {
                         std::slice::from_raw_parts(p.ptr.cast_const(), p.bytes as usize)
                     })
                     .collect();
-                AlignedBuf::copy_of(&slices).into_bytes()
+                Some(AlignedBuf::try_copy_of(&slices)?.into_bytes())
             }
         }
     }

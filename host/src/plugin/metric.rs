@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// All families that plugins made; gathered together with the server's own.
 pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
@@ -20,10 +20,38 @@ struct Family {
     label_names: Vec<String>,
 }
 
-/// One series; what a `trts_metric` points at.
+/// One series.
+#[derive(Clone)]
 pub enum Series {
     Counter(prometheus::Counter),
     Gauge(prometheus::Gauge),
+}
+
+/// What a `trts_metric` points at: a series, and who is told when it changes.
+pub struct Metric {
+    pub series: Series,
+    changed: Option<Changed>,
+}
+
+/// To be called when a series has changed.
+pub type Changed = Arc<dyn Fn() + Send + Sync>;
+
+/// A series that a plugin has made.
+pub struct Made<'a> {
+    pub name: &'a str,
+    pub help: &'a str,
+    pub labels: &'a [(String, String)],
+    pub series: &'a Series,
+}
+
+type Watcher = Box<dyn Fn(Made<'_>) -> Changed + Send + Sync>;
+
+/// In the process of an isolated backend: who passes all series on to the host.
+static WATCHER: OnceLock<Watcher> = OnceLock::new();
+
+/// `watcher` is told of every series that is made from here on, and is called back when it changes. Once.
+pub fn watch(watcher: impl Fn(Made<'_>) -> Changed + Send + Sync + 'static) {
+    let _ = WATCHER.set(Box::new(watcher));
 }
 
 /// The series of one scope.
@@ -83,6 +111,20 @@ impl CustomMetrics {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push((vector, values));
         Ok(series)
     }
+
+    /// The same for a plugin.
+    pub fn metric(
+        &self,
+        counter: bool,
+        name: &str,
+        help: &str,
+        labels: &[(String, String)],
+    ) -> Result<Metric> {
+        let series = self.series(counter, name, help, labels)?;
+        let made = |watch: &Watcher| watch(Made { name, help, labels, series: &series });
+        let changed = WATCHER.get().map(made);
+        Ok(Metric { series, changed })
+    }
 }
 
 impl Drop for CustomMetrics {
@@ -96,6 +138,17 @@ impl Drop for CustomMetrics {
                 Vector::Gauge(v) => v.remove_label_values(&values),
             };
         }
+    }
+}
+
+impl Metric {
+    /// Adds to a counter, sets a gauge.
+    pub fn put(&self, value: f64) -> Result<()> {
+        self.series.put(value)?;
+        if let Some(changed) = &self.changed {
+            changed();
+        }
+        Ok(())
     }
 }
 

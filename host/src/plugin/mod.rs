@@ -21,6 +21,7 @@ pub mod metric; // metrics that plugins make
 mod outputs; // a response while it is built
 pub mod process; // models in processes of their own
 mod refusal; // why a file is no backend
+mod run; // one batch through an instance
 mod scatter; // an output of all calls as one block
 pub(crate) mod scope; // who speaks
 mod slot; // what the handles of a call stand for
@@ -31,10 +32,11 @@ mod views; // the flat arrays of a batch
 
 pub use backends::{Backends, Listed};
 pub use describe::{InstanceFacts, ModelFacts};
-pub use frame::FrameHold;
+pub use frame::{FrameHold, times};
 pub(crate) use host_calls::address as host_table;
 pub use host_calls::set_log_level;
 pub use isolation::Isolation;
 pub use known::Unusable;
+pub use run::Runner;
 pub use scope::Patch;
 pub use views::{Style, TensorNames};

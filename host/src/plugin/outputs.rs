@@ -78,8 +78,25 @@ impl Building {
     ) -> Result<()> {
         let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
         if let Some(place) = self.declare(name, dtype, shape, bytes)? {
-            let memory = Memory::Donated(donation.into_bytes(parts));
+            let Some(data) = Donation::bytes(&mut Some(donation), parts) else {
+                return Err(self.error(format!("{bytes} bytes for output '{name}' are not there")));
+            };
+            let memory = Memory::Donated(data);
             self.outputs.push(Built { place, memory, checked: false });
+        }
+        Ok(())
+    }
+
+    /// Takes memory that another process made as an output.
+    pub fn adopt_bytes(
+        &mut self,
+        name: &str,
+        dtype: u32,
+        shape: &[i64],
+        data: Bytes,
+    ) -> Result<()> {
+        if let Some(place) = self.declare(name, dtype, shape, data.len() as u64)? {
+            self.outputs.push(Built { place, memory: Memory::Donated(data), checked: false });
         }
         Ok(())
     }
@@ -174,6 +191,9 @@ impl Building {
         for (at, tensor) in made.into_iter().enumerate() {
             let Some(tensor) = tensor else {
                 let missing = self.reply.wanted_at(at).and_then(|i| signature.outputs.get(i));
+                if missing.is_some_and(|o| o.optional) {
+                    continue;
+                }
                 let name = missing.map_or("?", |o| &o.name);
                 return Err(self.error(format!(
                     "the backend did not produce output '{name}', which the request asked for"

@@ -63,8 +63,14 @@ impl Frame {
         let bytes = size_of_parts(name, parts)?;
         // What is dropped on the way out calls the plugin: only after the lock is gone, and so it is,
         // because the donation was here first.
+        let mut donation = Some(donation);
         if let Some(room) = self.room(name, dtype, shape, bytes)? {
-            room.fill(Memory::Donated(donation.into_bytes(parts)));
+            let Some(data) = Donation::bytes(&mut donation, parts) else {
+                return Err(Error::internal(format!(
+                    "{bytes} bytes for output '{name}' are not there"
+                )));
+            };
+            room.fill(Memory::Donated(data));
         }
         Ok(())
     }

@@ -60,23 +60,27 @@ impl PluginError {
                 self.text
             );
         }
-        let code = match self.code {
-            code::UNKNOWN => Code::Unknown,
-            code::NOT_FOUND => Code::NotFound,
-            code::INVALID => Code::InvalidArg,
-            code::UNAVAILABLE | code::DEADLINE | code::EXHAUSTED => Code::Unavailable,
-            code::UNSUPPORTED => Code::Unsupported,
-            code::EXISTS => Code::AlreadyExists,
-            code::CANCELLED => Code::Cancelled,
-            _ => Code::Internal,
-        };
-        Error::new(code, self.text.to_string_lossy())
+        Error::new(code_of(self.code), self.text.to_string_lossy())
     }
 }
 
-/// An error for a plugin to free.
-pub fn give(error: &Error) -> *mut types::Error {
-    let code = match error.code {
+/// What a plugin's code means here.
+pub fn code_of(number: u32) -> Code {
+    match number {
+        code::UNKNOWN => Code::Unknown,
+        code::NOT_FOUND => Code::NotFound,
+        code::INVALID => Code::InvalidArg,
+        code::UNAVAILABLE | code::DEADLINE | code::EXHAUSTED => Code::Unavailable,
+        code::UNSUPPORTED => Code::Unsupported,
+        code::EXISTS => Code::AlreadyExists,
+        code::CANCELLED => Code::Cancelled,
+        _ => Code::Internal,
+    }
+}
+
+/// The number of a code in the interface.
+pub fn number_of(code: Code) -> u32 {
+    match code {
         Code::Unknown => code::UNKNOWN,
         Code::Internal => code::INTERNAL,
         Code::NotFound => code::NOT_FOUND,
@@ -85,8 +89,12 @@ pub fn give(error: &Error) -> *mut types::Error {
         Code::Unsupported => code::UNSUPPORTED,
         Code::AlreadyExists => code::EXISTS,
         Code::Cancelled => code::CANCELLED,
-    };
-    PluginError::raw(code, 0, &error.message)
+    }
+}
+
+/// An error for a plugin to free.
+pub fn give(error: &Error) -> *mut types::Error {
+    PluginError::raw(number_of(error.code), 0, &error.message)
 }
 
 /// Takes and frees what a plugin returned; null is success.

@@ -109,7 +109,7 @@ impl Views {
         let wanted = self.wanted.len();
         self.wanted.extend(request.outputs.iter().map(|o| Wanted {
             name: view(&style.names.outputs[o.index]),
-            index: o.index as u32,
+            index: number(&style.signature.outputs[o.index], o.index),
             classes: o.classes,
         }));
         // What the host keeps for the next step of a sequence is made like any output.
@@ -136,7 +136,6 @@ impl Views {
             CorrelationId::Number(n) => (*n, EMPTY),
             CorrelationId::Text(t) => (0, self.text(t)),
         };
-        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         let call = Call {
             size: std::mem::size_of::<Call>() as u64,
             request: handle.raw(),
@@ -144,10 +143,7 @@ impl Views {
             id: self.text(&request.id),
             sequence_text,
             sequence,
-            flags: flag(request.sequence.start, call_flags::SEQUENCE_START)
-                | flag(request.sequence.end, call_flags::SEQUENCE_END)
-                | flag(request.warmup, call_flags::WARMUP)
-                | flag(request.streaming, call_flags::STREAMING),
+            flags: call_flags_of(request),
             batch: request.batch,
             priority: request.priority,
             received_ns: request.reply.received_ns(),
@@ -188,13 +184,10 @@ impl Views {
             });
             self.tensors.push(Tensor {
                 name: view(&style.names.inputs[input.index]),
-                index: match spec.role {
-                    Role::Declared => input.index as u32,
-                    Role::Control | Role::State => u32::MAX,
-                },
+                index: number(spec, input.index),
                 dtype: input.dtype.number(),
                 rank: (self.shapes.len() - shape_at) as u32,
-                flags: flags(spec),
+                flags: tensor_flags_of(spec),
                 shape: self.shapes[shape_at..].as_ptr(),
                 bytes: data.len() as u64,
                 n_parts: 1,
@@ -248,7 +241,25 @@ impl Views {
     }
 }
 
-fn flags(spec: &TensorSpec) -> u32 {
+/// What a call says of itself.
+pub fn call_flags_of(request: &InferRequest) -> u32 {
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    flag(request.sequence.start, call_flags::SEQUENCE_START)
+        | flag(request.sequence.end, call_flags::SEQUENCE_END)
+        | flag(request.warmup, call_flags::WARMUP)
+        | flag(request.streaming, call_flags::STREAMING)
+}
+
+/// Place in the configuration, which what the host adds has not.
+fn number(spec: &TensorSpec, index: usize) -> u32 {
+    match spec.role {
+        Role::Declared => index as u32,
+        Role::Control | Role::State => u32::MAX,
+    }
+}
+
+/// What a tensor says of itself.
+pub fn tensor_flags_of(spec: &TensorSpec) -> u32 {
     let role = match spec.role {
         Role::Declared => 0,
         Role::Control => tensor_flags::CONTROL,

@@ -125,6 +125,7 @@ impl Prepared {
             used.file.display(),
             used.place()
         );
+        version.watch(model.health());
         Ok(Arc::new(Served {
             name: self.config.name.as_str().into(),
             version: number,

@@ -272,6 +272,14 @@ impl Repository {
         served.ok_or_else(|| Missing::NotReady(name.to_owned(), number))
     }
 
+    /// Whether what [`Repository::find`] gives serves at this moment.
+    pub fn is_ready(&self, name: &str, version: Option<i64>) -> bool {
+        let Ok(served) = self.find(name, version) else { return false };
+        let models = self.models.load();
+        let version = models.get(name).and_then(|model| model.versions.get(&served.version));
+        version.is_none_or(|version| version.is_ready())
+    }
+
     /// Where inputs of the model are best received, if its latest version has a preference.
     pub fn arena(&self, name: &str) -> Option<Arc<Arena>> {
         self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()

@@ -3,6 +3,7 @@
 use super::Served;
 use super::closing::{Gate, Open};
 use super::ensemble::Needs;
+use crate::plugin::process::Health;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::sync::{Arc, OnceLock};
@@ -27,6 +28,8 @@ pub struct Version {
     pub(super) served: ArcSwapOption<Served>,
     /// What an ensemble needs, from its load on.
     needs: OnceLock<Arc<Needs>>,
+    /// Of a model that runs in a process of its own.
+    health: ArcSwapOption<Health>,
     pub(super) gate: Arc<Gate>,
 }
 
@@ -43,7 +46,8 @@ impl Version {
     ) -> Arc<Self> {
         let status = ArcSwap::from_pointee((state, String::new()));
         let (served, needs) = (ArcSwapOption::empty(), OnceLock::new());
-        Arc::new(Self { number, stats, status, served, needs, gate })
+        let health = ArcSwapOption::empty();
+        Arc::new(Self { number, stats, status, served, needs, health, gate })
     }
 
     /// What is to be seen of this version in an entry that no longer serves it.
@@ -72,7 +76,7 @@ impl Version {
             VersionState::Unloading if self.gate.is_closed() => {
                 Arc::new((VersionState::Unavailable, UNLOADED.to_owned()))
             }
-            VersionState::Ready => match self.needs.get().and_then(|needs| needs.broken()) {
+            VersionState::Ready => match self.broken() {
                 Some(why) => Arc::new((VersionState::Unavailable, why)),
                 None => status,
             },
@@ -88,7 +92,18 @@ impl Version {
     }
 
     pub fn is_ready(&self) -> bool {
-        self.is_loaded() && self.needs.get().is_none_or(|needs| needs.broken().is_none())
+        self.is_loaded() && self.broken().is_none()
+    }
+
+    /// Why it does not serve though it is loaded.
+    fn broken(&self) -> Option<String> {
+        let needs = self.needs.get().and_then(|needs| needs.broken());
+        needs.or_else(|| self.health.load().as_deref()?.broken())
+    }
+
+    /// Where to see whether it serves, if it may stop doing so on its own.
+    pub(super) fn watch(&self, health: Option<Arc<Health>>) {
+        self.health.store(health);
     }
 
     /// Loaded, whatever became of the models that it needs.

@@ -34,6 +34,11 @@ pub fn share_all(arena: Arc<Arena>) {
     let _ = SHARED.set(arena);
 }
 
+/// They do.
+pub fn is_shared() -> bool {
+    SHARED.get().is_some()
+}
+
 // SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
 unsafe impl Send for AlignedBuf {}
 // SAFETY: shared access only reads.
@@ -71,19 +76,28 @@ impl AlignedBuf {
     pub fn copy_to(arena: Option<&Arc<Arena>>, parts: &[&[u8]]) -> Self {
         let len = parts.iter().map(|p| p.len()).sum();
         let block = arena.and_then(|arena| Self::shared(arena, len));
-        let block = block.or_else(|| Self::of(SHARED.get(), len, false));
-        let block = Self::enough(block);
+        Self::enough(block.or_else(|| Self::of(SHARED.get(), len, false))).filled(parts)
+    }
+
+    /// A copy of `parts`, one after another; `None` when there is not so much memory.
+    pub fn try_copy_of(parts: &[&[u8]]) -> Option<Self> {
+        let len = parts.iter().map(|p| p.len()).sum();
+        Some(Self::of(SHARED.get(), len, false)?.filled(parts))
+    }
+
+    /// This block with `parts`, which are as long together, written into it.
+    fn filled(self, parts: &[&[u8]]) -> Self {
         let mut at = 0;
         for part in parts {
-            // SAFETY: `at + part.len()` never exceeds `len`, the sum of all parts; a fresh block does not overlap
+            // SAFETY: `at + part.len()` never exceeds the block's length, the sum of all parts; a fresh block does not overlap
             // them; every byte is written before anybody reads.
             unsafe {
-                let to = block.ptr.as_ptr().add(at);
+                let to = self.ptr.as_ptr().add(at);
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
             }
             at += part.len();
         }
-        block
+        self
     }
 
     /// What checks have let pass and memory has no room for.

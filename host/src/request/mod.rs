@@ -21,6 +21,7 @@ pub use state::SequenceMemory;
 pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};
 
 use smallvec::SmallVec;
+use std::fmt;
 use std::sync::Arc;
 
 /// A value of a request or response parameter.
@@ -39,6 +40,17 @@ pub enum CorrelationId {
     None,
     Number(u64),
     Text(String),
+}
+
+/// As messages show it.
+impl fmt::Display for CorrelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CorrelationId::None => f.write_str("0"),
+            CorrelationId::Number(n) => n.fmt(f),
+            CorrelationId::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// Sequence fields of a request; models without sequence batching ignore them.

@@ -21,7 +21,8 @@ pub struct TensorSpec {
     pub shape_tensor: bool,
     /// Requests whose shapes differ here may still share a batch.
     pub ragged: bool,
-    /// Who gives it.
+    /// Who gives it. Outputs have a role, and are optional, only in the process of an isolated backend: there states are
+    /// outputs, too, and the host finds out what is missing.
     pub role: Role,
     /// Class labels of an output.
     pub labels: Option<Arc<[String]>>,

@@ -1,8 +1,10 @@
 //! Implicit state: what the host keeps between the steps of a sequence (contract/v2 §4.11).
 
+use super::CorrelationId;
 use super::dtype::DType;
 use super::signature::Signature;
 use super::tensor::{InputTensor, Shape};
+use crate::error::Error;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +27,14 @@ pub struct StateSpec {
 pub struct StateValue {
     pub shape: Shape,
     pub data: Bytes,
+}
+
+/// What a step of a sequence is told whose earlier steps were forgotten.
+pub fn lost(model: &str, sequence: &CorrelationId) -> Error {
+    Error::unavailable(format!(
+        "sequence {sequence} of model '{model}' cannot go on: the process that held its state has ended; start \
+         it again"
+    ))
 }
 
 /// The states of one sequence, by number of the state; empty = as at the beginning.

@@ -12,7 +12,7 @@ use super::former::{Closed, Formed, Refusal, Seat, Ticket, Wake};
 use super::order::Order;
 use super::patience::{self, Patience};
 use super::timer::{self, Alarm};
-use super::words::{self, refused};
+use super::words::refused;
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
@@ -167,7 +167,7 @@ impl Queue {
             tracing::warn!(
                 "sequence {} for model '{}' has a conflict. The previous sequence did not end before \
                  this sequence start. Previous sequence will be terminated early.{more}",
-                words::name(&id.unwrap_or_default()),
+                id.unwrap_or_default(),
                 self.signature.model
             );
         }
@@ -301,6 +301,17 @@ impl Queue {
                 let _ = request.reply.fail(self.no_instance(), FailureReason::Other);
             }
         }
+    }
+
+    /// What `instance` remembered is gone: sequences that it has begun cannot go on.
+    pub fn lose(&self, instance: usize) {
+        let mut state = self.lock();
+        let now = now_ns();
+        let State { former, gone, wakes, .. } = &mut *state;
+        if let Former::Sequences(former) = former {
+            former.lose(instance, now, gone, wakes);
+        }
+        self.release(state);
     }
 
     fn no_instance(&self) -> Error {

@@ -2,8 +2,9 @@
 
 use super::former::Refusal;
 use crate::error::{Code, Error};
+use crate::request::InferRequest;
 use crate::request::check::IdPrefix;
-use crate::request::{CorrelationId, InferRequest};
+use crate::request::state::lost;
 use crate::stats::FailureReason;
 
 /// The words of contract/v2 §4.7–4.9; v1's differ in one place, which its front ends know.
@@ -29,11 +30,12 @@ pub fn refused(refusal: Refusal, request: &InferRequest) -> (Error, FailureReaso
                 Code::Cancelled,
                 format!(
                     "sequence {} of model '{m}' was cancelled with one of its requests",
-                    name(&request.sequence.id)
+                    request.sequence.id
                 ),
             ),
             FailureReason::Canceled,
         ),
+        Refusal::SequenceLost => (lost(m, &request.sequence.id), FailureReason::Other),
         Refusal::NotOneRow => (
             Error::invalid(format!(
                 "inference request to model '{m}' must specify batch-size 1 due to requirements of \
@@ -51,18 +53,9 @@ pub fn refused(refusal: Refusal, request: &InferRequest) -> (Error, FailureReaso
             Error::invalid(format!(
                 "inference request for sequence {} to model '{m}' must specify the START flag on the \
                  first request of the sequence",
-                name(&request.sequence.id)
+                request.sequence.id
             )),
             FailureReason::Other,
         ),
-    }
-}
-
-/// A correlation id as messages show it.
-pub fn name(id: &CorrelationId) -> String {
-    match id {
-        CorrelationId::None => "0".to_owned(),
-        CorrelationId::Number(n) => n.to_string(),
-        CorrelationId::Text(text) => text.clone(),
     }
 }

@@ -40,7 +40,7 @@ pub fn ready(ctx: &Context) -> Result<bool> {
 /// False for models that are not served, known or not. Only an unreadable version is an error.
 pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
     ctx.refuse_when_exiting()?;
-    Ok(ctx.repository.find(name, parse_version(version)?).is_ok())
+    Ok(ctx.repository.is_ready(name, parse_version(version)?))
 }
 
 pub fn server(ctx: &Context) -> ServerMetadataResponse {

@@ -3,7 +3,7 @@
 use super::{guard, guard_value, put};
 use crate::clock;
 use crate::error::Error as HostError;
-use crate::plugin::metric::Series;
+use crate::plugin::metric::Metric as Made;
 use crate::plugin::scope::{self, Patch, Scope};
 use crate::plugin::text::{EMPTY, PluginError, read, view};
 use std::sync::PoisonError;
@@ -24,6 +24,12 @@ static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
 /// Sets the level above which plugins need not bother.
 pub fn set_log_level(level: u32) {
     LEVEL.store(level, Ordering::Relaxed);
+    crate::plugin::process::log_level(level);
+}
+
+/// What was set last.
+pub fn log_level_set() -> u32 {
+    LEVEL.load(Ordering::Relaxed)
 }
 
 pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {
@@ -191,17 +197,17 @@ pub(super) unsafe extern "C" fn metric_new(
             metric_kind::GAUGE => false,
             _ => return Err(HostError::unsupported(format!("metric '{name}': kind {kind}"))),
         };
-        let series = scope.metrics.series(counter, &name, &help, &labels)?;
+        let made = scope.metrics.metric(counter, &name, &help, &labels)?;
         // SAFETY: null or room for one handle.
-        unsafe { put(out, Box::into_raw(Box::new(series)).cast()) }
+        unsafe { put(out, Box::into_raw(Box::new(made)).cast()) }
     })
 }
 
 pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
     guard(|| {
         // SAFETY: null or a handle that was not freed.
-        match unsafe { metric.cast::<Series>().as_ref() } {
-            Some(series) => series.put(value),
+        match unsafe { metric.cast::<Made>().as_ref() } {
+            Some(made) => made.put(value),
             None => Err(HostError::invalid("metric_put without a metric")),
         }
     })
@@ -209,13 +215,13 @@ pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *
 
 pub(super) unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
     // SAFETY: null or a handle that was not freed.
-    guard_value(0.0, || unsafe { metric.cast::<Series>().as_ref() }.map_or(0.0, Series::get))
+    guard_value(0.0, || unsafe { metric.cast::<Made>().as_ref() }.map_or(0.0, |m| m.series.get()))
 }
 
 pub(super) unsafe extern "C" fn metric_free(metric: *mut Metric) {
     if !metric.is_null() {
         // SAFETY: a handle from `metric_new`, freed once by the interface's rule. The series itself goes with its scope.
-        guard_value((), || drop(unsafe { Box::from_raw(metric.cast::<Series>()) }));
+        guard_value((), || drop(unsafe { Box::from_raw(metric.cast::<Made>()) }));
     }
 }
 

@@ -4,7 +4,7 @@ mod answers; // responses, outputs, requests
 pub(super) mod basics;
 mod batches; // inputs, outputs and the end of a whole batch // errors, log, time, memory, metrics, configuration
 
-pub use basics::set_log_level;
+pub use basics::{log_level_set, set_log_level};
 
 use crate::error::Error;
 use crate::plugin::text::{PluginError, give, literal};
@@ -30,7 +30,6 @@ pub fn address() -> *const HostTable {
 static ISOLATED: AtomicBool = AtomicBool::new(false);
 
 /// This process runs one model for a server: before the first library is opened.
-#[allow(dead_code)] // for the process of an isolated backend
 pub fn set_isolated() {
     ISOLATED.store(true, Ordering::Relaxed);
 }

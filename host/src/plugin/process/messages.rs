@@ -186,7 +186,8 @@ pub struct TensorSpec {
     pub name: String,
     #[prost(uint32, tag = "2")]
     pub dtype: u32,
-    /// What the model sees; the caller's dims of a reshaped tensor follow in `caller_dims` for the descriptor.
+    /// What the model sees; the caller's dims of a reshaped tensor follow in `caller_dims` for the descriptor, where
+    /// none mean that there is no reshape.
     #[prost(int64, repeated, tag = "3")]
     pub dims: Vec<i64>,
     /// Bits of `tensor_flags`.
@@ -223,8 +224,14 @@ pub struct LogRecord {
     /// As in `trtserver_plugin_api::abi::types::level`.
     #[prost(uint32, tag = "1")]
     pub level: u32,
+    /// With the fields behind it.
     #[prost(string, tag = "2")]
     pub text: String,
+    /// Where it was said, in the plugin if it told.
+    #[prost(string, tag = "3")]
+    pub file: String,
+    #[prost(uint64, tag = "4")]
+    pub line: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -311,7 +318,8 @@ pub struct Input {
     /// As the model sees it, batch dimension first.
     #[prost(int64, repeated, tag = "2")]
     pub shape: Vec<i64>,
-    /// A loan in the host's arena: the process counts it off when the plugin has released the request.
+    /// A loan in the host's arena: the process counts it off when the plugin has released the request. An empty
+    /// tensor at 0 is no loan.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
     #[prost(uint64, tag = "4")]
@@ -348,7 +356,7 @@ pub mod param {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub key: u64,
-    /// The call is over: no further answer follows.
+    /// The call is over: no further answer follows. Set with every failure.
     #[prost(bool, tag = "2")]
     pub last: bool,
     /// Absent with `last`: the end of a stream.
@@ -363,6 +371,7 @@ pub struct Answer {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Response {
+    /// Those of the wanted ones that were made, in that order.
     #[prost(message, repeated, tag = "1")]
     pub outputs: Vec<Output>,
     #[prost(message, repeated, tag = "2")]
@@ -379,7 +388,7 @@ pub struct Output {
     /// As the model made it, batch dimension first.
     #[prost(int64, repeated, tag = "3")]
     pub shape: Vec<i64>,
-    /// A loan in the arena of the process.
+    /// A loan in the arena of the process, which the host counts off; of an empty tensor, too.
     #[prost(uint64, tag = "4")]
     pub offset: u64,
     #[prost(uint64, tag = "5")]

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer messages are a fault of the other side.
 const LONGEST: usize = 256 << 20;
@@ -52,14 +52,32 @@ pub struct Receiver {
     start: usize,
     end: usize,
     files: VecDeque<OwnedFd>,
+    /// How long to look for bytes again and again before sleeping until they come.
+    spin: Duration,
+    /// So many times it is not tried, because it was in vain.
+    skip: u32,
 }
+
+/// Times that [`Receiver`] sleeps at once after it has spun in vain.
+const DISCOURAGED: u32 = 32;
 
 /// The two halves of one end.
 pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
     let socket = Arc::new(socket);
     let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
     let buffer = vec![0; 4 << 10];
-    (sender, Receiver { socket, buffer, start: 0, end: 0, files: VecDeque::new() })
+    (
+        sender,
+        Receiver {
+            socket,
+            buffer,
+            start: 0,
+            end: 0,
+            files: VecDeque::new(),
+            spin: Duration::ZERO,
+            skip: 0,
+        },
+    )
 }
 
 impl Sender {
@@ -101,6 +119,25 @@ impl Sender {
         Ok(())
     }
 
+    /// Sends one short message if that takes no waiting; false when it was not sent.
+    pub fn nudge(&self, message: &impl Message) -> bool {
+        // Who holds it may be waiting for the other side.
+        let Ok(mut scratch) = self.scratch.try_lock() else { return false };
+        scratch.clear();
+        scratch.extend_from_slice(&(message.encoded_len() as u32).to_ne_bytes());
+        message.encode_raw(&mut *scratch);
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match rustix::net::send(&self.socket, &scratch, flags) {
+            Ok(sent) if sent == scratch.len() => true,
+            // Half a message cannot be taken back.
+            Ok(_) => {
+                self.shut_down();
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Ends the connection for both sides.
     pub fn shut_down(&self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
@@ -111,6 +148,12 @@ impl Receiver {
     /// How long [`Receiver::receive`] waits for the next bytes; `None` = for ever.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> Result<()> {
         self.socket.set_read_timeout(timeout).map_err(|e| lost("used", e))
+    }
+
+    /// The next bytes are looked for so long before this thread sleeps until they come: for those that mostly come
+    /// before a sleeping thread would be awake.
+    pub fn set_spin(&mut self, spin: Duration) {
+        self.spin = spin;
     }
 
     /// The next message.
@@ -151,11 +194,14 @@ impl Receiver {
         if self.buffer.len() < need {
             self.buffer.resize(need, 0);
         }
+        self.skip = self.skip.saturating_sub(1);
+        let mut spin = (!self.spin.is_zero() && self.skip == 0).then(|| Instant::now() + self.spin);
         while self.end < need {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let mut bytes = [IoSliceMut::new(&mut self.buffer[self.end..])];
-            let flags = RecvFlags::CMSG_CLOEXEC;
+            let mut flags = RecvFlags::CMSG_CLOEXEC;
+            flags.set(RecvFlags::DONTWAIT, spin.is_some());
             match rustix::net::recvmsg(&*self.socket, &mut bytes, &mut ancillary, flags) {
                 Ok(got) => {
                     for message in ancillary.drain() {
@@ -171,6 +217,13 @@ impl Receiver {
                 Err(rustix::io::Errno::INTR) => {}
                 // As if it had been closed: the other side died with unread messages.
                 Err(rustix::io::Errno::CONNRESET) => return Ok(Some(Received::Closed)),
+                Err(rustix::io::Errno::AGAIN) if spin.is_some() => {
+                    if spin.is_some_and(|until| Instant::now() >= until) {
+                        (spin, self.skip) = (None, DISCOURAGED);
+                    }
+                    // Somebody else may have something to do, and be it the other side.
+                    std::thread::yield_now();
+                }
                 Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::Silence)),
                 Err(e) => return Err(lost("read", e)),
             }

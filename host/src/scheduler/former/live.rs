@@ -39,6 +39,8 @@ pub struct Running<T: Item> {
     pub touched: u64,
     /// One of its requests is being executed.
     pub executing: bool,
+    /// Its model knows of it: a request was taken, and nothing was lost since.
+    pub begun: bool,
     /// Its entry in the list of those to be looked at for idleness.
     pub due: Option<u64>,
     /// Its entry in the list of backlog timeouts: the earliest of its requests.
@@ -54,6 +56,7 @@ impl<T: Item> Running<T> {
             memory: T::Memory::default(),
             touched: 0,
             executing: false,
+            begun: false,
             due: None,
             deadline: None,
         }

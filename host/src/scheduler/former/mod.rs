@@ -84,6 +84,8 @@ pub enum Refusal {
     Cancelled,
     /// Another request of its sequence was cancelled, now or earlier.
     SequenceCancelled,
+    /// The process that held the state of its sequence has ended.
+    SequenceLost,
     /// A request of its sequence timed out before the sequence got a slot.
     SequenceTimedOut,
     /// A sequence's request with a batch size other than 1.

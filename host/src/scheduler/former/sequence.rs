@@ -43,6 +43,8 @@ pub struct Sequences<T: Item> {
     /// put off when it is found too early.
     idle: BTreeSet<(u64, Key)>,
     cancelled: Cancelled,
+    /// The same for those whose state was lost.
+    lost: Cancelled,
     next: u64,
     picks: Vec<Option<Key>>,
     /// By instance, the sequences of the batch that it executes.
@@ -80,6 +82,7 @@ impl<T: Item> Sequences<T> {
             deadlines: BTreeSet::new(),
             idle: BTreeSet::new(),
             cancelled: Cancelled::new(idle_ns),
+            lost: Cancelled::new(idle_ns),
             next: 0,
             picks: Vec::new(),
             executing: vec![Vec::new(); instances],
@@ -170,10 +173,14 @@ impl<T: Item> Sequences<T> {
         let known = self.known.get(&sequence.id).copied();
         if sequence.start {
             self.cancelled.forget(&sequence.id);
+            self.lost.forget(&sequence.id);
         } else if known.is_none() {
-            return Err(match self.cancelled.refuses(&sequence.id, now) {
-                true => Refusal::SequenceCancelled,
-                false => Refusal::NoStart,
+            return Err(if self.cancelled.refuses(&sequence.id, now) {
+                Refusal::SequenceCancelled
+            } else if self.lost.refuses(&sequence.id, now) {
+                Refusal::SequenceLost
+            } else {
+                Refusal::NoStart
             });
         }
         Ok(known)
@@ -212,7 +219,7 @@ impl<T: Item> Sequences<T> {
         let sequence = self.live.get_mut(&key)?;
         let Waiting { ticket, mut item, .. } = sequence.queue.pop_front()?;
         self.tickets.remove(&ticket);
-        (sequence.executing, sequence.touched) = (true, now);
+        (sequence.executing, sequence.begun, sequence.touched) = (true, true, now);
         item.remember(&sequence.memory);
         if !sequence.queue.is_empty() {
             if let Some(slot) = &sequence.slot {
@@ -258,6 +265,39 @@ impl<T: Item> Sequences<T> {
             true => (waiting.item, Refusal::Cancelled),
             false => (waiting.item, Refusal::SequenceCancelled),
         }));
+    }
+
+    /// What an instance remembered is gone: the sequences that it has begun end here, each up to its next START.
+    pub fn lose(
+        &mut self,
+        instance: usize,
+        now: u64,
+        out: &mut Vec<(T, Refusal)>,
+        wakes: &mut Vec<Wake>,
+    ) {
+        let here = |s: &Running<T>| s.slot.as_ref().is_some_and(|s| s.instance() == instance);
+        let begun = self.live.iter().filter(|(_, sequence)| sequence.begun && here(sequence));
+        let mut begun: Vec<Key> = begun.map(|(key, _)| *key).collect();
+        begun.sort_unstable();
+        for key in begun {
+            let Some(sequence) = self.live.get_mut(&key) else { continue };
+            sequence.begun = false;
+            let next = sequence.queue.iter().position(|waiting| waiting.item.sequence().start);
+            let gone = match next {
+                Some(next) => self.drop_run(key, 0, next, wakes),
+                None => {
+                    if let Some(id) = sequence.id.clone() {
+                        self.lost.remember(id, now);
+                    }
+                    let Some(mut gone) = self.forget(key) else { continue };
+                    if let Some(slot) = gone.slot.take() {
+                        wakes.extend(self.hand_on(slot, now));
+                    }
+                    gone.queue
+                }
+            };
+            out.extend(gone.into_iter().map(|waiting| (waiting.item, Refusal::SequenceLost)));
+        }
     }
 
     /// Takes a part of a sequence's queue out; something is left of it.
@@ -311,13 +351,14 @@ impl<T: Item> Sequences<T> {
             }
         }
         self.cancelled.expire(now);
+        self.lost.expire(now);
     }
 
     /// When [`Self::expire`] has something to do next. May be early, never late.
     pub fn alarm(&self) -> Option<u64> {
         let deadline = self.deadlines.first().map(|entry| entry.0);
         let idle = self.idle.first().map(|entry| entry.0);
-        [deadline, idle, self.cancelled.alarm()].into_iter().flatten().min()
+        [deadline, idle, self.cancelled.alarm(), self.lost.alarm()].into_iter().flatten().min()
     }
 
     /// Requests that were not taken yet.
@@ -343,6 +384,7 @@ impl<T: Item> Sequences<T> {
     pub fn close(&mut self, wakes: &mut Vec<Wake>) {
         self.open = false;
         self.cancelled = Cancelled::new(self.idle_ns);
+        self.lost = Cancelled::new(self.idle_ns);
         let silent = self.live.iter().filter(|(_, sequence)| sequence.queue.is_empty());
         let mut silent: Vec<Key> = silent.map(|(key, _)| *key).collect();
         silent.sort_unstable();

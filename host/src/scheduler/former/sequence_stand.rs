@@ -4,7 +4,7 @@
 //! `@5` a timeout of 5 µs, `x3` three rows. The word up to the first mark is its name.
 //!
 //! A line of a script is `time verb arguments : what is expected`, times in nanoseconds:
-//! `push REQUESTS`, `form INSTANCE`, `cancel NAME`, `expire`, `close`, `woken` (who was told to look since the last
+//! `push REQUESTS`, `form INSTANCE`, `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (who was told to look since the last
 //! time), `counts` (waiting and backlog), `alarm`.
 
 use super::super::{Pushed, Sequences};
@@ -170,6 +170,11 @@ impl Stand {
             }
             "expire" => {
                 sequences.expire(now, &mut out, wakes);
+                left(out)
+            }
+            "lose" => {
+                let instance = arguments[0].parse().unwrap();
+                sequences.lose(instance, now, &mut out, wakes);
                 left(out)
             }
             "close" => {

@@ -441,3 +441,40 @@ fn a_sequence_has_one_memory() {
     assert!(std::rc::Rc::ptr_eq(&seen[0].0, &seen[2].0));
     assert!(!std::rc::Rc::ptr_eq(&seen[0].0, &seen[3].0));
 }
+
+#[test]
+fn what_an_instance_forgot_does_not_go_on() {
+    run(
+        direct(2, 2),
+        "0 push A1^ B1^ C1^ D1^ E1^
+         0 form 0 : A1 C1 Sequence
+         0 form 1 : B1 D1 Sequence
+         1 push A2 C2 C3^ C4 B2 : C3 conflict
+         1 lose 0 : A2 SequenceLost, C2 SequenceLost
+         1 counts : 4 0
+         2 push A3 : A3 SequenceLost
+         2 push C5
+         3 form 0 : E1 C3 Sequence
+         3 form 1 : B2 Sequence
+         4 push A4^
+         4 push A5 E2 :
+         5 form 0 : E2 C4 Sequence",
+    );
+    // Who was not executed yet has lost nothing; the others are refused until they start, or for as long as they may be
+    // silent.
+    let stand = run(
+        oldest(4, 4, &[], 0),
+        "0 push A1^ B1^ B2$
+         0 form 0 : A1 B1 Delay
+         1 push C1^
+         1 lose 0 : B2 SequenceLost
+         2 push B3 : B3 NoStart
+         2 push A2 : A2 SequenceLost
+         3 form 0 : C1 Delay
+         4 lose 0 :
+         5 push C2$ : C2 SequenceLost
+         1000005 expire :
+         1000005 push A3 : A3 NoStart",
+    );
+    assert!(stand.sequences.is_empty());
+}

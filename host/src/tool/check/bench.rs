@@ -177,6 +177,8 @@ impl Model<'_> {
             max_rows: self.plan.signature.max_batch_size.max(1),
             profiles: &[],
             streams: [null_mut(); 4],
+            nice: 0,
+            drain: std::time::Duration::ZERO,
         });
         // SAFETY: the hold's descriptor.
         let scope = unsafe { (*hold.desc()).scope }.addr();

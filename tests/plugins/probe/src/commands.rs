@@ -34,6 +34,18 @@ pub enum Accumulate {
     State,
 }
 
+/// Ways to take the process along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// A wild pointer is followed.
+    Crash,
+    Abort,
+    /// `exit(7)`.
+    Exit,
+    /// Never returns.
+    Hang,
+}
+
 /// What to tell of the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Record {
@@ -60,6 +72,10 @@ pub enum Record {
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
 /// | `needs_deadline` | fails unless the caller said how long he waits |
+/// | `die` | takes the process along: `crash`, `abort`, `exit`; or `hang`: never returns |
+/// | `die_in` | where, instead of in `execute`: `plugin_complete`, `model_open`, `instance_open`, `close` |
+/// | `say` | prints this on standard error, in `execute` and before it dies |
+/// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {
@@ -76,6 +92,10 @@ pub struct Commands {
     pub until_cancelled: bool,
     pub needs_deadline: bool,
     pub broken: bool,
+    pub die: Option<Death>,
+    pub die_in: Option<String>,
+    pub say: Option<String>,
+    pub count: Option<String>,
     pub record: Option<Record>,
     pub accumulate: Option<Accumulate>,
     pub merge: bool,
@@ -116,6 +136,18 @@ impl Commands {
             "until_cancelled" => self.until_cancelled = yes(),
             "needs_deadline" => self.needs_deadline = yes(),
             "broken" => self.broken = yes(),
+            "die" => {
+                self.die = match value.text() {
+                    Some("crash") => Some(Death::Crash),
+                    Some("abort") => Some(Death::Abort),
+                    Some("exit") => Some(Death::Exit),
+                    Some("hang") => Some(Death::Hang),
+                    _ => None,
+                }
+            }
+            "die_in" => self.die_in = text(),
+            "say" => self.say = text(),
+            "count" => self.count = text(),
             "record" => {
                 self.record = match value.text() {
                     Some("fail") => Some(Record::Failure),
@@ -145,8 +177,16 @@ impl Commands {
         self.panic_in.as_deref() == Some(entry)
     }
 
-    /// Panics or fails if that was the command for this entry.
+    /// Dies, panics or fails if that was the command for this entry.
     pub fn misstep(&self, entry: &str) -> Result<(), Error> {
+        if self.die_in.as_deref().unwrap_or("execute") == entry {
+            if let Some(text) = self.say.as_deref() {
+                eprintln!("{text}");
+            }
+            if let Some(how) = self.die {
+                die(how);
+            }
+        }
         if self.panics_in(entry) {
             panic!("told to panic in {entry}");
         }
@@ -161,6 +201,18 @@ impl Commands {
     pub fn error(&self, text: &str) -> Error {
         let error = Error::new(self.fail_code.unwrap_or(Code::Internal), text);
         if self.broken { error.model_broken() } else { error }
+    }
+}
+
+fn die(how: Death) {
+    match how {
+        // SAFETY: the system ends the process at this very instruction: no page lies there.
+        Death::Crash => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
+        Death::Abort => std::process::abort(),
+        Death::Exit => std::process::exit(7),
+        Death::Hang => loop {
+            std::thread::park();
+        },
     }
 }
 

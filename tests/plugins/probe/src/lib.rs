@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Batch, Call, ConfigPatch, Description, Dtype, Error, Instance,
-    InstanceContext, Model, ModelContext, Platform, Scope,
+    Backend, BackendContext, Batch, Call, ConfigPatch, Counter, Description, Dtype, Error,
+    Instance, InstanceContext, Model, ModelContext, Platform, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -95,6 +95,7 @@ impl Model for Echo {
 struct Worker {
     model: Arc<Echo>,
     log: Scope,
+    counter: Option<Counter>,
     sums: Sums,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
@@ -108,11 +109,22 @@ impl Instance for Worker {
         model.commands.misstep(&format!("instance_open {}", context.name()))?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
         let log = context.log().clone();
-        Ok(Worker { model: model.clone(), log, sums: Sums::default(), answering: Vec::new() })
+        let count = |name: &String| log.counter(name, "Requests", &[("at", context.name())]);
+        let counter = model.commands.count.as_ref().map(count).transpose()?;
+        Ok(Worker {
+            model: model.clone(),
+            log,
+            counter,
+            sums: Sums::default(),
+            answering: Vec::new(),
+        })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         self.answering.retain(|thread| !thread.is_finished());
+        if let Some(counter) = &self.counter {
+            counter.add(batch.len() as f64);
+        }
         batch.mark_start();
         batch.mark_compute();
         let mut all = Vec::with_capacity(batch.len());
@@ -178,8 +190,6 @@ impl Drop for Worker {
         for thread in self.answering.drain(..) {
             let _ = thread.join();
         }
-        if self.model.commands.panics_in("close") {
-            panic!("told to panic in close");
-        }
+        let _ = self.model.commands.misstep("close");
     }
 }

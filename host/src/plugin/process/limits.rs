@@ -1,0 +1,101 @@
+//! How long the process of an isolated model may be silent: two settings, each also a parameter of the model.
+
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use trtserver_proto::v2::ModelConfig;
+
+/// What the host keeps for itself of a backend's settings begins with this.
+const OURS: &str = "isolation";
+const ANSWER: [&str; 2] = ["isolation-deadline-seconds", "isolation_deadline_seconds"];
+const OPEN: [&str; 2] = ["isolation-open-deadline-seconds", "isolation_open_deadline_seconds"];
+
+/// `None` = for ever.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// From a request to its answer, or from one answer to the next while any is owed.
+    pub answer: Option<Duration>,
+    /// For each step of a start: describing, completing, opening the model, opening an instance.
+    pub open: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { answer: Some(Duration::from_secs(300)), open: Some(Duration::from_secs(600)) }
+    }
+}
+
+impl Limits {
+    /// Takes the host's own settings out of a backend's.
+    ///
+    /// # Errors
+    /// A value that is none, or a setting of that prefix that there is not; the text names it.
+    pub fn take(settings: &mut BTreeMap<String, String>) -> Result<Self, String> {
+        let mut limits = Self::default();
+        let ours: Vec<String> =
+            settings.keys().filter(|key| key.starts_with(OURS)).cloned().collect();
+        for key in ours {
+            let value = settings.remove(&key).unwrap_or_default();
+            let limit = match &*key {
+                key if key == ANSWER[0] => &mut limits.answer,
+                key if key == OPEN[0] => &mut limits.open,
+                _ => return Err(format!("setting '{key}' is unknown")),
+            };
+            *limit = parse(&value).map_err(|e| format!("setting '{key}' {e}"))?;
+        }
+        Ok(limits)
+    }
+
+    /// What holds for a model.
+    ///
+    /// # Errors
+    /// One of its parameters has no usable value.
+    pub fn of_model(mut self, config: &ModelConfig) -> Result<Self> {
+        for (key, limit) in [(ANSWER[1], &mut self.answer), (OPEN[1], &mut self.open)] {
+            if let Some(value) = config.parameters.get(key) {
+                *limit = parse(&value.string_value).map_err(|e| {
+                    Error::invalid(format!("model '{}': parameter '{key}' {e}", config.name))
+                })?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn parse(value: &str) -> Result<Option<Duration>, String> {
+    let seconds = value.trim().parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    match seconds {
+        Some(limit) => Ok(Some(limit).filter(|limit| !limit.is_zero())),
+        None => Err(format!("must be a number of seconds, 0 for no limit, got '{value}'")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_parameters() {
+        let mut settings = BTreeMap::from(
+            [("isolation-deadline-seconds", "0.5"), ("threads", "2")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned())),
+        );
+        let limits = Limits::take(&mut settings).unwrap();
+        assert_eq!(limits.answer, Some(Duration::from_millis(500)));
+        assert_eq!(limits.open, Limits::default().open);
+        assert_eq!(settings.len(), 1);
+        let mut config = ModelConfig { name: "m".into(), ..Default::default() };
+        let mut set = |key: &str, value: &str| {
+            let value = trtserver_proto::v2::ModelParameter { string_value: value.into() };
+            config.parameters.insert(key.into(), value);
+            limits.of_model(&config)
+        };
+        assert_eq!(set("isolation_deadline_seconds", "0").unwrap().answer, None);
+        let e = set("isolation_open_deadline_seconds", "-1").unwrap_err().message;
+        assert!(e.contains("'m'") && e.contains("open") && e.contains("-1"), "{e}");
+        for key in ["isolation-deadline-seconds", "isolation-dedline"] {
+            let mut settings = BTreeMap::from([(key.to_owned(), "soon".to_owned())]);
+            assert!(Limits::take(&mut settings).unwrap_err().contains(key));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! A host in a few lines: starts `trtserver plugin-host` and says to it what a server would, or what none would.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use trtserver::arena::{Arena, Block, Reader};
+use trtserver::plugin::process::messages::*;
+use trtserver::plugin::process::wire::{Received, Receiver, Sender, halves, pair};
+use trtserver::request::DType;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_tests::{PATIENCE, backends, dist};
+
+/// The process and its control connection.
+pub struct Host {
+    child: Child,
+    sender: Option<Sender>,
+    receiver: Receiver,
+    number: u64,
+    /// What it told beside answers.
+    pub heard: Vec<tell::What>,
+    /// What the host owns, and what the process does.
+    pub arenas: [Arc<Arena>; 2],
+}
+
+pub fn command() -> Command {
+    let mut command = Command::new(dist().join("bin/trtserver"));
+    command.arg("plugin-host");
+    command
+}
+
+impl Host {
+    /// Started, and told which backend it is for.
+    pub fn start() -> Self {
+        let (mine, its) = pair().unwrap();
+        let mut command = command();
+        command.stdin(Stdio::from(OwnedFd::from(its))).stdout(Stdio::null());
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, receiver) = halves(mine);
+        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        let arenas = ["inputs", "outputs"].map(|name| Arena::new(name, 1 << 30).unwrap());
+        let mut host =
+            Self { child, sender: Some(sender), receiver, number: 0, heard: Vec::new(), arenas };
+        let file = backends().join("probe/libtrtserver_probe.so").to_str().unwrap().to_owned();
+        let hello = Hello { file, settings: BTreeMap::new(), log_level: 3 };
+        assert_eq!(host.ask(ask::What::Hello(hello)).failure, None);
+        host
+    }
+
+    pub fn send(&mut self, what: Option<ask::What>, files: &[&OwnedFd]) -> u64 {
+        self.number += 1;
+        let files: Vec<_> = files.iter().map(|f| f.as_fd()).collect();
+        let ask = Ask { number: self.number, what };
+        self.sender.as_ref().unwrap().send_with(&ask, &files).unwrap();
+        self.number
+    }
+
+    pub fn ask(&mut self, what: ask::What) -> Done {
+        let number = self.send(Some(what), &[]);
+        self.done(number)
+    }
+
+    pub fn done(&mut self, number: u64) -> Done {
+        loop {
+            match self.tell() {
+                tell::What::Done(done) if done.number == number => return done,
+                tell::What::Done(other) => panic!("not asked for: {other:?}"),
+                other => self.heard.push(other),
+            }
+        }
+    }
+
+    pub fn tell(&mut self) -> tell::What {
+        match self.receiver.receive::<Tell>().unwrap() {
+            Received::Message(tell) => tell.what.unwrap(),
+            other => panic!("{other:?}; it said: {}", self.last_words()),
+        }
+    }
+
+    /// Opens a model; the error as it was told.
+    pub fn open(&mut self, config: &str) -> Result<(), Failure> {
+        let facts = facts(config);
+        self.open_with(facts)
+    }
+
+    pub fn open_with(&mut self, facts: ModelFacts) -> Result<(), Failure> {
+        let files = self.arenas.each_ref().map(|a| a.file().try_clone_to_owned().unwrap());
+        let [inputs, outputs] = &files;
+        let number = self.send(Some(ask::What::OpenModel(facts)), &[inputs, outputs]);
+        self.done(number).failure.map_or(Ok(()), Err)
+    }
+
+    pub fn instance(&mut self, ordinal: u32) -> Result<Instance, Failure> {
+        let (mine, its) = pair().unwrap();
+        let facts = InstanceFacts {
+            name: format!("m_{ordinal}"),
+            kind: 2,
+            ordinal,
+            device: -1,
+            threads: 1,
+            max_rows: 8,
+            profiles: vec![],
+            nice: 0,
+        };
+        let number = self.send(Some(ask::What::OpenInstance(facts)), &[&OwnedFd::from(its)]);
+        if let Some(failure) = self.done(number).failure {
+            return Err(failure);
+        }
+        let (sender, receiver) = halves(mine);
+        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        let reader = Reader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
+        let inputs = Arc::clone(&self.arenas[0]);
+        Ok(Instance { sender, receiver, inputs, reader })
+    }
+
+    /// The probe with these parameters and one instance.
+    pub fn probe(parameters: &[(&str, &str)]) -> (Self, Instance) {
+        let mut host = Self::start();
+        host.open(&trtserver_tests::probe("m", parameters)).unwrap();
+        let instance = host.instance(0).unwrap();
+        (host, instance)
+    }
+
+    pub fn cancel(&mut self, ordinal: u32, key: u64) {
+        let what = Some(ask::What::Cancel(Cancel { ordinal, key }));
+        self.sender.as_ref().unwrap().send(&Ask { number: 0, what }).unwrap();
+    }
+
+    /// The other end of standard input closes.
+    pub fn hang_up(&mut self) {
+        self.sender.take().unwrap().shut_down();
+    }
+
+    /// Bytes that are no message.
+    pub fn babble(&mut self) {
+        // As text it is field 1, which is a number in an `Ask`.
+        self.sender.as_ref().unwrap().send(&"text".to_owned()).unwrap();
+    }
+
+    pub fn close(&mut self) -> ExitStatus {
+        assert_eq!(self.ask(ask::What::Close(Empty {})).failure, None);
+        self.wait()
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn last_words(&mut self) -> String {
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// KiB in memory.
+    pub fn memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse().unwrap()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a server would say of a configuration without sequences.
+pub fn facts(config: &str) -> ModelFacts {
+    use prost::Message;
+    let config: ModelConfig = trtserver_proto::text::parse(config).unwrap();
+    let spec = |name: &str, dtype: i32, dims: &[i64]| TensorSpec {
+        name: name.into(),
+        dtype: dtype as u32,
+        dims: dims.to_vec(),
+        ..TensorSpec::default()
+    };
+    let inputs: Vec<_> = config.input.iter().map(|i| spec(&i.name, i.data_type, &i.dims)).collect();
+    let outputs: Vec<_> =
+        config.output.iter().map(|o| spec(&o.name, o.data_type, &o.dims)).collect();
+    ModelFacts {
+        name: config.name.clone(),
+        version: 1,
+        config: config.encode_to_vec(),
+        n_instances: 1,
+        threads: 1,
+        n_declared_inputs: inputs.len() as u32,
+        n_declared_outputs: outputs.len() as u32,
+        inputs,
+        outputs,
+        ..ModelFacts::default()
+    }
+}
+
+/// An instance's work connection.
+pub struct Instance {
+    pub sender: Sender,
+    receiver: Receiver,
+    inputs: Arc<Arena>,
+    pub reader: Arc<Reader>,
+}
+
+impl Instance {
+    /// Memory with this in it.
+    pub fn block(&self, data: &[u8]) -> Block {
+        let block = self.inputs.alloc(data.len(), false).unwrap();
+        // SAFETY: the block is this test's and has so many bytes.
+        unsafe { block.ptr().as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+        block
+    }
+
+    /// Lends a tensor; it is the process's until it counts the loan off.
+    pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> Input {
+        let block = self.block(data);
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(block.ptr().as_ptr(), data.len()) };
+        let loan = self.inputs.lend(bytes).unwrap();
+        let (offset, bytes, slot) = (loan.offset, data.len() as u64, loan.slot);
+        Input { index, shape: shape.to_vec(), offset, bytes, slot }
+    }
+
+    /// One row of floats for INPUT0, with commands.
+    pub fn call(&self, key: u64, values: &[f32], commands: &[(&str, &str)]) -> Call {
+        let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Call {
+            key,
+            batch: 1,
+            received_ns: 1,
+            queued_ns: 2,
+            inputs: vec![self.input(0, &[1, values.len() as i64], &data)],
+            wanted: vec![0, 0],
+            params: commands.iter().map(|(k, v)| parameter(k, v)).collect(),
+            ..Call::default()
+        }
+    }
+
+    pub fn send(&self, calls: Vec<Call>) {
+        self.sender.send(&Batch { id: 1, calls }).unwrap();
+    }
+
+    pub fn answer(&mut self) -> Answer {
+        match self.receiver.receive::<Answer>().unwrap() {
+            Received::Message(answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The end of the connection.
+    pub fn closed(&mut self) {
+        assert_eq!(self.receiver.receive::<Answer>().unwrap(), Received::Closed);
+    }
+
+    /// The bytes of an output, given back afterwards.
+    pub fn read(&self, output: &Output) -> Vec<u8> {
+        self.reader.bytes(output.offset, output.bytes, Some(output.slot)).unwrap().to_vec()
+    }
+
+    /// The floats of an answer with one output.
+    pub fn floats(&self, answer: &Answer) -> Vec<f32> {
+        assert_eq!(answer.failure, None);
+        let response = answer.response.as_ref().unwrap();
+        let [output] = &response.outputs[..] else { panic!("{response:?}") };
+        assert_eq!((output.index, output.dtype), (0, DType::Fp32.number()));
+        let bytes = self.read(output);
+        bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    }
+}
+
+fn parameter(key: &str, value: &str) -> Param {
+    let value = match (value.parse(), value.parse()) {
+        (Ok(yes), _) => param::Value::Bool(yes),
+        (_, Ok(number)) => param::Value::Int(number),
+        _ => param::Value::String(value.into()),
+    };
+    Param { key: key.into(), value: Some(value) }
+}
