@@ -118,7 +118,8 @@ pub fn spawn(label: &str, mut hello: Hello, patience: Option<Duration>) -> Resul
 pub fn log_level(level: u32) {
     for process in LIVING.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         if let Some(process) = process.upgrade() {
-            process.tell(ask::What::LogLevel(level), &[]);
+            // One that does not read must not hold up the others.
+            process.nudge(ask::What::LogLevel(level));
         }
     }
 }
