@@ -22,6 +22,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_plugin_api::abi::describe::instance_kind;
 
+/// What a caller who waits for each answer takes to send the next request: looking out for so long spares the wake-up
+/// of this thread. Where it is in vain, it is left alone for a while (`Receiver`).
+const SPIN: Duration = Duration::from_micros(200);
+
 /// All instances of the process.
 #[derive(Default)]
 pub struct Instances(Mutex<Vec<Running>>);
@@ -125,6 +129,7 @@ impl Worker {
         let in_flight = Arc::new(InFlight::default());
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
+        receiver.set_spin(SPIN);
         loop {
             let batch = match receiver.receive::<Batch>() {
                 Ok(Received::Message(batch)) => batch,
