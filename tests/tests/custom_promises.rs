@@ -2,7 +2,7 @@
 //! (tests/custom/promises.c), this test compares.
 
 use std::collections::BTreeMap;
-use trtserver_tests::custom::{Custom, GENERATIONS, Generation, library, tensors};
+use trtserver_tests::custom::{Custom, GENERATIONS, Generation, MODES, Mode, library, tensors};
 use trtserver_tests::scheduled::{NEVER, flag, instances, sequences};
 use trtserver_tests::{Running, Server, folder};
 
@@ -83,7 +83,11 @@ fn models(mut server: Server) -> Server {
 
 #[test]
 fn every_generation_gets_what_it_was_promised() {
-    let server = models(Server::new()).start();
+    MODES.into_iter().for_each(promises_are_kept);
+}
+
+fn promises_are_kept(mode: Mode) {
+    let server = models(mode.server()).start();
     let repository = server.models().path().display().to_string();
     let version = server.get("/v2").json()["version"].as_str().unwrap().to_owned();
     for generation in GENERATIONS {
@@ -133,7 +137,11 @@ fn every_generation_gets_what_it_was_promised() {
 /// Only v1 can ask for no output; then the library tells its report as an error.
 #[test]
 fn no_output_may_be_asked_for() {
-    let server = models(Server::new()).start();
+    MODES.into_iter().for_each(no_output);
+}
+
+fn no_output(mode: Mode) {
+    let server = models(mode.server()).start();
     for generation in GENERATIONS {
         let model = format!("promises_{}", generation.name());
         let header = r#"batch_size: 1 input { name: "FLOAT" dims: 2 dims: 3 } input { name: "INT" dims: 5 }"#;
@@ -153,7 +161,11 @@ fn no_output_may_be_asked_for() {
 /// Requests merged by the server are payloads of one call, in the order in which they came.
 #[test]
 fn a_batch_is_several_payloads() {
-    let mut server = Server::new();
+    MODES.into_iter().for_each(several_payloads);
+}
+
+fn several_payloads(mode: Mode) {
+    let mut server = mode.server();
     for generation in GENERATIONS {
         let name = format!("merged_{}", generation.name());
         let custom = reporter(&name, generation).more(
@@ -183,9 +195,13 @@ fn a_batch_is_several_payloads() {
 /// Two sequences, and only the second goes on: the first one's slot is a null request, which the library reads.
 #[test]
 fn empty_slots_give_zeros_and_take_nothing() {
+    MODES.into_iter().for_each(empty_slots);
+}
+
+fn empty_slots(mode: Mode) {
     let traces = folder();
     let trace = traces.path().join("trace");
-    let mut server = Server::new().env("CUSTOM_TRACE", &trace);
+    let mut server = mode.server().env("CUSTOM_TRACE", &trace);
     let controls = [flag("START", "int32"), flag("READY", "int32")];
     for &generation in &GENERATIONS[1..] {
         let both = tensors("input", &[("INPUT", "INT32", "1")])
