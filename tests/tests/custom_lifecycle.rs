@@ -50,7 +50,7 @@ fn side_by_side(mode: Mode) {
     for _ in 0..10 {
         assert_eq!(server.send(command("two", "good")).status, 200);
     }
-    std::fs::write(folder.path().join("hang"), "").unwrap();
+    std::fs::write(folder.path().join("hang"), "").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(hung.response().status, 200);
     assert!(server.stop().success());
 }

@@ -57,11 +57,14 @@ pub fn watch(watcher: impl Fn(Made<'_>) -> Changed + Send + Sync + 'static) {
     let _ = WATCHER.set(Box::new(watcher));
 }
 
-/// The series of one scope, each once, by name and label values. What plugins get points here, and so is valid as long
+/// Of a series: the family's name, and the values of its labels.
+type Key = (String, Vec<String>);
+
+/// The series of one scope, each once. What plugins get points here, and so is valid as long
 /// as the scope.
 #[derive(Default)]
 pub struct CustomMetrics {
-    made: Mutex<HashMap<(String, Vec<String>), Arc<Metric>>>,
+    made: Mutex<HashMap<Key, Arc<Metric>>>,
 }
 
 impl CustomMetrics {
