@@ -52,6 +52,20 @@ pub enum Mode {
     Process,
 }
 
+/// In the order in which they are tried.
+pub const MODES: [Mode; 2] = [Mode::InProcess, Mode::Process];
+
+impl Mode {
+    /// A server for libraries that run there unless their models say otherwise; in a process of their own is where they
+    /// run when nobody says anything.
+    pub fn server(self) -> Server {
+        match self {
+            Mode::InProcess => Server::new().flag("--backend-config=custom,isolation=none"),
+            Mode::Process => Server::new(),
+        }
+    }
+}
+
 /// A source of tests/custom as a library. What was compiled once is kept.
 pub fn library(source: &str, generation: Generation, defines: &[&str]) -> Arc<Vec<u8>> {
     type Key = (String, Generation, Vec<String>);
@@ -74,6 +88,7 @@ pub fn library(source: &str, generation: Generation, defines: &[&str]) -> Arc<Ve
 }
 
 /// A model of platform `custom`: how it is configured and which library serves it.
+#[derive(Clone)]
 pub struct Custom {
     name: String,
     tensors: String,
@@ -93,7 +108,7 @@ impl Custom {
             tensors: tensors.to_owned(),
             rest: String::new(),
             batch: 8,
-            mode: Some(Mode::InProcess),
+            mode: None,
             parameters: Vec::new(),
             library: None,
             file: "libcustom.so".to_owned(),
@@ -132,14 +147,9 @@ impl Custom {
         self
     }
 
+    /// Asks for a place, whatever the server's is.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
-        self
-    }
-
-    /// Leaves it to the server where the library runs.
-    pub fn any_mode(mut self) -> Self {
-        self.mode = None;
         self
     }
 

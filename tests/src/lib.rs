@@ -16,6 +16,7 @@
 //! by ending that it will never be; whatever waits for longer than [`PATIENCE`] fails with all that was printed.
 //! What the kit cannot do is a panic, as in any test.
 
+pub mod apart; // models in processes of their own
 mod caller; // a caller at each door, who may leave
 mod compile; // C sources to shared libraries
 pub mod control; // loading and unloading by request

@@ -5,9 +5,10 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
+use trtserver_tests::apart::{kill, serves_again};
 use trtserver_tests::control::{Control, explicit, well};
 use trtserver_tests::versions::{Version, Versions, model};
-use trtserver_tests::{Server, folder, inference};
+use trtserver_tests::{Server, folder, inference, parameters};
 
 const V: Version<'_> = Version::of("v", "", 0.0);
 
@@ -83,6 +84,48 @@ fn models_loaded_from_then_on_use_the_newer_version() {
     });
     assert_eq!(server.log().matches("opened backend 'v' 1.9").count(), 2);
     assert_eq!(server.log().matches("opened backend 'v' 1.10").count(), 1);
+    assert!(server.stop().success());
+}
+
+/// The file is not the one any more that the model was loaded with when its process has to be started again.
+#[test]
+fn a_process_that_is_started_again_says_what_it_works_with() {
+    let dir = folder();
+    v("1.0", 1.0).put(dir.path(), "v");
+    let config = |name| model(name, "v", "") + &parameters(&[("isolation", "process")]);
+    let server = explicit().backend_dir(dir.path()).model("m0", config("m0"));
+    let server = server.flag("--load-model=m0").start();
+    assert_eq!(server.number("m0"), 1.0);
+    kill(&server, "m0");
+    serves_again(&server, "m0");
+    assert!(!server.log().contains("was replaced"), "{}", server.log());
+    let file = v("2.0", 2.0).put(dir.path(), "v");
+    kill(&server, "m0");
+    serves_again(&server, "m0");
+    assert_eq!(server.number("m0"), 2.0);
+    server.wait_for_log_with(&[
+        "model 'm0' version 1",
+        &file.display().to_string(),
+        "was replaced after backend 'v' 1.0",
+        "version 2.0",
+        "load the model again",
+    ]);
+    well(server.load("m0"));
+    assert_eq!(server.users("v", "2.0").0, ["m0"]);
+    kill(&server, "m0");
+    serves_again(&server, "m0");
+    assert_eq!(server.log().matches("was replaced after").count(), 1);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_backend_is_told_whether_it_is_in_a_process_of_its_own() {
+    let dir = folder();
+    Version { macros: &["ISOLATION"], ..v("1.0", 0.0) }.put(dir.path(), "v");
+    let apart = model("apart", "v", "") + &parameters(&[("isolation", "process")]);
+    let server = Server::new().backend_dir(dir.path()).model("here", model("here", "v", ""));
+    let server = server.model("apart", apart).start();
+    assert_eq!((server.number("here"), server.number("apart")), (0.0, 1.0));
     assert!(server.stop().success());
 }
 

@@ -5,7 +5,7 @@
 
 use trtserver_tests::grpc::{INFER, STREAM};
 use trtserver_tests::http2::{Client, End, call_headers, message};
-use trtserver_tests::{Caller, DOORS, Door, GRPC_DOORS, Running, Server, probe};
+use trtserver_tests::{Caller, DOORS, Door, GRPC_DOORS, Running, Server, inference, probe};
 
 const DEADLINE_EXCEEDED: Option<u8> = Some(4);
 
@@ -61,6 +61,33 @@ fn a_closed_connection() {
         cancels(&server, &format!("{door:?} closed"), ask, drop);
     }
     assert_eq!(canceled_failures(&server), DOORS.len());
+    assert!(server.stop().success());
+}
+
+/// Backends that wait for something of their own are told, wherever they run and whether they answer at once or later:
+/// this one does not look at the call's word, and gives up after ten seconds for another reason.
+#[test]
+fn backends_that_do_not_look_are_told() {
+    let places = [("here", "none"), ("apart", "process")];
+    let mut server = Server::new();
+    for (model, isolation) in places {
+        let parameters = [("until_told", "true"), ("isolation", isolation)];
+        server = server.model(model, probe(model, &parameters));
+    }
+    let server = server.start();
+    for (model, _) in places {
+        let says = format!(r#"nv_inference_request_failure{{model="{model}",reason="CANCELED","#);
+        let told = |server: &Running| count(server, &format!("{says}version=\"1\"}}"));
+        for (n, more) in ["", r#""detach":true"#].into_iter().enumerate() {
+            let waited = waits(&server);
+            let mut caller = server.connect();
+            caller.send(inference(model, more));
+            server.ask_until(model, |server| waits(server) > waited);
+            drop(caller);
+            server.ask_until(&format!("{model} {more}"), |server| told(server) == n + 1);
+        }
+        assert_eq!(server.infer(model, r#""until_told":false"#).status, 200, "{model}");
+    }
     assert!(server.stop().success());
 }
 

@@ -1,6 +1,9 @@
 //! Libraries of the legacy custom interface behind the clients of both generations.
 
-use trtserver_tests::custom::{Custom, GENERATIONS, Generation, library, rogue, tensors};
+use trtserver_tests::apart::processes;
+use trtserver_tests::custom::{
+    Custom, GENERATIONS, Generation, MODES, Mode, library, rogue, tensors,
+};
 use trtserver_tests::scheduled::{NEVER, correlation, flag, sequences};
 use trtserver_tests::{Running, Server, python_v1, python_v2};
 
@@ -81,12 +84,21 @@ fn every_rogue(mut server: Server) -> Server {
     server
 }
 
-#[test]
-fn both_clients() {
-    let server = every_rogue(every_sequence(every_identity(every_addsub(Server::new())))).start();
+fn clients(mode: Mode) {
+    let server = every_rogue(every_sequence(every_identity(every_addsub(mode.server())))).start();
     python_v1(&server, "v1_custom.py", &[]);
     python_v2(&server, "v2_custom.py", &[]);
     assert!(server.stop().success());
+}
+
+#[test]
+fn both_clients_with_libraries_in_the_server() {
+    clients(Mode::InProcess);
+}
+
+#[test]
+fn both_clients_with_libraries_in_processes_of_their_own() {
+    clients(Mode::Process);
 }
 
 /// Whether 1 and 2 are 3, and the zeros behind them zero.
@@ -110,20 +122,25 @@ fn sum(server: &Running, model: &str, a: i64, b: i64) -> Option<i64> {
 
 #[test]
 fn the_server_may_be_told_the_generation() {
-    let untold = |name: &str| {
-        addsub(name, "INT32").bytes(library("addsub.c", Generation::C, &[])).any_mode()
-    };
+    MODES.into_iter().for_each(server_is_told);
+}
+
+fn server_is_told(mode: Mode) {
+    let untold = |name: &str| addsub(name, "INT32").bytes(library("addsub.c", Generation::C, &[]));
     let told = addsub("told", "INT32").library("addsub.c", Generation::A);
-    let server = Server::new()
+    let server = mode
+        .server()
         .flag("--backend-config=custom,api=C")
-        .flag("--backend-config=custom,isolation=none")
         .custom(untold("untold"))
         // The model knows better than the server.
         .custom(told)
         // The library knows better than both.
-        .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b).any_mode())
+        .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b))
         .start();
+    // Nobody has to ask for the processes.
+    let apart = usize::from(mode == Mode::Process);
     for model in ["untold", "told", "says_2"] {
+        assert_eq!(processes(&server, &format!("{model}:")).len(), apart, "{model}");
         assert!(adds(&server, model), "{model}");
     }
     assert!(server.stop().success());
@@ -149,7 +166,11 @@ fn a_generation_that_does_not_exist_is_refused() {
 /// Batches of whatever is queued, on three instances: every caller gets his own answer.
 #[test]
 fn many_callers_at_once() {
-    let mut server = Server::new();
+    MODES.into_iter().for_each(many_callers);
+}
+
+fn many_callers(mode: Mode) {
+    let mut server = mode.server();
     for generation in GENERATIONS {
         let busy = addsub(&format!("busy_{}", generation.name()), "INT32")
             .library("addsub.c", generation)

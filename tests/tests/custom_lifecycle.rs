@@ -1,9 +1,9 @@
 //! Who calls the entry points of a library of the legacy custom interface, and how often: the rogue keeps a trace.
 
 use std::path::Path;
-use trtserver_tests::custom::{Generation, command, rogue, setting};
+use trtserver_tests::custom::{Generation, MODES, Mode, command, rogue, setting};
 use trtserver_tests::scheduled::instances;
-use trtserver_tests::{Running, Server, folder};
+use trtserver_tests::{Running, folder};
 
 fn lines(trace: &Path) -> Vec<String> {
     std::fs::read_to_string(trace).unwrap_or_default().lines().map(str::to_owned).collect()
@@ -11,9 +11,14 @@ fn lines(trace: &Path) -> Vec<String> {
 
 #[test]
 fn instances_begin_and_end_once_each() {
+    MODES.into_iter().for_each(begin_and_end);
+}
+
+fn begin_and_end(mode: Mode) {
     let traces = folder();
     let trace = traces.path().join("trace");
-    let server = Server::new()
+    let server = mode
+        .server()
         .env("CUSTOM_TRACE", &trace)
         .custom(rogue("three", Generation::V2a).more(&instances(3)))
         .start();
@@ -26,9 +31,14 @@ fn instances_begin_and_end_once_each() {
 /// One instance stays in execute and gets no other request; its neighbour serves meanwhile.
 #[test]
 fn instances_run_side_by_side() {
+    MODES.into_iter().for_each(side_by_side);
+}
+
+fn side_by_side(mode: Mode) {
     let folder = folder();
     let trace = folder.path().join("trace");
-    let server = Server::new()
+    let server = mode
+        .server()
         .env("CUSTOM_TRACE", &trace)
         .env("CUSTOM_RELEASE", folder.path())
         .custom(rogue("two", Generation::C).more(&instances(2)))
@@ -40,19 +50,24 @@ fn instances_run_side_by_side() {
     for _ in 0..10 {
         assert_eq!(server.send(command("two", "good")).status, 200);
     }
-    std::fs::write(folder.path().join("hang"), "").unwrap();
+    std::fs::write(folder.path().join("hang"), "").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(hung.response().status, 200);
     assert!(server.stop().success());
 }
 
 #[test]
 fn who_could_not_begin_is_ended_too() {
+    MODES.into_iter().for_each(no_beginning);
+}
+
+fn no_beginning(mode: Mode) {
     for (command, end) in
         [("initialize_error", "finalize nothing"), ("initialize_late_error", "finalize context")]
     {
         let traces = folder();
         let trace = traces.path().join("trace");
-        let server = Server::new()
+        let server = mode
+            .server()
             .env("CUSTOM_TRACE", &trace)
             .flag("--exit-on-error=false")
             .custom(rogue("broken", Generation::B).more(&setting(command)))
@@ -65,7 +80,12 @@ fn who_could_not_begin_is_ended_too() {
 
 #[test]
 fn a_bad_end_is_told_and_is_no_failure() {
-    let server = Server::new()
+    MODES.into_iter().for_each(bad_end);
+}
+
+fn bad_end(mode: Mode) {
+    let server = mode
+        .server()
         .custom(rogue("loud", Generation::B).more(&setting("finalize_error")))
         .custom(rogue("silent", Generation::C).more(&setting("finalize_silent_error")))
         .custom(rogue("twice", Generation::B))

@@ -2,8 +2,8 @@
 //! model beside them is served.
 
 use std::sync::Arc;
-use trtserver_tests::custom::{Custom, Generation, library, tensors};
-use trtserver_tests::{Running, Server};
+use trtserver_tests::Running;
+use trtserver_tests::custom::{Custom, Generation, MODES, Mode, library, tensors};
 
 /// A library with a file header that says it is for another machine.
 fn wrong_machine() -> Arc<Vec<u8>> {
@@ -32,13 +32,18 @@ fn good_is_served(server: &Running) {
 
 /// Serves a good model and these, which must fail to load with these parts in the reason.
 fn fail_to_load(broken: Vec<(&str, Custom, &[&str])>) {
-    let mut server = Server::new()
+    MODES.into_iter().for_each(|mode| fail_there(mode, &broken));
+}
+
+fn fail_there(mode: Mode, broken: &[(&str, Custom, &[&str])]) {
+    let mut server = mode
+        .server()
         .flag("--exit-on-error=false")
         .custom(model("good").library("addsub.c", Generation::B));
     let mut wanted = Vec::new();
     for (name, custom, parts) in broken {
-        server = server.custom(custom);
-        wanted.push((name, parts));
+        server = server.custom(custom.clone());
+        wanted.push((*name, *parts));
     }
     let server = server.start();
     let index = server.post("/v2/repository/index", &[], "").json();

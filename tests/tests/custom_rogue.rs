@@ -2,7 +2,7 @@
 //! happened, and serves another model meanwhile and afterwards.
 
 use tempfile::TempDir;
-use trtserver_tests::custom::{Custom, Generation, Mode, command, library, rogue, setting};
+use trtserver_tests::custom::{Custom, Generation, MODES, Mode, command, library, rogue, setting};
 use trtserver_tests::{Connection, Response, Running, Server, folder};
 
 const BOTH: [Generation; 2] = [Generation::B, Generation::V2b];
@@ -264,9 +264,6 @@ fn deadly_beginnings(mode: Mode) {
     }
     stage.ends();
 }
-
-/// Where rogues run. A process of its own joins as soon as the server offers one.
-const MODES: [Mode; 1] = [Mode::InProcess];
 
 #[test]
 fn every_misdeed_that_its_place_allows() {

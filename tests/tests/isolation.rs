@@ -1,18 +1,14 @@
 //! Models in processes of their own: they answer as in the server's, and die alone.
 
-use rustix::process::{Pid, kill_process};
+use rustix::process::kill_process;
 use std::fs;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use trtserver_tests::apart::{apart, is_there, process, processes, serves_again};
 use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
 use trtserver_tests::{
     Caller, DOORS, Running, Server, Signal, folder, parameters, probe, python_v2, root,
 };
-
-/// A model of the test plugin in a process of its own.
-fn apart(name: &str, more: &[(&str, &str)]) -> String {
-    probe(name, &[&[("isolation", "process")], more].concat())
-}
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| {
     Server::new()
@@ -21,41 +17,6 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| {
         .model("mortal", apart("mortal", &[]))
         .start_shared()
 });
-
-/// Processes that a server has started for a model, or for all.
-fn processes(server: &Running, model: &str) -> Vec<Pid> {
-    let parent = server.process().pid().as_raw_nonzero().to_string();
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
-        let read = |file| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
-        let stat = read("stat");
-        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-        let (state, of) = (fields.next(), fields.next());
-        let label = format!("model {model}");
-        if of == Some(&*parent) && state != Some("Z") && read("cmdline").contains(&label) {
-            found.push(pid);
-        }
-    }
-    found
-}
-
-fn process(server: &Running, model: &str) -> Pid {
-    let found = processes(server, &format!("{model}:"));
-    assert_eq!(found.len(), 1, "{model}: {found:?}");
-    found[0]
-}
-
-fn is_there(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-/// Asks until the model answers well.
-fn serves_again(server: &Running, model: &str) {
-    server.ask_until(&format!("{model} serves again"), |s| s.infer(model, "").status == 200);
-}
 
 #[test]
 fn answers_are_the_same() {

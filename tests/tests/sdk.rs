@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use trtserver_tests::apart::processes;
 use trtserver_tests::pages::{follow, follow_with};
 use trtserver_tests::{Server, folder, python_v2, root, trtserver};
 
@@ -83,6 +84,17 @@ fn the_example_in_cpp() {
         server.model("endless", with("delay_ms", "600000")).model("three", with("max_words", "3"))
     });
     let server = followed.server.expect("the README serves");
+    python_v2(&server, "sdk_streaming.py", &[]);
+    assert!(server.stop().success());
+    // Several answers to a request, and cancellations, between two processes.
+    let server = Server::new()
+        .backend_dir(dir.path())
+        .flag("--backend-config=cpp_streaming,isolation=process")
+        .model("words", words.clone())
+        .model("endless", with("delay_ms", "600000"))
+        .model("three", with("max_words", "3"))
+        .start();
+    assert_eq!(processes(&server, "").len(), 3);
     python_v2(&server, "sdk_streaming.py", &[]);
     assert!(server.stop().success());
     for (value, why) in

@@ -5,7 +5,6 @@
 // `max_words` that a text may have, no limit by default.
 #include <trtserver/backend.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -17,9 +16,6 @@ namespace {
 
 using trtserver::Error;
 using Clock = std::chrono::steady_clock;
-
-// How long it may take until a text is given up that nobody waits for: between two words its reply is asked that often.
-constexpr std::chrono::milliseconds notice(20);
 
 struct Streaming {
   static trtserver::About about() {
@@ -101,6 +97,13 @@ public:
     changed_.notify_all();
   }
 
+  // Nobody waits for one of the calls any more: whoever waits for the next word looks for it. Under the lock, so that
+  // this does not come between his look and his wait.
+  void cancel(trtserver::CallKey) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    changed_.notify_all();
+  }
+
 private:
   void answer() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -136,7 +139,7 @@ private:
     if (first == jobs_.end()) {
       changed_.wait(lock);
     } else if (first->due > Clock::now()) {
-      changed_.wait_until(lock, std::min(first->due, Clock::now() + notice));
+      changed_.wait_until(lock, first->due);
       return jobs_.end();
     }
     return first;

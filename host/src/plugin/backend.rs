@@ -4,6 +4,7 @@ use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::file::Stamp;
 use super::find::Candidate;
 use super::isolation::{self, Isolation};
+use super::nudge::Nudges;
 use super::process::{self, Health, Limits, RemoteInstance, RemoteModel};
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
@@ -389,6 +390,8 @@ impl Instance {
 pub struct LocalInstance {
     table: &'static PluginTable,
     handle: *mut InstanceHandle,
+    /// If the plugin wants to be told.
+    nudges: Option<Arc<Nudges>>,
     model: Arc<Model>,
     _hold: InstanceHold,
 }
@@ -409,11 +412,15 @@ impl LocalInstance {
         // SAFETY: the descriptor lives until `instance_close`, in the instance.
         let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
         backend.check(error, "instance_open", facts.name)?;
-        Ok(Self { table, handle, model: Arc::clone(model), _hold: hold })
+        let nudges = table.cancel.map(|cancel| Nudges::new(cancel, handle));
+        Ok(Self { table, handle, nudges, model: Arc::clone(model), _hold: hold })
     }
 
     /// Executes the batch in `hold`. An error means that nothing was accepted.
     pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
+        if let Some(nudges) = &self.nudges {
+            hold.frame().watch(&nudges.weak());
+        }
         // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
         let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
         self.model.backend.check(error, "execute", "")
@@ -426,6 +433,9 @@ impl LocalInstance {
 
 impl Drop for LocalInstance {
     fn drop(&mut self) {
+        if let Some(nudges) = &self.nudges {
+            nudges.close();
+        }
         // SAFETY: on the instance's thread, with nothing executing.
         unsafe { (self.table.instance_close)(self.handle) };
     }

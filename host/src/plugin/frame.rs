@@ -10,12 +10,12 @@ use super::scatter::Scattered;
 use super::slot::Slot;
 use super::views::{Style, Views};
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply, Signature};
+use crate::request::{InferRequest, Reply, Signature, Waiting};
 use crate::stats::Execution;
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use trtserver_plugin_api::abi::call::Batch;
 
 /// See the module text.
@@ -152,6 +152,14 @@ impl Frame {
             Ok(frame)
         } else {
             Err(Error::internal("a batch was used after its execute had returned"))
+        }
+    }
+
+    /// Has `observer` told when callers go away from here on, by the tickets of their handles. Who went before is seen
+    /// in the call.
+    pub fn watch(&self, observer: &Weak<dyn Waiting>) {
+        for (handle, reply) in self.slots.iter().filter_map(|slot| slot.answerable()) {
+            reply.waits_in(Weak::clone(observer), handle.ticket());
         }
     }
 

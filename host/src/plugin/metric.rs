@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// All families that plugins made; gathered together with the server's own.
 pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
@@ -18,6 +19,8 @@ enum Vector {
 struct Family {
     vector: Vector,
     label_names: Vec<String>,
+    /// How many scopes show a series, by label values.
+    scopes: HashMap<Vec<String>, usize>,
 }
 
 /// One series.
@@ -54,14 +57,18 @@ pub fn watch(watcher: impl Fn(Made<'_>) -> Changed + Send + Sync + 'static) {
     let _ = WATCHER.set(Box::new(watcher));
 }
 
-/// The series of one scope.
+/// Of a series: the family's name, and the values of its labels.
+type Key = (String, Vec<String>);
+
+/// The series of one scope, each once. What plugins get points here, and so is valid as long
+/// as the scope.
 #[derive(Default)]
 pub struct CustomMetrics {
-    made: Mutex<Vec<(Vector, Vec<String>)>>,
+    made: Mutex<HashMap<Key, Arc<Metric>>>,
 }
 
 impl CustomMetrics {
-    /// A series of the family `name`, which is made if it is new.
+    /// A series of the family `name`, which is made if it is new. The same twice is the same series.
     ///
     /// # Errors
     /// Bad names, or a family of that name with another kind or other labels.
@@ -72,12 +79,62 @@ impl CustomMetrics {
         help: &str,
         labels: &[(String, String)],
     ) -> Result<Series> {
-        let bad = |e: prometheus::Error| Error::invalid(format!("metric '{name}': {e}"));
-        let names: Vec<String> = labels.iter().map(|(k, _)| k.clone()).collect();
+        Ok(self.metric(counter, name, help, labels)?.series.clone())
+    }
+
+    /// The same for a plugin.
+    pub fn metric(
+        &self,
+        counter: bool,
+        name: &str,
+        help: &str,
+        labels: &[(String, String)],
+    ) -> Result<Arc<Metric>> {
+        let mut families = families();
+        let family = family(&mut families, counter, name, help, labels)?;
         let values: Vec<String> = labels.iter().map(|(_, v)| v.clone()).collect();
-        let mut families = FAMILIES.lock().unwrap_or_else(PoisonError::into_inner);
-        if !families.contains_key(name) {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (name.to_owned(), values);
+        if let Some(metric) = made.get(&key) {
+            return Ok(Arc::clone(metric));
+        }
+        let texts: Vec<&str> = key.1.iter().map(String::as_str).collect();
+        let series = match &family.vector {
+            Vector::Counter(v) => v.get_metric_with_label_values(&texts).map(Series::Counter),
+            Vector::Gauge(v) => v.get_metric_with_label_values(&texts).map(Series::Gauge),
+        };
+        let series = series.map_err(|e| bad(name, &e))?;
+        *family.scopes.entry(key.1.clone()).or_default() += 1;
+        drop(families);
+        let told = |watch: &Watcher| watch(Made { name, help, labels, series: &series });
+        let changed = WATCHER.get().map(told);
+        let metric = Arc::new(Metric { series, changed });
+        made.insert(key, Arc::clone(&metric));
+        Ok(metric)
+    }
+}
+
+fn families() -> MutexGuard<'static, HashMap<String, Family>> {
+    FAMILIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn bad(name: &str, e: &prometheus::Error) -> Error {
+    Error::invalid(format!("metric '{name}': {e}"))
+}
+
+/// The family, which must be of this kind and have these labels.
+fn family<'a>(
+    families: &'a mut HashMap<String, Family>,
+    counter: bool,
+    name: &str,
+    help: &str,
+    labels: &[(String, String)],
+) -> Result<&'a mut Family> {
+    let family = match families.entry(name.to_owned()) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => {
+            let bad = |e: prometheus::Error| bad(name, &e);
+            let names: Vec<&str> = labels.iter().map(|(k, _)| k.as_str()).collect();
             let opts = Opts::new(name, if help.is_empty() { name } else { help });
             let vector = if counter {
                 let vector = CounterVec::new(opts, &names).map_err(bad)?;
@@ -89,54 +146,36 @@ impl CustomMetrics {
                 Vector::Gauge(vector)
             };
             let label_names = labels.iter().map(|(k, _)| k.clone()).collect();
-            families.insert(name.to_owned(), Family { vector, label_names });
+            place.insert(Family { vector, label_names, scopes: HashMap::new() })
         }
-        let Some(family) = families.get(name) else {
-            return Err(Error::internal(format!("metric '{name}' was lost")));
-        };
-        if family.label_names != names || matches!(family.vector, Vector::Counter(_)) != counter {
-            return Err(Error::invalid(format!(
-                "metric '{name}' exists with another kind or other labels ({})",
-                family.label_names.join(", ")
-            )));
-        }
-        let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-        let series = match &family.vector {
-            Vector::Counter(v) => {
-                Series::Counter(v.get_metric_with_label_values(&texts).map_err(bad)?)
-            }
-            Vector::Gauge(v) => Series::Gauge(v.get_metric_with_label_values(&texts).map_err(bad)?),
-        };
-        let vector = family.vector.clone();
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((vector, values));
-        Ok(series)
+    };
+    let same_labels = family.label_names.iter().eq(labels.iter().map(|(k, _)| k));
+    if !same_labels || matches!(family.vector, Vector::Counter(_)) != counter {
+        return Err(Error::invalid(format!(
+            "metric '{name}' exists with another kind or other labels ({})",
+            family.label_names.join(", ")
+        )));
     }
-
-    /// The same for a plugin.
-    pub fn metric(
-        &self,
-        counter: bool,
-        name: &str,
-        help: &str,
-        labels: &[(String, String)],
-    ) -> Result<Metric> {
-        let series = self.series(counter, name, help, labels)?;
-        let made = |watch: &Watcher| watch(Made { name, help, labels, series: &series });
-        let changed = WATCHER.get().map(made);
-        Ok(Metric { series, changed })
-    }
+    Ok(family)
 }
 
 impl Drop for CustomMetrics {
     fn drop(&mut self) {
         let made = self.made.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (vector, values) in made.drain(..) {
-            let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            // Two scopes may have shared a series; then it is gone already.
-            let _ = match vector {
-                Vector::Counter(v) => v.remove_label_values(&values),
-                Vector::Gauge(v) => v.remove_label_values(&values),
-            };
+        let mut families = families();
+        for ((name, values), _) in made.drain() {
+            let Some(family) = families.get_mut(&name) else { continue };
+            // Others may show the same series.
+            let Entry::Occupied(mut scopes) = family.scopes.entry(values) else { continue };
+            *scopes.get_mut() -= 1;
+            if *scopes.get() == 0 {
+                let (values, _) = scopes.remove_entry();
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                let _ = match &family.vector {
+                    Vector::Counter(v) => v.remove_label_values(&values),
+                    Vector::Gauge(v) => v.remove_label_values(&values),
+                };
+            }
         }
     }
 }
@@ -170,5 +209,44 @@ impl Series {
             Series::Counter(c) => c.get(),
             Series::Gauge(g) => g.get(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(name: &str) -> usize {
+        let families = REGISTRY.gather();
+        families.iter().find(|f| f.name() == name).map_or(0, |f| f.get_metric().len())
+    }
+
+    #[test]
+    fn a_series_is_made_once_and_goes_with_its_last_scope() {
+        let labels = |value: &str| [("at".to_owned(), value.to_owned())];
+        let name = "metric_rs_made_once";
+        let (first, second) = (CustomMetrics::default(), CustomMetrics::default());
+        let ask = |of: &CustomMetrics, at: &str| of.metric(true, name, "", &labels(at)).unwrap();
+        let metric = ask(&first, "a");
+        for _ in 0..100 {
+            assert!(Arc::ptr_eq(&metric, &ask(&first, "a")));
+        }
+        assert_eq!(first.made.lock().unwrap().len(), 1);
+        assert!(!Arc::ptr_eq(&metric, &ask(&first, "b")));
+        let other = ask(&second, "a");
+        metric.put(1.0).unwrap();
+        other.put(2.0).unwrap();
+        assert_eq!((metric.series.get(), shown(name)), (3.0, 2));
+        for (counter, label) in [(false, "at"), (true, "in")] {
+            let labels = [(label.to_owned(), String::new())];
+            let e = first.metric(counter, name, "", &labels).err().unwrap();
+            assert!(e.message.contains("another kind or other labels (at)"), "{e}");
+        }
+        drop(first);
+        // Nobody but the test holds what plugins were given.
+        assert_eq!(Arc::strong_count(&metric), 1);
+        assert_eq!((other.series.get(), shown(name)), (3.0, 1));
+        drop(second);
+        assert_eq!(shown(name), 0);
     }
 }

@@ -99,6 +99,13 @@ impl Slot {
         Some(self.lock().request.as_ref()?.0.inputs.get(at)?.data.clone())
     }
 
+    /// The handle of this use and its reply, as long as it has one.
+    pub fn answerable(&'static self) -> Option<(Handle, Arc<Reply>)> {
+        let state = self.lock();
+        let reply = state.reply.clone()?;
+        Some((Handle { slot: self, generation: state.generation }, reply))
+    }
+
     /// What the batch as a whole may still do for the call.
     pub fn standing(&self) -> Standing {
         let state = self.lock();
@@ -184,6 +191,17 @@ impl Handle {
 
     pub fn raw<T>(self) -> *mut T {
         std::ptr::from_ref(self.slot).map_addr(|a| a + self.generation).cast_mut().cast()
+    }
+
+    /// The handle as a number, for those that keep no pointers.
+    pub fn ticket(self) -> u64 {
+        self.raw::<Slot>().expose_provenance() as u64
+    }
+
+    /// The handle of a number from [`Handle::ticket`], however long ago.
+    pub fn of_ticket(ticket: u64) -> Option<Self> {
+        // SAFETY: tickets are made of handles, as pointers of which anything may be known.
+        unsafe { Self::of(std::ptr::with_exposed_provenance::<Slot>(ticket as usize)) }.ok()
     }
 
     fn lock(self) -> Result<MutexGuard<'static, State>> {

@@ -194,6 +194,7 @@ impl Model {
         if state == VersionState::Unloading {
             let (name, number) = (&self.name, version.number);
             version.gate.farewell(format!("successfully unloaded '{name}' version {number}"));
+            version.retire();
         }
         version.served.store(None);
         self.refresh_latest();

@@ -101,6 +101,13 @@ impl Version {
         needs.or_else(|| self.health.load().as_deref()?.broken())
     }
 
+    /// No further request comes, and what serves it is not waited for longer than a model gets to end.
+    pub(super) fn retire(&self) {
+        if let Some(health) = self.health.load().as_deref() {
+            health.retire();
+        }
+    }
+
     /// Where to see whether it serves, if it may stop doing so on its own.
     pub(super) fn watch(&self, health: Option<Arc<Health>>) {
         self.health.store(health);

@@ -51,9 +51,9 @@ impl Single {
     }
 }
 
-/// A queue, as a request that waits in it sees it.
+/// Who has a request: the queue that it waits in, the process or the plugin that executes it.
 pub trait Waiting: Send + Sync {
-    /// Nobody waits for the answer to the request with this ticket any more.
+    /// Nobody waits for the answer to the request with this ticket any more. Must not block.
     fn cancelled(&self, ticket: u64);
 }
 
@@ -160,7 +160,8 @@ impl Reply {
         self.received_ns
     }
 
-    /// Nobody waits any more: the request leaves its queue at once, or its plugin may stop early.
+    /// Nobody waits any more: the request leaves its queue at once, or its plugin may stop early. Whoever has it is told
+    /// once.
     pub fn cancel(&self) {
         self.cancelled.store(1, Ordering::SeqCst);
         let place = self.lock().place.take();
@@ -172,7 +173,7 @@ impl Reply {
         }
     }
 
-    /// The request waits in `queue`, which is told should the caller go away. True: he went before.
+    /// `queue` has the request and is told should the caller go away. True: he went before, of which it is not told.
     pub fn waits_in(&self, queue: Weak<dyn Waiting>, ticket: u64) -> bool {
         self.lock().place = Some((queue, ticket));
         self.cancelled.load(Ordering::SeqCst) != 0

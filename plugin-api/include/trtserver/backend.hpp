@@ -23,8 +23,9 @@
 //   std::string MyBackend::runtime() const;
 //       the framework behind it, such as "TensorRT 10.13", once the backend is open
 //   void MyInstance::cancel(trtserver::CallKey);
-//       nobody waits for this call any more. From any thread, also during execute; must not block. A nudge that hosts
-//       need not give: what counts is cancelled() of the call or its reply, which long work looks at now and then
+//       nobody waits for this call any more, which has not ended and may end meanwhile. From any thread, also during
+//       execute; must not block. cancelled() of the call and its reply is true by then; a call that was cancelled
+//       before execute got it is not told of
 //
 // Who owns what: contexts, calls and tensors are the host's, lent as each class says; a Response and a Reply are yours
 // until sent or destroyed; what you `adopt` is the host's from then on. No other header than those of the C++ standard

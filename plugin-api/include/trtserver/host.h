@@ -162,7 +162,7 @@ typedef struct trts_host {
 
   /* -- metrics -- */
   /* A metric of the scope, TRTS_METRIC_…, with labels of kind STRING. The same name twice is the same
-   * family; another kind or other label names for it are an error. */
+   * family, with the same label values the same metric; another kind or other label names for it are an error. */
   trts_error *(*metric_new)(trts_scope *scope, uint32_t kind, trts_str name, trts_str help,
                             const trts_param *labels, uint32_t n_labels, trts_metric **out);
   /* Adds to a counter (not below 0), sets a gauge. */

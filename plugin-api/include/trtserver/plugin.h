@@ -43,7 +43,10 @@ typedef struct trts_plugin_table {
    * later, on any thread. What is neither ended nor retained when execute returns, the host ends with
    * an error and releases. */
   trts_error *(*execute)(trts_instance *instance, trts_batch *batch);
-  /* Optional. A nudge; the call's cancelled word is set anyway. Any thread, must not block. */
+  /* Optional. Nobody waits any more for a call that the instance has: for those that wait for something else than the
+     call's cancelled word, which was set before. From a thread of the host's, also during execute; must not block. At
+     most once for a call. The instance stays open meanwhile. The call had not ended when the host looked and may end
+     meanwhile, so `reply` is for comparing. A call that was cancelled before execute got it is not told of. */
   void (*cancel)(trts_instance *instance, trts_reply *reply);
   /* Optional. Finish or fail everything accepted until the given time. */
   void (*drain)(trts_instance *instance, uint64_t until_ns);

@@ -295,7 +295,8 @@ pub struct HostTable {
 
     // -- metrics ----------------------------------------------------------------------------------
     /// A metric of the scope, with labels of kind STRING. Kinds of [`metric_kind`]. The same name
-    /// twice is the same family; a different kind or other label names for it are an error.
+    /// twice is the same family, with the same label values the same metric; a different kind or other
+    /// label names for it are an error.
     pub metric_new: unsafe extern "C" fn(
         scope: *mut Scope,
         kind: u32,

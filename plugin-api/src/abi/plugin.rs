@@ -63,7 +63,10 @@ pub struct PluginTable {
     /// neither ended nor retained when `execute` returns, the host ends with an error and releases.
     pub execute:
         unsafe extern "C" fn(instance: *mut InstanceHandle, batch: *mut Batch) -> *mut Error,
-    /// A nudge; the call's `cancelled` word is set anyway. Any thread, must not block.
+    /// Nobody waits any more for a call that the instance has: for those that wait for something else than the call's
+    /// `cancelled` word, which was set before. From a thread of the host's, also during `execute`; must not block. At
+    /// most once for a call. The instance stays open meanwhile. The call had not ended when the host looked and may end
+    /// meanwhile, so `reply` is for comparing. A call that was cancelled before `execute` got it is not told of.
     pub cancel: Option<unsafe extern "C" fn(instance: *mut InstanceHandle, reply: *mut Reply)>,
     /// Finish or fail everything accepted until the given time.
     pub drain: Option<unsafe extern "C" fn(instance: *mut InstanceHandle, until_ns: u64)>,

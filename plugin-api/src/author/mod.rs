@@ -81,7 +81,9 @@ pub trait Instance: Sized + 'static {
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error>;
 
     /// Asked once after `open`: what to do, on any thread and without blocking, when a call is
-    /// cancelled while `execute` runs. [`Call::is_cancelled`] turns true anyway.
+    /// cancelled that was accepted and has not ended, also one that was detached. [`Call::is_cancelled`]
+    /// is true by then. A call that was cancelled before `execute` got it is not told of, so look at
+    /// it once after its key is where the canceller finds it.
     fn canceller(&self) -> Option<Canceller> {
         None
     }

@@ -6,8 +6,8 @@ use crate::error::Error as HostError;
 use crate::plugin::metric::Metric as Made;
 use crate::plugin::scope::{self, Patch, Scope};
 use crate::plugin::text::{EMPTY, PluginError, read, view};
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError};
 use trtserver_plugin_api::abi::host::metric_kind;
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Metric, Param, Place, Str, code, level, param, place,
@@ -199,13 +199,13 @@ pub(super) unsafe extern "C" fn metric_new(
         };
         let made = scope.metrics.metric(counter, &name, &help, &labels)?;
         // SAFETY: null or room for one handle.
-        unsafe { put(out, Box::into_raw(Box::new(made)).cast()) }
+        unsafe { put(out, Arc::as_ptr(&made).cast_mut().cast()) }
     })
 }
 
 pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
     guard(|| {
-        // SAFETY: null or a handle that was not freed.
+        // SAFETY: null or a handle whose scope, which keeps the metric, is open.
         match unsafe { metric.cast::<Made>().as_ref() } {
             Some(made) => made.put(value),
             None => Err(HostError::invalid("metric_put without a metric")),
@@ -214,16 +214,12 @@ pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *
 }
 
 pub(super) unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
-    // SAFETY: null or a handle that was not freed.
+    // SAFETY: as above.
     guard_value(0.0, || unsafe { metric.cast::<Made>().as_ref() }.map_or(0.0, |m| m.series.get()))
 }
 
-pub(super) unsafe extern "C" fn metric_free(metric: *mut Metric) {
-    if !metric.is_null() {
-        // SAFETY: a handle from `metric_new`, freed once by the interface's rule. The series itself goes with its scope.
-        guard_value((), || drop(unsafe { Box::from_raw(metric.cast::<Made>()) }));
-    }
-}
+/// Others of the same scope may have the same metric, which goes with it.
+pub(super) unsafe extern "C" fn metric_free(_: *mut Metric) {}
 
 fn no_scope() -> HostError {
     HostError::invalid("a host call that needs a scope was made without one")

@@ -112,6 +112,12 @@ impl Line {
         limit.checked_sub(calls.moved.elapsed()).filter(|left| !left.is_zero())
     }
 
+    /// When the process last did something, if it owes answers.
+    pub fn silent_since(&self) -> Option<Instant> {
+        let calls = self.lock();
+        (!calls.open.is_empty()).then_some(calls.moved)
+    }
+
     /// Whether the process owes answers.
     pub fn owes(&self) -> bool {
         !self.lock().open.is_empty()

@@ -74,7 +74,6 @@ pub struct RemoteModel {
     align: usize,
     /// The process remembers sequences, which go with it.
     remembers: bool,
-    drain: Mutex<Duration>,
     supervisor: Option<JoinHandle<()>>,
 }
 
@@ -84,7 +83,7 @@ impl RemoteModel {
         let label = format!("model {}:{}", facts.name, facts.version);
         let shared = Arc::new(Shared {
             subject: format!("model '{}' version {}", facts.name, facts.version),
-            backend: backend.facts.name.clone(),
+            backend: Arc::clone(backend),
             hello: hello(&backend.path, &backend.settings),
             names: message.outputs.iter().map(|output| output.name.clone()).collect(),
             facts: message,
@@ -94,8 +93,10 @@ impl RemoteModel {
             health: Arc::default(),
             state: Mutex::new(State::new()),
             changed: Condvar::new(),
+            drain: Mutex::new(GRACE),
             label,
         });
+        shared.health.is_of(&shared);
         let (sender, opened) = std::sync::mpsc::channel();
         let of_thread = Arc::clone(&shared);
         // The process lives at most as long as the thread that starts it.
@@ -109,7 +110,6 @@ impl RemoteModel {
             states: facts::state_positions(facts.signature),
             align: backend.facts.align,
             remembers: sequences && facts.signature.states.is_empty(),
-            drain: Mutex::new(GRACE),
             supervisor: Some(supervisor),
             shared,
         });
@@ -142,7 +142,8 @@ impl Drop for RemoteModel {
                 // It has had its time.
                 process.kill(Why::Closing);
             } else {
-                process.close(*self.drain.get_mut().unwrap_or_else(PoisonError::into_inner));
+                let drain = *self.shared.drain.lock().unwrap_or_else(PoisonError::into_inner);
+                process.close(drain);
             }
         }
         if let Some(supervisor) = self.supervisor.take() {
@@ -163,7 +164,7 @@ pub struct RemoteInstance {
 
 impl RemoteInstance {
     pub fn open(model: &Arc<RemoteModel>, facts: &InstanceFacts<'_>) -> Result<Self> {
-        *model.drain.lock().unwrap_or_else(PoisonError::into_inner) = facts.drain;
+        *model.shared.drain.lock().unwrap_or_else(PoisonError::into_inner) = facts.drain;
         let seat = Seat::new(facts::instance(facts));
         let (line, generation) = model.shared.add(&seat)?;
         let (model, batch) = (Arc::clone(model), Batch::default());

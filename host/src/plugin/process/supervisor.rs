@@ -8,22 +8,24 @@
 //! ```
 //! While it is Starting, instances wait and with them their requests; while it is Down, requests are refused.
 
-use super::answers::Answers;
-use super::calls::Line;
+mod retire; // a model that is being unloaded
+mod seat; // instances while processes come and go
+
+pub use seat::Seat;
+
 use super::facts;
 use super::limits::Limits;
 use super::messages::{self, Done, Hello, ask};
 use super::spawn::{Asked, Gone, Process, Running, spawn};
-use super::wire;
 use super::words::Ended;
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
+use crate::plugin::backend::Backend;
 use arc_swap::ArcSwapOption;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -33,13 +35,29 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What a process that could not open its model gets to end in order.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why a model does not serve at the moment, if so.
+/// What the rest of the server has of a model while it serves, and does not keep it open.
 #[derive(Default)]
-pub struct Health(ArcSwapOption<String>);
+pub struct Health {
+    /// Why it does not serve at the moment, if so.
+    why: ArcSwapOption<String>,
+    of: OnceLock<Weak<Shared>>,
+}
 
 impl Health {
+    /// To be told of the model's retirement.
+    pub fn is_of(&self, shared: &Arc<Shared>) {
+        let _ = self.of.set(Arc::downgrade(shared));
+    }
+
     pub fn broken(&self) -> Option<String> {
-        self.0.load().as_deref().cloned()
+        self.why.load().as_deref().cloned()
+    }
+
+    /// No further request comes. From here on its process may be silent no longer than a model gets to end.
+    pub fn retire(&self) {
+        if let Some(shared) = self.of.get().and_then(Weak::upgrade) {
+            retire::retire(&shared);
+        }
     }
 }
 
@@ -49,7 +67,7 @@ pub struct Shared {
     pub label: String,
     /// `model 'digits' version 1`.
     pub subject: String,
-    pub backend: String,
+    pub backend: Arc<Backend>,
     pub hello: Hello,
     pub facts: messages::ModelFacts,
     /// Of the outputs, by number.
@@ -61,18 +79,22 @@ pub struct Shared {
     pub health: Arc<Health>,
     pub state: Mutex<State>,
     pub changed: Condvar,
+    /// How long a model gets to end.
+    pub drain: Mutex<Duration>,
 }
 
 pub struct State {
     phase: Phase,
     pub seats: Vec<Arc<Seat>>,
+    /// No further request comes.
+    retired: bool,
     /// Nobody needs it any more.
     pub closing: bool,
 }
 
 impl State {
     pub fn new() -> Self {
-        Self { phase: Phase::Opening, seats: Vec::new(), closing: false }
+        Self { phase: Phase::Opening, seats: Vec::new(), retired: false, closing: false }
     }
 }
 
@@ -95,37 +117,6 @@ pub struct Live {
     memory: Arc<Reader>,
     /// Counts processes.
     pub generation: u64,
-}
-
-/// What remains of an instance while its processes come and go.
-pub struct Seat {
-    facts: messages::InstanceFacts,
-    line: Mutex<Connected>,
-    /// Called when a process is gone and with it what it remembered.
-    pub lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
-}
-
-/// With the thread that reads, if it is another one than the instance's.
-type Connected = Option<(Arc<Line>, Option<JoinHandle<()>>)>;
-
-impl Seat {
-    pub fn new(facts: messages::InstanceFacts) -> Arc<Self> {
-        Arc::new(Self { facts, line: Mutex::default(), lost: OnceLock::new() })
-    }
-
-    pub fn line(&self) -> Option<Arc<Line>> {
-        self.lock().as_ref().map(|(line, _)| Arc::clone(line))
-    }
-
-    pub fn tell_lost(&self) {
-        if let Some(lost) = self.lost.get() {
-            lost();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Connected> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Why something could not be opened.
@@ -196,8 +187,12 @@ impl Shared {
     }
 
     fn ended(&self, ended: &Ended) -> Error {
-        let text =
-            format!("{}: the process of backend '{}' {}", self.subject, self.backend, ended.text());
+        let text = format!(
+            "{}: the process of backend '{}' {}",
+            self.subject,
+            self.backend.facts.name,
+            ended.text()
+        );
         if !self.needed() && !ended.in_order() {
             tracing::warn!("{text}");
         }
@@ -228,6 +223,7 @@ impl Shared {
     }
 
     fn open(&self, live: &Live, outputs: std::os::fd::BorrowedFd<'_>) -> Result<(), Unopened> {
+        self.note_replacement(live)?;
         let files = [self.inputs.file(), outputs];
         let open = ask::What::OpenModel(self.facts.clone());
         self.wait(live.process.ask(open, &files)?)?;
@@ -240,69 +236,30 @@ impl Shared {
         Ok(())
     }
 
+    /// Says so if the process works with another file than the model was loaded with.
+    fn note_replacement(&self, live: &Live) -> Result<(), Unopened> {
+        if !self.backend.is_replaced() {
+            return Ok(());
+        }
+        let done = self.wait(live.process.ask(ask::What::Describe(messages::Empty {}), &[])?)?;
+        let now = done.about.map(|about| facts::about(about).version).unwrap_or_default();
+        tracing::warn!(
+            "{}: {} was replaced after backend '{}' {} had been found there; its process works with what lies there now, \
+             which says that it is version {now}; load the model again to have all of the server know that",
+            self.subject,
+            self.backend.path.display(),
+            self.backend.facts.name,
+            self.backend.facts.version
+        );
+        Ok(())
+    }
+
     fn wait(&self, asked: Asked<'_>) -> Result<Done, Unopened> {
         let done = asked.wait(self.limits.open, || self.needed())?;
         match done.failure {
             Some(failure) => Err(Unopened::Refused(facts::error(&failure))),
             None => Ok(done),
         }
-    }
-
-    fn ask_for<'a>(
-        &self,
-        live: &'a Live,
-        seat: &Seat,
-    ) -> Result<(Asked<'a>, UnixStream), Unopened> {
-        let (ours, theirs) = wire::pair()?;
-        let open = ask::What::OpenInstance(seat.facts.clone());
-        Ok((live.process.ask(open, &[theirs.as_fd()])?, ours))
-    }
-
-    /// From here on requests go to the process.
-    fn connect(&self, live: &Live, seat: &Seat, ours: UnixStream) -> Result<Arc<Line>> {
-        let (sender, receiver) = wire::halves(ours);
-        let answers = Answers::new(receiver, &live.memory, &self.names, self.limits.answer)?;
-        let (process, ordinal) = (Arc::clone(&live.process), seat.facts.ordinal);
-        if self.one_at_a_time {
-            let line = Line::new(sender, process, ordinal, Some(answers));
-            *seat.lock() = Some((Arc::clone(&line), None));
-            return Ok(line);
-        }
-        let line = Line::new(sender, process, ordinal, None);
-        let (mut answers, read) = (answers, Arc::clone(&line));
-        let thread = std::thread::Builder::new()
-            .name(format!("answers {}", seat.facts.name))
-            .spawn(move || answers.read(&read, false))
-            .map_err(|e| Error::internal(format!("{}: no thread: {e}", self.subject)))?;
-        *seat.lock() = Some((Arc::clone(&line), Some(thread)));
-        Ok(line)
-    }
-
-    /// Opens a further instance in the process that runs.
-    pub fn add(&self, seat: &Arc<Seat>) -> Result<(Arc<Line>, u64)> {
-        let live = self.live(0)?;
-        let opened = self.ask_for(&live, seat).and_then(|(asked, ours)| {
-            self.wait(asked)?;
-            Ok(self.connect(&live, seat, ours)?)
-        });
-        match opened {
-            Ok(line) => {
-                let mut state = self.lock();
-                if matches!(&state.phase, Phase::Up(up) if up.generation == live.generation) {
-                    state.seats.push(Arc::clone(seat));
-                    return Ok((line, live.generation));
-                }
-                drop(state);
-                line.close();
-            }
-            Err(Unopened::Refused(e)) => return Err(e),
-            Err(Unopened::Gone) => {}
-        }
-        // Whoever reaped it knows why.
-        Err(match self.live(live.generation) {
-            Err(e) => e,
-            Ok(_) => Error::internal(format!("{}: its process ended meanwhile", self.subject)),
-        })
     }
 
     /// The process that runs, or will in a moment, later than process number `tried`.
@@ -344,7 +301,7 @@ impl Shared {
             live.process.kill(super::words::Why::Closing);
         }
         state.phase = Phase::Up(Arc::clone(live));
-        self.health.0.store(None);
+        self.health.why.store(None);
         drop(state);
         self.changed.notify_all();
     }
@@ -363,16 +320,17 @@ impl Shared {
         if again {
             match pause {
                 // Requests wait: for callers it serves.
+                None if state.retired => tracing::error!("{why}"),
                 None => tracing::error!("{why}; it is started again"),
                 Some(pause) => {
-                    self.health.0.store(Some(Arc::new(why.clone())));
+                    self.health.why.store(Some(Arc::new(why.clone())));
                     tracing::error!("{why}; it is started again in {} s", pause.as_secs_f64());
                 }
             }
         }
         let seats = state.seats.clone();
         drop(state);
-        let lines: Vec<_> = seats.iter().filter_map(|seat| seat.lock().take()).collect();
+        let lines: Vec<_> = seats.iter().filter_map(|seat| seat.disconnect()).collect();
         lines.iter().for_each(|(line, _)| line.close());
         self.changed.notify_all();
         // Before the callers are told, who may go on with their sequences at once.

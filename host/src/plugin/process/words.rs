@@ -11,6 +11,8 @@ pub enum Why {
     Silent(Duration),
     /// It did something that no sound process does; completes "it …".
     Nonsense(String),
+    /// It did not answer for this time while its model was being unloaded.
+    Unloading(Duration),
     /// Nobody needs it any more.
     Closing,
 }
@@ -38,6 +40,10 @@ impl Ended {
             (Some(Why::Silent(limit)), ..) => {
                 format!("did not answer within {} s and was killed", limit.as_secs_f64())
             }
+            (Some(Why::Unloading(limit)), ..) => format!(
+                "did not answer for {} s while its model was being unloaded and was killed",
+                limit.as_secs_f64()
+            ),
             (Some(Why::Nonsense(what)), ..) => format!("{what} and was killed"),
             (Some(Why::Closing), ..) => "was killed, because it did not end when asked to".into(),
             (None, Some(signal), _) => match name(signal) {

@@ -133,7 +133,10 @@ impl Control {
             return Err(LoadError::Versions(failed));
         }
         opened.into_iter().for_each(|(version, served)| job.model.ready(version, served));
-        self.put(&job.model)
+        let old = self.repository.model(&job.model.name);
+        self.put(&job.model)?;
+        old.iter().flat_map(|old| old.versions.values()).for_each(|version| version.retire());
+        Ok(())
     }
 
     /// Takes every version of `name` out of service.

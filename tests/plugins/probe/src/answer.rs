@@ -3,6 +3,8 @@
 use crate::Echo;
 use crate::commands::{Commands, Garbage};
 use crate::report::{BATCH, report};
+use crate::told::Told;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::author::{Batch, Call, Dtype, Error, OwnedReply, Response, Tensor};
@@ -22,6 +24,7 @@ pub fn answer(
     batch: &Batch<'_>,
     call: Call<'_>,
     commands: &Commands,
+    told: &Arc<Told>,
 ) -> Result<Answered, Error> {
     if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
         return Err(commands.error(text));
@@ -29,7 +32,7 @@ pub fn answer(
     if commands.needs_deadline && call.deadline_ns().is_none() {
         return Err(Error::invalid("the caller did not say how long he waits"));
     }
-    if commands.garbage.is_none() && !commands.detach && !commands.until_cancelled {
+    if commands.garbage.is_none() && !commands.detach && !commands.waits() {
         for last in ends(commands) {
             let mut response = call.respond()?;
             echo(model, call, commands, &mut response)?;
@@ -45,7 +48,10 @@ pub fn answer(
         return Ok(Answered::Now);
     }
     if commands.detach {
-        return detached(model, call, commands).map(Answered::Later);
+        return detached(model, call, commands, told).map(Answered::Later);
+    }
+    if commands.until_told {
+        return told.wait(call.key(), PATIENCE).map(|()| Answered::Now);
     }
     if commands.until_cancelled {
         return wait(|| call.is_cancelled()).map(|()| Answered::Now);
@@ -158,7 +164,13 @@ fn wait(is_cancelled: impl Fn() -> bool) -> Result<(), Error> {
 }
 
 /// Answers on a thread of its own, a little later than `execute` returns.
-fn detached(model: &Echo, call: Call<'_>, commands: &Commands) -> Result<JoinHandle<()>, Error> {
+fn detached(
+    model: &Echo,
+    call: Call<'_>,
+    commands: &Commands,
+    told: &Arc<Told>,
+) -> Result<JoinHandle<()>, Error> {
+    let (key, told) = (call.key(), Arc::clone(told));
     let outputs = outputs(model, call);
     let reply = call.detach()?;
     let commands = commands.clone();
@@ -167,8 +179,13 @@ fn detached(model: &Echo, call: Call<'_>, commands: &Commands) -> Result<JoinHan
         if commands.garbage == Some(Garbage::Never) {
             return;
         }
-        if commands.until_cancelled {
-            if let Err(error) = wait(|| reply.is_cancelled()) {
+        if commands.waits() {
+            let waited = if commands.until_told {
+                told.wait(key, PATIENCE)
+            } else {
+                wait(|| reply.is_cancelled())
+            };
+            if let Err(error) = waited {
                 reply.fail(error);
             }
             return;

@@ -1,5 +1,10 @@
 //! What the probe was told to do.
 
+use std::io::Write;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::Duration;
 use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Value};
 
@@ -44,6 +49,12 @@ pub enum Death {
     Exit,
     /// Never returns.
     Hang,
+    /// Writes what is no message to the connection over which it tells its host of itself, and never returns.
+    GarbleControl,
+    /// The same to the connection over which it answers.
+    GarbleWork,
+    /// Starts a process that lives on, says its number on standard error, and calls `exit(7)`.
+    Orphan,
 }
 
 /// What to tell of the batch.
@@ -71,8 +82,9 @@ pub enum Record {
 /// | `responses` | that many answers instead of one |
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
+/// | `until_told` | the same, but it waits for what its canceller is told and does not look at the call |
 /// | `needs_deadline` | fails unless the caller said how long he waits |
-/// | `die` | takes the process along: `crash`, `abort`, `exit`; or `hang`: never returns |
+/// | `die` | takes the process along: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
 /// | `die_in` | where, instead of in `execute`: `plugin_complete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this on standard error, in `execute` and before it dies |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
@@ -90,6 +102,7 @@ pub struct Commands {
     pub responses: Option<u64>,
     pub detach: bool,
     pub until_cancelled: bool,
+    pub until_told: bool,
     pub needs_deadline: bool,
     pub broken: bool,
     pub die: Option<Death>,
@@ -134,6 +147,7 @@ impl Commands {
             "responses" => self.responses = number(),
             "detach" => self.detach = yes(),
             "until_cancelled" => self.until_cancelled = yes(),
+            "until_told" => self.until_told = yes(),
             "needs_deadline" => self.needs_deadline = yes(),
             "broken" => self.broken = yes(),
             "die" => {
@@ -142,6 +156,9 @@ impl Commands {
                     Some("abort") => Some(Death::Abort),
                     Some("exit") => Some(Death::Exit),
                     Some("hang") => Some(Death::Hang),
+                    Some("garble_control") => Some(Death::GarbleControl),
+                    Some("garble_work") => Some(Death::GarbleWork),
+                    Some("orphan") => Some(Death::Orphan),
                     _ => None,
                 }
             }
@@ -166,6 +183,11 @@ impl Commands {
             "spin_us" => self.spin = Duration::from_micros(number().unwrap_or(0)),
             _ => {}
         }
+    }
+
+    /// Whether it is the caller who ends the execution, by going away.
+    pub fn waits(&self) -> bool {
+        self.until_cancelled || self.until_told
     }
 
     /// Whether BATCH is to be made.
@@ -210,10 +232,49 @@ fn die(how: Death) {
         Death::Crash => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
         Death::Abort => std::process::abort(),
         Death::Exit => std::process::exit(7),
-        Death::Hang => loop {
-            std::thread::park();
-        },
+        Death::Hang => hang(),
+        Death::GarbleControl | Death::GarbleWork => {
+            // The connection with the host comes first, that of an instance last.
+            let sockets = sockets();
+            let socket = if how == Death::GarbleWork { sockets.last() } else { sockets.first() };
+            if let Some(socket) = socket {
+                garble(*socket);
+            }
+            hang()
+        }
+        Death::Orphan => {
+            if let Ok(child) = Command::new("sleep").arg("600").spawn() {
+                eprintln!("left process {} behind", child.id());
+            }
+            std::process::exit(7)
+        }
     }
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Open sockets of this process.
+fn sockets() -> Vec<i32> {
+    let files = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let is_socket = |path: &std::path::Path| {
+        std::fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    let sockets = files.filter(|file| is_socket(&file.path()));
+    let mut numbers: Vec<i32> =
+        sockets.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Writes four bytes that are the length of a message, and a message that is none.
+fn garble(socket: i32) {
+    // SAFETY: it is open; what happens to whoever else uses it is what this is about. It is not closed here.
+    let mut socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(socket) });
+    let _ = socket.write_all(&[8, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
 }
 
 fn garbage(name: &str) -> Option<Garbage> {

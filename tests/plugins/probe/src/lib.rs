@@ -8,6 +8,7 @@ mod answer;
 mod commands;
 mod merge;
 mod report;
+mod told;
 
 use accumulate::Sums;
 use answer::Answered;
@@ -16,9 +17,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
+use told::Told;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Batch, Call, ConfigPatch, Counter, Description, Dtype, Error,
-    Instance, InstanceContext, Model, ModelContext, Platform, Scope,
+    Backend, BackendContext, Batch, Call, Canceller, ConfigPatch, Counter, Description, Dtype,
+    Error, Instance, InstanceContext, Model, ModelContext, Platform, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -97,6 +99,7 @@ struct Worker {
     log: Scope,
     counter: Option<Counter>,
     sums: Sums,
+    told: Arc<Told>,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
 }
@@ -116,8 +119,14 @@ impl Instance for Worker {
             log,
             counter,
             sums: Sums::default(),
+            told: Arc::default(),
             answering: Vec::new(),
         })
+    }
+
+    fn canceller(&self) -> Option<Canceller> {
+        let told = Arc::clone(&self.told);
+        Some(Box::new(move |key| told.tell(key)))
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -143,7 +152,7 @@ impl Instance for Worker {
                 std::hint::spin_loop();
             }
         }
-        if all.iter().any(|(_, commands)| commands.until_cancelled) {
+        if all.iter().any(|(_, commands)| commands.waits()) {
             // Tests leave only when they have read this.
             trts_info!(self.log, "the probe waits to be cancelled");
         }
@@ -177,7 +186,7 @@ impl Worker {
             let call = (position, call);
             return self.sums.answer(&self.model, batch, call, mode, commands);
         }
-        match answer::answer(&self.model, batch, call, commands)? {
+        match answer::answer(&self.model, batch, call, commands, &self.told)? {
             Answered::Now => {}
             Answered::Later(thread) => self.answering.push(thread),
         }

@@ -1,0 +1,31 @@
+//! Which calls the host said to be cancelled.
+
+use std::collections::HashSet;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use trtserver_plugin_api::author::{CallKey, Error};
+
+#[derive(Default)]
+pub struct Told {
+    keys: Mutex<HashSet<CallKey>>,
+    changed: Condvar,
+}
+
+impl Told {
+    pub fn tell(&self, key: CallKey) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the call was told; fails in any case.
+    pub fn wait(&self, key: CallKey, at_most: Duration) -> Result<(), Error> {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(keys, at_most, |keys| !keys.remove(&key));
+        let timed_out = waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();
+        Err(if timed_out {
+            Error::deadline("the probe was not told of a cancellation in time")
+        } else {
+            Error::cancelled("cancelled, as the probe was told")
+        })
+    }
+}

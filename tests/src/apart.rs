@@ -1,0 +1,55 @@
+//! Models in processes of their own, as a test sees them from outside.
+
+use crate::repository::probe;
+use crate::server::Running;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+
+/// A model of the test plugin in a process of its own.
+pub fn apart(name: &str, more: &[(&str, &str)]) -> String {
+    probe(name, &[&[("isolation", "process")], more].concat())
+}
+
+/// Processes that a server has started for a model (`NAME:`), or for all.
+pub fn processes(server: &Running, model: &str) -> Vec<Pid> {
+    let parent = server.process().pid().as_raw_nonzero().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
+        let read = |file| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
+        let stat = read("stat");
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let (state, of) = (fields.next(), fields.next());
+        let label = format!("model {model}");
+        if of == Some(&*parent) && state != Some("Z") && read("cmdline").contains(&label) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// The process of a model.
+#[track_caller]
+pub fn process(server: &Running, model: &str) -> Pid {
+    let found = processes(server, &format!("{model}:"));
+    assert_eq!(found.len(), 1, "{model}: {found:?}");
+    found[0]
+}
+
+/// Kills the process of a model, without a word.
+#[track_caller]
+pub fn kill(server: &Running, model: &str) {
+    let pid = process(server, model);
+    kill_process(pid, Signal::KILL).unwrap_or_else(|e| panic!("{model}: {e}"));
+}
+
+pub fn is_there(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Asks until the model answers well.
+pub fn serves_again(server: &Running, model: &str) {
+    server.ask_until(&format!("{model} serves again"), |s| s.infer(model, "").status == 200);
+}
