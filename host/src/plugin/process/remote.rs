@@ -4,7 +4,7 @@ use super::calls::Line;
 use super::facts;
 use super::limits::Limits;
 use super::messages::{Batch, Done, Empty, Hello, ask};
-use super::requests::{call, place};
+use super::requests::{call, place, take_back, words_fit};
 use super::spawn::{Gone, spawn};
 use super::supervisor::{Health, Seat, Shared, State, arena, supervise};
 use super::words::Why;
@@ -190,11 +190,20 @@ impl RemoteInstance {
             if let Some(line) = &self.line {
                 // From before it is sent: whoever closes the line waits for what is received by then.
                 let mut reading = line.reading.lock().unwrap_or_else(PoisonError::into_inner);
-                if line.send(batch, requests, show) {
-                    if let Some(answers) = &mut *reading {
-                        answers.read(line, true);
+                match line.send(batch, requests, show) {
+                    Ok(true) => {
+                        if let Some(answers) = &mut *reading {
+                            answers.read(line, true);
+                        }
+                        return;
                     }
-                    return;
+                    Ok(false) => {}
+                    Err(e) => {
+                        drop(reading);
+                        take_back(batch, &model.shared.inputs);
+                        let e = Error::new(e.code, format!("{}: {e}", model.shared.subject));
+                        return self.fail(requests, &e);
+                    }
                 }
             }
             self.line = None;
@@ -216,7 +225,8 @@ impl RemoteInstance {
     fn place(&self, requests: &mut Vec<InferRequest>) {
         let (arena, align) = (&self.model.shared.inputs, self.model.align);
         let mut short = None;
-        requests.retain_mut(|request| match place(request, arena, align) {
+        let fits = |request: &mut _| words_fit(request).and_then(|()| place(request, arena, align));
+        requests.retain_mut(|request| match fits(request) {
             Ok(()) => true,
             // With one of them away the others would be in the wrong places.
             Err(e) if self.model.remembers => {

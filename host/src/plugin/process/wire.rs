@@ -14,8 +14,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longer messages are a fault of the other side.
-const LONGEST: usize = 256 << 20;
+/// Longer messages are a fault of the other side: whoever makes them sees to it that there are none.
+pub const LONGEST: usize = 64 << 20;
+/// What a longer message took is given back after it.
+const ROOM: usize = 1 << 20;
 /// Files in one message.
 const MOST_FILES: usize = 4;
 
@@ -84,7 +86,8 @@ impl Sender {
     /// Sends one message; blocks while the other side does not read.
     ///
     /// # Errors
-    /// The other side is gone.
+    /// The other side is gone, or has not read for as long as the connection's time allows; INVALID_ARG when the
+    /// message is longer than [`LONGEST`], of which nothing was sent.
     pub fn send(&self, message: &impl Message) -> Result<()> {
         self.send_with(message, &[])
     }
@@ -94,7 +97,9 @@ impl Sender {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let len = message.encoded_len();
         if len > LONGEST {
-            return Err(lost("used", format_args!("a message of {len} bytes is too long")));
+            return Err(Error::invalid(format!(
+                "a message of {len} bytes is too long for the connection between two processes"
+            )));
         }
         scratch.clear();
         scratch.extend_from_slice(&(len as u32).to_ne_bytes());
@@ -115,6 +120,9 @@ impl Sender {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(lost("written", e)),
             }
+        }
+        if scratch.capacity() > ROOM {
+            *scratch = Vec::new();
         }
         Ok(())
     }
@@ -176,6 +184,12 @@ impl Receiver {
         let begin = self.start + 4;
         let message = M::decode(&self.buffer[begin..begin + len]).map_err(|e| lost("read", e))?;
         self.start = begin + len;
+        if self.buffer.len() > ROOM && self.end - self.start <= ROOM {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            self.buffer.truncate(ROOM);
+            self.buffer.shrink_to_fit();
+        }
         Ok(Received::Message(message))
     }
 
@@ -206,7 +220,9 @@ impl Receiver {
                 Ok(got) => {
                     for message in ancillary.drain() {
                         if let RecvAncillaryMessage::ScmRights(files) = message {
-                            self.files.extend(files);
+                            // Nobody sends more; those of somebody who does are closed.
+                            let room = (2 * MOST_FILES).saturating_sub(self.files.len());
+                            self.files.extend(files.take(room));
                         }
                     }
                     if got.bytes == 0 {
