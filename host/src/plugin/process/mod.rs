@@ -4,6 +4,8 @@
 //! one model and its instances, and executes what the host sends.
 
 mod answers; // what the process answers, checked
+#[cfg(test)]
+mod answers_tests;
 mod calls; // requests that it has not answered
 pub mod child; // the process
 mod control; // what it tells beside answers
