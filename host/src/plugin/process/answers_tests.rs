@@ -14,7 +14,9 @@ use proptest::prelude::*;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// A process that has ended: nobody waits for its last breath.
 static ENDED: LazyLock<Child> = LazyLock::new(|| {
@@ -41,13 +43,17 @@ fn bare(key: u64, _: &InferRequest) -> Call {
 
 impl Rig {
     fn new() -> Self {
+        Self::patient(None)
+    }
+
+    fn patient(limit: Option<Duration>) -> Self {
         let process = Process::fake(&ENDED);
         let (ours, theirs) = pair().unwrap();
         let (sender, receiver) = halves(ours);
         let outputs = Arena::new("test", 1 << 21).unwrap();
         let reader = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
         let names = Arc::from(["O".to_owned(), "unwanted".to_owned()]);
-        let answers = Answers::new(receiver, &reader, &names, None).unwrap();
+        let answers = Answers::new(receiver, &reader, &names, limit).unwrap();
         let line = Line::new(sender, Arc::clone(&process), 0, None);
         let block = outputs.alloc(64, true).unwrap();
         let (raw, told) = (theirs.try_clone().unwrap(), Vec::new());
@@ -164,6 +170,25 @@ fn a_failure_is_the_last() {
     // It ends because nothing is owed any more; the connection is still there.
     rig.answers.read(&rig.line, true);
     assert!(!rig.line.owes());
+}
+
+/// Though there is always something to read.
+#[test]
+fn an_answer_in_small_pieces_must_come_in_time() {
+    let limit = Duration::from_millis(50);
+    let mut rig = Rig::patient(Some(limit));
+    let (mut raw, over) = (rig.raw.try_clone().unwrap(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            raw.write_all(&1_000_000u32.to_ne_bytes()).unwrap();
+            while !over.load(Ordering::Relaxed) && raw.write_all(&[0]).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        rig.answers.read(&rig.line, false);
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(rig.hear().1, Some(Why::Silent(limit)));
 }
 
 #[test]

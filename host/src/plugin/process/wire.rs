@@ -54,6 +54,7 @@ pub struct Receiver {
     start: usize,
     end: usize,
     files: VecDeque<OwnedFd>,
+    timeout: Option<Duration>,
     /// How long to look for bytes again and again before sleeping until they come.
     spin: Duration,
     /// So many times it is not tried, because it was in vain.
@@ -76,6 +77,7 @@ pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
             start: 0,
             end: 0,
             files: VecDeque::new(),
+            timeout: None,
             spin: Duration::ZERO,
             skip: 0,
         },
@@ -153,8 +155,10 @@ impl Sender {
 }
 
 impl Receiver {
-    /// How long [`Receiver::receive`] waits for the next bytes; `None` = for ever.
-    pub fn set_timeout(&self, timeout: Option<Duration>) -> Result<()> {
+    /// How long [`Receiver::receive`] waits for the next bytes, and for all of a message that comes in pieces; `None` =
+    /// for ever.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        self.timeout = timeout;
         self.socket.set_read_timeout(timeout).map_err(|e| lost("used", e))
     }
 
@@ -210,6 +214,7 @@ impl Receiver {
         }
         self.skip = self.skip.saturating_sub(1);
         let mut spin = (!self.spin.is_zero() && self.skip == 0).then(|| Instant::now() + self.spin);
+        let mut begun = None;
         while self.end < need {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -229,6 +234,13 @@ impl Receiver {
                         return Ok(Some(Received::Closed));
                     }
                     self.end += got.bytes;
+                    // Whoever sends byte by byte is as good as silent.
+                    if self.end < need
+                        && let Some(timeout) = self.timeout
+                        && begun.get_or_insert_with(Instant::now).elapsed() >= timeout
+                    {
+                        return Ok(Some(Received::Silence));
+                    }
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 // As if it had been closed: the other side died with unread messages.
