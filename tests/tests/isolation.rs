@@ -457,6 +457,24 @@ fn a_request_of_many_words_is_refused_and_serves_nobody_ill() {
     assert_eq!(SERVER.infer("within", &words(2 << 20)).status, 200);
 }
 
+#[test]
+fn sequences_go_on_beside_and_after_a_step_of_many_words() {
+    let controls = [flag("START", "int32"), flag("READY", "int32")];
+    let config = accumulator("sums", 4, "slot", &sequences(NEVER, "direct { }", &controls));
+    let isolated = parameters(&[("isolation", "process")]);
+    let server = Server::new().model("sums", config + &isolated).start();
+    for id in [1, 2] {
+        assert_eq!(step(&server, "sums", id, r#","sequence_start":true"#, ""), Ok(1));
+    }
+    let long = format!(r#","note":"{}""#, "x".repeat(2 << 20));
+    let says = step(&server, "sums", 1, "", &long).unwrap_err();
+    assert!(says.contains("at most 1048576"), "{says}");
+    for id in [1, 2] {
+        assert_eq!(step(&server, "sums", id, r#","sequence_end":true"#, ""), Ok(2));
+    }
+    assert!(server.stop().success());
+}
+
 /// What does not fit between the two processes is not waited for longer than an answer.
 #[test]
 fn a_stopped_process_that_takes_no_request_is_killed_after_its_time() {

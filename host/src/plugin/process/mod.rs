@@ -22,5 +22,6 @@ mod words; // how it ended
 
 pub use limits::Limits;
 pub use remote::{RemoteInstance, RemoteModel, complete, describe};
+pub use requests::words_fit;
 pub use spawn::log_level;
 pub use supervisor::Health;

@@ -225,8 +225,16 @@ impl RemoteInstance {
     fn place(&self, requests: &mut Vec<InferRequest>) {
         let (arena, align) = (&self.model.shared.inputs, self.model.align);
         let mut short = None;
-        let fits = |request: &mut _| words_fit(request).and_then(|()| place(request, arena, align));
-        requests.retain_mut(|request| match fits(request) {
+        // Steps of an ensemble come here unasked; requests were asked before they were queued.
+        requests.retain_mut(|request| {
+            let Err(e) = words_fit(request) else { return true };
+            let _ = request.reply.end(Err(e));
+            request.id.clear();
+            request.parameters.clear();
+            // Executed nevertheless, where others count on their places; nobody sees it.
+            self.model.remembers
+        });
+        requests.retain_mut(|request| match place(request, arena, align) {
             Ok(()) => true,
             // With one of them away the others would be in the wrong places.
             Err(e) if self.model.remembers => {
