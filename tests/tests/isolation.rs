@@ -406,3 +406,47 @@ fn a_backend_that_is_kept_apart_is_not_in_the_server() {
     server.wait_for_log_with(&["libtrtserver_dead.so", "not a loadable library"]);
     assert!(server.stop().success());
 }
+
+#[test]
+fn a_request_of_many_words_is_refused_and_serves_nobody_ill() {
+    let words = |n: usize| format!(r#""note":"{}""#, "x".repeat(n));
+    let response = SERVER.infer("apart", &words(2 << 20));
+    let says = response.complaint();
+    assert_eq!(response.status, 400, "{says}");
+    assert!(says.contains("model 'apart'") && says.contains("at most 1048576"), "{says}");
+    assert_eq!(SERVER.infer("apart", &words(900_000)).status, 200);
+    assert_eq!(SERVER.infer("within", &words(2 << 20)).status, 200);
+}
+
+#[test]
+fn sequences_go_on_beside_and_after_a_step_of_many_words() {
+    let controls = [flag("START", "int32"), flag("READY", "int32")];
+    let config = accumulator("sums", 4, "slot", &sequences(NEVER, "direct { }", &controls));
+    let isolated = parameters(&[("isolation", "process")]);
+    let server = Server::new().model("sums", config + &isolated).start();
+    for id in [1, 2] {
+        assert_eq!(step(&server, "sums", id, r#","sequence_start":true"#, ""), Ok(1));
+    }
+    let long = format!(r#","note":"{}""#, "x".repeat(2 << 20));
+    let says = step(&server, "sums", 1, "", &long).unwrap_err();
+    assert!(says.contains("at most 1048576"), "{says}");
+    for id in [1, 2] {
+        assert_eq!(step(&server, "sums", id, r#","sequence_end":true"#, ""), Ok(2));
+    }
+    assert!(server.stop().success());
+}
+
+/// What does not fit between the two processes is not waited for longer than an answer.
+#[test]
+fn a_stopped_process_that_takes_no_request_is_killed_after_its_time() {
+    let slow = [("isolation_deadline_seconds", "0.5")];
+    let server = Server::new().model("stopped", apart("stopped", &slow)).start();
+    assert_eq!(server.infer("stopped", "").status, 200);
+    let before = process(&server, "stopped");
+    kill_process(before, Signal::STOP).unwrap();
+    let response = server.infer("stopped", &format!(r#""note":"{}""#, "x".repeat(1_000_000)));
+    // Nothing of it was executed, so the next process is given it.
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_ne!(process(&server, "stopped"), before);
+    assert!(server.stop().success());
+}

@@ -34,9 +34,10 @@ use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::instance::priority::Priority;
 use crate::plugin::Backends;
+use crate::plugin::process::words_fit;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
-use crate::stats::VersionStats;
+use crate::stats::{FailureReason, VersionStats};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backends::BackendUse;
 pub use closing::Open;
@@ -69,6 +70,13 @@ pub struct Served {
 impl Served {
     /// Queues a checked request; its reply is answered whatever happens.
     pub fn submit(&self, request: InferRequest) {
+        // Before it is queued: the sequence that it belongs to stays as it was.
+        if self.arena.is_some()
+            && let Err(e) = words_fit(&request)
+        {
+            let _ = request.reply.fail(e, FailureReason::Other);
+            return;
+        }
         self.scheduler.submit(request);
     }
 

@@ -38,7 +38,7 @@ impl Host {
         let mut command = command();
         command.stdin(Stdio::from(OwnedFd::from(its))).stdout(Stdio::null());
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, receiver) = halves(mine);
+        let (sender, mut receiver) = halves(mine);
         receiver.set_timeout(Some(PATIENCE)).unwrap();
         let arenas = ["inputs", "outputs"].map(|name| Arena::new(name, 1 << 30).unwrap());
         let mut host =
@@ -108,7 +108,7 @@ impl Host {
         if let Some(failure) = self.done(number).failure {
             return Err(failure);
         }
-        let (sender, receiver) = halves(mine);
+        let (sender, mut receiver) = halves(mine);
         receiver.set_timeout(Some(PATIENCE)).unwrap();
         let reader = Reader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
         let inputs = Arc::clone(&self.arenas[0]);

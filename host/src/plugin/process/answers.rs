@@ -43,6 +43,7 @@ impl Answers {
 
     /// Until the process is gone, or must go; or until it owes nothing more, if that is `enough`.
     pub fn read(&mut self, line: &Line, enough: bool) {
+        let _unread = Unread(line);
         let why = loop {
             if enough && !line.owes() {
                 return;
@@ -73,6 +74,7 @@ impl Answers {
     /// Answers the caller; the error is a fault of the process, not of the answer.
     fn pass_on(&self, line: &Line, answer: Answer) -> Result<(), String> {
         let Answer { key, last, response, failure, times } = answer;
+        let last = last || failure.is_some();
         let (outputs, params) =
             response.map_or((None, Vec::new()), |r| (Some(r.outputs), r.params));
         // All that was lent is taken first, so that it goes back whatever follows.
@@ -126,6 +128,19 @@ impl Answers {
         self.memory
             .bytes(output.offset, output.bytes, Some(output.slot))
             .map_err(|e| format!("answered with memory that is none ({e})"))
+    }
+}
+
+/// Nobody reads any more after a panic: who waits for answers must not wait for ever.
+struct Unread<'a>(&'a Line);
+
+impl Drop for Unread<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0
+                .process
+                .kill(Why::Nonsense("gave an answer over which the server failed".into()));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::answers::Answers;
 use super::messages::{Batch, Call, Cancel, ask};
 use super::spawn::Process;
 use super::wire::Sender;
-use crate::error::Error;
+use crate::error::{Code, Error, Result};
 use crate::request::{InferRequest, Reply, Waiting};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -51,17 +51,21 @@ impl Line {
         Arc::new_cyclic(|me| Self { sender, process, ordinal, calls, reading, me: me.clone() })
     }
 
-    /// Sends the requests as one batch, each as `call` shows it. False: the process is gone, and they are still there.
+    /// Sends the requests as one batch, each as `call` shows it. False: the process is gone or about to be, and they are
+    /// still there.
+    ///
+    /// # Errors
+    /// They are too much for one message. They are still there; nothing that `call` has lent will be counted off.
     pub fn send(
         &self,
         batch: &mut Batch,
         requests: &mut Vec<InferRequest>,
         mut call: impl FnMut(u64, &InferRequest) -> Call,
-    ) -> bool {
+    ) -> Result<bool> {
         let mut sent: SmallVec<[(Arc<Reply>, u64); 8]> = SmallVec::new();
         let mut calls = self.lock();
         if calls.closed {
-            return false;
+            return Ok(false);
         }
         if calls.open.is_empty() {
             calls.moved = Instant::now();
@@ -76,19 +80,24 @@ impl Line {
             calls.open.insert(key, request);
         }
         drop(calls);
-        if self.sender.send(batch).is_err() {
+        if let Err(e) = self.sender.send(batch) {
             // Nobody executes half a message. What is not there any more was answered by whoever ended the process.
             let mut calls = self.lock();
             requests.extend(sent.iter().filter_map(|(_, key)| calls.open.remove(key)));
             drop(calls);
-            return requests.is_empty();
+            if e.code == Code::InvalidArg {
+                return Err(e);
+            }
+            // If it lives, it has not read for a long time, and must not be waited for.
+            self.process.lost(&format!("does not take requests any more ({e})"));
+            return Ok(requests.is_empty());
         }
         for (reply, key) in sent {
             if reply.waits_in(self.me.clone(), key) {
                 self.cancelled(key);
             }
         }
-        true
+        Ok(true)
     }
 
     /// The process has answered a call; `None` when there is no such call.

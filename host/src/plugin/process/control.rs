@@ -4,7 +4,7 @@ use super::messages::{LogRecord, Metric, MetricValue, Tell, tell};
 use super::spawn::Process;
 use super::wire::{Received, Receiver};
 use super::words::Why;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plugin::metric::{CustomMetrics, Series};
 use std::collections::HashMap;
 use trtserver_plugin_api::abi::host::metric_kind;
@@ -62,10 +62,15 @@ fn log(process: &Process, record: &LogRecord) {
     }
 }
 
+/// Series that one process may have; a plugin that makes a new one for every request must not fill the server.
+const MOST_SERIES: usize = 10_000;
+
 /// The metrics of one process.
 #[derive(Default)]
 struct Metrics {
     by_number: HashMap<u64, Told>,
+    /// There are no more, and it was told.
+    full: bool,
     made: CustomMetrics,
 }
 
@@ -78,6 +83,12 @@ struct Told {
 
 impl Metrics {
     fn make(&mut self, metric: Metric) -> Result<()> {
+        if self.by_number.len() >= MOST_SERIES {
+            let told = std::mem::replace(&mut self.full, true);
+            let e =
+                || Error::unavailable(format!("the process has {MOST_SERIES}, and gets no more"));
+            return if told { Ok(()) } else { Err(e()) };
+        }
         let mut labels = metric.labels.into_iter();
         let pairs = std::iter::from_fn(|| Some((labels.next()?, labels.next()?)));
         let labels: Vec<_> = pairs.collect();

@@ -4,6 +4,8 @@
 //! one model and its instances, and executes what the host sends.
 
 mod answers; // what the process answers, checked
+#[cfg(test)]
+mod answers_tests;
 mod calls; // requests that it has not answered
 pub mod child; // the process
 mod control; // what it tells beside answers
@@ -20,5 +22,6 @@ mod words; // how it ended
 
 pub use limits::Limits;
 pub use remote::{RemoteInstance, RemoteModel, complete, describe};
+pub use requests::words_fit;
 pub use spawn::log_level;
 pub use supervisor::Health;

@@ -4,7 +4,7 @@ use super::calls::Line;
 use super::facts;
 use super::limits::Limits;
 use super::messages::{Batch, Done, Empty, Hello, ask};
-use super::requests::{call, place};
+use super::requests::{call, place, take_back, words_fit};
 use super::spawn::{Gone, spawn};
 use super::supervisor::{Health, Seat, Shared, State, arena, supervise};
 use super::words::Why;
@@ -191,11 +191,20 @@ impl RemoteInstance {
             if let Some(line) = &self.line {
                 // From before it is sent: whoever closes the line waits for what is received by then.
                 let mut reading = line.reading.lock().unwrap_or_else(PoisonError::into_inner);
-                if line.send(batch, requests, show) {
-                    if let Some(answers) = &mut *reading {
-                        answers.read(line, true);
+                match line.send(batch, requests, show) {
+                    Ok(true) => {
+                        if let Some(answers) = &mut *reading {
+                            answers.read(line, true);
+                        }
+                        return;
                     }
-                    return;
+                    Ok(false) => {}
+                    Err(e) => {
+                        drop(reading);
+                        take_back(batch, &model.shared.inputs);
+                        let e = Error::new(e.code, format!("{}: {e}", model.shared.subject));
+                        return self.fail(requests, &e);
+                    }
                 }
             }
             self.line = None;
@@ -217,6 +226,15 @@ impl RemoteInstance {
     fn place(&self, requests: &mut Vec<InferRequest>) {
         let (arena, align) = (&self.model.shared.inputs, self.model.align);
         let mut short = None;
+        // Steps of an ensemble come here unasked; requests were asked before they were queued.
+        requests.retain_mut(|request| {
+            let Err(e) = words_fit(request) else { return true };
+            let _ = request.reply.end(Err(e));
+            request.id.clear();
+            request.parameters.clear();
+            // Executed nevertheless, where others count on their places; nobody sees it.
+            self.model.remembers
+        });
         requests.retain_mut(|request| match place(request, arena, align) {
             Ok(()) => true,
             // With one of them away the others would be in the wrong places.

@@ -1,12 +1,46 @@
 //! A request as its process sees it: in the message what is small, in the arena the tensors.
 
-use super::messages::{Call, Input, Param, param};
+use super::messages::{Batch, Call, Input, Param, param};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::plugin::views::call_flags_of;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
 use std::sync::Arc;
+
+/// Longer texts are no parameters: all requests of a batch share one message.
+const MOST_WORDS: usize = 1 << 20;
+
+/// Sees to it that what travels in the message is small.
+///
+/// # Errors
+/// It is not.
+pub fn words_fit(request: &InferRequest) -> Result<()> {
+    let of_sequence = match &request.sequence.id {
+        CorrelationId::Text(text) => text.len(),
+        CorrelationId::None | CorrelationId::Number(_) => 0,
+    };
+    let of_parameters = request.parameters.iter().map(|(key, value)| {
+        // With what a parameter without text takes.
+        let text = if let Parameter::String(text) = value { text.len() } else { 0 };
+        key.len() + text + 32
+    });
+    let words = request.id.len() + of_sequence + of_parameters.sum::<usize>();
+    if words > MOST_WORDS {
+        return Err(Error::invalid(format!(
+            "model '{}': the request has {words} bytes of id and parameters; a model that runs in a process of its own \
+             takes at most {MOST_WORDS}",
+            request.reply.signature().model
+        )));
+    }
+    Ok(())
+}
+
+/// What these calls were lent, of which the process does not hear.
+pub fn take_back(batch: &Batch, arena: &Arena) {
+    let inputs = batch.calls.iter().flat_map(|call| &call.inputs);
+    inputs.filter(|input| input.offset != 0).for_each(|input| arena.take_back(input.slot));
+}
 
 /// Sees to it that the process can read every input where it lies, aligned as its backend wants it.
 ///

@@ -204,6 +204,28 @@ impl Process {
     }
 }
 
+#[cfg(test)]
+impl Process {
+    /// Any process, in place of one that `spawn` has started.
+    pub fn fake(child: &Child) -> Arc<Self> {
+        Arc::new(Self {
+            label: "fake".into(),
+            pidfd: pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap(),
+            control: wire::halves(wire::pair().unwrap().0).0,
+            asked: Mutex::new(None),
+            next: AtomicU64::new(1),
+            tail: Tail::default(),
+            why: Mutex::new(None),
+            answered: AtomicBool::new(false),
+        })
+    }
+
+    /// Why it would have been killed.
+    pub fn accused(&self) -> Option<Why> {
+        self.why.lock().unwrap().clone()
+    }
+}
+
 /// The process has ended or is about to: whoever reaps it knows why.
 #[derive(Debug)]
 pub struct Gone;

@@ -14,8 +14,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longer messages are a fault of the other side.
-const LONGEST: usize = 256 << 20;
+/// Longer messages are a fault of the other side: whoever makes them sees to it that there are none.
+pub const LONGEST: usize = 64 << 20;
+/// What a longer message took is given back after it.
+const ROOM: usize = 1 << 20;
 /// Files in one message.
 const MOST_FILES: usize = 4;
 
@@ -52,6 +54,7 @@ pub struct Receiver {
     start: usize,
     end: usize,
     files: VecDeque<OwnedFd>,
+    timeout: Option<Duration>,
     /// How long to look for bytes again and again before sleeping until they come.
     spin: Duration,
     /// So many times it is not tried, because it was in vain.
@@ -74,6 +77,7 @@ pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
             start: 0,
             end: 0,
             files: VecDeque::new(),
+            timeout: None,
             spin: Duration::ZERO,
             skip: 0,
         },
@@ -84,7 +88,8 @@ impl Sender {
     /// Sends one message; blocks while the other side does not read.
     ///
     /// # Errors
-    /// The other side is gone.
+    /// The other side is gone, or has not read for as long as the connection's time allows; INVALID_ARG when the
+    /// message is longer than [`LONGEST`], of which nothing was sent.
     pub fn send(&self, message: &impl Message) -> Result<()> {
         self.send_with(message, &[])
     }
@@ -94,7 +99,9 @@ impl Sender {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let len = message.encoded_len();
         if len > LONGEST {
-            return Err(lost("used", format_args!("a message of {len} bytes is too long")));
+            return Err(Error::invalid(format!(
+                "a message of {len} bytes is too long for the connection between two processes"
+            )));
         }
         scratch.clear();
         scratch.extend_from_slice(&(len as u32).to_ne_bytes());
@@ -115,6 +122,9 @@ impl Sender {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(lost("written", e)),
             }
+        }
+        if scratch.capacity() > ROOM {
+            *scratch = Vec::new();
         }
         Ok(())
     }
@@ -145,8 +155,10 @@ impl Sender {
 }
 
 impl Receiver {
-    /// How long [`Receiver::receive`] waits for the next bytes; `None` = for ever.
-    pub fn set_timeout(&self, timeout: Option<Duration>) -> Result<()> {
+    /// How long [`Receiver::receive`] waits for the next bytes, and for all of a message that comes in pieces; `None` =
+    /// for ever.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        self.timeout = timeout;
         self.socket.set_read_timeout(timeout).map_err(|e| lost("used", e))
     }
 
@@ -176,6 +188,12 @@ impl Receiver {
         let begin = self.start + 4;
         let message = M::decode(&self.buffer[begin..begin + len]).map_err(|e| lost("read", e))?;
         self.start = begin + len;
+        if self.buffer.len() > ROOM && self.end - self.start <= ROOM {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            self.buffer.truncate(ROOM);
+            self.buffer.shrink_to_fit();
+        }
         Ok(Received::Message(message))
     }
 
@@ -196,6 +214,7 @@ impl Receiver {
         }
         self.skip = self.skip.saturating_sub(1);
         let mut spin = (!self.spin.is_zero() && self.skip == 0).then(|| Instant::now() + self.spin);
+        let mut begun = None;
         while self.end < need {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -206,13 +225,22 @@ impl Receiver {
                 Ok(got) => {
                     for message in ancillary.drain() {
                         if let RecvAncillaryMessage::ScmRights(files) = message {
-                            self.files.extend(files);
+                            // Nobody sends more; those of somebody who does are closed.
+                            let room = (2 * MOST_FILES).saturating_sub(self.files.len());
+                            self.files.extend(files.take(room));
                         }
                     }
                     if got.bytes == 0 {
                         return Ok(Some(Received::Closed));
                     }
                     self.end += got.bytes;
+                    // Whoever sends byte by byte is as good as silent.
+                    if self.end < need
+                        && let Some(timeout) = self.timeout
+                        && begun.get_or_insert_with(Instant::now).elapsed() >= timeout
+                    {
+                        return Ok(Some(Received::Silence));
+                    }
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 // As if it had been closed: the other side died with unread messages.

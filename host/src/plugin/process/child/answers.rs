@@ -2,7 +2,7 @@
 
 use super::control::failure;
 use crate::arena::{Arena, Loan};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::plugin::process::messages::{Answer, Output, Param, Response, param};
 use crate::plugin::process::wire::Sender;
 use crate::plugin::times;
@@ -71,7 +71,7 @@ impl Link {
     /// Answers a call of which no request could be made.
     pub fn refuse(&self, key: u64, error: &Error) {
         let failure = Some(failure(error));
-        self.send(Answer { key, last: true, failure, ..Answer::default() });
+        let _ = self.send(Answer { key, last: true, failure, ..Answer::default() });
     }
 
     /// No answer follows.
@@ -81,8 +81,21 @@ impl Link {
 
     /// What cannot be sent has nobody who waits for it: the host has given the instance up, or is gone, which the
     /// control connection tells.
-    fn send(&self, answer: Answer) {
-        let _ = self.sender.send(&answer);
+    ///
+    /// An answer that is too long for a message becomes an error, and the last; true, if it was the last.
+    fn send(&self, answer: Answer) -> bool {
+        let last = answer.last;
+        if let Err(e) = self.sender.send(&answer)
+            && e.code == Code::InvalidArg
+        {
+            let outputs = answer.response.as_ref().map_or(&[][..], |response| &response.outputs);
+            self.take_back(outputs);
+            let e = Error::internal(format!("model '{}': the answer: {e}", self.signature.model));
+            let failure = Some(failure(&e));
+            let _ = self.sender.send(&Answer { last: true, failure, response: None, ..answer });
+            return true;
+        }
+        last
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
@@ -90,8 +103,11 @@ impl Link {
     }
 
     fn response(&self, response: InferResponse) -> Result<Response> {
-        let outputs = response.outputs.into_iter().map(|output| self.output(output));
-        let outputs = outputs.collect::<Result<_>>()?;
+        let mut outputs = Vec::with_capacity(response.outputs.len());
+        for output in response.outputs {
+            let output = self.output(output).inspect_err(|_| self.take_back(&outputs))?;
+            outputs.push(output);
+        }
         let params = response.parameters.into_iter().map(|(key, value)| {
             let value = Some(match value {
                 Parameter::String(s) => param::Value::String(s),
@@ -128,6 +144,11 @@ impl Link {
             bytes: data.len() as u64,
             slot: loan.slot,
         })
+    }
+
+    /// The host will not hear of these.
+    fn take_back(&self, outputs: &[Output]) {
+        outputs.iter().for_each(|output| self.arena.take_back(output.slot));
     }
 
     /// Of bytes that lie elsewhere, or of no bytes, which lie nowhere.
@@ -167,12 +188,12 @@ impl ResponseSink for ToHost {
             Ok(response) => (response, None),
             Err(e) => (None, Some(failure(&e))),
         };
-        self.over = last || failure.is_some();
+        let last = last || failure.is_some();
         let times = times(&self.execution).unwrap_or_else(|| {
             let [compute, output] = self.execution.noted_times();
             [0, compute, output, 0]
         });
-        let (key, last) = (self.key, self.over);
-        self.link.send(Answer { key, last, response, failure, times: times.to_vec() });
+        let (key, times) = (self.key, times.to_vec());
+        self.over = self.link.send(Answer { key, last, response, failure, times });
     }
 }

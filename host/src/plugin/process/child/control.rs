@@ -1,10 +1,13 @@
 //! What the process tells its host beside the answers to calls, and what it does when nobody listens any more.
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::plugin::process::messages::{Done, Failure, Tell, tell};
 use crate::plugin::process::wire::Sender;
 use crate::plugin::text::number_of;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Errors and log records are cut after so many bytes.
+pub const MOST_WORDS: usize = 1 << 20;
 
 /// The sending half of the control connection.
 pub struct Control {
@@ -19,7 +22,21 @@ impl Control {
     }
 
     pub fn tell(&self, what: tell::What) {
-        if self.sender.send(&Tell { what: Some(what) }).is_err() && !self.is_ending() {
+        let tell = Tell { what: Some(what) };
+        let sent = self.sender.send(&tell).or_else(|e| match (e.code, tell.what) {
+            (Code::InvalidArg, Some(tell::What::Done(Done { number, .. }))) => {
+                let what = tell::What::Done(Done {
+                    number,
+                    failure: Some(failure(&e)),
+                    ..Done::default()
+                });
+                self.sender.send(&Tell { what: Some(what) })
+            }
+            // What was said is lost; that it was, is not worth the process.
+            (Code::InvalidArg, _) => Ok(()),
+            _ => Err(e),
+        });
+        if sent.is_err() && !self.is_ending() {
             gone();
         }
     }
@@ -49,7 +66,11 @@ impl Control {
 }
 
 pub fn failure(error: &Error) -> Failure {
-    Failure { code: number_of(error.code), text: error.message.clone() }
+    let text = &error.message;
+    Failure {
+        code: number_of(error.code),
+        text: text[..text.floor_char_boundary(MOST_WORDS)].into(),
+    }
 }
 
 /// The host is gone, and so is everything for which the process was there. No destructor of any library may delay it.

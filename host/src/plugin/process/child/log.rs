@@ -1,6 +1,6 @@
 //! The log of the process: every record goes to the host, which writes it into its own.
 
-use super::control::Control;
+use super::control::{Control, MOST_WORDS};
 use crate::log::told;
 use crate::plugin::process::messages::{LogRecord, tell};
 use crate::plugin::set_log_level;
@@ -70,7 +70,8 @@ impl<S: Subscriber> Layer<S> for Forward {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let (text, file, line) = told(event);
+        let (mut text, file, line) = told(event);
+        text.truncate(text.floor_char_boundary(MOST_WORDS));
         let level = level_of(event.metadata());
         self.0.tell(tell::What::Log(LogRecord { level, text, file, line }));
     }

@@ -55,6 +55,10 @@ impl Shared {
         seat: &Seat,
     ) -> Result<(Asked<'a>, UnixStream), Unopened> {
         let (ours, theirs) = wire::pair()?;
+        // Where the instance reads the answers itself, nobody else would see that a batch is not taken.
+        ours.set_write_timeout(self.limits.answer).map_err(|e| {
+            Error::internal(format!("{}: no connection to its process: {e}", self.subject))
+        })?;
         let open = ask::What::OpenInstance(seat.facts.clone());
         Ok((live.process.ask(open, &[theirs.as_fd()])?, ours))
     }

@@ -8,7 +8,10 @@
 //! when it is read ([`Borrowed`]); the owner uses a block again when he has dropped it and its word is 0. The owner
 //! never believes anything but that; a reader that counts wrongly harms only the blocks of this file.
 
+mod blocks; // which blocks there are, and which are free
+
 use crate::error::{Error, Result};
+use blocks::{Blocks, class_of};
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -17,18 +20,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Smallest block; also the alignment of every block, more than a cache line so that neighbours do not share one.
-const LEAST: usize = 256;
 /// Blocks that there can be; one word each.
 const SLOTS: usize = 1 << 20;
 /// Where blocks begin.
 const TABLE: usize = SLOTS * size_of::<AtomicU32>();
-/// Bytes of free blocks that stay in memory; what goes beyond is given back to the system at once.
-const KEEP: usize = 64 << 20;
-/// Powers of two from [`LEAST`] on.
-const CLASSES: usize = 40;
-/// Blocks looked at when one of the lent ones may have come back.
-const SWEEP: usize = 8;
 
 /// A mapped memory file.
 struct Map {
@@ -72,6 +67,22 @@ impl Map {
     }
 }
 
+impl Map {
+    /// Gives the pages of `len` bytes at `offset` back to the system, both multiples of a page; they are zero
+    /// afterwards. False when the system refuses.
+    ///
+    /// # Safety
+    /// Nobody uses what lies there.
+    unsafe fn forget(&self, offset: usize, len: usize) -> bool {
+        debug_assert!(offset >= TABLE && offset + len <= self.len);
+        // SAFETY: inside the mapping, and nobody's by the caller's promise.
+        unsafe {
+            let start = self.base.add(offset).as_ptr().cast();
+            rustix::mm::madvise(start, len, Advice::LinuxRemove).is_ok()
+        }
+    }
+}
+
 impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: mapped with this length in `new`; whatever points into it holds the map.
@@ -87,26 +98,7 @@ fn failed(what: &str, e: impl std::fmt::Display) -> Error {
 pub struct Arena {
     map: Map,
     file: OwnedFd,
-    state: Mutex<State>,
-}
-
-struct State {
-    /// Blocks ever made, ascending by offset; the index is the slot.
-    blocks: Vec<Carved>,
-    /// Slots by class: free ones, and those dropped here that somebody may still read.
-    free: Vec<Vec<u32>>,
-    lent: Vec<std::collections::VecDeque<u32>>,
-    /// Where the next new block begins.
-    end: usize,
-    /// Bytes of free blocks that are in memory.
-    kept: usize,
-}
-
-struct Carved {
-    offset: usize,
-    class: u8,
-    /// Bytes from the start that may not be zero.
-    dirty: usize,
+    blocks: Mutex<Blocks>,
 }
 
 impl Arena {
@@ -135,14 +127,7 @@ impl Arena {
 
     fn over(file: OwnedFd, len: usize) -> Result<Arc<Self>> {
         let map = Map::new(&file, len, ProtFlags::READ | ProtFlags::WRITE)?;
-        let state = State {
-            blocks: Vec::new(),
-            free: vec![Vec::new(); CLASSES],
-            lent: (0..CLASSES).map(|_| Default::default()).collect(),
-            end: TABLE,
-            kept: 0,
-        };
-        Ok(Arc::new(Self { map, file, state: Mutex::new(state) }))
+        Ok(Arc::new(Self { map, file, blocks: Mutex::new(Blocks::new()) }))
     }
 
     /// The file, for the process that is to read or own the blocks.
@@ -153,12 +138,10 @@ impl Arena {
     /// A block of `len` bytes, aligned to 256; `zeroed` or with what was there before. `None` when there is no room.
     pub fn alloc(self: &Arc<Self>, len: usize, zeroed: bool) -> Option<Block> {
         let class = class_of(len)?;
-        let mut state = self.lock();
-        let slot = state.take(class, &self.map)?;
-        let carved = &mut state.blocks[slot as usize];
-        let (offset, dirty) = (carved.offset, carved.dirty);
-        carved.dirty = dirty.max(len);
-        drop(state);
+        let mut blocks = self.lock();
+        let slot = blocks.take(class, &self.map)?;
+        let (offset, dirty) = blocks.used(slot, len);
+        drop(blocks);
         // SAFETY: inside the mapping: blocks are made with their whole class in it.
         let ptr = unsafe { self.map.base.add(offset) };
         if zeroed {
@@ -177,82 +160,24 @@ impl Arena {
     /// otherwise. `None` if they lie in no block.
     pub fn lend(&self, bytes: &[u8]) -> Option<Loan> {
         let offset = self.map.offset_of(bytes)?;
-        let state = self.lock();
-        let slot = state.blocks.partition_point(|b| b.offset <= offset).checked_sub(1)? as u32;
+        let slot = self.lock().at(offset)?;
         self.map.word(slot).fetch_add(1, Ordering::Relaxed);
         Some(Loan { slot, offset: offset as u64 })
     }
 
+    /// The other process will not hear of this loan.
+    pub fn take_back(&self, slot: u32) {
+        self.map.word(slot).fetch_sub(1, Ordering::Release);
+    }
+
     /// The other process is gone: nothing is lent any more.
     pub fn forget_loans(&self) {
-        let blocks = self.lock().blocks.len() as u32;
-        (0..blocks).for_each(|slot| self.map.word(slot).store(0, Ordering::Release));
+        let count = self.lock().count();
+        (0..count).for_each(|slot| self.map.word(slot).store(0, Ordering::Release));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn give_back(&self, slot: u32) {
-        let mut state = self.lock();
-        let class = usize::from(state.blocks[slot as usize].class);
-        if self.map.word(slot).load(Ordering::Acquire) == 0 {
-            state.free(slot, &self.map);
-        } else {
-            state.lent[class].push_back(slot);
-        }
-    }
-}
-
-/// The class whose blocks have room for `len` bytes.
-fn class_of(len: usize) -> Option<usize> {
-    let class =
-        len.max(LEAST).checked_next_power_of_two()?.trailing_zeros() - LEAST.trailing_zeros();
-    Some(class as usize).filter(|c| *c < CLASSES)
-}
-
-impl State {
-    fn take(&mut self, class: usize, map: &Map) -> Option<u32> {
-        for _ in 0..self.lent[class].len().min(SWEEP) {
-            let slot = self.lent[class].pop_front()?;
-            if map.word(slot).load(Ordering::Acquire) == 0 {
-                self.free(slot, map);
-                break;
-            }
-            self.lent[class].push_back(slot);
-        }
-        if let Some(slot) = self.free[class].pop() {
-            let carved = &self.blocks[slot as usize];
-            self.kept -= carved.dirty;
-            return Some(slot);
-        }
-        let size = LEAST << class;
-        // Blocks of a page or more begin on a page, so that their pages can be given back.
-        let offset = self.end.next_multiple_of(size.min(rustix::param::page_size()));
-        if self.blocks.len() >= SLOTS || offset.checked_add(size)? > map.len {
-            return None;
-        }
-        self.blocks.push(Carved { offset, class: class as u8, dirty: 0 });
-        self.end = offset + size;
-        Some((self.blocks.len() - 1) as u32)
-    }
-
-    fn free(&mut self, slot: u32, map: &Map) {
-        let carved = &mut self.blocks[slot as usize];
-        let size = LEAST << carved.class;
-        if self.kept + carved.dirty > KEEP && size >= rustix::param::page_size() {
-            // SAFETY: whole pages of a block that nobody uses, see `take`.
-            let given = unsafe {
-                let start = map.base.add(carved.offset).as_ptr().cast();
-                rustix::mm::madvise(start, size, Advice::LinuxRemove)
-            };
-            if given.is_ok() {
-                carved.dirty = 0;
-            }
-        }
-        self.kept += carved.dirty;
-        let class = usize::from(carved.class);
-        self.free[class].push(slot);
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -285,7 +210,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.arena.give_back(self.slot);
+        self.arena.lock().give_back(self.slot, &self.arena.map);
     }
 }
 
@@ -369,85 +294,4 @@ impl Drop for Borrowed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arena() -> Arc<Arena> {
-        Arena::new("test", 1 << 30).unwrap()
-    }
-
-    fn fill(block: &Block, value: u8) {
-        // SAFETY: the block is the test's.
-        unsafe { block.ptr.write_bytes(value, block.len) };
-    }
-
-    fn read(block: &Block) -> &[u8] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts(block.ptr.as_ptr(), block.len) }
-    }
-
-    #[test]
-    fn blocks_are_aligned_zeroed_and_used_again() {
-        let arena = arena();
-        for len in [0, 1, 256, 257, 100_000] {
-            let block = arena.alloc(len, true).unwrap();
-            assert!(block.ptr.as_ptr().addr().is_multiple_of(64));
-            assert_eq!(read(&block), vec![0; len]);
-            fill(&block, 7);
-            let at = block.ptr;
-            drop(block);
-            let again = arena.alloc(len, false).unwrap();
-            assert_eq!((again.ptr, read(&again)), (at, &vec![7; len][..]));
-            drop(again);
-            assert_eq!(read(&arena.alloc(len, true).unwrap()), vec![0; len]);
-        }
-        assert!(arena.alloc(2 << 30, true).is_none());
-        assert!(arena.alloc(usize::MAX, true).is_none());
-    }
-
-    #[test]
-    fn what_is_lent_is_not_used_again() {
-        let owner = arena();
-        let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
-        let block = owner.alloc(1000, true).unwrap();
-        fill(&block, 3);
-        let at = block.ptr;
-        // Two answers out of one block, as of a batch that was cut up.
-        let loans = [0, 500].map(|from| owner.lend(&read(&block)[from..from + 500]).unwrap());
-        drop(block);
-        let [a, b] = loans.map(|l| reader.bytes(l.offset, 500, Some(l.slot)).unwrap());
-        assert_eq!((a.as_ref(), b.as_ref()), (&[3; 500][..], &[3; 500][..]));
-        assert_ne!(owner.alloc(1000, false).unwrap().ptr, at);
-        drop(a);
-        let held = owner.alloc(1000, false).unwrap();
-        assert_ne!(held.ptr, at);
-        drop(b);
-        let found = [owner.alloc(1000, false).unwrap(), owner.alloc(1000, false).unwrap()];
-        assert!(found.iter().any(|b| b.ptr == at));
-    }
-
-    #[test]
-    fn only_what_is_in_the_file_can_be_read() {
-        let owner = arena();
-        let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
-        for (offset, len) in [(0, 1), (u64::MAX, 1), (TABLE as u64, u64::MAX), (1 << 40, 1)] {
-            assert!(reader.bytes(offset, len, None).is_err(), "{offset} {len}");
-        }
-        assert!(reader.bytes(TABLE as u64, 1, Some(u32::MAX)).is_err());
-        assert!(owner.offset_of(b"elsewhere").is_none());
-        assert!(owner.lend(b"elsewhere").is_none());
-    }
-
-    #[test]
-    fn free_memory_goes_back_to_the_system() {
-        let arena = arena();
-        let touched = || rustix::fs::fstat(&arena.file).unwrap().st_blocks * 512;
-        let blocks: Vec<_> = (0..4).map(|_| arena.alloc(KEEP, false).unwrap()).collect();
-        blocks.iter().for_each(|b| fill(b, 1));
-        assert!(touched() >= 4 * KEEP as i64);
-        drop(blocks);
-        assert!(touched() <= KEEP as i64 + (1 << 20), "{}", touched());
-        let blocks: Vec<_> = (0..4).map(|_| arena.alloc(KEEP, true).unwrap()).collect();
-        assert!(blocks.iter().all(|b| read(b).iter().all(|byte| *byte == 0)));
-    }
-}
+mod tests;

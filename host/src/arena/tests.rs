@@ -1,0 +1,197 @@
+//! Blocks between an owner and a reader, and what is kept of them.
+
+use super::blocks::KEEP;
+use super::*;
+
+fn arena() -> Arc<Arena> {
+    Arena::new("test", 1 << 30).unwrap()
+}
+
+fn fill(block: &Block, value: u8) {
+    // SAFETY: the block is the test's.
+    unsafe { block.ptr.write_bytes(value, block.len) };
+}
+
+fn read(block: &Block) -> &[u8] {
+    // SAFETY: as above.
+    unsafe { std::slice::from_raw_parts(block.ptr.as_ptr(), block.len) }
+}
+
+#[test]
+fn blocks_are_aligned_zeroed_and_used_again() {
+    let arena = arena();
+    for len in [0, 1, 256, 257, 100_000] {
+        let block = arena.alloc(len, true).unwrap();
+        assert!(block.ptr.as_ptr().addr().is_multiple_of(64));
+        assert_eq!(read(&block), vec![0; len]);
+        fill(&block, 7);
+        let at = block.ptr;
+        drop(block);
+        let again = arena.alloc(len, false).unwrap();
+        assert_eq!((again.ptr, read(&again)), (at, &vec![7; len][..]));
+        drop(again);
+        assert_eq!(read(&arena.alloc(len, true).unwrap()), vec![0; len]);
+    }
+    assert!(arena.alloc(2 << 30, true).is_none());
+    assert!(arena.alloc(usize::MAX, true).is_none());
+}
+
+#[test]
+fn what_is_lent_is_not_used_again() {
+    let owner = arena();
+    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let block = owner.alloc(1000, true).unwrap();
+    fill(&block, 3);
+    let at = block.ptr;
+    // Two answers out of one block, as of a batch that was cut up.
+    let loans = [0, 500].map(|from| owner.lend(&read(&block)[from..from + 500]).unwrap());
+    drop(block);
+    let [a, b] = loans.map(|l| reader.bytes(l.offset, 500, Some(l.slot)).unwrap());
+    assert_eq!((a.as_ref(), b.as_ref()), (&[3; 500][..], &[3; 500][..]));
+    assert_ne!(owner.alloc(1000, false).unwrap().ptr, at);
+    drop(a);
+    let held = owner.alloc(1000, false).unwrap();
+    assert_ne!(held.ptr, at);
+    drop(b);
+    let found = [owner.alloc(1000, false).unwrap(), owner.alloc(1000, false).unwrap()];
+    assert!(found.iter().any(|b| b.ptr == at));
+}
+
+#[test]
+fn only_what_is_in_the_file_can_be_read() {
+    let owner = arena();
+    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    for (offset, len) in [(0, 1), (u64::MAX, 1), (TABLE as u64, u64::MAX), (1 << 40, 1)] {
+        assert!(reader.bytes(offset, len, None).is_err(), "{offset} {len}");
+    }
+    assert!(reader.bytes(TABLE as u64, 1, Some(u32::MAX)).is_err());
+    assert!(owner.offset_of(b"elsewhere").is_none());
+    assert!(owner.lend(b"elsewhere").is_none());
+}
+
+#[test]
+fn free_memory_goes_back_to_the_system() {
+    let arena = arena();
+    let touched = || touched(&arena);
+    let blocks: Vec<_> = (0..4).map(|_| arena.alloc(KEEP, false).unwrap()).collect();
+    blocks.iter().for_each(|b| fill(b, 1));
+    assert!(touched() >= 4 * KEEP);
+    drop(blocks);
+    assert!(touched() <= KEEP + (1 << 20), "{}", touched());
+    let blocks: Vec<_> = (0..4).map(|_| arena.alloc(KEEP, true).unwrap()).collect();
+    assert!(blocks.iter().all(|b| read(b).iter().all(|byte| *byte == 0)));
+}
+
+fn touched(arena: &Arena) -> usize {
+    rustix::fs::fstat(&arena.file).unwrap().st_blocks as usize * 512
+}
+
+#[test]
+fn what_comes_back_is_found_by_those_who_want_other_sizes() {
+    let owner = arena();
+    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let lent: Vec<_> = (0..16)
+        .map(|_| {
+            let block = owner.alloc(KEEP / 4, false).unwrap();
+            fill(&block, 1);
+            let loan = owner.lend(read(&block)).unwrap();
+            reader.bytes(loan.offset, block.len() as u64, Some(loan.slot)).unwrap()
+        })
+        .collect();
+    assert!(touched(&owner) >= 4 * KEEP);
+    drop(lent);
+    // Two looks at eight of them.
+    drop([owner.alloc(1, false), owner.alloc(1, false)]);
+    assert!(touched(&owner) <= KEEP + (1 << 20), "{}", touched(&owner));
+}
+
+#[test]
+fn room_that_one_size_has_taken_serves_others() {
+    let arena = Arena::new("test", 64 << 20).unwrap();
+    let of = |len: usize| -> Vec<Block> { std::iter::from_fn(|| arena.alloc(len, true)).collect() };
+    for len in [8 << 20, 100, 1 << 20, 5000, 64 << 20, 1 << 16, 16 << 20] {
+        let blocks = of(len);
+        assert!(!blocks.is_empty(), "{len}");
+        for block in &blocks {
+            assert!(read(block).iter().all(|byte| *byte == 0), "{len}");
+            fill(block, 5);
+        }
+        // With all in use a small one finds room only where a larger one is free.
+        let mut blocks = blocks;
+        assert!(arena.alloc(1, false).is_none());
+        blocks.truncate(blocks.len() / 2);
+        let small = arena.alloc(1, true).unwrap();
+        assert_eq!(read(&small), [0]);
+        // Not again of what somebody has.
+        assert!(blocks.iter().all(|b| read(b).iter().all(|byte| *byte == 5)), "{len}");
+    }
+}
+
+#[test]
+fn memory_of_sizes_that_nobody_wants_any_more_is_given_up_first() {
+    let arena = arena();
+    let once = arena.alloc(KEEP, false).unwrap();
+    fill(&once, 1);
+    drop(once);
+    for round in 0..200 {
+        let block = arena.alloc(1 << 20, false).unwrap();
+        let value = block.ptr;
+        // SAFETY: the block is the test's.
+        let kept = unsafe { value.read() };
+        assert!(round < 100 || kept == 9, "given back in round {round}");
+        fill(&block, 9);
+    }
+    assert!(touched(&arena) <= KEEP, "{}", touched(&arena));
+}
+
+/// Many threads lend and read, also out of one block, and nothing is used twice at one time.
+#[test]
+fn nothing_is_used_by_two() {
+    let owner = Arena::new("test", 1 << 22).unwrap();
+    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<(Vec<Loan>, usize, u8)>(20);
+    let reading = std::thread::spawn(move || {
+        let mut held = std::collections::VecDeque::new();
+        for (loans, len, value) in receiver {
+            let bytes = loans.iter().map(|l| reader.bytes(l.offset, len as u64, Some(l.slot)));
+            held.push_back((bytes.collect::<Result<Vec<_>>>().unwrap(), value));
+            if held.len() > 40 {
+                let (bytes, value) = held.pop_front().unwrap();
+                assert!(bytes.iter().flatten().all(|byte| *byte == value));
+            }
+        }
+    });
+    let owners: Vec<_> = (0..3u8)
+        .map(|n| {
+            let (owner, sender) = (Arc::clone(&owner), sender.clone());
+            std::thread::spawn(move || {
+                let mut refused = 0;
+                for i in 0..3000usize {
+                    let (len, value) = (1 + (i * 7919) % 30_000, n.wrapping_add((3 * i) as u8));
+                    let Some(block) = owner.alloc(len, false) else {
+                        refused += 1;
+                        continue;
+                    };
+                    fill(&block, value);
+                    let half = len / 2;
+                    let loans = [&read(&block)[..half], &read(&block)[len - half..]];
+                    let loans: Vec<_> = loans.iter().map(|b| owner.lend(b).unwrap()).collect();
+                    if i % 17 == 0 {
+                        loans.iter().for_each(|loan| owner.take_back(loan.slot));
+                    } else {
+                        drop(block);
+                        sender.send((loans, half, value)).unwrap();
+                    }
+                }
+                refused
+            })
+        })
+        .collect();
+    drop(sender);
+    for thread in owners {
+        assert!(thread.join().unwrap() < 2000);
+    }
+    reading.join().unwrap();
+    // All has come back.
+    assert!(owner.alloc((1 << 22) - (1 << 12), true).is_some());
+}
