@@ -17,7 +17,8 @@ fn run(line: &str) -> Result<Start, Stop> {
 fn complaint(line: &str) -> String {
     let stop = run(line).expect_err(line);
     assert_eq!((stop.code, stop.stdout.as_str()), (1, ""), "{line}");
-    let text = stop.stderr.strip_suffix(HINT).unwrap_or_else(|| panic!("{line}: {}", stop.stderr));
+    let hint = format!("Usage: {}\ntrtserver --help lists the flags.\n", cli::USAGE);
+    let text = stop.stderr.strip_suffix(&hint).unwrap_or_else(|| panic!("{line}: {}", stop.stderr));
     text.strip_suffix('\n').unwrap().to_owned()
 }
 
@@ -180,6 +181,11 @@ fn complaints() {
         ),
         ("-x", "Unrecognized option: -x"),
         ("stray", "Unexpected argument: stray"),
+        ("plugins", "Unexpected argument: plugins\nDid you mean the command trtserver plugin?"),
+        (
+            "--id=a plugin",
+            "Unexpected argument: plugin\nThe command plugin is the first word: trtserver plugin …",
+        ),
         ("--allow-httpX", "Unrecognized option: --allow-httpX\nDid you mean --allow-http?"),
         (
             "--allow-http=maybe",
