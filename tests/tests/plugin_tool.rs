@@ -309,7 +309,8 @@ fn what_the_server_would_refuse_is_listed_so() {
     let dir = folder();
     let first = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
     let problems = |words: &[&str]| {
-        let mut all: Vec<&dyn AsRef<Path>> = vec![&"--json", &"--backend-dir", &dir.path()];
+        let path = dir.path();
+        let mut all: Vec<&dyn AsRef<Path>> = vec![&"--json", &"--backend-dir", &path];
         all.extend(words.iter().map(|w| w as &dyn AsRef<Path>));
         let ended = tool("list", &all);
         let list = json(&ended)["backends"].as_array().expect("a list").clone();

@@ -288,7 +288,8 @@ fn modes_of_model_control() {
 
 #[test]
 fn notes_of_flags_that_do_less() {
-    let once = "the repository is read once, at start: changes made to it later are not picked up";
+    let once = "the repository is not polled: changes made to it after the start are picked up by request alone, see \
+                --model-control-mode";
     let table = [
         ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the processors".into())]),
         ("--allow-poll-model-repository=true", vec![Note::Warning(format!("--allow-poll-model-repository=true: {once}"))]),
