@@ -86,6 +86,30 @@
 //! # fn main() {}
 //! ```
 //!
+//! # From loading to closing
+//!
+//! 1. The library is opened, its layouts are compared, and it says what it is ([`author::Backend::ABOUT`]); nothing is open yet.
+//!    A library is never closed again: statics live as long as the process.
+//! 2. With the first model, on a loader thread: [`author::Backend::open`].
+//! 3. Once per version of a model, on a loader thread, several at once: [`author::Model::open`].
+//! 4. Per instance, on the thread that will execute: [`author::Instance::open`], then `execute` for each batch. One batch is
+//!    answered before the next comes, unless replies are kept and [`author::Description::max_in_flight`] is more than 1.
+//! 5. At the end the same way back: each instance is dropped on its thread when it owes no answer, the model after its last
+//!    instance, the backend after its last model. Join your threads by then. Another model may open the backend again.
+//!
+//! In a process of its own (`isolation`) a model goes through the same steps.
+//!
+//! # What both sides promise
+//!
+//! The host: what it lends stays as it is until the call returns, or, for a request, until it is released; an instance is
+//! called by one thread; an answer that was accepted reaches its caller or is dropped, and donated memory is released exactly
+//! once; a panic ends as an error of the calls that it left unanswered.
+//!
+//! The plugin: every accepted call is ended exactly once; inputs are not written to; outputs are of the declared type and
+//! shape and not written to after they were sent; whatever is retained or allocated is given back; no thread and no handle is
+//! left when the backend closes. `trtserver plugin check` tries all of it, and lists each promise by name. [`author`] keeps most
+//! of them by construction.
+//!
 //! # Versions
 //!
 //! Host and plugin agree on [`abi::ABI_MAJOR`] exactly; a plugin runs on every host whose minor number

@@ -21,6 +21,7 @@ fn help_lists_the_flags() {
         "--strict-readiness",
         "--help",
         "--version",
+        "trtserver plugin list|check|new",
     ] {
         assert!(ended.stdout.contains(flag), "no {flag} in {}", ended.stdout);
     }

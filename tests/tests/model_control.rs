@@ -308,7 +308,30 @@ fn ensembles_made_of_themselves() {
         assert_eq!(response.status, 400);
         assert!(response.complaint().starts_with(&text), "{}", response.text());
     }
-    assert!(server.serves("two"));
+    // The circle is one with what is loaded: the directory of the other does not tell.
+    server.models().file("two/config.pbtxt", "nonsense");
+    let complaint = server.load("one").complaint();
+    assert!(complaint.contains("circular dependency between ensembles: "), "{complaint}");
+    assert!(server.serves("one") && server.serves("two"));
+}
+
+#[test]
+fn what_another_ensemble_needs_stays() {
+    let top = |name: &str| {
+        pair("pair").replace("name: \"pair\"\nplatform", &format!("name: \"{name}\"\nplatform"))
+    };
+    let server = explicit()
+        .model("a", probe("a", &[]))
+        .model("pair", pair("a"))
+        .model("left", top("left"))
+        .model("right", top("right"))
+        .start();
+    well(server.load("left"));
+    well(server.load("right"));
+    well(server.control("left", "unload", json!({"unload_dependents": true})));
+    assert!(!server.serves("left") && server.serves("right"));
+    well(server.control("right", "unload", json!({"unload_dependents": true})));
+    assert!(["right", "pair", "a"].iter().all(|name| !server.serves(name)));
 }
 
 #[test]

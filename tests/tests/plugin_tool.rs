@@ -202,6 +202,11 @@ fn what_cannot_be_checked() {
     assert_eq!(tool("check", &[]).code(), 2);
     let good = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
     assert_eq!(tool("check", &[&good, &"--only", &"no.promise"]).code(), 2);
+    // A wrong model directory is no fault of the backend.
+    let wrong = root().join("tests/plugins");
+    let ended = tool("check", &[&good, &"--model", &wrong]);
+    assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("a 'config.pbtxt', which is not there"), "{}", ended.stderr);
     let one = tool("check", &[&good, &"--only", &"cancel.before"]);
     assert!(one.code() == 0 && one.stdout.contains("1 kept, 0 broken"), "{}", one.stdout);
     let help = tool("check", &[&"--help"]);
@@ -297,6 +302,45 @@ fn files_that_cannot_be_used_are_listed_with_the_reason() {
         "{}",
         table.stdout
     );
+}
+
+#[test]
+fn what_the_server_would_refuse_is_listed_so() {
+    let dir = folder();
+    let first = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
+    let problems = |words: &[&str]| {
+        let path = dir.path();
+        let mut all: Vec<&dyn AsRef<Path>> = vec![&"--json", &"--backend-dir", &path];
+        all.extend(words.iter().map(|w| w as &dyn AsRef<Path>));
+        let ended = tool("list", &all);
+        let list = json(&ended)["backends"].as_array().expect("a list").clone();
+        let told = |b: &Value| b["problem"].as_str().unwrap_or("none").to_owned();
+        (list.iter().map(told).collect::<Vec<_>>(), ended.code())
+    };
+    // Another name of one file is no second file.
+    std::os::unix::fs::symlink(&first, dir.path().join("libtrtserver_link.so")).expect("a link");
+    assert_eq!(problems(&[]), (vec!["none".to_owned(); 2], 0));
+    fs::copy(&first, dir.path().join("libtrtserver_twin.so")).expect("a copy");
+    let (told, code) = problems(&[]);
+    assert!(code == 1 && told[2].contains("is claimed by"), "{told:?}");
+    let (told, code) = problems(&["--backend-config=c_merge,isolation=proces"]);
+    assert!(code == 1 && told[0].contains("must be 'none' or 'process', got 'proces'"), "{told:?}");
+    fs::write(dir.path().join("plugin.toml"), "isolaton = \"process\"\n").expect("a file");
+    let (told, code) = problems(&[]);
+    assert!(code == 1 && told.len() == 3, "{told:?}");
+    assert!(told.iter().all(|t| t.contains("plugin.toml") && t.contains("isolaton")), "{told:?}");
+}
+
+#[test]
+fn a_command_that_there_is_not() {
+    let ended = trtserver(["plugin", "lst"]);
+    assert_eq!((ended.code(), ended.stdout.as_str()), (2, ""));
+    assert!(
+        ended.stderr.contains("no command 'lst'; there are list, check and new"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(trtserver(["plugin"]).code(), 2);
 }
 
 /// The commands of docs/plugin-tool.md, in order, say what the page shows; `…` stands for any text.

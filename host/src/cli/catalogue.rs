@@ -108,8 +108,8 @@ const NO_KEEPALIVE: &str = "connections are kept alive on the defaults of the HT
 const UNUSED_TRACE: &str = "it only tunes request tracing, which is not there yet";
 const UNUSED_SAGEMAKER: &str = "it only tunes --allow-sagemaker, which is not there yet";
 const UNUSED_VERTEX: &str = "it only tunes --allow-vertex-ai, which is not there yet";
-const READ_ONCE: &str =
-    "the repository is read once, at start: changes made to it later are not picked up";
+const READ_ONCE: &str = "the repository is not polled: changes made to it after the start are picked up by request \
+                         alone, see --model-control-mode";
 
 pub const SECTIONS: &[(&str, &[Flag])] = &[
     ("General", GENERAL),

@@ -18,6 +18,10 @@ use clap::{Arg, ArgAction, Command};
 pub use file::read as read_file;
 pub use suggest::suggestion;
 
+/// What may be typed, as the lines behind `Usage: `.
+pub const USAGE: &str =
+    "trtserver --model-repository DIR [FLAGS]\n       trtserver plugin list|check|new …";
+
 /// Every flag that was given, under its first name.
 #[derive(Debug, Default)]
 pub struct Typed(BTreeMap<&'static str, Given>);
@@ -118,7 +122,15 @@ fn complaint(e: &clap::Error) -> String {
             let hint = suggestion(name, "--").map(|h| format!("\n{h}")).unwrap_or_default();
             format!("Unrecognized option: {word}{hint}")
         }
-        ErrorKind::UnknownArgument => format!("Unexpected argument: {word}"),
+        ErrorKind::UnknownArgument if word == "plugin" => {
+            "Unexpected argument: plugin\nThe command plugin is the first word: trtserver plugin …"
+                .to_owned()
+        }
+        ErrorKind::UnknownArgument => {
+            let near = ["plugins", "list", "check", "new"].contains(&word.as_str());
+            let hint = if near { "\nDid you mean the command trtserver plugin?" } else { "" };
+            format!("Unexpected argument: {word}{hint}")
+        }
         _ => {
             let text = e.render().to_string();
             let text = text.lines().next().unwrap_or_default();
@@ -132,10 +144,12 @@ pub fn command(version: &str) -> Command {
     let mut command = Command::new("trtserver")
         .about("Serves models over HTTP and gRPC.")
         .version(version.to_owned())
-        .override_usage("trtserver --model-repository DIR [FLAGS]")
+        .override_usage(USAGE)
         .after_help(
             "A flag's value follows as --flag=value or --flag value. true and false may also be \
-             written 1 and 0, or on and off. A flag may be shortened while it stays unambiguous.",
+             written 1 and 0, or on and off. A flag may be shortened while it stays unambiguous.\n\n\
+             trtserver plugin lists the backends in a directory, checks whether one keeps its promises, and \
+             starts new ones; trtserver plugin --help says more.",
         )
         .infer_long_args(true)
         .next_line_help(true)

@@ -146,9 +146,6 @@ pub struct Stop {
     pub stderr: String,
 }
 
-const HINT: &str = "Usage: trtserver --model-repository DIR [FLAGS]\n\
-                    trtserver --help lists the flags.\n";
-
 /// From the words of a command line, the program's own name first, to settings. `abi` is the
 /// version of the plugin interface, for `--version`.
 pub fn from_args(
@@ -159,7 +156,7 @@ pub fn from_args(
     let refuse = |complaint: String| Stop {
         code: 1,
         stdout: String::new(),
-        stderr: format!("{complaint}\n{HINT}"),
+        stderr: format!("{complaint}\nUsage: {}\ntrtserver --help lists the flags.\n", cli::USAGE),
     };
     let typed = match cli::parse(args, &cli::version_text(abi)).map_err(refuse)? {
         Asked::Serve(typed) => cli::with_file(typed).map_err(refuse)?,

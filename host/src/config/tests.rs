@@ -17,7 +17,8 @@ fn run(line: &str) -> Result<Start, Stop> {
 fn complaint(line: &str) -> String {
     let stop = run(line).expect_err(line);
     assert_eq!((stop.code, stop.stdout.as_str()), (1, ""), "{line}");
-    let text = stop.stderr.strip_suffix(HINT).unwrap_or_else(|| panic!("{line}: {}", stop.stderr));
+    let hint = format!("Usage: {}\ntrtserver --help lists the flags.\n", cli::USAGE);
+    let text = stop.stderr.strip_suffix(&hint).unwrap_or_else(|| panic!("{line}: {}", stop.stderr));
     text.strip_suffix('\n').unwrap().to_owned()
 }
 
@@ -180,6 +181,11 @@ fn complaints() {
         ),
         ("-x", "Unrecognized option: -x"),
         ("stray", "Unexpected argument: stray"),
+        ("plugins", "Unexpected argument: plugins\nDid you mean the command trtserver plugin?"),
+        (
+            "--id=a plugin",
+            "Unexpected argument: plugin\nThe command plugin is the first word: trtserver plugin …",
+        ),
         ("--allow-httpX", "Unrecognized option: --allow-httpX\nDid you mean --allow-http?"),
         (
             "--allow-http=maybe",
@@ -282,7 +288,8 @@ fn modes_of_model_control() {
 
 #[test]
 fn notes_of_flags_that_do_less() {
-    let once = "the repository is read once, at start: changes made to it later are not picked up";
+    let once = "the repository is not polled: changes made to it after the start are picked up by request alone, see \
+                --model-control-mode";
     let table = [
         ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the processors".into())]),
         ("--allow-poll-model-repository=true", vec![Note::Warning(format!("--allow-poll-model-repository=true: {once}"))]),

@@ -32,19 +32,6 @@ pub struct Listing {
     pub unread: Vec<(PathBuf, Error)>,
 }
 
-/// All candidates below `dir`, sorted by path.
-///
-/// # Errors
-/// The directory cannot be read, or a `plugin.toml` is malformed.
-pub fn candidates(dir: &Path) -> Result<Vec<Candidate>> {
-    let listing = look(&[dir.to_owned()]);
-    let unread = listing.unread.into_iter().map(|(_, e)| e);
-    match unread.chain(listing.unsettled.into_iter().map(|(_, e)| e)).next() {
-        Some(e) => Err(e),
-        None => Ok(listing.candidates),
-    }
-}
-
 /// Everything below `dirs`.
 pub fn look(dirs: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();

@@ -33,6 +33,7 @@ pub fn command() -> Command {
     Command::new("check")
         .about("Checks that a backend keeps the promises of the interface")
         .long_about(long)
+        .override_usage("trtserver plugin check [OPTIONS] FILE")
         .after_long_help(format!("Promises:\n{}", ids.join("\n")))
         .arg(
             Arg::new("file")
@@ -88,6 +89,10 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     if !(0.1..=3600.0).contains(&limit) {
         return Err(format!("--time-limit={limit}: expected 0.1 to 3600 seconds"));
     }
+    let model = matches.get_one::<PathBuf>("model").cloned();
+    if let Some(dir) = &model {
+        model::read(dir)?;
+    }
     let scratch = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
     std::fs::create_dir_all(scratch.path().join("check/1"))
         .map_err(|e| format!("no temporary directory: {e}"))?;
@@ -102,7 +107,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let mut report = Report::default();
     let task = Task {
         file: file.clone(),
-        model: matches.get_one::<PathBuf>("model").cloned(),
+        model,
         settings,
         scratch: scratch.path().to_owned(),
         limit,

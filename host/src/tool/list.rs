@@ -5,12 +5,15 @@ mod libraries; // shared libraries that a file needs and that are not there
 mod show; // table and JSON
 
 use crate::config::backend_settings;
+use crate::plugin::Isolation;
 use crate::plugin::find;
+use crate::plugin::isolation::KEY;
 use crate::server::default_backend_dirs;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -86,14 +89,15 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let settings = backend_settings(typed.map(String::as_str))?;
     let (mut entries, mut complaints) = (Vec::new(), Vec::new());
     for dir in &dirs {
-        match find::candidates(dir) {
-            Ok(found) => {
-                for candidate in found {
-                    entries.push(entry(candidate, &settings)?);
-                }
-            }
-            Err(e) => complaints.push(e.message),
+        let listing = find::look(std::slice::from_ref(dir));
+        for candidate in listing.candidates {
+            entries.push(entry(candidate, &settings)?);
         }
+        for (candidate, e) in listing.unsettled {
+            let unsettled = entry(candidate, &settings)?;
+            entries.push(Entry { usable: false, problem: Some(e.message), ..unsettled });
+        }
+        complaints.extend(listing.unread.into_iter().map(|(_, e)| e.message));
     }
     clashes(&mut entries);
     let text = if matches.get_flag("json") {
@@ -113,7 +117,7 @@ fn entry(
     let mut chosen = candidate.settings;
     chosen.extend(settings.get("").cloned().unwrap_or_default());
     chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
-    let said = chosen.remove(crate::plugin::isolation::KEY);
+    let said = chosen.remove(KEY);
     let file = candidate.path;
     let mut missing_libraries = libraries::missing(&file);
     let (facts, mut problem) = describe::ask(&file, &chosen, LIMIT)?;
@@ -128,23 +132,40 @@ fn entry(
     let isolation = said.or_else(|| {
         facts.must_isolate.map(|must| if must { "process" } else { "none" }.to_owned())
     });
+    if let Some(Err(why)) = isolation.as_deref().map(Isolation::parse) {
+        problem = problem.or(Some(format!("setting '{KEY}' {why}")));
+    }
     let name = facts.own_name.clone().unwrap_or(candidate.name);
     let usable = problem.is_none();
     Ok(Entry { file, name, facts, isolation, usable, problem, missing_libraries })
 }
 
-/// Two files cannot serve one platform under different names; a server would refuse to start.
+/// Two files cannot be the same version of a backend, nor serve one platform under different names; a server would
+/// refuse to start.
 fn clashes(entries: &mut [Entry]) {
     for at in 1..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
         let Some(entry) = rest.first_mut().filter(|e| e.usable) else { continue };
+        let is_twin = |b: &&Entry| {
+            let same = b.name == entry.name && b.facts.version == entry.facts.version;
+            same && which(&b.file) != which(&entry.file)
+        };
+        let twin = before.iter().filter(|b| b.usable).find(is_twin).map(|b| {
+            let version = entry.facts.version.as_deref().unwrap_or_default();
+            format!("version '{version}' of '{}' is claimed by '{}', too", b.name, b.file.display())
+        });
         let shared = before.iter().filter(|b| b.usable && b.name != entry.name).find_map(|b| {
             let platform = entry.facts.platforms.iter().find(|p| b.facts.platforms.contains(p))?;
             Some(format!("platform '{platform}' is claimed by '{}', too", b.file.display()))
         });
-        if let Some(problem) = shared {
+        if let Some(problem) = twin.or(shared) {
             entry.usable = false;
             entry.problem = Some(problem);
         }
     }
+}
+
+/// Tells files apart; two names of one file are one.
+fn which(file: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(file).ok().map(|m| (m.dev(), m.ino()))
 }

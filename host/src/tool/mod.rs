@@ -5,7 +5,8 @@ mod check; // a conformance kit
 mod list; // what a backend directory holds
 mod new; // a working template
 
-use clap::{Command, error::ErrorKind};
+use clap::Command;
+use clap::error::{ContextKind, ErrorKind};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,7 +15,11 @@ use std::process::ExitCode;
 /// wrong with what was looked at, 2 = wrong use.
 pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     let command = Command::new("trtserver plugin")
-        .about("Looks at backends, checks them, and starts new ones")
+        .about("Looks at backends, checks them, and starts new ones. None of it needs a server.")
+        .after_help(
+            "trtserver plugin COMMAND --help says more.\n\nExit status: 0 = done and good, 1 = something is wrong \
+             with what was looked at, 2 = wrong use.",
+        )
         .subcommand_required(true)
         .subcommands([list::command(), check::command(), new::command()]);
     let words = std::iter::once(OsString::from("trtserver plugin")).chain(words);
@@ -22,7 +27,14 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(matches) => matches,
         Err(e) => {
             let asked = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let _ = e.print();
+            let _ = match (e.kind(), e.get(ContextKind::InvalidSubcommand)) {
+                (ErrorKind::InvalidSubcommand, Some(word)) => writeln!(
+                    std::io::stderr(),
+                    "trtserver plugin: there is no command '{word}'; there are list, check and new\n\
+                     trtserver plugin --help says what they do."
+                ),
+                _ => e.print(),
+            };
             return ExitCode::from(if asked { 0 } else { 2 });
         }
     };

@@ -45,10 +45,14 @@ const CONFIG: &str =
 pub fn command() -> Command {
     Command::new("new")
         .about("Makes a new backend from a template: source, build, a model and a request to it")
+        .after_help(
+            "Exit status: 0 = made, 1 = nothing was made, with the reason, 2 = wrong use.",
+        )
         .arg(Arg::new("NAME").required(true).help("What models will call it: letters, digits and _"))
         .arg(
             Arg::new("lang")
                 .long("lang")
+                .value_name("LANGUAGE")
                 .required(true)
                 .value_parser(PossibleValuesParser::new(["rust", "c", "cpp"]))
                 .help("The language of the backend"),

@@ -11,7 +11,8 @@ extern "C" {
 
 /* Entry points. Those that return trts_error * give null on success, or an error of the host's
  * error_new, which the host frees. The host holds no lock while it calls one. No exception may leave
- * an entry. Entries marked "optional" may be null. */
+ * an entry. Entries marked "optional" may be null. The server does not call model_probe, drain,
+ * instance_ready, trim and the batcher yet: nothing may depend on them. */
 typedef struct trts_plugin_table {
   uint64_t size; /* sizeof, as the plugin knows it */
   uint32_t abi_major;

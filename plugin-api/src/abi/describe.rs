@@ -110,14 +110,19 @@ pub struct InstanceDesc {
     pub reserved: [u64; 4],
 }
 
-/// Bits of [`About::flags`].
+/// Bits of [`About::flags`]. A host acts on the first and the last; the others tell operators and later hosts.
 pub mod about_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
+    /// An instance does not care which thread executes it.
     pub const ANY_THREAD: u32 = 2;
+    /// An instance wants its device for itself.
     pub const DEVICE_EXCLUSIVE: u32 = 4;
+    /// It gathers every input of a batch into one block.
     pub const WANTS_GATHER: u32 = 8;
+    /// It uses CUDA streams of its own and none of the host's.
     pub const OWN_STREAM: u32 = 16;
+    /// Its models run in a process of their own unless the operator says otherwise.
     pub const MUST_ISOLATE: u32 = 32;
 }
 

@@ -12,7 +12,8 @@ use abi_stable::package_version_strings;
 use abi_stable::sabi_types::VersionStrings;
 
 /// Entry points of a plugin. Entries returning `*mut Error` give null on success or an error made by
-/// the host's `error_new`, which the host frees. The host holds no lock while it calls any of them.
+/// the host's `error_new`, which the host frees. The host holds no lock while it calls any of them. The server does not
+/// call `model_probe`, `drain`, `instance_ready`, `trim` and the batcher yet: nothing may depend on them.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct PluginTable {

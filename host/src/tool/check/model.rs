@@ -58,6 +58,24 @@ impl Platforms for Served {
     }
 }
 
+/// What a model's directory says without a backend: the configuration as it is written, and the latest version with
+/// the directory that it lies in.
+///
+/// # Errors
+/// What is wrong with the directory, which is not a backend's fault.
+pub fn read(dir: &Path) -> Result<(ModelConfig, i64, String), String> {
+    let wrong =
+        |what: &str| format!("--model={}: expected a model's directory with {what}", dir.display());
+    let config = config::read(&dir.join(FILE_NAME)).map_err(|e| e.message)?;
+    let config = config.ok_or_else(|| wrong("a 'config.pbtxt', which is not there"))?;
+    let entries = listing(dir).map_err(|e| e.message)?;
+    let found = versions_of_entries(entries.iter().map(|(n, is_dir)| (n.as_str(), *is_dir)));
+    let latest = found.versions.into_iter().next_back();
+    let (number, entry) = latest
+        .ok_or_else(|| wrong("a version, a directory with a number for a name; there is none"))?;
+    Ok((config, number, entry))
+}
+
 impl Plan {
     fn of(
         mut config: ModelConfig,
@@ -85,35 +103,20 @@ impl Plan {
         served: &Served,
         complete: impl FnOnce(&Plan) -> Result<Option<Patch>, String>,
     ) -> Result<Self, String> {
-        let path = dir.join(FILE_NAME);
-        let config = config::read(&path).map_err(|e| e.message)?;
-        let Some(mut config) = config else {
-            return Err(format!(
-                "'{}' does not exist: --model names a model's directory",
-                path.display()
-            ));
-        };
+        let (mut config, number, entry) = read(dir)?;
         let dir = std::path::absolute(dir).map_err(|e| e.to_string())?;
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let entries = listing(&dir).map_err(|e| e.message)?;
-        let found = versions_of_entries(entries.iter().map(|(n, is_dir)| (n.as_str(), *is_dir)));
-        let Some((number, entry)) = found.versions.iter().next_back() else {
-            return Err(format!(
-                "'{}' has no version: a directory with a number for a name",
-                dir.display()
-            ));
-        };
-        let files = listing(&dir.join(entry)).map_err(|e| e.message)?;
-        let files = vec![(*number, files.into_iter().map(|(n, _)| n).collect())];
+        let files = listing(&dir.join(&entry)).map_err(|e| e.message)?;
+        let files = vec![(number, files.into_iter().map(|(n, _)| n).collect())];
         config::complete(&mut config, &name, &files, served).map_err(|e| e.message)?;
         if config.input.is_empty() || config.output.is_empty() {
             let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
             let names = Arc::new(TensorNames::new(&signature));
             let bare = Self {
                 label: String::new(),
-                version_dir: dir.join(entry),
+                version_dir: dir.join(&entry),
                 dir: dir.clone(),
-                version: *number,
+                version: number,
                 config: config.clone(),
                 signature,
                 names,
@@ -123,7 +126,7 @@ impl Plan {
                 merge(&mut config, decode(&patch, &name, &served.name).map_err(|e| e.message)?);
             }
         }
-        Self::of(config, &dir, entry, *number, false)
+        Self::of(config, &dir, &entry, number, false)
     }
 
     /// The kit's own, likely ones first. `dir` is an empty model directory called `check`.
