@@ -1,6 +1,7 @@
 //! How long the process of an isolated model may be silent: two settings, each also a parameter of the model.
 
 use crate::error::{Error, Result};
+use crate::plugin::isolation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
@@ -49,8 +50,17 @@ impl Limits {
     /// What holds for a model.
     ///
     /// # Errors
-    /// One of its parameters has no usable value.
+    /// One of its parameters has no usable value, or is of that prefix and means nothing.
     pub fn of_model(mut self, config: &ModelConfig) -> Result<Self> {
+        let known = [isolation::KEY, ANSWER[1], OPEN[1]];
+        let mut ours = config.parameters.keys().filter(|key| key.starts_with(OURS));
+        if let Some(key) = ours.find(|key| !known.contains(&key.as_str())) {
+            return Err(Error::invalid(format!(
+                "model '{}': parameter '{key}' is unknown; there are '{}'",
+                config.name,
+                known.join("', '")
+            )));
+        }
         for (key, limit) in [(ANSWER[1], &mut self.answer), (OPEN[1], &mut self.open)] {
             if let Some(value) = config.parameters.get(key) {
                 *limit = parse(&value.string_value).map_err(|e| {
@@ -93,6 +103,8 @@ mod tests {
         assert_eq!(set("isolation_deadline_seconds", "0").unwrap().answer, None);
         let e = set("isolation_open_deadline_seconds", "-1").unwrap_err().message;
         assert!(e.contains("'m'") && e.contains("open") && e.contains("-1"), "{e}");
+        let e = set("isolation_dedline_seconds", "1").unwrap_err().message;
+        assert!(e.contains("'isolation_dedline_seconds' is unknown"), "{e}");
         for key in ["isolation-deadline-seconds", "isolation-dedline"] {
             let mut settings = BTreeMap::from([(key.to_owned(), "soon".to_owned())]);
             assert!(Limits::take(&mut settings).unwrap_err().contains(key));
