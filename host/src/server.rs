@@ -8,7 +8,7 @@ use crate::net;
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, Protocol, bind, serve};
 use crate::plugin::Backends;
-use crate::plugin::backend::live_models;
+use crate::plugin::model::live_models;
 use crate::repository::Repository;
 use crate::repository::config::Machine;
 use crate::repository::control::Control;

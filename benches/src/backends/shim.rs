@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use trtserver::clock::now_ns;
 use trtserver::error;
-use trtserver::plugin::backend::Instance;
+use trtserver::plugin::model::Instance;
 use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, Style, TensorNames};
 use trtserver::request::{
     DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, Signature,

@@ -4,7 +4,7 @@ use super::worker::Worker;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::plugin::FrameHold;
-use crate::plugin::backend::Instance;
+use crate::plugin::model::Instance;
 use crate::request::check::all_outputs;
 use crate::request::{
     InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, SequenceMemory,

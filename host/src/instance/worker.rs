@@ -9,7 +9,7 @@ use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Error, Result};
-use crate::plugin::backend::{Instance, Model};
+use crate::plugin::model::{Instance, Model};
 use crate::plugin::{FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::{Queue, Work};

@@ -1,27 +1,23 @@
 //! One backend: its library, what it says of itself, and the safe face of its entries.
 
-use super::describe::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
+use super::describe::{ModelFacts, ModelHold};
 use super::file::Stamp;
 use super::find::Candidate;
 use super::isolation::{self, Isolation};
-use super::nudge::Nudges;
-use super::process::{self, Health, Limits, RemoteInstance, RemoteModel};
+use super::model::Model;
+use super::process::{self, Limits, RemoteModel};
 use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
-use super::{frame::FrameHold, library, table};
-use crate::arena::Arena;
+use super::{library, table};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use trtserver_plugin_api::abi::describe::{About, about_flags};
 use trtserver_plugin_api::abi::plugin::PluginTable;
-use trtserver_plugin_api::abi::types::{
-    self, InstanceHandle, ModelHandle, Param, PluginHandle, Str, param,
-};
+use trtserver_plugin_api::abi::types::{self, Param, PluginHandle, Str, param};
 
 /// What the host's own frames need on an instance's thread, whatever a backend declares.
 const LEAST_STACK: usize = 512 << 10;
@@ -76,7 +72,7 @@ pub struct Backend {
     /// What it says of its framework once it is open.
     runtime: OnceLock<String>,
     /// Instances open one at a time unless the backend allows more.
-    opening: Mutex<()>,
+    pub(super) opening: Mutex<()>,
 }
 
 /// A backend after `plugin_open`; open until its last user is gone.
@@ -225,7 +221,7 @@ impl Backend {
     }
 
     /// Takes an error that an entry returned; texts of entries other than `execute` say who spoke.
-    fn check(&self, error: *mut types::Error, entry: &str, subject: &str) -> Result<()> {
+    pub(super) fn check(&self, error: *mut types::Error, entry: &str, subject: &str) -> Result<()> {
         // SAFETY: entries return null or an error made by the host.
         unsafe { take(error) }.map_err(|e| {
             let e = e.to_error();
@@ -262,7 +258,7 @@ impl Backend {
     /// Opens one version of a model, here or in a process of its own.
     pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
         match isolation::of_model(facts.config, self.isolation)? {
-            Isolation::Process => Ok(self.model(Place::Apart(RemoteModel::open(self, facts)?))),
+            Isolation::Process => Ok(Model::apart(self, RemoteModel::open(self, facts)?)),
             Isolation::None => self.open_model_here(facts),
         }
     }
@@ -275,11 +271,7 @@ impl Backend {
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
         self.check(error, "model_open", facts.name)?;
-        Ok(self.model(Place::Here { table, handle, _hold: Box::new(hold) }))
-    }
-
-    fn model(self: &Arc<Self>, place: Place) -> Arc<Model> {
-        Arc::new(Model { place, backend: Arc::clone(self), _live: Live::new() })
+        Ok(Model::here(self, table, handle, hold))
     }
 }
 
@@ -291,153 +283,6 @@ impl Drop for Backend {
             unsafe { (opened.table.plugin_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);
         }
-    }
-}
-
-/// Open model versions in this process; shutdown waits until none is left.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-/// Counts a model while it is open.
-struct Live;
-
-impl Live {
-    fn new() -> Self {
-        LIVE.fetch_add(1, Ordering::AcqRel);
-        Self
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        LIVE.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-pub fn live_models() -> usize {
-    LIVE.load(Ordering::Acquire)
-}
-
-/// An open model version; closes with its last user.
-pub struct Model {
-    place: Place,
-    pub backend: Arc<Backend>,
-    /// Last, so that the backend, if this was its last model, is closed before the process may end.
-    _live: Live,
-}
-
-/// Where a model runs.
-enum Place {
-    Here { table: &'static PluginTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
-    Apart(Arc<RemoteModel>),
-}
-
-// SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
-unsafe impl Send for Model {}
-// SAFETY: as above.
-unsafe impl Sync for Model {}
-
-impl Model {
-    /// In a process of its own.
-    pub fn is_apart(&self) -> bool {
-        matches!(self.place, Place::Apart(_))
-    }
-
-    /// Where inputs are best received: memory that the model's process sees.
-    pub fn arena(&self) -> Option<Arc<Arena>> {
-        match &self.place {
-            Place::Here { .. } => None,
-            Place::Apart(remote) => Some(remote.inputs()),
-        }
-    }
-
-    /// Whether it serves; `None` = always, as long as it is open.
-    pub fn health(&self) -> Option<Arc<Health>> {
-        match &self.place {
-            Place::Here { .. } => None,
-            Place::Apart(remote) => Some(remote.health()),
-        }
-    }
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        if let Place::Here { table, handle, .. } = self.place {
-            // SAFETY: every instance holds the model, so none is left.
-            unsafe { (table.model_close)(handle) };
-        }
-    }
-}
-
-/// An open instance; stays on the thread that opened it.
-pub enum Instance {
-    Here(LocalInstance),
-    Apart(RemoteInstance),
-}
-
-impl Instance {
-    /// Opens an instance on this thread, or has its process open it.
-    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
-        match &model.place {
-            Place::Here { table, handle, .. } => {
-                LocalInstance::open(model, table, *handle, facts).map(Self::Here)
-            }
-            Place::Apart(remote) => RemoteInstance::open(remote, facts).map(Self::Apart),
-        }
-    }
-}
-
-/// An instance in this process.
-pub struct LocalInstance {
-    table: &'static PluginTable,
-    handle: *mut InstanceHandle,
-    /// If the plugin wants to be told.
-    nudges: Option<Arc<Nudges>>,
-    model: Arc<Model>,
-    _hold: InstanceHold,
-}
-
-impl LocalInstance {
-    fn open(
-        model: &Arc<Model>,
-        table: &'static PluginTable,
-        parent: *mut ModelHandle,
-        facts: &InstanceFacts<'_>,
-    ) -> Result<Self> {
-        let backend = &model.backend;
-        let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
-        let _one =
-            (!parallel).then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
-        let hold = InstanceHold::new(facts);
-        let mut handle = null_mut();
-        // SAFETY: the descriptor lives until `instance_close`, in the instance.
-        let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
-        backend.check(error, "instance_open", facts.name)?;
-        let nudges = table.cancel.map(|cancel| Nudges::new(cancel, handle));
-        Ok(Self { table, handle, nudges, model: Arc::clone(model), _hold: hold })
-    }
-
-    /// Executes the batch in `hold`. An error means that nothing was accepted.
-    pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
-        if let Some(nudges) = &self.nudges {
-            hold.frame().watch(&nudges.weak());
-        }
-        // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
-        let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
-        self.model.backend.check(error, "execute", "")
-    }
-
-    pub fn backend(&self) -> &Backend {
-        &self.model.backend
-    }
-}
-
-impl Drop for LocalInstance {
-    fn drop(&mut self) {
-        if let Some(nudges) = &self.nudges {
-            nudges.close();
-        }
-        // SAFETY: on the instance's thread, with nothing executing.
-        unsafe { (self.table.instance_close)(self.handle) };
     }
 }
 

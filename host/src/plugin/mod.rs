@@ -18,6 +18,7 @@ mod known; // versions at one moment
 pub(crate) mod library; // opening a file, with words for what can be wrong
 mod memory; // memory that becomes an output
 pub mod metric; // metrics that plugins make
+pub mod model; // an open model version, and its instances
 mod nudge; // cancellations, told to plugins
 mod outputs; // a response while it is built
 pub mod process; // models in processes of their own

@@ -1,7 +1,7 @@
 //! One batch through an instance in this process, and what callers are told whom the plugin did not answer.
 
-use super::backend::LocalInstance;
 use super::frame::FrameHold;
+use super::model::LocalInstance;
 use super::views::{Style, TensorNames};
 use crate::error::{Code, Error};
 use crate::request::{InferRequest, Signature};

@@ -1,7 +1,8 @@
 //! Who uses which version of which backend, for operators.
 
 use super::Repository;
-use crate::plugin::backend::{Backend, Facts, Model};
+use crate::plugin::backend::{Backend, Facts};
+use crate::plugin::model::Model;
 use crate::plugin::{Backends, Isolation};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};

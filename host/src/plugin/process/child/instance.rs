@@ -7,7 +7,7 @@ use super::requests::request;
 use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Error, Result};
-use crate::plugin::backend::{Instance, LocalInstance};
+use crate::plugin::model::{Instance, LocalInstance};
 use crate::plugin::process::messages::{self, Batch, Done};
 use crate::plugin::process::wire::{Received, Receiver, halves};
 use crate::plugin::{FrameHold, InstanceFacts, Runner};

@@ -3,7 +3,8 @@
 use crate::arena::{Arena, Reader};
 use crate::device::StreamPriority;
 use crate::error::{Error, Result};
-use crate::plugin::backend::{Backend, Model};
+use crate::plugin::backend::Backend;
+use crate::plugin::model::Model;
 use crate::plugin::process::messages;
 use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::{DType, Role, Signature, TensorSpec};

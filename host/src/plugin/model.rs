@@ -1,0 +1,181 @@
+//! An open model version and its instances, in this process or in one of their own.
+
+use super::backend::Backend;
+use super::describe::{InstanceFacts, InstanceHold, ModelHold};
+use super::frame::FrameHold;
+use super::nudge::Nudges;
+use super::process::{Health, RemoteInstance, RemoteModel};
+use crate::arena::Arena;
+use crate::error::Result;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+use trtserver_plugin_api::abi::describe::about_flags;
+use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
+
+/// Open model versions in this process; shutdown waits until none is left.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a model while it is open.
+struct Live;
+
+impl Live {
+    fn new() -> Self {
+        LIVE.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+pub fn live_models() -> usize {
+    LIVE.load(Ordering::Acquire)
+}
+
+/// An open model version; closes with its last user.
+pub struct Model {
+    place: Place,
+    pub backend: Arc<Backend>,
+    /// Last, so that the backend, if this was its last model, is closed before the process may end.
+    _live: Live,
+}
+
+/// Where a model runs.
+enum Place {
+    Here { table: &'static PluginTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
+    Apart(Arc<RemoteModel>),
+}
+
+// SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
+unsafe impl Send for Model {}
+// SAFETY: as above.
+unsafe impl Sync for Model {}
+
+impl Model {
+    /// What `model_open` made in this process.
+    pub(super) fn here(
+        backend: &Arc<Backend>,
+        table: &'static PluginTable,
+        handle: *mut ModelHandle,
+        hold: ModelHold,
+    ) -> Arc<Self> {
+        Self::new(backend, Place::Here { table, handle, _hold: Box::new(hold) })
+    }
+
+    /// In a process of its own.
+    pub(super) fn apart(backend: &Arc<Backend>, remote: Arc<RemoteModel>) -> Arc<Self> {
+        Self::new(backend, Place::Apart(remote))
+    }
+
+    fn new(backend: &Arc<Backend>, place: Place) -> Arc<Self> {
+        Arc::new(Self { place, backend: Arc::clone(backend), _live: Live::new() })
+    }
+
+    /// In a process of its own.
+    pub fn is_apart(&self) -> bool {
+        matches!(self.place, Place::Apart(_))
+    }
+
+    /// Where inputs are best received: memory that the model's process sees.
+    pub fn arena(&self) -> Option<Arc<Arena>> {
+        match &self.place {
+            Place::Here { .. } => None,
+            Place::Apart(remote) => Some(remote.inputs()),
+        }
+    }
+
+    /// Whether it serves; `None` = always, as long as it is open.
+    pub fn health(&self) -> Option<Arc<Health>> {
+        match &self.place {
+            Place::Here { .. } => None,
+            Place::Apart(remote) => Some(remote.health()),
+        }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        if let Place::Here { table, handle, .. } = self.place {
+            // SAFETY: every instance holds the model, so none is left.
+            unsafe { (table.model_close)(handle) };
+        }
+    }
+}
+
+/// An open instance; stays on the thread that opened it.
+pub enum Instance {
+    Here(LocalInstance),
+    Apart(RemoteInstance),
+}
+
+impl Instance {
+    /// Opens an instance on this thread, or has its process open it.
+    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
+        match &model.place {
+            Place::Here { table, handle, .. } => {
+                LocalInstance::open(model, table, *handle, facts).map(Self::Here)
+            }
+            Place::Apart(remote) => RemoteInstance::open(remote, facts).map(Self::Apart),
+        }
+    }
+}
+
+/// An instance in this process.
+pub struct LocalInstance {
+    table: &'static PluginTable,
+    handle: *mut InstanceHandle,
+    /// If the plugin wants to be told.
+    nudges: Option<Arc<Nudges>>,
+    model: Arc<Model>,
+    _hold: InstanceHold,
+}
+
+impl LocalInstance {
+    fn open(
+        model: &Arc<Model>,
+        table: &'static PluginTable,
+        parent: *mut ModelHandle,
+        facts: &InstanceFacts<'_>,
+    ) -> Result<Self> {
+        let backend = &model.backend;
+        let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
+        let _one =
+            (!parallel).then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
+        let hold = InstanceHold::new(facts);
+        let mut handle = null_mut();
+        // SAFETY: the descriptor lives until `instance_close`, in the instance.
+        let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
+        backend.check(error, "instance_open", facts.name)?;
+        let nudges = table.cancel.map(|cancel| Nudges::new(cancel, handle));
+        Ok(Self { table, handle, nudges, model: Arc::clone(model), _hold: hold })
+    }
+
+    /// Executes the batch in `hold`. An error means that nothing was accepted.
+    pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
+        if let Some(nudges) = &self.nudges {
+            hold.frame().watch(&nudges.weak());
+        }
+        // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
+        let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
+        self.model.backend.check(error, "execute", "")
+    }
+
+    pub fn backend(&self) -> &Backend {
+        &self.model.backend
+    }
+}
+
+impl Drop for LocalInstance {
+    fn drop(&mut self) {
+        if let Some(nudges) = &self.nudges {
+            nudges.close();
+        }
+        // SAFETY: on the instance's thread, with nothing executing.
+        unsafe { (self.table.instance_close)(self.handle) };
+    }
+}
