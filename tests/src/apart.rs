@@ -29,12 +29,12 @@ pub fn processes(server: &Running, model: &str) -> Vec<Pid> {
     found
 }
 
-/// The process of a model.
+/// The process of a model, once that of a version which was replaced has ended.
 #[track_caller]
 pub fn process(server: &Running, model: &str) -> Pid {
-    let found = processes(server, &format!("{model}:"));
-    assert_eq!(found.len(), 1, "{model}: {found:?}");
-    found[0]
+    let found = || processes(server, &format!("{model}:"));
+    server.ask_until(&format!("{model} has one process"), |_| found().len() == 1);
+    found()[0]
 }
 
 /// Kills the process of a model, without a word.
