@@ -3,8 +3,25 @@
 use crate::Result;
 use crate::load::Pass;
 use crate::options::Options;
-use crate::table::{median, spread};
+use crate::process::Process;
+use crate::table::{Table, median, spread};
 use std::time::Duration;
+
+/// Measures rows on one server, so that neither of two models has the better place in memory or on the cores.
+pub fn rows<R>(
+    server: &Process,
+    rows: &[R],
+    table: &mut Table,
+    name: impl Fn(&R) -> String,
+    one: impl Fn(&R, &Process) -> Result<Vec<String>>,
+) {
+    for row in rows {
+        match one(row, server) {
+            Ok(cells) => table.row([vec![name(row)], cells].concat()),
+            Err(problem) => table.failure(&name(row), &problem),
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct Pairs {

@@ -80,12 +80,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     }
     let (folder, logs) = (models()?, repository::empty()?);
     let server = Process::server(options, folder.path(), logs.path())?;
-    for row in &rows {
-        match one(options, row, &server) {
-            Ok(cells) => table.row([vec![row.name()], cells].concat()),
-            Err(problem) => table.failure(&row.name(), &problem),
-        }
-    }
+    pairs::rows(&server, &rows, table, Row::name, |row, server| one(options, row, server));
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 use crate::Result;
 use crate::options::Options;
 use crate::repository::empty;
+use crate::schedulers::samples::request;
 use crate::table::{Table, median, spread, verdict};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -19,10 +20,7 @@ use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::plugin::model::Instance;
 use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, Style, TensorNames};
-use trtserver::request::{
-    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, Signature,
-    WantedOutput,
-};
+use trtserver::request::{DType, InferResponse, InputTensor, Reply, ResponseSink, Signature};
 use trtserver::stats::Execution;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
 
@@ -210,20 +208,7 @@ impl Stand {
         let reply = Reply::uncounted(now_ns(), Arc::clone(&self.signature), Box::new(sink));
         let shape = [VALUES as i64][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        let request = InferRequest {
-            id: String::new(),
-            batch: 1,
-            inputs: [input].into_iter().collect(),
-            outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
-            sequence: Sequence::default(),
-            priority: 0,
-            timeout_us: 0,
-            parameters: Vec::new(),
-            deadline_ns: 0,
-            streaming: false,
-            warmup: false,
-            reply,
-        };
+        let request = request(input, reply);
         Reply::queued(&request, now_ns());
         let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
         request.reply.taken(Arc::clone(&execution));

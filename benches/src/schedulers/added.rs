@@ -58,14 +58,8 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     }
     let folder = models::folder(&[NO_SCHEDULER, DYNAMIC, SIXTEEN])?;
     let logs = repository::empty()?;
-    // One server for both: neither has the better place in memory or on the cores.
     let server = Process::server(options, folder.path(), logs.path())?;
-    for row in &rows {
-        match one(options, row, &server) {
-            Ok(cells) => table.row([vec![row.name()], cells].concat()),
-            Err(problem) => table.failure(&row.name(), &problem),
-        }
-    }
+    pairs::rows(&server, &rows, table, Row::name, |row, server| one(options, row, server));
     Ok(())
 }
 

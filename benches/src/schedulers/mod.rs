@@ -7,7 +7,7 @@ mod former; // batch forming, pure
 mod full; // how many batches are full
 mod idle; // models that nobody asks
 mod models;
-mod samples; // requests without clients
+pub mod samples; // requests without clients
 mod shell; // the queue around a former
 mod steps;
 mod streams; // sequences

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::request::{
-    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Signature, TensorSpec,
-    WantedOutput,
+    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, Signature,
+    TensorSpec, WantedOutput,
 };
 use trtserver::stats::{Execution, VersionStats};
 
@@ -30,6 +30,24 @@ pub fn signature() -> Arc<Signature> {
     })
 }
 
+/// Of one row, that wants the first output.
+pub fn request(input: InputTensor, reply: Arc<Reply>) -> InferRequest {
+    InferRequest {
+        id: String::new(),
+        batch: 1,
+        inputs: [input].into_iter().collect(),
+        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        sequence: Sequence::default(),
+        priority: 0,
+        timeout_us: 0,
+        parameters: Vec::new(),
+        deadline_ns: 0,
+        streaming: false,
+        warmup: false,
+        reply,
+    }
+}
+
 pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
     let stats = Arc::new(VersionStats::new(1));
     let data = Bytes::from(vec![0; 64]);
@@ -37,20 +55,8 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
         let (signature, stats) = (Arc::clone(signature), Arc::clone(&stats));
         let shape = [1, 16][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        InferRequest {
-            id: String::new(),
-            batch: 1,
-            inputs: [input].into_iter().collect(),
-            outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
-            sequence: step(number as u64),
-            priority: 0,
-            timeout_us: 0,
-            parameters: Vec::new(),
-            deadline_ns: 0,
-            streaming: false,
-            warmup: false,
-            reply: Reply::new(now_ns(), signature, stats, Box::new(Nobody)),
-        }
+        let reply = Reply::new(now_ns(), signature, stats, Box::new(Nobody));
+        InferRequest { sequence: step(number as u64), ..self::request(input, reply) }
     };
     (0..count).map(request).collect()
 }
