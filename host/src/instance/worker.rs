@@ -82,7 +82,7 @@ impl Worker {
 
     fn open(&mut self) -> Result<(Streams, Instance)> {
         // The process of an isolated model has streams of its own.
-        let gpu = self.plan.kind == Kind::Gpu && self.model.arena().is_none();
+        let gpu = self.plan.kind == Kind::Gpu && !self.model.is_apart();
         let priority = self.plan.priority;
         // First of all, because threads that the plugin starts inherit it.
         let nice = be_nice(self.plan.nice);
