@@ -7,6 +7,7 @@ use crate::metrics::Gpus;
 use crate::net;
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, Protocol, bind, serve};
+use crate::net::threads;
 use crate::plugin::Backends;
 use crate::plugin::model::live_models;
 use crate::repository::Repository;
@@ -47,14 +48,13 @@ fn raise_descriptor_limit() {
 /// Runs the server until it is told to stop. The number is the exit status of the process.
 pub fn run(settings: Settings) -> u8 {
     raise_descriptor_limit();
-    let runtime =
-        match tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("net").build() {
-            Ok(runtime) => runtime,
-            Err(e) => {
-                tracing::error!("no threads for the network: {e}");
-                return 1;
-            }
-        };
+    let runtime = match threads::runtime() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            tracing::error!("no threads for the network: {e}");
+            return 1;
+        }
+    };
     let code = match Server::start(settings, &runtime) {
         Ok(server) => runtime.block_on(server.serve()),
         Err(e) => {

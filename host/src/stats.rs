@@ -104,6 +104,11 @@ impl InFlight {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// At most `most` executions owe answers.
+    pub fn at_most(&self, most: usize) -> bool {
+        self.lock().executions <= most
+    }
+
     /// Waits until at most `most` executions owe answers; false when the time was not enough.
     pub fn wait_at_most(&self, most: usize, limit: Option<Duration>) -> bool {
         let deadline = limit.map(|l| Instant::now() + l);

@@ -4,13 +4,14 @@
 //! instance is closed on the same thread, and the model with the last of its instances.
 
 use super::group::InstancePlan;
+use super::lent;
 use super::priority::be_nice;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Error, Result};
 use crate::plugin::model::{Instance, Model};
-use crate::plugin::{FrameHold, InstanceFacts, Runner, TensorNames};
+use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::{Queue, Work};
 use crate::stats::{Execution, InFlight, VersionStats};
@@ -122,25 +123,51 @@ impl Worker {
         Ok((streams, instance))
     }
 
-    fn serve(&self, mut instance: Instance) {
-        let in_flight = Arc::new(InFlight::default());
-        let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
-        let mut hold = FrameHold::new();
-        let mut work = Work::default();
-        let _lost = Lost(self);
-        while self.queue.take(self.ordinal, &mut work) {
-            let rows = rows(&work.requests);
-            if let Some(closed) = work.closed {
-                self.stats.batch(self.ordinal, closed as usize, rows);
-            }
-            let requests = &mut work.requests;
-            let execute = || self.execute(&mut instance, &mut hold, requests, &in_flight);
-            if catch_unwind(AssertUnwindSafe(execute)).is_err() {
-                self.runner().fault(&mut hold, &mut work.requests);
-            }
-            // A plugin that answers later may owe `most` executions; the next one waits for room.
-            in_flight.wait_at_most(most - 1, None);
+    fn serve(self, instance: Instance) {
+        // Who borrows it has the niceness, the streams and the stack of any other thread.
+        let may_be_lent = self.plan.nice == 0
+            && self.plan.kind != Kind::Gpu
+            && self.model.backend.facts.stack_bytes <= DEFAULT_STACK;
+        match AnyThread::new(instance) {
+            Ok(instance) if may_be_lent => lent::serve(self, instance),
+            Ok(mut instance) => self.serve_here(instance.get_mut()),
+            Err(mut instance) => self.serve_here(&mut instance),
         }
+    }
+
+    /// Serves on this thread alone.
+    fn serve_here(&self, instance: &mut Instance) {
+        let mut desk = Desk::default();
+        let mut work = Work::default();
+        let _lost = self.lost();
+        while self.queue.take(self.ordinal, &mut work) {
+            self.run_batch(instance, &mut desk, &mut work);
+            // A plugin that answers later may owe `most` executions; the next one waits for room.
+            desk.in_flight.wait_at_most(self.most_owed(), None);
+        }
+        self.wait_for_the_rest(&desk.in_flight);
+    }
+
+    /// Executes what was taken from the queue.
+    pub(super) fn run_batch(&self, instance: &mut Instance, desk: &mut Desk, work: &mut Work) {
+        let Desk { hold, in_flight } = desk;
+        if let Some(closed) = work.closed {
+            self.stats.batch(self.ordinal, closed as usize, rows(&work.requests));
+        }
+        let requests = &mut work.requests;
+        let execute = || self.execute(instance, hold, requests, in_flight);
+        if catch_unwind(AssertUnwindSafe(execute)).is_err() {
+            self.runner().fault(hold, &mut work.requests);
+        }
+    }
+
+    /// Executions that may owe answers when the next one begins.
+    pub(super) fn most_owed(&self) -> usize {
+        let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
+        most - 1
+    }
+
+    pub(super) fn wait_for_the_rest(&self, in_flight: &InFlight) {
         if !in_flight.wait_at_most(0, Some(self.drain)) {
             tracing::error!(
                 "instance {}: the backend still owes answers after {:?}",
@@ -172,18 +199,29 @@ impl Worker {
         }
     }
 
+    pub(super) fn lost(&self) -> Lost {
+        Lost(Arc::clone(&self.queue))
+    }
+
     fn runner(&self) -> Runner<'_> {
         Runner { name: &self.plan.name, signature: &self.signature, names: &self.names }
     }
 }
 
-/// Tells the queue when the thread ends by a panic: nobody must wait for an instance that is gone.
-struct Lost<'a>(&'a Worker);
+/// What an instance needs from batch to batch.
+#[derive(Default)]
+pub(super) struct Desk {
+    pub hold: FrameHold,
+    pub in_flight: Arc<InFlight>,
+}
 
-impl Drop for Lost<'_> {
+/// Tells the queue when the thread ends by a panic: nobody must wait for an instance that is gone.
+pub(super) struct Lost(Arc<Queue>);
+
+impl Drop for Lost {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.queue.give_up();
+            self.0.give_up();
         }
     }
 }

@@ -8,5 +8,6 @@ pub mod listener; // sockets and connections
 pub mod peer; // an HTTP/1 caller who leaves
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them
+pub mod threads; // the threads that do all this
 pub mod v1; // what both wires of v1 share
 pub mod v2; // what both wires of v2 share

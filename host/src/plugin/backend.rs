@@ -19,6 +19,8 @@ use trtserver_plugin_api::abi::describe::{About, about_flags};
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{self, Param, PluginHandle, Str, param};
 
+/// Stack of an instance's thread in bytes, where its backend has no opinion.
+pub const DEFAULT_STACK: usize = 8 << 20;
 /// What the host's own frames need on an instance's thread, whatever a backend declares.
 const LEAST_STACK: usize = 512 << 10;
 
@@ -347,7 +349,7 @@ unsafe fn facts(about: *const About) -> Facts {
             max_in_flight: about.max_in_flight.max(1) as usize,
             align: about.align as usize,
             stack_bytes: if about.stack_kib == 0 {
-                8 << 20
+                DEFAULT_STACK
             } else {
                 (about.stack_kib as usize * 1024).max(LEAST_STACK)
             },

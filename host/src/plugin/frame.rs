@@ -191,6 +191,9 @@ impl Frame {
 /// The instance's hold on a frame; a raw pointer, because plugins hold addresses into it at the same time.
 pub struct FrameHold(NonNull<Frame>);
 
+// SAFETY: frames are `Send` and `Sync`, and what a hold alone may do needs `&mut` or happens inside `execute`.
+unsafe impl Send for FrameHold {}
+
 impl FrameHold {
     pub fn new() -> Self {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();

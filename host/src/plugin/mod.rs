@@ -32,6 +32,7 @@ pub(crate) mod text; // text and errors across the boundary
 mod version; // the order of version texts
 mod views; // the flat arrays of a batch
 
+pub use backend::DEFAULT_STACK;
 pub use backends::{Backends, Listed};
 pub use describe::{InstanceFacts, ModelFacts};
 pub use frame::{FrameHold, times};
@@ -39,6 +40,7 @@ pub(crate) use host_calls::address as host_table;
 pub use host_calls::set_log_level;
 pub use isolation::Isolation;
 pub use known::Unusable;
+pub use model::AnyThread;
 pub use run::Runner;
 pub use scope::Patch;
 pub use views::{Style, TensorNames};

@@ -107,7 +107,7 @@ impl Drop for Model {
     }
 }
 
-/// An open instance; stays on the thread that opened it.
+/// An open instance; stays on the thread that opened it, unless it is made for [`AnyThread`].
 pub enum Instance {
     Here(LocalInstance),
     Apart(RemoteInstance),
@@ -122,6 +122,32 @@ impl Instance {
             }
             Place::Apart(remote) => RemoteInstance::open(remote, facts).map(Self::Apart),
         }
+    }
+}
+
+/// An instance of a backend that does not care which thread executes it.
+pub struct AnyThread(Instance);
+
+// SAFETY: the backend has declared `ANY_THREAD`, which allows to execute the instance on any thread, one at a time; that is
+// all that `AnyThread` offers. It is closed, by the interface, on the thread that opened it: whoever holds an `AnyThread`
+// lets go of it there.
+unsafe impl Send for AnyThread {}
+
+impl AnyThread {
+    /// The instance for any thread, or back if it is not made for that, or not in this process.
+    pub fn new(instance: Instance) -> std::result::Result<Self, Instance> {
+        match &instance {
+            Instance::Here(here)
+                if here.model.backend.facts.flags & about_flags::ANY_THREAD != 0 =>
+            {
+                Ok(Self(instance))
+            }
+            _ => Err(instance),
+        }
+    }
+
+    pub fn get_mut(&mut self) -> &mut Instance {
+        &mut self.0
     }
 }
 

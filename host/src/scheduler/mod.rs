@@ -1,5 +1,6 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
+pub mod borrower; // threads that may execute a model themselves
 mod conflicts; // how often a START too many is logged
 mod dispatch; // controls, states and null requests of sequences
 pub mod ensemble; // a request through several models
@@ -13,7 +14,7 @@ mod words; // what is said to those who leave unexecuted
 
 pub use dispatch::{Controls, Corrid, Flag};
 pub use ensemble::Ensemble;
-pub use queue::{Policy, Queue, Work};
+pub use queue::{Lendable, Policy, Queue, Work};
 
 use crate::request::{InferRequest, Sequence};
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 //! The lock is held for one step of the former. Requests that leave unexecuted are answered, instances
 //! called and tensors added after it is released.
 
+use super::borrower::{self, Turn};
 use super::conflicts::Conflicts;
 use super::dispatch::{Controls, Dispatch};
 use super::former::dynamic::Dynamic;
@@ -18,7 +19,7 @@ use crate::error::Error;
 use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
 use crate::stats::FailureReason;
 use smallvec::SmallVec;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// Between two rings at least; only idle limits of microseconds would have more, while a request is executed.
@@ -32,15 +33,30 @@ pub enum Policy {
     Sequences(SequenceSettings, Box<Controls>),
 }
 
+/// An instance that whoever brings a request may execute himself while its thread sleeps.
+pub trait Lendable: Send + Sync {
+    /// Its batches are short enough for that.
+    fn is_quick(&self) -> bool;
+
+    /// Executes on this thread what there is, and gives the instance back; see [`Queue::take_lent`].
+    fn work(&self, now: u64);
+}
+
 /// See the module text.
 pub struct Queue {
     state: Mutex<State>,
-    /// What each instance sleeps on.
-    bells: Box<[Condvar]>,
+    bells: Box<[Bell]>,
     dispatch: Dispatch,
     order: Option<Arc<Order>>,
     signature: Arc<Signature>,
     me: Weak<Queue>,
+}
+
+#[derive(Default)]
+struct Bell {
+    /// What the instance's thread sleeps on.
+    rung: Condvar,
+    lendable: OnceLock<Weak<dyn Lendable>>,
 }
 
 struct State {
@@ -50,6 +66,8 @@ struct State {
     idle: Vec<usize>,
     /// By instance: called and not awake yet.
     called: Box<[bool]>,
+    /// By instance: executed by a thread that is not its own, which sleeps meanwhile.
+    lent: Box<[bool]>,
     closed: bool,
     /// An instance is gone that should not be.
     given_up: bool,
@@ -100,6 +118,7 @@ impl Queue {
             former,
             idle: Vec::with_capacity(instances),
             called: vec![false; instances].into(),
+            lent: vec![false; instances].into(),
             closed: false,
             given_up: false,
             alarm: u64::MAX,
@@ -110,7 +129,7 @@ impl Queue {
         };
         Arc::new_cyclic(|me| Self {
             state: Mutex::new(state),
-            bells: (0..instances).map(|_| Condvar::new()).collect(),
+            bells: (0..instances).map(|_| Bell::default()).collect(),
             dispatch: Dispatch::new(Arc::clone(signature), controls),
             order: in_order.then(Arc::default),
             signature: Arc::clone(signature),
@@ -118,7 +137,13 @@ impl Queue {
         })
     }
 
-    /// Queues a checked request. The reply is answered whatever happens.
+    /// `instance` may be executed by others while it sleeps.
+    pub fn lend(&self, instance: usize, lendable: Weak<dyn Lendable>) {
+        let _ = self.bells[instance].lendable.set(lendable);
+    }
+
+    /// Queues a checked request, and executes it where that is faster than to wake an instance. The reply is answered
+    /// whatever happens.
     pub fn submit(&self, request: InferRequest) {
         if let Err(error) = self.dispatch.check(&request) {
             let _ = request.reply.fail(error, FailureReason::Other);
@@ -158,7 +183,10 @@ impl Queue {
             }
             Err(refusal) => gone.push(refusal),
         }
-        self.release(state);
+        let mut after = state.settle(|at| timer::at(at, self.me.clone()));
+        let borrowed = self.borrow(&mut state, &mut after.calls, now);
+        drop(state);
+        self.follow(after);
         if let Some(untold) = conflict {
             let more = match untold {
                 0 => String::new(),
@@ -171,6 +199,59 @@ impl Queue {
                 self.signature.model
             );
         }
+        if let Some((_turn, instance)) = borrowed {
+            instance.work(now);
+        }
+    }
+
+    /// One of the instances to be called, for this thread to execute instead.
+    fn borrow(
+        &self,
+        state: &mut State,
+        calls: &mut SmallVec<[usize; 2]>,
+        now: u64,
+    ) -> Option<(Turn, Arc<dyn Lendable>)> {
+        let instance = *calls.last()?;
+        let lendable = self.bells[instance].lendable.get()?.upgrade()?;
+        if !lendable.is_quick() {
+            return None;
+        }
+        let turn = borrower::turn(now)?;
+        calls.pop();
+        state.called[instance] = false;
+        state.lent[instance] = true;
+        Some((turn, lendable))
+    }
+
+    /// Work for `instance`, which this thread has borrowed. False when there is none now: the instance is given back.
+    pub fn take_lent(&self, instance: usize, now: u64, work: &mut Work) -> bool {
+        work.requests.clear();
+        let mut state = self.lock();
+        self.expire(&mut state, now);
+        match state.form(instance, now, &mut work.seats) {
+            Formed::Batch(closed) => {
+                work.closed = Some(closed);
+                state.hand_on();
+                self.release(state);
+                self.dispatch.fill(&mut work.seats, &mut work.requests);
+                true
+            }
+            Formed::Nothing { until } => {
+                // Only its own thread waits for a moment, or ends.
+                let needed = until.is_some() || state.closed;
+                state.give_back(instance, needed);
+                self.release(state);
+                false
+            }
+        }
+    }
+
+    /// Gives `instance` back before [`Queue::take_lent`] did. `owes`: answers to what it has executed are to come.
+    pub fn give_back(&self, instance: usize, owes: bool) {
+        let mut state = self.lock();
+        let needed = owes || state.closed || state.former.waiting() > 0;
+        state.give_back(instance, needed);
+        self.release(state);
     }
 
     /// Waits for work for `instance`, which executes nothing now. False when the queue is closed and empty.
@@ -209,7 +290,7 @@ impl Queue {
         ns: Option<u64>,
     ) -> MutexGuard<'a, State> {
         state.idle.push(instance);
-        let bell = &self.bells[instance];
+        let bell = &self.bells[instance].rung;
         match ns {
             None => {
                 while !state.called[instance] {
@@ -220,6 +301,10 @@ impl Queue {
             Some(ns) => {
                 let waited = bell.wait_timeout(state, Duration::from_nanos(ns));
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                // Who has borrowed it has taken over what there was to look out for.
+                while state.lent[instance] && !state.called[instance] {
+                    state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
         if !std::mem::take(&mut state.called[instance]) {
@@ -247,8 +332,12 @@ impl Queue {
     fn release_until(&self, mut state: MutexGuard<'_, State>, silent: u64) {
         let after = state.settle(|at| timer::at(at.max(silent), self.me.clone()));
         drop(state);
+        self.follow(after);
+    }
+
+    fn follow(&self, after: After) {
         for instance in after.calls {
-            self.bells[instance].notify_one();
+            self.bells[instance].rung.notify_one();
         }
         for (request, refusal) in after.gone {
             let (error, reason) = refused(refusal, &request);
@@ -370,6 +459,15 @@ impl State {
             && former.closes(now)
         {
             self.wakes.push(Wake::Any);
+        }
+    }
+
+    /// A borrowed instance is free again; `needed`: its thread has something to do.
+    fn give_back(&mut self, instance: usize, needed: bool) {
+        self.lent[instance] = false;
+        self.idle.push(instance);
+        if needed {
+            self.wakes.push(Wake::Instance(instance));
         }
     }
 

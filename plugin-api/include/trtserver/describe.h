@@ -87,7 +87,7 @@ typedef struct trts_instance_desc {
 /* Bits of trts_about.flags. A host acts on the first and the last; the others tell operators and later hosts. */
 enum {
   TRTS_ABOUT_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
-  TRTS_ABOUT_ANY_THREAD = 2,       /* an instance does not care which thread executes it */
+  TRTS_ABOUT_ANY_THREAD = 2,       /* an instance does not care which thread executes it; one at a time */
   TRTS_ABOUT_DEVICE_EXCLUSIVE = 4, /* an instance wants its device for itself */
   TRTS_ABOUT_WANTS_GATHER = 8,     /* it gathers every input of a batch into one block */
   TRTS_ABOUT_OWN_STREAM = 16,      /* it uses CUDA streams of its own and none of the host's */

@@ -39,7 +39,7 @@ typedef struct trts_plugin_table {
    * lives until instance_close. */
   trts_error *(*instance_open)(trts_model *model, const trts_instance_desc *desc,
                                trts_instance **out);
-  /* The work, on the instance's thread. An error = nothing was accepted, the host still owns every
+  /* The work, on the instance's thread or, with TRTS_ABOUT_ANY_THREAD, on any other, one at a time. An error = nothing was accepted, the host still owns every
    * call. Success = each call's reply must be ended and each request released exactly once, now or
    * later, on any thread. What is neither ended nor retained when execute returns, the host ends with
    * an error and releases. */

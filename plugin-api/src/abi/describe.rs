@@ -114,7 +114,7 @@ pub struct InstanceDesc {
 pub mod about_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
-    /// An instance does not care which thread executes it.
+    /// An instance does not care which thread executes it, one at a time. It is opened and closed on its own.
     pub const ANY_THREAD: u32 = 2;
     /// An instance wants its device for itself.
     pub const DEVICE_EXCLUSIVE: u32 = 4;

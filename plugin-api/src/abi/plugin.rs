@@ -59,7 +59,7 @@ pub struct PluginTable {
         desc: *const InstanceDesc,
         out: *mut *mut InstanceHandle,
     ) -> *mut Error,
-    /// The work. An error = nothing was accepted, the host still owns every call. Success = each call's
+    /// The work, on the instance's thread or, with `ANY_THREAD`, on any other, one at a time. An error = nothing was accepted, the host still owns every call. Success = each call's
     /// reply must be ended and each request released exactly once, now or later, on any thread. What is
     /// neither ended nor retained when `execute` returns, the host ends with an error and releases.
     pub execute:

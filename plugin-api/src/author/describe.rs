@@ -2,7 +2,7 @@
 
 use super::context::Kind;
 use super::host::Kept;
-use crate::abi::describe::{About, PreferredGroup, instance_kind};
+use crate::abi::describe::{About, PreferredGroup, about_flags, instance_kind};
 use crate::abi::types::{Str, place};
 
 /// A platform that a backend serves, and the file or directory name of its models when the
@@ -29,7 +29,8 @@ pub struct Description {
     pub version: &'static str,
     pub platforms: &'static [Platform],
     pub features: &'static [&'static str],
-    /// Bits of [`crate::abi::describe::about_flags`].
+    /// Bits of [`crate::abi::describe::about_flags`], but for `ANY_THREAD`, which
+    /// [`Instance::ANY_THREAD`](super::Instance::ANY_THREAD) says.
     pub flags: u32,
     /// Batches accepted but unanswered per instance; 1 = ordinary.
     pub max_in_flight: u32,
@@ -76,7 +77,8 @@ unsafe impl Send for AboutBox {}
 unsafe impl Sync for AboutBox {}
 
 impl AboutBox {
-    pub(crate) fn new(it: &Description, runtime: &str) -> AboutBox {
+    pub(crate) fn new(it: &Description, runtime: &str, any_thread: bool) -> AboutBox {
+        let any_thread = if any_thread { about_flags::ANY_THREAD } else { 0 };
         let mut texts = Vec::new();
         let mut keep = |text: &str| {
             let kept = Kept::new(text);
@@ -105,7 +107,7 @@ impl AboutBox {
             features: lists[2].as_ptr(),
             n_platforms: lists[0].len() as u32,
             n_features: lists[2].len() as u32,
-            flags: it.flags,
+            flags: it.flags & !about_flags::ANY_THREAD | any_thread,
             max_in_flight: it.max_in_flight,
             input_places: it.input_places,
             output_places: it.output_places,

@@ -96,8 +96,13 @@ unsafe extern "C" fn describe<B: Backend>(plugin: *mut PluginHandle) -> *const A
     let about = facts
         .get_or_insert_default()
         .entry(TypeId::of::<B>())
-        .or_insert_with(|| Box::leak(Box::new(AboutBox::new(&B::ABOUT, ""))));
+        .or_insert_with(|| Box::leak(Box::new(about_of::<B>(""))));
     about.get()
+}
+
+fn about_of<B: Backend>(runtime: &str) -> AboutBox {
+    let any_thread = <<B::Model as Model>::Instance as Instance>::ANY_THREAD.allowed();
+    AboutBox::new(&B::ABOUT, runtime, any_thread)
 }
 
 unsafe extern "C" fn plugin_open<B: Backend>(
@@ -115,7 +120,7 @@ unsafe extern "C" fn plugin_open<B: Backend>(
         let opened = guard::<B, _>("plugin_open", || {
             let context = BackendContext::new(name, dir, settings, n_settings, scope.clone());
             let backend = B::open(&context)?;
-            let about = AboutBox::new(&B::ABOUT, &backend.runtime());
+            let about = about_of::<B>(&backend.runtime());
             Ok(Box::new(PluginSlot { backend: Arc::new(backend), about, scope: scope.clone() }))
         });
         if opened.is_err() {

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`Backend`] | [`Backend::open`], once per configured name | until the last model is closed | shared |
 //! | [`Model`] | [`Model::open`], once per version of a model | until its last instance is closed | shared |
-//! | [`Instance`] | [`Instance::open`], as often as configured | until the version is unloaded | one: its own |
+//! | [`Instance`] | [`Instance::open`], as often as configured | until the version is unloaded | one: its own; or one at a time, see [`Instance::ANY_THREAD`] |
 //!
 //! Whatever `open` and `execute` get is lent for the call. What may be kept: a [`Scope`] (clone it), an
 //! [`OwnedReply`] (see [`Call::detach`]), and metrics.
@@ -40,6 +40,7 @@ pub use scope::{Counter, Gauge, Scope};
 pub use tensor::{Strings, Tensor, strings_in};
 pub use value::{Params, Value};
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A framework. See the module text for lifetimes and threads.
@@ -75,6 +76,10 @@ pub trait Model: Sized + Send + Sync + 'static {
 pub trait Instance: Sized + 'static {
     type Model: Model<Instance = Self>;
 
+    /// Whether the host may execute an instance on threads other than its own, one at a time; it is still opened and
+    /// dropped on its own. The host then spares models whose batches take microseconds the way to another thread and back.
+    const ANY_THREAD: AnyThread<Self> = AnyThread::NO;
+
     fn open(model: &Arc<Self::Model>, context: &InstanceContext) -> Result<Self, Error>;
 
     /// Answers every call of the batch, now or (see [`Call::detach`]) later.
@@ -87,6 +92,21 @@ pub trait Instance: Sized + 'static {
     fn canceller(&self) -> Option<Canceller> {
         None
     }
+}
+
+/// See [`Instance::ANY_THREAD`]: `YES` is for types that are `Send`.
+pub struct AnyThread<I>(bool, PhantomData<fn(I)>);
+
+impl<I> AnyThread<I> {
+    pub const NO: Self = Self(false, PhantomData);
+
+    pub(crate) const fn allowed(&self) -> bool {
+        self.0
+    }
+}
+
+impl<I: Send> AnyThread<I> {
+    pub const YES: Self = Self(true, PhantomData);
 }
 
 /// See [`Instance::canceller`]. The key is that of [`Call::key`].

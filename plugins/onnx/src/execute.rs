@@ -15,7 +15,9 @@ use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use trtserver_plugin_api::author::{Batch, Call, Error, Instance, InstanceContext, Kind};
+use trtserver_plugin_api::author::{
+    AnyThread, Batch, Call, Error, Instance, InstanceContext, Kind,
+};
 
 /// A gathering buffer larger than this does not outlive its call.
 const KEPT_BYTES: usize = 1 << 20;
@@ -48,8 +50,14 @@ pub struct Scratch {
     pub failed: Vec<bool>,
 }
 
+// SAFETY: sessions and values may be used on any thread, by the runtime's rules; the pointers in the scratch space go to what
+// the model owns, or are of use during one call only.
+unsafe impl Send for OnnxInstance {}
+
 impl Instance for OnnxInstance {
     type Model = OnnxModel;
+    // A session has threads of its own for what is large.
+    const ANY_THREAD: AnyThread<Self> = AnyThread::YES;
 
     fn open(model: &Arc<OnnxModel>, context: &InstanceContext) -> Result<Self, Error> {
         if context.kind() == Kind::Gpu {

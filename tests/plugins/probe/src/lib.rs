@@ -19,8 +19,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use told::Told;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Batch, Call, Canceller, ConfigPatch, Counter, Description, Dtype,
-    Error, Instance, InstanceContext, Model, ModelContext, Platform, Scope,
+    AnyThread, Backend, BackendContext, Batch, Call, Canceller, ConfigPatch, Counter, Description,
+    Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -106,6 +106,7 @@ struct Worker {
 
 impl Instance for Worker {
     type Model = Echo;
+    const ANY_THREAD: AnyThread<Self> = AnyThread::YES;
 
     fn open(model: &Arc<Echo>, context: &InstanceContext) -> Result<Self, Error> {
         model.commands.misstep("instance_open")?;
