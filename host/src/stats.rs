@@ -152,6 +152,19 @@ impl Execution {
         }
     }
 
+    /// Another one of the same instance, in the memory of `last` if nobody has that any more.
+    pub fn next(last: &mut Option<Arc<Self>>, new: impl FnOnce() -> Self) -> Arc<Self> {
+        let new = new();
+        if let Some(last) = last {
+            match Arc::get_mut(last) {
+                Some(room) => *room = new,
+                None => *last = Arc::new(new),
+            }
+            return Arc::clone(last);
+        }
+        Arc::clone(last.insert(Arc::new(new)))
+    }
+
     /// One of its replies has ended.
     pub fn reply_ended(&self) {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -205,7 +205,7 @@ impl Stand {
 
     fn call(&mut self, data: &Bytes) -> Result<()> {
         let sink = Compare(data.clone(), Arc::clone(&self.right));
-        let reply = Reply::uncounted(now_ns(), Arc::clone(&self.signature), Box::new(sink));
+        let reply = Reply::uncounted(now_ns(), Arc::clone(&self.signature), sink);
         let shape = [VALUES as i64][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
         let request = request(input, reply);

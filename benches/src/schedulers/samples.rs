@@ -55,7 +55,7 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
         let (signature, stats) = (Arc::clone(signature), Arc::clone(&stats));
         let shape = [1, 16][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        let reply = Reply::new(now_ns(), signature, stats, Box::new(Nobody));
+        let reply = Reply::new(now_ns(), signature, stats, Nobody);
         InferRequest { sequence: step(number as u64), ..self::request(input, reply) }
     };
     (0..count).map(request).collect()

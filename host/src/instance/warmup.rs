@@ -1,15 +1,14 @@
 //! Warming an instance up: samples run on its own thread before it takes requests, past the scheduler.
 
-use super::worker::Worker;
+use super::worker::{Desk, Worker};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::plugin::FrameHold;
 use crate::plugin::model::Instance;
 use crate::request::check::all_outputs;
 use crate::request::{
     InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, SequenceMemory,
 };
-use crate::stats::{InFlight, WarmupSpans};
+use crate::stats::WarmupSpans;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -48,8 +47,7 @@ impl Worker {
         samples: &[WarmupSample],
     ) -> Result<WarmupSpans> {
         let mut spans = WarmupSpans::new();
-        let mut hold = FrameHold::new();
-        let in_flight = Arc::new(InFlight::default());
+        let mut desk = Desk::default();
         let start = Instant::now();
         for sample in samples {
             for iteration in 1..=sample.runs {
@@ -68,9 +66,9 @@ impl Worker {
                 let from = now_ns();
                 let faults = Faults::default();
                 let mut requests = self.requests(sample, &faults);
-                self.execute(instance, &mut hold, &mut requests, &in_flight);
+                self.execute(instance, &mut desk, &mut requests);
                 // A plugin that answers later gets the time it takes, as `execute` itself does.
-                in_flight.wait_at_most(0, None);
+                desk.in_flight.wait_at_most(0, None);
                 if let Some(e) = failure(&sample.name, &faults) {
                     return Err(e);
                 }
@@ -90,7 +88,7 @@ impl Worker {
     fn requests(&self, sample: &WarmupSample, faults: &Faults) -> Vec<InferRequest> {
         let one = |_| {
             let now = now_ns();
-            let sink = Box::new(FaultSink(Arc::clone(faults)));
+            let sink = FaultSink(Arc::clone(faults));
             let reply = Reply::uncounted(now, Arc::clone(&self.signature), sink);
             if !self.signature.states.is_empty() {
                 // What the sample writes as a state goes nowhere, but must be allowed.

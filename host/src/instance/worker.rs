@@ -150,14 +150,13 @@ impl Worker {
 
     /// Executes what was taken from the queue.
     pub(super) fn run_batch(&self, instance: &mut Instance, desk: &mut Desk, work: &mut Work) {
-        let Desk { hold, in_flight } = desk;
         if let Some(closed) = work.closed {
             self.stats.batch(self.ordinal, closed as usize, rows(&work.requests));
         }
         let requests = &mut work.requests;
-        let execute = || self.execute(instance, hold, requests, in_flight);
+        let execute = || self.execute(instance, desk, requests);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
-            self.runner().fault(hold, &mut work.requests);
+            self.runner().fault(&mut desk.hold, &mut work.requests);
         }
     }
 
@@ -181,14 +180,15 @@ impl Worker {
     pub(super) fn execute(
         &self,
         instance: &mut Instance,
-        hold: &mut FrameHold,
+        desk: &mut Desk,
         requests: &mut Vec<InferRequest>,
-        in_flight: &Arc<InFlight>,
     ) {
         // What is executed, which null requests are part of.
         let rows = requests.iter().map(|r| r.batch).sum();
         let calls = requests.len() as u32;
-        let execution = Arc::new(Execution::new(self.ordinal, calls, rows, now_ns(), in_flight));
+        let Desk { hold, in_flight, last } = desk;
+        let new = || Execution::new(self.ordinal, calls, rows, now_ns(), in_flight);
+        let execution = Execution::next(last, new);
         for request in requests.iter() {
             request.reply.taken(Arc::clone(&execution));
         }
@@ -213,6 +213,7 @@ impl Worker {
 pub(super) struct Desk {
     pub hold: FrameHold,
     pub in_flight: Arc<InFlight>,
+    last: Option<Arc<Execution>>,
 }
 
 /// Tells the queue when the thread ends by a panic: nobody must wait for an instance that is gone.

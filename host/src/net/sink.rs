@@ -4,42 +4,87 @@
 //! could never notice that nobody is left to answer it.
 
 use crate::error::{Error, Result};
-use crate::request::{InferResponse, Reply, ResponseSink, Single};
-use std::sync::{Arc, Weak};
-use tokio::sync::{mpsc, oneshot};
+use crate::request::{InferResponse, Reply, ResponseSink, SharedSink, Single, Sink};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use tokio::sync::mpsc;
 
 /// A sink for a caller who takes exactly one response, and the end where it arrives.
-pub fn unary() -> (Box<dyn ResponseSink>, UnaryAnswer) {
-    let (sender, receiver) = oneshot::channel();
-    let sink = UnarySink { sender: Some(sender), single: Single::default() };
-    (Box::new(sink), UnaryAnswer(receiver))
+pub fn unary() -> (Sink, UnaryAnswer) {
+    let unary = Arc::new(Unary(Mutex::new(Stage::Empty(Single::default(), None))));
+    (Sink::shared(Arc::clone(&unary) as _), UnaryAnswer(unary))
 }
 
-struct UnarySink {
-    sender: Option<oneshot::Sender<Result<InferResponse>>>,
-    single: Single,
+/// What both ends of a unary answer share.
+struct Unary(Mutex<Stage>);
+
+enum Stage {
+    /// Nothing yet; who waits is to be woken.
+    Empty(Single, Option<Waker>),
+    Answered(Result<InferResponse>),
+    /// It was fetched, or nobody can answer any more.
+    Over,
 }
 
-impl ResponseSink for UnarySink {
-    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
-        let Some(answer) = self.single.put(response, last) else { return };
-        if let Some(sender) = self.sender.take() {
-            // Nobody listens any more: the caller went away.
-            let _ = sender.send(answer);
+impl Unary {
+    fn lock(&self) -> MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<InferResponse>> {
+        let mut stage = self.lock();
+        if let Stage::Empty(_, waker) = &mut *stage {
+            match waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => *waker = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        Poll::Ready(match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::Answered(answer) => answer,
+            _ => Err(Error::internal("the request was lost inside the server")),
+        })
+    }
+}
+
+/// Moves on, and wakes who waits.
+fn advance(mut stage: MutexGuard<'_, Stage>, to: Stage) {
+    let before = std::mem::replace(&mut *stage, to);
+    drop(stage);
+    if let Stage::Empty(_, Some(waker)) = before {
+        waker.wake();
+    }
+}
+
+impl SharedSink for Unary {
+    fn send(&self, response: Result<Option<InferResponse>>, last: bool) {
+        let mut stage = self.lock();
+        if let Stage::Empty(single, _) = &mut *stage
+            && let Some(answer) = single.put(response, last)
+        {
+            advance(stage, Stage::Answered(answer));
+        }
+    }
+
+    fn closed(&self) {
+        let stage = self.lock();
+        if matches!(*stage, Stage::Empty(..)) {
+            advance(stage, Stage::Over);
         }
     }
 }
 
 /// The end of a [`unary`] sink.
-pub struct UnaryAnswer(oneshot::Receiver<Result<InferResponse>>);
+pub struct UnaryAnswer(Arc<Unary>);
 
 impl UnaryAnswer {
     /// Waits for the answer. Letting go of the future before that cancels the request.
     pub async fn wait(self, reply: Weak<Reply>) -> Result<InferResponse> {
         let mut guard = CancelGuard::new(reply);
-        let answer = self.0.await;
+        let answer = poll_fn(|cx| self.0.poll(cx)).await;
         guard.disarm();
-        answer.unwrap_or_else(|_| Err(Error::internal("the request was lost inside the server")))
+        answer
     }
 }
 
@@ -54,8 +99,8 @@ pub struct StreamItem {
 
 /// A sink that tags every response with `request` and puts it into `channel`. Many requests may
 /// share a channel.
-pub fn channel(request: u64, channel: mpsc::UnboundedSender<StreamItem>) -> Box<dyn ResponseSink> {
-    Box::new(ChannelSink { request, channel })
+pub fn channel(request: u64, channel: mpsc::UnboundedSender<StreamItem>) -> Sink {
+    ChannelSink { request, channel }.into()
 }
 
 struct ChannelSink {
@@ -102,7 +147,7 @@ mod tests {
     use crate::request::Signature;
     use crate::stats::VersionStats;
 
-    fn reply(sink: Box<dyn ResponseSink>) -> Arc<Reply> {
+    fn reply(sink: Sink) -> Arc<Reply> {
         let signature = Signature { model: "m".into(), ..Default::default() };
         Reply::new(0, Arc::new(signature), Arc::new(VersionStats::new(1)), sink)
     }

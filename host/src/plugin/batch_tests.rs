@@ -67,7 +67,7 @@ fn request(
     wants: &[usize],
 ) -> (InferRequest, Told) {
     let told = Told::default();
-    let (stats, sink) = (Arc::new(VersionStats::new(1)), Box::new(Remember(Arc::clone(&told))));
+    let (stats, sink) = (Arc::new(VersionStats::new(1)), Remember(Arc::clone(&told)));
     let shape: Shape =
         if signature.batching() { [i64::from(rows), 2][..].into() } else { [2][..].into() };
     let of = |(index, data): &(usize, Bytes)| InputTensor {

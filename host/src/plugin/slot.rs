@@ -32,9 +32,14 @@ struct State {
     /// Times that the plugin asked to keep the reply, less the times it let go.
     retained: u32,
     response: Response,
+    /// Room for the next one.
+    spare: Option<Box<Room>>,
     /// The frame is done with it: the generation ends with the last hold of the plugin.
     left: bool,
 }
+
+/// Where a response is built; used again and again.
+type Room = Option<Building>;
 
 /// The response of a reply; there is one at a time.
 #[derive(Default)]
@@ -43,7 +48,7 @@ enum Response {
     None,
     /// A host call works on it.
     Lent,
-    Here(Box<Building>),
+    Here(Box<Room>),
 }
 
 /// See [`Slot::standing`].
@@ -262,14 +267,19 @@ impl Handle {
                 "a response was begun before the previous one of the same reply was sent or dropped",
             ));
         }
-        state.response = Response::Here(Box::new(Building::new(reply)));
+        let mut room = state.spare.take().unwrap_or_default();
+        *room = Some(Building::new(reply));
+        state.response = Response::Here(room);
         Ok(())
     }
 
     /// Works on the response, with no lock held: memory that a plugin donated may be released on the way.
     pub fn with_response<T>(self, work: impl FnOnce(&mut Building) -> Result<T>) -> Result<T> {
         let mut response = self.take(Response::Lent)?;
-        let result = work(&mut response);
+        let result = match response.as_mut() {
+            Some(building) => work(building),
+            None => Err(stale()),
+        };
         let left = match self.lock() {
             Ok(mut state) => std::mem::replace(&mut state.response, Response::Here(response)),
             // Everybody let go of the reply meanwhile.
@@ -280,11 +290,16 @@ impl Handle {
     }
 
     /// The response, to be sent or dropped.
-    pub fn take_response(self) -> Result<Box<Building>> {
-        self.take(Response::None)
+    pub fn take_response(self) -> Result<Building> {
+        let mut room = self.take(Response::None)?;
+        let building = room.take();
+        if let Ok(mut state) = self.lock() {
+            state.spare = Some(room);
+        }
+        building.ok_or_else(stale)
     }
 
-    fn take(self, leave: Response) -> Result<Box<Building>> {
+    fn take(self, leave: Response) -> Result<Box<Room>> {
         let mut state = self.lock()?;
         match std::mem::replace(&mut state.response, leave) {
             Response::Here(response) => Ok(response),

@@ -1,6 +1,7 @@
 //! Counted text and errors across the boundary.
 
 use crate::error::{Code, Error};
+use std::borrow::Cow;
 use std::ffi::CString;
 use trtserver_plugin_api::abi::types::{self, Bytes, Str, code, error_flags};
 
@@ -30,12 +31,20 @@ pub fn c_text(text: &str) -> CString {
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for the duration of the call.
 pub unsafe fn read(s: Str) -> String {
+    // SAFETY: by the caller's promise.
+    unsafe { lent(s) }.into_owned()
+}
+
+/// The same, where it lies.
+///
+/// # Safety
+/// `s.p` is null or valid for `s.n` bytes for `'a`.
+pub unsafe fn lent<'a>(s: Str) -> Cow<'a, str> {
     if s.p.is_null() || s.n == 0 || isize::try_from(s.n).is_err() {
-        return String::new();
+        return Cow::Borrowed("");
     }
     // SAFETY: by the caller's promise, and of a size that can be.
-    let bytes = unsafe { std::slice::from_raw_parts(s.p, s.n as usize) };
-    String::from_utf8_lossy(bytes).into_owned()
+    String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(s.p, s.n as usize) })
 }
 
 /// What a `trts_error` points at.

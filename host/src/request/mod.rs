@@ -15,7 +15,7 @@ pub mod tensor;
 pub mod testing; // requests for tests // name, type, shape, bytes
 
 pub use dtype::DType;
-pub use reply::{Reply, ResponseSink, Single, Waiting};
+pub use reply::{Reply, ResponseSink, SharedSink, Single, Sink, Waiting};
 pub use signature::{Role, Signature, TensorSpec};
 pub use state::SequenceMemory;
 pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};

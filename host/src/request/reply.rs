@@ -22,6 +22,49 @@ pub trait ResponseSink: Send {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
 }
 
+/// A sink that who waits for the answer has, too: it needs no memory beyond that.
+pub trait SharedSink: Send + Sync {
+    /// As [`ResponseSink::send`]. One at a time.
+    fn send(&self, response: Result<Option<InferResponse>>, last: bool);
+
+    /// Nothing comes any more, whether a last response was sent or not.
+    fn closed(&self);
+}
+
+/// See [`ResponseSink`] and [`SharedSink`].
+pub enum Sink {
+    Own(Box<dyn ResponseSink>),
+    Shared(Ending),
+}
+
+/// Tells a shared sink when nobody can send any more.
+pub struct Ending(Arc<dyn SharedSink>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+impl Sink {
+    pub fn shared(sink: Arc<dyn SharedSink>) -> Self {
+        Self::Shared(Ending(sink))
+    }
+
+    pub fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        match self {
+            Self::Own(sink) => sink.send(response, last),
+            Self::Shared(sink) => sink.0.send(response, last),
+        }
+    }
+}
+
+impl<S: ResponseSink + 'static> From<S> for Sink {
+    fn from(sink: S) -> Self {
+        Self::Own(Box::new(sink))
+    }
+}
+
 /// Collects the one response that a caller takes who takes exactly one.
 #[derive(Default)]
 pub struct Single {
@@ -87,7 +130,7 @@ impl Drop for Ended {
 
 struct State {
     /// Absent while a response goes through it, and after the last one.
-    sink: Option<Box<dyn ResponseSink>>,
+    sink: Option<Sink>,
     ended: bool,
     /// Somebody sends responses; he will find those that come meanwhile.
     sending: bool,
@@ -109,18 +152,18 @@ impl Reply {
         received_ns: u64,
         signature: Arc<Signature>,
         stats: Arc<VersionStats>,
-        sink: Box<dyn ResponseSink>,
+        sink: impl Into<Sink>,
     ) -> Arc<Self> {
-        Self::make(received_ns, signature, Some(stats), sink)
+        Self::make(received_ns, signature, Some(stats), sink.into())
     }
 
     /// The reply of a request that the host made for itself: it counts nowhere.
     pub fn uncounted(
         received_ns: u64,
         signature: Arc<Signature>,
-        sink: Box<dyn ResponseSink>,
+        sink: impl Into<Sink>,
     ) -> Arc<Self> {
-        Self::make(received_ns, signature, None, sink)
+        Self::make(received_ns, signature, None, sink.into())
     }
 
     /// Somebody asked for it: not a null or warm-up request.
@@ -132,7 +175,7 @@ impl Reply {
         received_ns: u64,
         signature: Arc<Signature>,
         stats: Option<Arc<VersionStats>>,
-        sink: Box<dyn ResponseSink>,
+        sink: Sink,
     ) -> Arc<Self> {
         let state = State {
             sink: Some(sink),
@@ -180,7 +223,7 @@ impl Reply {
     }
 
     /// Gives the reply another sink, made of the one it has.
-    pub fn wrap(&self, wrapper: impl FnOnce(Box<dyn ResponseSink>) -> Box<dyn ResponseSink>) {
+    pub fn wrap(&self, wrapper: impl FnOnce(Sink) -> Sink) {
         let mut state = self.lock();
         state.sink = state.sink.take().map(wrapper);
     }
@@ -341,7 +384,7 @@ impl Reply {
 /// A sink while it is called. It comes back also when it panics, which must not silence later answers.
 struct Lent<'a> {
     reply: &'a Reply,
-    sink: Option<Box<dyn ResponseSink>>,
+    sink: Option<Sink>,
 }
 
 impl Drop for Lent<'_> {
@@ -356,6 +399,9 @@ impl Drop for Lent<'_> {
 
 impl Drop for Reply {
     fn drop(&mut self) {
+        if self.state.get_mut().unwrap_or_else(PoisonError::into_inner).ended {
+            return;
+        }
         let _ = self.end(Err(Error::internal(
             "the request was dropped without an answer; this is a fault of the server or of the model's backend",
         )));
@@ -414,7 +460,7 @@ mod tests {
         for panics in [false, true] {
             let (request, _, _) = request("");
             let (reply, told) = (&request.reply, Arc::new(Mutex::new(Vec::new())));
-            reply.wrap(|_| Box::new(Meddler(Arc::downgrade(reply), Arc::clone(&told), panics)));
+            reply.wrap(|_| Meddler(Arc::downgrade(reply), Arc::clone(&told), panics).into());
             let send = || reply.send(InferResponse::default());
             let sent = std::panic::catch_unwind(std::panic::AssertUnwindSafe(send));
             assert_eq!(sent.is_err(), panics);

@@ -41,7 +41,7 @@ pub fn request_for(
     rows: u32,
 ) -> (InferRequest, Arc<VersionStats>, Told) {
     let (stats, told) = (Arc::new(VersionStats::new(1)), Told::default());
-    let sink = Box::new(Remember(Arc::clone(&told)));
+    let sink = Remember(Arc::clone(&told));
     let reply = Reply::new(now_ns(), Arc::clone(signature), Arc::clone(&stats), sink);
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();

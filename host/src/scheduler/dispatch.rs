@@ -227,7 +227,7 @@ impl Null {
             deadline_ns: 0,
             streaming: false,
             warmup: false,
-            reply: Reply::uncounted(now, Arc::clone(signature), Box::new(Nobody)),
+            reply: Reply::uncounted(now, Arc::clone(signature), Nobody),
         };
         Reply::queued(&request, now);
         request

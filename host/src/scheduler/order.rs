@@ -1,7 +1,7 @@
 //! `preserve_ordering`: responses of a model leave in the order in which its requests arrived.
 
 use crate::error::Result;
-use crate::request::{InferResponse, ResponseSink};
+use crate::request::{InferResponse, ResponseSink, Sink};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,12 +24,12 @@ type Answer = (Result<Option<InferResponse>>, bool);
 
 struct Place {
     /// Absent while an answer is being handed to it.
-    sink: Option<Box<dyn ResponseSink>>,
+    sink: Option<Sink>,
     answers: VecDeque<Answer>,
 }
 
 impl Place {
-    fn next(&mut self) -> Option<(Box<dyn ResponseSink>, Answer)> {
+    fn next(&mut self) -> Option<(Sink, Answer)> {
         let answer = self.answers.pop_front()?;
         Some((self.sink.take()?, answer))
     }
@@ -37,11 +37,11 @@ impl Place {
 
 impl Order {
     /// Takes the next place in the line for the request that answers into `sink`.
-    pub fn enter(self: &Arc<Self>, sink: Box<dyn ResponseSink>) -> Box<dyn ResponseSink> {
+    pub fn enter(self: &Arc<Self>, sink: Sink) -> Sink {
         let mut state = self.lock();
         let number = state.first + state.line.len() as u64;
         state.line.push_back(Place { sink: Some(sink), answers: VecDeque::new() });
-        Box::new(InLine { order: Arc::clone(self), number })
+        InLine { order: Arc::clone(self), number }.into()
     }
 
     fn put(&self, number: u64, answer: Answer) {
@@ -104,7 +104,7 @@ mod tests {
     fn answers_wait_for_those_before_them() {
         let (order, told) = (Arc::new(Order::default()), Arc::default());
         let mut sinks: Vec<_> =
-            ["a", "b", "c"].map(|n| order.enter(Box::new(Tell(n, Arc::clone(&told))))).into();
+            ["a", "b", "c"].map(|n| order.enter(Tell(n, Arc::clone(&told)).into())).into();
         sinks[2].send(Ok(None), true);
         sinks[1].send(Ok(None), false);
         assert!(told.lock().unwrap().is_empty());
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(*told.lock().unwrap(), ["a error true", "b ok false"]);
         sinks[1].send(Ok(None), true);
         assert_eq!(told.lock().unwrap()[2..], ["b ok true", "c ok true"]);
-        let mut d = order.enter(Box::new(Tell("d", Arc::clone(&told))));
+        let mut d = order.enter(Tell("d", Arc::clone(&told)).into());
         d.send(Ok(None), true);
         assert_eq!(told.lock().unwrap().len(), 5);
         assert!(order.lock().line.is_empty());

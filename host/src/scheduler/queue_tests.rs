@@ -269,7 +269,7 @@ fn answers_leave_in_order_of_arrival() {
     let (sender, told) = channel();
     for i in 0..60 {
         let (request, _) = request(&i.to_string());
-        request.reply.wrap(|_| Box::new(Tell(i, sender.clone())));
+        request.reply.wrap(|_| Tell(i, sender.clone()).into());
         queue.submit(request);
     }
     // The first instance is slow.

@@ -4,11 +4,11 @@
 //! answers, so a caller who gets a null request's error may have been counted as a success before.
 
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, InferResponse, ResponseSink};
+use crate::request::{InferRequest, InferResponse, ResponseSink, Sink};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Of a request whose answer is kept back.
-type Answer = (Box<dyn ResponseSink>, Result<Option<InferResponse>>);
+type Answer = (Sink, Result<Option<InferResponse>>);
 
 struct Kept {
     /// Requests of the batch whose answer is not there.
@@ -27,14 +27,14 @@ pub fn tie(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
         // One that has ended already has no sink, and must not be waited for.
         request.reply.wrap(|sink| {
             kept.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
-            Box::new(Tied { sink: Some(sink), null, kept: Arc::clone(&kept) })
+            Tied { sink: Some(sink), null, kept: Arc::clone(&kept) }.into()
         });
     }
 }
 
 struct Tied {
     /// Until its last answer.
-    sink: Option<Box<dyn ResponseSink>>,
+    sink: Option<Sink>,
     null: bool,
     kept: Arc<Mutex<Kept>>,
 }

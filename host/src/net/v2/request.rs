@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
-use crate::request::{InferRequest, InputTensor, Reply, ResponseSink, Signature, WantedOutput};
+use crate::request::{InferRequest, InputTensor, Reply, Signature, Sink, WantedOutput};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -42,7 +42,7 @@ impl Draft {
         ctx: &Context,
         served: &Served,
         received_ns: u64,
-        sink: Box<dyn ResponseSink>,
+        sink: Sink,
     ) -> Result<Weak<Reply>> {
         ctx.require_open(served, &self.parameters.sequence)?;
         let signature = &served.signature;

@@ -4,7 +4,7 @@ use super::{block, guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::memory::Donation;
 use crate::plugin::slot::Handle;
-use crate::plugin::text::{PluginError, read};
+use crate::plugin::text::{PluginError, lent, read};
 use crate::request::Parameter;
 use trtserver_plugin_api::abi::host::{Release, send_flags};
 use trtserver_plugin_api::abi::types::{
@@ -84,7 +84,7 @@ pub(super) unsafe extern "C" fn output_alloc(
     guard(|| {
         // SAFETY: a handle of ours; text and shape are valid during the call.
         let (handle, name, shape) =
-            unsafe { (Handle::of(response)?, read(name), dims(rank, shape)?) };
+            unsafe { (Handle::of(response)?, lent(name), dims(rank, shape)?) };
         let ptr = handle.with_response(|r| r.alloc(&name, dtype, shape, bytes))?;
         // SAFETY: null or room for one buffer.
         unsafe { put(out, block(ptr, bytes)) }
@@ -108,7 +108,7 @@ pub(super) unsafe extern "C" fn output_adopt(
     guard(move || {
         // SAFETY: a handle of ours; text and shape are valid during the call.
         let (handle, name, shape) =
-            unsafe { (Handle::of(response)?, read(name), dims(rank, shape)?) };
+            unsafe { (Handle::of(response)?, lent(name), dims(rank, shape)?) };
         let parts = if parts.is_null() {
             &[]
         } else {

@@ -135,7 +135,7 @@ impl Run {
             }
             self.wanted(step, &state.pool)?
         };
-        let sink = Box::new(StepSink { run: Arc::clone(self), step, single: Single::default() });
+        let sink = StepSink { run: Arc::clone(self), step, single: Single::default() };
         let stats = Arc::clone(model.stats());
         let reply = Reply::new(now_ns(), Arc::clone(signature), stats, sink);
         self.lock().submitted.push(Arc::downgrade(&reply));

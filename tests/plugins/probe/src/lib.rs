@@ -13,6 +13,7 @@ mod told;
 use accumulate::Sums;
 use answer::Answered;
 use commands::{Commands, Record};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -137,7 +138,7 @@ impl Instance for Worker {
         }
         batch.mark_start();
         batch.mark_compute();
-        let mut all = Vec::with_capacity(batch.len());
+        let mut all: SmallVec<[_; 4]> = SmallVec::new();
         for call in batch.calls() {
             let commands = self.model.commands.with_request(call.params());
             commands.misstep("execute")?;

@@ -38,7 +38,7 @@ pub fn request(
     let outputs = outputs.collect::<Result<_>>()?;
     let has = |flag| call.flags & flag != 0;
     let sink = ToHost::new(link, call.key, execution);
-    let reply = Reply::uncounted(call.received_ns, Arc::clone(&model.signature), Box::new(sink));
+    let reply = Reply::uncounted(call.received_ns, Arc::clone(&model.signature), sink);
     let request = InferRequest {
         id: call.id,
         batch: call.batch,
