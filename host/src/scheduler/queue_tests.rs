@@ -385,3 +385,96 @@ fn a_start_forgets_the_states_of_before() {
     memory.reset();
     assert_eq!(read(&memory), 7);
 }
+
+/// An instance that is lent, and what it executed on which thread.
+struct Borrowable {
+    queue: Arc<Queue>,
+    quick: bool,
+    ran: Mutex<Vec<(String, std::thread::ThreadId)>>,
+}
+
+impl Borrowable {
+    fn run(&self, work: &mut Work) {
+        for request in work.requests.drain(..) {
+            self.ran.lock().unwrap().push((request.id.clone(), std::thread::current().id()));
+            let _ = request.reply.end(Ok(None));
+        }
+    }
+}
+
+impl Lendable for Borrowable {
+    fn is_quick(&self) -> bool {
+        self.quick
+    }
+
+    fn work(&self, now: u64) {
+        let mut work = Work::default();
+        while self.queue.take_lent(0, now, &mut work) {
+            if work.requests[0].id == "first" {
+                // Others bring requests meanwhile; whoever has borrowed the instance finds them.
+                let queue = Arc::clone(&self.queue);
+                std::thread::spawn(move || queue.submit(request("meanwhile").0)).join().unwrap();
+            }
+            let last = work.requests[0].id == "last";
+            if last {
+                self.queue.submit(request("left").0);
+            }
+            self.run(&mut work);
+            if last {
+                self.queue.give_back(0, false);
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn who_brings_a_request_to_a_quick_instance_executes_it() {
+    for quick in [true, false] {
+        let queue = shared(DynamicSettings::default(), 1, false);
+        let ran = Mutex::default();
+        let instance = Arc::new(Borrowable { queue: Arc::clone(&queue), quick, ran });
+        queue.lend(0, Arc::downgrade(&instance) as Weak<dyn Lendable>);
+        let own = std::thread::spawn({
+            let instance = Arc::clone(&instance);
+            move || {
+                let mut work = Work::default();
+                while instance.queue.take(0, &mut work) {
+                    instance.run(&mut work);
+                }
+            }
+        });
+        let asleep = |queue: &Queue| {
+            while queue.lock().idle.is_empty() {
+                std::thread::yield_now();
+            }
+        };
+        asleep(&queue);
+        // Of no group: it may not execute.
+        let stranger = Arc::clone(&queue);
+        std::thread::spawn(move || stranger.submit(request("stranger's").0)).join().unwrap();
+        asleep(&queue);
+        borrower::Borrowers::new(2, || {}).join();
+        for id in ["first", "last"] {
+            queue.submit(request(id).0);
+            asleep(&queue);
+        }
+        queue.close();
+        let (me, its) = (std::thread::current().id(), own.thread().id());
+        own.join().unwrap();
+        let ran = instance.ran.lock().unwrap();
+        let ran: Vec<_> = ran.iter().map(|(id, thread)| (&**id, *thread)).collect();
+        if quick {
+            let want = [
+                ("stranger's", its),
+                ("first", me),
+                ("meanwhile", me),
+                ("last", me),
+                ("left", its),
+            ];
+            assert_eq!(ran, want);
+        } else {
+            assert_eq!(ran, [("stranger's", its), ("first", its), ("last", its)]);
+        }
+    }
+}
