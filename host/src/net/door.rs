@@ -1,7 +1,9 @@
 //! Which front end answers: the paths of both generations on the HTTP, gRPC, health and metrics sockets.
 
 use super::context::Context;
+use super::grpc::body::GrpcBody;
 use super::http::body::ResponseBody;
+use super::listener::Handler;
 use super::peer::RequestBody;
 use super::{grpc, http};
 use crate::metrics::{self, Gpus};
@@ -10,6 +12,7 @@ use ::http::{Method, Request, Response, StatusCode};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll};
 use tonic::service::Routes;
 use tower::Service;
 
@@ -50,32 +53,71 @@ pub fn health(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> An
 }
 
 /// The gRPC services of both generations. Unary inference goes past tonic.
-pub fn grpc(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
+pub fn grpc(context: Arc<Context>) -> Grpc {
     let (inference, health) = grpc::v2::services(Arc::clone(&context));
     let mut builder = Routes::builder();
     builder.add_service(grpc::v1::service(Arc::clone(&context)));
     builder.add_service(inference);
     builder.add_service(health);
-    let routes = builder.routes().prepare();
-    move |request, received_ns| {
-        let context = Arc::clone(&context);
-        let infer_v2 = request.uri().path() == INFER_V2;
-        if infer_v2 || request.uri().path() == INFER_V1 {
-            return Box::pin(async move {
-                if infer_v2 {
-                    grpc::v2::infer(&context, request, received_ns).await
-                } else {
-                    grpc::v1::infer(&context, request, received_ns).await
-                }
-            });
+    Grpc { context, routes: builder.routes().prepare() }
+}
+
+pin_project_lite::pin_project! {
+    /// How a call is answered. What is not v2's inference is in boxes, so that the future of every call is not as
+    /// large as theirs.
+    #[project = CallProjection]
+    enum Call<F> {
+        Inference { #[pin] answer: F },
+        Other { answer: Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>> },
+    }
+}
+
+impl<F: Future<Output = Response<GrpcBody>>> Future for Call<F> {
+    type Output = Response<GrpcBody>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
+        match self.project() {
+            CallProjection::Inference { answer } => answer.poll(cx),
+            CallProjection::Other { answer } => answer.as_mut().poll(cx),
         }
-        let mut routes = routes.clone();
-        Box::pin(async move {
-            match routes.call(request).await {
-                Ok(response) => response.map(ResponseBody::from),
-                Err(never) => match never {},
+    }
+}
+
+/// See [`grpc`].
+#[derive(Clone)]
+pub struct Grpc {
+    context: Arc<Context>,
+    routes: Routes,
+}
+
+impl Handler for Grpc {
+    type Body = GrpcBody;
+
+    fn answer(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
+        match request.uri().path() {
+            INFER_V2 => {
+                Call::Inference { answer: grpc::v2::infer(&self.context, request, received_ns) }
             }
-        })
+            INFER_V1 => {
+                let context = Arc::clone(&self.context);
+                let answer = async move { grpc::v1::infer(&context, request, received_ns).await };
+                Call::Other { answer: Box::pin(answer) }
+            }
+            _ => {
+                let mut routes = self.routes.clone();
+                let answer = async move {
+                    match routes.call(request).await {
+                        Ok(response) => response.map(GrpcBody::from),
+                        Err(never) => match never {},
+                    }
+                };
+                Call::Other { answer: Box::pin(answer) }
+            }
+        }
     }
 }
 

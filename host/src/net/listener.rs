@@ -1,19 +1,24 @@
 //! Sockets: bound before models load, one task per connection, closed after what runs is answered.
 
-use super::http::body::ResponseBody;
+use super::grpc::in_place::{Arrivals, Connection};
+use super::http::body::BoxError;
 use super::peer::{Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -47,6 +52,51 @@ pub struct Bound {
     pub address: SocketAddr,
 }
 
+/// What answers the requests of a socket.
+pub trait Handler: Clone + Send + Sync + 'static {
+    type Body: Body<Data = Bytes, Error = BoxError> + Send + 'static;
+
+    /// Answers `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
+    fn answer(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<Self::Body>> + Send + use<Self>;
+}
+
+impl<H, F, B> Handler for H
+where
+    H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
+{
+    type Body = B;
+
+    fn answer(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<B>> + Send + use<H, F, B> {
+        self(request, received_ns)
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// An answer as hyper wants it. An `async` block would be twice as large, and is moved about for every call.
+    struct Infallibly<F> {
+        #[pin]
+        answer: F,
+    }
+}
+
+impl<F: Future> Future for Infallibly<F> {
+    type Output = std::result::Result<F::Output, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().answer.poll(cx).map(Ok)
+    }
+}
+
 /// Binds `address:port`; port 0 takes any free one.
 ///
 /// # Errors
@@ -73,18 +123,12 @@ pub fn bind(what: &str, address: &str, port: u16) -> Result<Bound> {
 }
 
 /// Serves a socket until `stop` turns true, then lets connections finish what they do.
-///
-/// `handler` gets each request and the time when its head was read.
-pub async fn serve<H, F>(
+pub async fn serve(
     bound: Bound,
     protocol: Protocol,
-    handler: H,
+    handler: impl Handler,
     mut stop: watch::Receiver<bool>,
-) -> Result<()>
-where
-    H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<ResponseBody>> + Send + 'static,
-{
+) -> Result<()> {
     let listener = TcpListener::from_std(bound.listener)
         .map_err(|e| Error::internal(format!("{}: {e}", bound.address)))?;
     let graceful = GracefulShutdown::new();
@@ -111,11 +155,12 @@ where
     Ok(())
 }
 
-fn connection<H, F>(stream: TcpStream, protocol: Protocol, handler: H, graceful: &GracefulShutdown)
-where
-    H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<ResponseBody>> + Send + 'static,
-{
+fn connection(
+    stream: TcpStream,
+    protocol: Protocol,
+    handler: impl Handler,
+    graceful: &GracefulShutdown,
+) {
     // Answers are written whole; waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
     match protocol {
@@ -125,7 +170,7 @@ where
             let service = service_fn(move |request: Request<Incoming>| {
                 let caller = caller.clone();
                 let body = |body| RequestBody::new(body, Some(caller.clone()));
-                let answer = handler(request.map(body), now_ns());
+                let answer = handler.answer(request.map(body), now_ns());
                 async move {
                     let answer = answer.await;
                     caller.answered();
@@ -144,17 +189,20 @@ where
         }
         Protocol::Http2 => {
             let service = service_fn(move |request: Request<Incoming>| {
-                let answer = handler(request.map(|body| RequestBody::new(body, None)), now_ns());
-                async move { Ok::<_, Infallible>(answer.await) }
+                let request = request.map(|body| RequestBody::new(body, None));
+                Infallibly { answer: handler.answer(request, now_ns()) }
             });
-            let connection = http2::Builder::new(TokioExecutor::new())
+            let arrivals = Arrivals::default();
+            let connection = http2::Builder::new(arrivals.clone())
+                .auto_date_header(false)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_frame_size(MAX_FRAME)
                 .max_concurrent_streams(MAX_STREAMS)
                 .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
                 .serve_connection(TokioIo::new(stream), service);
-            let connection = graceful.watch(connection);
+            let connection = Box::pin(graceful.watch(connection));
+            let connection = Connection::new(connection, arrivals);
             tokio::spawn(async move {
                 if let Err(e) = connection.await {
                     tracing::debug!("gRPC connection ended: {e}");

@@ -5,7 +5,7 @@ mod chunks;
 pub use chunks::FrameBuf;
 
 use crate::arena::Arena;
-use crate::net::http::body::{Chunks, ResponseBody};
+use crate::net::grpc::body::{self, GrpcBody, STATUS};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
@@ -17,12 +17,15 @@ use tonic::Status;
 use trtserver_proto::parts;
 use trtserver_proto::schema::Message as Schema;
 
+/// Messages beyond this size take long enough to hold up the other calls of a connection.
+const LONG: usize = 64 << 10;
 /// From this size on it matters where the tensors of a message lie.
-const SHARED: usize = 1 << 10;
+pub const SHARED: usize = 1 << 10;
+/// A flag and the length stand before each message.
+const PREFIX: usize = 5;
 /// The longest message in either direction.
 pub const MAX_MESSAGE: usize = i32::MAX as usize;
 
-const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -43,8 +46,25 @@ where
     M: Message + Default,
     B: http_body::Body<Data = Bytes>,
 {
+    let mut frames = receive(headers, body).await?;
+    if frames.remaining() >= SHARED
+        && let Some(arena) = frames.first_text().and_then(arena)
+    {
+        frames.copy_into(arena);
+    }
+    decode(schema, frames)
+}
+
+/// Takes the one message of a unary call, as it is encoded.
+///
+/// # Errors
+/// What the caller is to be told with [`refuse`].
+pub async fn receive<B>(headers: &HeaderMap, body: B) -> Result<FrameBuf, Status>
+where
+    B: http_body::Body<Data = Bytes>,
+{
     let mut frames = collect(body).await?;
-    if frames.remaining() < 5 {
+    if frames.remaining() < PREFIX {
         return Err(Status::internal("the call ended before a whole message was received"));
     }
     let compressed = match frames.get_u8() {
@@ -72,13 +92,23 @@ where
         _ => {}
     }
     if compressed {
-        frames = expand(headers, frames).await?;
+        return expand(headers, frames).await;
     }
-    if frames.remaining() >= SHARED
-        && let Some(arena) = frames.first_text().and_then(arena)
-    {
-        frames.copy_into(arena);
+    if len > LONG {
+        // Where calls are tried in place, this one becomes a task of its own.
+        tokio::task::yield_now().await;
     }
+    Ok(frames)
+}
+
+/// The message that `frames` hold, of type `schema`.
+///
+/// # Errors
+/// What the caller is to be told with [`refuse`].
+pub fn decode<M: Message + Default>(
+    schema: &'static Schema,
+    frames: FrameBuf,
+) -> Result<M, Status> {
     parts::check(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))?;
     M::decode(frames).map_err(|e| Status::internal(format!("failed to decode the message: {e}")))
 }
@@ -92,7 +122,7 @@ async fn collect<B: http_body::Body<Data = Bytes>>(body: B) -> Result<FrameBuf, 
         if let Ok(data) = frame.into_data() {
             frames.push(data);
             // The prefix and, generously, nothing else: longer messages are refused before they fill the memory.
-            if frames.remaining() > MAX_MESSAGE + 5 {
+            if frames.remaining() > MAX_MESSAGE + PREFIX {
                 return Err(too_long(frames.remaining()));
             }
         }
@@ -153,42 +183,50 @@ async fn expand(headers: &HeaderMap, frames: FrameBuf) -> Result<FrameBuf, Statu
 }
 
 /// A successful answer: `head` is the message without its `payloads`, which follow as elements of
-/// the repeated bytes field number `field`. The order of fields is free in protobuf, so the payloads
-/// need not be copied into the message.
-pub fn respond(
-    head: &impl Message,
-    field: u32,
-    payloads: &[Bytes],
-) -> http::Response<ResponseBody> {
-    let key_len = |p: &Bytes| key_len(field) + encoded_len_varint(p.len() as u64);
+/// the repeated bytes field number `field`.
+pub fn respond(head: &impl Message, field: u32, payloads: &[Bytes]) -> http::Response<GrpcBody> {
     let head_len = head.encoded_len();
-    let len = head_len + payloads.iter().map(|p| key_len(p) + p.len()).sum::<usize>();
+    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter())
+}
+
+/// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in protobuf, so the
+/// payloads need not be copied into the message.
+pub fn respond_with<'a>(
+    head_len: usize,
+    head: impl FnOnce(&mut Vec<u8>),
+    field: u32,
+    payloads: impl Iterator<Item = &'a Bytes> + Clone,
+) -> http::Response<GrpcBody> {
+    let (mut len, mut small) = (head_len, head_len + PREFIX);
+    for payload in payloads.clone() {
+        let key = key_len(field) + encoded_len_varint(payload.len() as u64);
+        len += key + payload.len();
+        small += key + body::Message::room_for(payload.len());
+    }
     if len > MAX_MESSAGE {
         return refuse(&Status::invalid_argument(format!(
             "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
         )));
     }
-    let mut chunks = Chunks::default();
-    let first = chunks.room(head_len + 5);
-    first.put_u8(0);
-    first.put_u32(len as u32);
-    head.encode_raw(first);
+    let mut message = body::Message::with_room(small);
+    let open = message.open();
+    open.put_u8(0);
+    open.put_u32(len as u32);
+    head(open);
     for payload in payloads {
-        let key = chunks.room(key_len(payload));
-        encode_key(field, WireType::LengthDelimited, key);
-        encode_varint(payload.len() as u64, key);
-        chunks.push(payload.clone());
+        encode_key(field, WireType::LengthDelimited, message.open());
+        encode_varint(payload.len() as u64, message.open());
+        message.push(payload);
     }
-    let mut trailers = HeaderMap::with_capacity(1);
-    trailers.insert(STATUS, HeaderValue::from_static("0"));
-    let mut response = http::Response::new(ResponseBody::with_trailers(chunks, Some(trailers)));
+    let mut response = http::Response::new(message.finish());
+    *response.headers_mut() = HeaderMap::with_capacity(1);
     response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
     response
 }
 
 /// A failure: a response of headers alone.
-pub fn refuse(status: &Status) -> http::Response<ResponseBody> {
-    let mut response = http::Response::new(ResponseBody::empty());
+pub fn refuse(status: &Status) -> http::Response<GrpcBody> {
+    let mut response = http::Response::new(GrpcBody::empty());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);
     headers.insert(STATUS, HeaderValue::from(status.code() as i32));

@@ -15,7 +15,9 @@ const TINY: usize = 512;
 /// A buffer of several chunks that a message is decoded from.
 #[derive(Clone, Default)]
 pub struct FrameBuf {
-    chunks: VecDeque<Bytes>,
+    /// The first chunk, and most often the only one.
+    front: Bytes,
+    rest: VecDeque<Bytes>,
     tiny: BytesMut,
     remaining: usize,
     /// Where tensors that must be copied are copied to.
@@ -34,6 +36,11 @@ impl FrameBuf {
         std::str::from_utf8(rest.get(..usize::from(*len)).filter(|_| whole)?).ok()
     }
 
+    /// What is left, if it lies in one piece.
+    pub fn whole(&self) -> Option<&Bytes> {
+        self.rest.is_empty().then_some(&self.front)
+    }
+
     /// Tensors that do not lie as they must are copied into `arena`, and large ones in any case.
     pub fn copy_into(&mut self, arena: Arc<Arena>) {
         self.arena = Some(arena);
@@ -43,11 +50,13 @@ impl FrameBuf {
     pub fn push(&mut self, chunk: Bytes) {
         self.remaining += chunk.len();
         if chunk.is_empty() {
-        } else if chunk.len() < TINY && self.chunks.len() >= 8 {
+        } else if chunk.len() < TINY && self.rest.len() >= 8 {
             self.tiny.extend_from_slice(&chunk);
+        } else if self.front.is_empty() {
+            self.front = chunk;
         } else {
             self.flush();
-            self.chunks.push_back(chunk);
+            self.rest.push_back(chunk);
         }
     }
 
@@ -58,7 +67,7 @@ impl FrameBuf {
 
     fn flush(&mut self) {
         if !self.tiny.is_empty() {
-            self.chunks.push_back(self.tiny.split().freeze());
+            self.rest.push_back(self.tiny.split().freeze());
         }
     }
 }
@@ -69,23 +78,20 @@ impl Buf for FrameBuf {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.chunks.front().map_or(&[], |c| c)
+        &self.front
     }
 
     fn advance(&mut self, mut count: usize) {
         assert!(count <= self.remaining, "advanced past the end of a message");
         self.remaining -= count;
-        while let Some(front) = self.chunks.front_mut() {
-            if count < front.len() {
-                front.advance(count);
-                return;
-            }
-            count -= front.len();
-            self.chunks.pop_front();
+        while count >= self.front.len() {
+            count -= self.front.len();
+            self.front = self.rest.pop_front().unwrap_or_default();
             if count == 0 {
                 return;
             }
         }
+        self.front.advance(count);
     }
 
     fn copy_to_bytes(&mut self, len: usize) -> Bytes {
@@ -93,22 +99,17 @@ impl Buf for FrameBuf {
         if len == 0 {
             return Bytes::new();
         }
-        if let Some(front) = self.chunks.front_mut()
-            && front.len() >= len
+        if self.front.len() >= len
             && (self.arena.is_none() || len < TINY)
-            && (front.as_ptr() as usize).is_multiple_of(ALIGN)
+            && (self.front.as_ptr() as usize).is_multiple_of(ALIGN)
         {
-            let whole = front.len() == len;
-            let out = front.split_to(len);
-            if whole {
-                self.chunks.pop_front();
-            }
-            self.remaining -= len;
+            let out = self.front.slice(..len);
+            self.advance(len);
             return out;
         }
         let mut parts: smallvec::SmallVec<[&[u8]; 32]> = Default::default();
         let mut missing = len;
-        for chunk in &self.chunks {
+        for chunk in std::iter::once(&self.front).chain(&self.rest) {
             let part = &chunk[..chunk.len().min(missing)];
             parts.push(part);
             missing -= part.len();

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::net::context::Context;
+use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
 use crate::net::grpc::frame::{self, MAX_MESSAGE};
-use crate::net::http::body::ResponseBody;
 use crate::net::v1::request::Wanted;
 use crate::net::v1::run::{Call, Done, Failure, Running};
 use crate::net::v1::{code, data, old};
@@ -27,10 +27,10 @@ pub async fn answer<B: Body<Data = Bytes>>(
     ctx: &Arc<Context>,
     request: Request<B>,
     received_ns: u64,
-) -> Response<ResponseBody> {
+) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
     if let Err(code) = frame::check_call(&head.method, &head.headers) {
-        let mut response = Response::new(ResponseBody::empty());
+        let mut response = Response::new(GrpcBody::empty());
         *response.status_mut() = code;
         return response;
     }

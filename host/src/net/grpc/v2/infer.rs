@@ -1,48 +1,132 @@
 //! ModelInfer: the hot path, without tonic in between.
 
-use super::message;
+use super::message::{self, Asked};
+use super::plain::Plain;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::grpc::{deadline, frame};
-use crate::net::http::body::ResponseBody;
-use crate::net::v2::{refused, require_unary, serving};
+use crate::net::grpc::body::GrpcBody;
+use crate::net::grpc::deadline;
+use crate::net::grpc::frame::{self, FrameBuf};
+use crate::net::sink::UnaryAnswer;
+use crate::net::v2::{Draft, refused, require_unary, serving};
 use crate::net::{sink, status_code};
 use crate::repository::Served;
-use crate::state::Phase;
-use bytes::Bytes;
+use crate::request::Reply;
+use crate::state::{InFlightGuard, Phase};
+use bytes::{Buf, Bytes};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use tonic::Status;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse};
 
-/// `ModelInferResponse.raw_output_contents`.
-const RAW_OUTPUTS: u32 = 6;
-
 /// Answers `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the inference.
-pub async fn infer<B>(
+///
+/// Not an `async fn`, whose future would be larger by the request as it came.
+pub fn infer<B>(
     ctx: &Arc<Context>,
     request: http::Request<B>,
     received_ns: u64,
-) -> http::Response<ResponseBody>
+) -> impl Future<Output = http::Response<GrpcBody>> + use<B>
 where
     B: http_body::Body<Data = Bytes>,
 {
+    let ctx = Arc::clone(ctx);
     let (parts, body) = request.into_parts();
-    if let Err(code) = frame::check_call(&parts.method, &parts.headers) {
-        let mut response = http::Response::new(ResponseBody::empty());
-        *response.status_mut() = code;
-        return response;
+    let is_call = frame::check_call(&parts.method, &parts.headers);
+    let headers = parts.headers;
+    async move {
+        if let Err(code) = is_call {
+            let mut response = http::Response::new(GrpcBody::empty());
+            *response.status_mut() = code;
+            return response;
+        }
+        let deadline_ns = deadline::of(&headers);
+        let work = pin!(async {
+            let message = frame::receive(&headers, body).await?;
+            let running = begin(&ctx, message, deadline_ns, received_ns)?;
+            let Running { served, asked, waiting, reply, _in_flight } = running;
+            let response = waiting.wait(reply).await;
+            response.and_then(|r| message::respond(&served, &asked, r)).map_err(status_code::status)
+        });
+        match deadline::within(deadline_ns, work).await {
+            Ok(response) => response,
+            Err(status) => frame::refuse(&status),
+        }
     }
-    let deadline_ns = deadline::of(&parts.headers);
-    let work = pin!(async {
-        let arena = |model: &str| ctx.repository.arena(model);
-        let message = frame::read(ModelInferRequest::schema(), &parts.headers, body, arena).await?;
-        answer(ctx, message, deadline_ns, received_ns).await.map_err(status_code::status)
+}
+
+/// Reads a message and queues the request in it.
+fn begin(
+    ctx: &Arc<Context>,
+    mut frames: FrameBuf,
+    deadline_ns: u64,
+    received_ns: u64,
+) -> Result<Running, Status> {
+    if frames.remaining() >= frame::SHARED
+        && let Some(arena) = frames.first_text().and_then(|model| ctx.repository.arena(model))
+    {
+        frames.copy_into(arena);
+    } else if let Some(message) = frames.whole()
+        && let Some(plain) = Plain::parse(message)
+    {
+        let (model, version) = (plain.model, plain.version);
+        let read = |served: &Served| match plain.draft(served, message) {
+            Some(read) => Ok(read),
+            // Something is wrong with it; what, is said by those who look more closely.
+            None => frame::decode(ModelInferRequest::schema(), frames.clone())
+                .map_err(|status| Error::internal(status.message()))
+                .and_then(|request| message::read(served, request)),
+        };
+        return start(ctx, model, version, deadline_ns, received_ns, read)
+            .map_err(status_code::status);
+    }
+    let request = frame::decode(ModelInferRequest::schema(), frames)?;
+    start_message(ctx, request, deadline_ns, received_ns).map_err(status_code::status)
+}
+
+/// A request that was queued, and what waits for its answer.
+struct Running {
+    served: Arc<Served>,
+    asked: Asked,
+    waiting: UnaryAnswer,
+    reply: Weak<Reply>,
+    _in_flight: InFlightGuard,
+}
+fn start_message(
+    ctx: &Arc<Context>,
+    request: ModelInferRequest,
+    deadline_ns: u64,
+    received_ns: u64,
+) -> Result<Running> {
+    let (model, version) = (request.model_name.clone(), request.model_version.clone());
+    let read = |served: &Served| message::read(served, request);
+    start(ctx, &model, &version, deadline_ns, received_ns, read)
+}
+
+/// Queues the request that `read` makes.
+fn start(
+    ctx: &Arc<Context>,
+    model: &str,
+    version: &str,
+    deadline_ns: u64,
+    received_ns: u64,
+    read: impl FnOnce(&Served) -> Result<(Draft, Asked)>,
+) -> Result<Running> {
+    let in_flight = ctx.state.begin_request();
+    let served = find(ctx, model, version)?;
+    let (sink, waiting) = sink::unary();
+    let submitted = require_unary(
+        &served,
+        "ModelInfer RPC doesn't support models with decoupled transaction policy",
+    )
+    .and_then(|()| read(&served))
+    .and_then(|(mut draft, asked)| {
+        draft.deadline_ns = deadline_ns;
+        Ok((draft.submit(ctx, &served, received_ns, sink)?, asked))
     });
-    match deadline::within(deadline_ns, work).await {
-        Ok((head, payloads)) => frame::respond(&head, RAW_OUTPUTS, &payloads),
-        Err(status) => frame::refuse(&status),
-    }
+    let (reply, asked) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    Ok(Running { served, asked, waiting, reply, _in_flight: in_flight })
 }
 
 /// One request, one response: the message without its tensors, and the tensors.
@@ -52,31 +136,17 @@ pub async fn answer(
     deadline_ns: u64,
     received_ns: u64,
 ) -> Result<(ModelInferResponse, Vec<Bytes>)> {
-    let _in_flight = ctx.state.begin_request();
-    let served = find(ctx, &request)?;
-    let (sink, waiting) = sink::unary();
-    let submitted = require_unary(
-        &served,
-        "ModelInfer RPC doesn't support models with decoupled transaction policy",
-    )
-    .and_then(|()| message::read(&served, request))
-    .and_then(|(mut draft, asked)| {
-        draft.deadline_ns = deadline_ns;
-        Ok((draft.submit(ctx, &served, received_ns, sink)?, asked))
-    });
-    let (reply, asked) = submitted.map_err(|e| refused(&served, received_ns, e))?;
-    let response = waiting.wait(reply).await?;
-    message::write(&served, &asked, response)
+    let running = start_message(ctx, request, deadline_ns, received_ns)?;
+    let Running { served, asked, waiting, reply, _in_flight } = running;
+    message::write(&served, &asked, waiting.wait(reply).await?)
 }
 
-/// What serves the model that `request` is for.
-pub fn find(ctx: &Context, request: &ModelInferRequest) -> Result<Arc<Served>> {
-    serving(ctx, &request.model_name, &request.model_version).map_err(|error| {
-        match ctx.state.phase() {
-            Phase::Exiting => Error::unavailable(
-                "GRPC server is shutting down and has stopped accepting new requests.",
-            ),
-            _ => error,
-        }
+/// What serves the model.
+pub fn find(ctx: &Context, model: &str, version: &str) -> Result<Arc<Served>> {
+    serving(ctx, model, version).map_err(|error| match ctx.state.phase() {
+        Phase::Exiting => Error::unavailable(
+            "GRPC server is shutting down and has stopped accepting new requests.",
+        ),
+        _ => error,
     })
 }

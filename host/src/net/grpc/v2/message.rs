@@ -2,16 +2,25 @@
 
 use super::input::{Source, shared_memory};
 use crate::error::{Error, Result};
+use crate::net::grpc::body::GrpcBody;
+use crate::net::grpc::frame;
 use crate::net::v2::{Draft, RequestParameters, classes, parameters};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
-use crate::request::{DType, InferResponse, InputTensor};
+use crate::request::{DType, InferResponse, InputTensor, OutputTensor};
 use bytes::Bytes;
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, int64, key_len};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use trtserver_proto::v2::{
     InferParameter, ModelInferRequest, ModelInferResponse, infer_parameter::ParameterChoice,
     model_infer_response::InferOutputTensor,
 };
+
+/// `ModelInferResponse.outputs` and `.raw_output_contents`.
+const OUTPUTS: u32 = 5;
+const RAW_OUTPUTS: u32 = 6;
 
 /// What the answer needs of the request.
 #[derive(Default)]
@@ -84,12 +93,13 @@ pub fn read(served: &Served, request: ModelInferRequest) -> Result<(Draft, Asked
     Ok((draft, asked))
 }
 
-/// The response without its tensors, and the tensors.
+/// The response without its tensors, and the tensors, for those who encode it themselves.
 pub fn write(
     served: &Served,
     asked: &Asked,
     response: InferResponse,
 ) -> Result<(ModelInferResponse, Vec<Bytes>)> {
+    let parameters = parameters(&response);
     let mut outputs = Vec::with_capacity(response.outputs.len());
     let mut payloads = Vec::with_capacity(response.outputs.len());
     for mut output in response.outputs {
@@ -104,8 +114,6 @@ pub fn write(
         });
         payloads.push(output.data);
     }
-    let parameters =
-        response.parameters.iter().map(|(k, v)| (k.clone(), parameters::to_grpc(v))).collect();
     let head = ModelInferResponse {
         model_name: served.name.to_string(),
         model_version: served.version_text.to_string(),
@@ -117,8 +125,114 @@ pub fn write(
     Ok((head, payloads))
 }
 
+/// The response as it goes on the wire.
+pub fn respond(
+    served: &Served,
+    asked: &Asked,
+    mut response: InferResponse,
+) -> Result<http::Response<GrpcBody>> {
+    for output in &mut response.outputs {
+        if let Some((_, k)) = asked.classes.iter().find(|(name, _)| **name == *output.name) {
+            *output = classes::of(&served.signature, output, *k)?;
+        }
+    }
+    let parameters = ModelInferResponse { parameters: parameters(&response), ..Default::default() };
+    let outputs = &response.outputs;
+    let names = [(1, &*served.name), (2, &*served.version_text), (3, &*asked.id)];
+    let tensors: usize = outputs.iter().map(|o| part_len(OUTPUTS, output_len(o))).sum();
+    let len = texts_len(&names) + parameters.encoded_len() + tensors;
+    let head = |to: &mut Vec<u8>| {
+        put_texts(&names, to);
+        parameters.encode_raw(to);
+        for output in outputs {
+            encode_key(OUTPUTS, WireType::LengthDelimited, to);
+            encode_varint(output_len(output) as u64, to);
+            put_texts(&output_texts(output), to);
+            int64::encode_packed(3, &output.shape, to);
+        }
+    };
+    Ok(frame::respond_with(len, head, RAW_OUTPUTS, outputs.iter().map(|o| &o.data)))
+}
+
+/// The length of an InferOutputTensor.
+fn output_len(output: &OutputTensor) -> usize {
+    texts_len(&output_texts(output)) + int64::encoded_len_packed(3, &output.shape)
+}
+
+fn output_texts(output: &OutputTensor) -> [(u32, &str); 2] {
+    [(1, &*output.name), (2, output.dtype.v2_name())]
+}
+
+/// Fields of text; an empty one is not written.
+fn put_texts(texts: &[(u32, &str)], to: &mut Vec<u8>) {
+    for (field, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+        encode_key(*field, WireType::LengthDelimited, to);
+        encode_varint(text.len() as u64, to);
+        to.extend_from_slice(text.as_bytes());
+    }
+}
+
+fn texts_len(texts: &[(u32, &str)]) -> usize {
+    let written = texts.iter().filter(|(_, text)| !text.is_empty());
+    written.map(|(field, text)| part_len(*field, text.len())).sum()
+}
+
+/// What a field of `len` bytes takes with its key and length.
+fn part_len(field: u32, len: usize) -> usize {
+    key_len(field) + encoded_len_varint(len as u64) + len
+}
+
+fn parameters(response: &InferResponse) -> BTreeMap<String, InferParameter> {
+    response.parameters.iter().map(|(k, v)| (k.clone(), parameters::to_grpc(v))).collect()
+}
+
 /// Says on a stream whether this response is the last of its request.
 pub fn mark_final(head: &mut ModelInferResponse, last: bool) {
     let value = InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(last)) };
     head.parameters.insert("triton_final_response".to_owned(), value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::v2::testing::context;
+    use crate::request::Parameter;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn written_as_prost_writes() {
+        let served = context().repository.find("echo", None).unwrap();
+        let output = |name: &str, shape: &[i64], len: usize| OutputTensor {
+            name: name.into(),
+            dtype: DType::Fp32,
+            shape: shape.into(),
+            data: vec![len as u8; len].into(),
+        };
+        let outputs = [
+            output("A", &[1, -1, 300], 64),
+            output("B", &[], 100_000),
+            output("", &[0], 0),
+            output("C", &[i64::MAX], 5000),
+            output("D", &[7], 1),
+        ];
+        let parameters =
+            vec![("k".to_owned(), Parameter::Int(3)), ("l".to_owned(), Parameter::Bool(false))];
+        for (count, parameters) in
+            [(0, vec![]), (1, vec![]), (2, parameters.clone()), (5, parameters)]
+        {
+            let outputs = outputs[..count].iter().cloned().collect();
+            let response = InferResponse { outputs, parameters };
+            let asked = Asked { id: "7".repeat(count), ..Default::default() };
+            let (mut want, payloads) = write(&served, &asked, response.clone()).unwrap();
+            want.raw_output_contents = payloads;
+            let (head, body) = respond(&served, &asked, response).unwrap().into_parts();
+            assert_eq!(head.headers["content-type"], "application/grpc");
+            let body = body.collect().await.unwrap();
+            assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
+            let got = body.to_bytes();
+            assert_eq!(got[..5], [&[0], &(got.len() as u32 - 5).to_be_bytes()[..]].concat());
+            assert_eq!(ModelInferResponse::decode(&got[5..]).unwrap(), want);
+            assert_eq!(got.len() - 5, want.encoded_len());
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod infer; // the hot path: ModelInfer by hand
 mod input; // tensors of a request: raw, or typed contents
 mod message; // requests in, responses out
+mod plain; // ordinary requests, read without a detour
 mod service; // the other calls, through tonic
 mod stream; // ModelStreamInfer
 

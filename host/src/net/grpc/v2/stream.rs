@@ -158,7 +158,7 @@ impl Table {
         received_ns: u64,
     ) -> Result<Work, Error> {
         let in_flight = self.ctx.state.begin_request();
-        let served = infer::find(&self.ctx, &request)?;
+        let served = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
         let submitted = message::read(&served, request).and_then(|(mut draft, asked)| {
