@@ -1,7 +1,7 @@
 //! Sockets: bound before models load, one task per connection, closed after what runs is answered.
 
 use super::http::body::ResponseBody;
-use super::peer::{Peer, RequestBody};
+use super::peer::{Connection, Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use http::{Request, Response};
@@ -120,7 +120,7 @@ where
     let _ = stream.set_nodelay(true);
     match protocol {
         Protocol::Http1 => {
-            let peer = Peer::new(stream);
+            let peer = Peer::default();
             let caller = peer.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let caller = caller.clone();
@@ -132,8 +132,10 @@ where
                     Ok::<_, Infallible>(answer)
                 }
             });
-            let io = TokioIo::new(peer.clone());
-            let connection = graceful.watch(http1::Builder::new().serve_connection(io, service));
+            let io = TokioIo::new(Connection::new(stream, peer.clone()));
+            // `half_close`: whether a caller is still there is the peer's to watch.
+            let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
+            let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 match peer.serve(connection).await {
                     Some(Ok(())) => {}
