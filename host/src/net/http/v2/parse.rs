@@ -124,8 +124,16 @@ pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Val
 
 pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
     match value {
-        Value::String(text) => Ok(String::from_utf8_lossy(text)),
+        Value::String(text) => Ok(lossy(text)),
         _ => Err(wrong_type(field, "string")),
+    }
+}
+
+/// Bytes as text. Looked at whole first, which is quick; what the lossy way does is not.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

@@ -56,14 +56,14 @@ impl Answer {
     }
 
     /// The response, if it goes out as it is.
-    pub fn plain(self) -> std::result::Result<Response<ResponseBody>, Self> {
+    pub fn plain(self) -> std::result::Result<Response<ResponseBody>, Box<Self>> {
         match self.encoding {
             Encoding::Identity => Ok(whole(self.headers, ResponseBody::from_chunks(self.chunks))),
-            _ => Err(self),
+            _ => Err(Box::new(self)),
         }
     }
 
-    pub async fn compressed(mut self) -> Result<Response<ResponseBody>> {
+    pub async fn compressed(mut self: Box<Self>) -> Result<Response<ResponseBody>> {
         let name = HeaderValue::from_static(self.encoding.name());
         self.headers.insert(CONTENT_ENCODING, name);
         let body = compress(self.chunks, self.encoding).await?;
