@@ -245,7 +245,10 @@ enum Door {
 impl Door {
     async fn serve(self, bound: Bound, context: Arc<Context>, stop: watch::Receiver<bool>) {
         let served = match self {
-            Door::Http => serve(bound, Protocol::Http1, net::door::http(context), stop).await,
+            Door::Http => {
+                let http = move |request, at| net::door::http(Arc::clone(&context), request, at);
+                serve(bound, Protocol::Http1, http, stop).await
+            }
             Door::Health => serve(bound, Protocol::Http1, net::door::health(context), stop).await,
             Door::Grpc => serve(bound, Protocol::Http2, net::door::grpc(context), stop).await,
             Door::Metrics(gpus) => {

@@ -20,33 +20,31 @@ use tower::Service;
 const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
 const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 
-/// What a door returns for a request.
+/// What a door returns for a request, where it is not worth a future of its own.
 type Answer = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 /// `/v2…` and `/api…` on the HTTP port.
-pub fn http(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
-    move |request, received_ns| {
-        let context = Arc::clone(&context);
-        Box::pin(async move {
-            let path = request.uri().path();
-            if path.starts_with("/v2") {
-                http::v2::handle(&context, request, received_ns).await
-            } else if path.starts_with("/api") {
-                http::v1::handle(&context, request, received_ns).await
-            } else {
-                not_found()
-            }
-        })
+pub async fn http(
+    context: Arc<Context>,
+    request: Request<RequestBody>,
+    received_ns: u64,
+) -> Response<ResponseBody> {
+    let path = request.uri().path();
+    if path.starts_with("/v2") {
+        http::v2::handle(&context, request, received_ns).await
+    } else if path.starts_with("/api") {
+        Box::pin(http::v1::handle(&context, request, received_ns)).await
+    } else {
+        not_found()
     }
 }
 
 /// Health of both generations alone, on `--http-health-port`.
 pub fn health(context: Arc<Context>) -> impl Fn(Request<RequestBody>, u64) -> Answer + Clone {
-    let all = http(context);
     move |request, received_ns| {
         let path = request.uri().path();
         if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
-            return all(request, received_ns);
+            return Box::pin(http(Arc::clone(&context), request, received_ns));
         }
         Box::pin(async { not_found() })
     }

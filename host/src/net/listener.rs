@@ -1,11 +1,11 @@
 //! Sockets: bound before models load, one task per connection, closed after what runs is answered.
 
-use super::grpc::in_place::{Arrivals, Connection};
+use super::grpc::in_place::{self, Arrivals};
 use super::http::body::BoxError;
-use super::peer::{Peer, RequestBody};
+use super::peer::{self, Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use bytes::Bytes;
+use bytes::Buf;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -54,7 +54,7 @@ pub struct Bound {
 
 /// What answers the requests of a socket.
 pub trait Handler: Clone + Send + Sync + 'static {
-    type Body: Body<Data = Bytes, Error = BoxError> + Send + 'static;
+    type Body: Body<Data: Buf + Send, Error = BoxError> + Send + 'static;
 
     /// Answers `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
     fn answer(
@@ -68,7 +68,7 @@ impl<H, F, B> Handler for H
 where
     H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
+    B: Body<Data: Buf + Send, Error = BoxError> + Send + 'static,
 {
     type Body = B;
 
@@ -165,7 +165,7 @@ fn connection(
     let _ = stream.set_nodelay(true);
     match protocol {
         Protocol::Http1 => {
-            let peer = Peer::new(stream);
+            let peer = Peer::default();
             let caller = peer.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let caller = caller.clone();
@@ -177,8 +177,10 @@ fn connection(
                     Ok::<_, Infallible>(answer)
                 }
             });
-            let io = TokioIo::new(peer.clone());
-            let connection = graceful.watch(http1::Builder::new().serve_connection(io, service));
+            let io = TokioIo::new(peer::Connection::new(stream, peer.clone()));
+            // `half_close`: whether a caller is still there is the peer's to watch.
+            let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
+            let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 match peer.serve(connection).await {
                     Some(Ok(())) => {}
@@ -202,7 +204,7 @@ fn connection(
                 .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = Box::pin(graceful.watch(connection));
-            let connection = Connection::new(connection, arrivals);
+            let connection = in_place::Connection::new(connection, arrivals);
             tokio::spawn(async move {
                 if let Err(e) = connection.await {
                     tracing::debug!("gRPC connection ended: {e}");

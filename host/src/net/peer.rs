@@ -1,113 +1,143 @@
 //! The other end of an HTTP/1 connection: seen leaving while it waits for an answer, whatever it sent before.
 //!
-//! hyper notices the end of file that a caller leaves behind, but not when bytes of his next requests lie before
-//! it: those it does not touch until the running one is answered. So while a whole request is here and its answer
-//! is not, the socket is looked at whenever hyper did not.
+//! hyper is told to leave the socket alone while a request runs: looking for the end of file itself, it would set
+//! aside room for the next request before this one has let go of its own, and it notices no end that bytes of later
+//! requests lie before. So while a whole request is here and its answer is not, the socket is looked at here.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::future::{Future, poll_fn};
 use std::io::{IoSlice, Result};
+use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connection in hyper's hands, shared with who watches it. One task uses it: the lock is never waited for.
-#[derive(Clone)]
-pub struct Peer(Arc<Mutex<Socket>>);
+/// Of later requests, this much is taken off the socket while one runs.
+const AHEAD: usize = 8 << 10;
 
-struct Socket {
+/// A connection in hyper's hands.
+pub struct Connection {
     stream: TcpStream,
+    peer: Peer,
+    /// What came while a request ran, and where hyper is in it.
+    ahead: Vec<u8>,
+    taken: usize,
+}
+
+/// What is known of the other end. Only the connection's task uses it.
+#[derive(Clone, Default)]
+pub struct Peer(Arc<State>);
+
+#[derive(Default)]
+struct State {
     /// A request has arrived as a whole and is not answered.
-    waits: bool,
-    /// In this round hyper has read until there was nothing more: it will see for itself.
-    watched: bool,
+    waits: AtomicBool,
+    /// The other end has left meanwhile.
+    left: AtomicBool,
 }
 
 impl Peer {
-    pub fn new(stream: TcpStream) -> Self {
-        Self(Arc::new(Mutex::new(Socket { stream, waits: false, watched: false })))
-    }
-
-    /// Drives the connection until it ends or the caller has left. `None` is the latter.
+    /// Drives its connection until that ends or the caller has left. `None` is the latter.
     pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
         let mut connection = pin!(connection);
-        let round = |cx: &mut Context<'_>| {
-            self.lock().watched = false;
-            match connection.as_mut().poll(cx) {
-                Poll::Ready(ended) => Poll::Ready(Some(ended)),
-                Poll::Pending => self.lock().poll_left(cx).map(|()| None),
-            }
+        let round = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending if self.0.left.load(Relaxed) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         };
         poll_fn(round).await
     }
 
     /// The answer to the request is there.
     pub fn answered(&self) {
-        self.lock().waits = false;
+        self.0.waits.store(false, Relaxed);
     }
 
     fn arrived(&self) {
-        self.lock().waits = true;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Socket> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.waits.store(true, Relaxed);
     }
 }
 
-impl Socket {
-    /// Bytes that hyper left in the socket hide the end behind them; it is seen when hyper takes them.
+impl Connection {
+    pub fn new(stream: TcpStream, peer: Peer) -> Self {
+        Self { stream, peer, ahead: Vec::new(), taken: 0 }
+    }
+
+    /// Whether the other end has left. Bytes before the end are taken out of the way; behind more than [`AHEAD`] of
+    /// them it is seen when hyper takes them.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.waits || self.watched {
-            return Poll::Pending;
+        if self.taken == self.ahead.len() {
+            let mut room = [MaybeUninit::uninit(); AHEAD];
+            let mut read = ReadBuf::uninit(&mut room);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read)) {
+                Ok(()) if !read.filled().is_empty() => self.ahead = read.filled().to_vec(),
+                Ok(()) | Err(_) => return Poll::Ready(()),
+            }
+            self.taken = 0;
         }
-        match self.stream.poll_peek(cx, &mut ReadBuf::new(&mut [0])) {
-            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
-            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        match ready!(self.stream.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
+            Ok(0) | Err(_) => Poll::Ready(()),
+            Ok(_) => Poll::Pending,
         }
     }
 }
 
-impl AsyncRead for Peer {
+impl AsyncRead for Connection {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        let mut socket = self.lock();
-        let read = Pin::new(&mut socket.stream).poll_read(cx, buf);
-        socket.watched |= read.is_pending();
-        read
+        let ahead = &self.ahead[self.taken..];
+        if ahead.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        }
+        let count = ahead.len().min(buf.remaining());
+        buf.put_slice(&ahead[..count]);
+        self.taken += count;
+        if self.taken == self.ahead.len() {
+            (self.ahead, self.taken) = (Vec::new(), 0);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Peer {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-        Pin::new(&mut self.lock().stream).poll_write(cx, bytes)
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
-        Pin::new(&mut self.lock().stream).poll_write_vectored(cx, bytes)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.lock().stream).poll_flush(cx)
+    /// hyper ends each round with this, whether there was something to write or not.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.peer.0.waits.load(Relaxed) && self.poll_left(cx).is_ready() {
+            self.peer.0.left.store(true, Relaxed);
+        }
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.lock().stream).poll_shutdown(cx)
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

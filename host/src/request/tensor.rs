@@ -1,6 +1,6 @@
 //! A tensor on its way through the host: name, type, shape, and bytes wherever they already lie.
 
-use super::buffer::AlignedBuf;
+use super::buffer::{AlignedBuf, is_shared};
 use super::dtype::DType;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -26,7 +26,15 @@ impl InputTensor {
     /// Elements start where their type wants them. Where a message or a model put them elsewhere, they are copied.
     pub fn align(&mut self) {
         let Some(size) = self.dtype.size() else { return };
-        if !(self.data.as_ptr() as usize).is_multiple_of(size) {
+        let fits = |data: &Bytes| (data.as_ptr() as usize).is_multiple_of(size);
+        if fits(&self.data) {
+            return;
+        }
+        if !is_shared() {
+            // Not promised to lie right, but it does, and takes one allocation where the other takes two.
+            self.data = Bytes::copy_from_slice(&self.data);
+        }
+        if is_shared() || !fits(&self.data) {
             self.data = AlignedBuf::copy_of(&[&self.data]).into_bytes();
         }
     }

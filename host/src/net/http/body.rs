@@ -1,12 +1,12 @@
-//! The body of every response: a short list of byte chunks, gRPC trailers, or a body made by tonic.
+//! The body of an HTTP response: a short list of byte chunks.
 //!
 //! Large tensors stay chunks of their own and are never copied; small pieces share a buffer, which
 //! saves writes to the socket.
 
-use bytes::Bytes;
-use http::HeaderMap;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
-use std::collections::VecDeque;
+use smallvec::SmallVec;
+use std::io::Cursor;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -14,11 +14,9 @@ use std::task::{Context, Poll};
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// See the module text.
-pub struct ResponseBody(Kind);
-
-enum Kind {
-    Chunks { chunks: VecDeque<Bytes>, left: u64, trailers: Option<HeaderMap> },
-    Tonic(tonic::body::Body),
+pub struct ResponseBody {
+    chunks: smallvec::IntoIter<[Chunk; 2]>,
+    left: u64,
 }
 
 impl ResponseBody {
@@ -27,73 +25,85 @@ impl ResponseBody {
     }
 
     pub fn from_chunks(chunks: Chunks) -> Self {
-        Self::with_trailers(chunks, None)
+        let (chunks, left) = chunks.finish();
+        Self { chunks: chunks.into_iter(), left }
     }
 
-    /// Chunks, then trailers.
-    pub fn with_trailers(chunks: Chunks, trailers: Option<HeaderMap>) -> Self {
-        let (chunks, left) = chunks.finish();
-        Self(Kind::Chunks { chunks, left, trailers })
+    fn whole(chunk: Chunk) -> Self {
+        let left = chunk.remaining() as u64;
+        let chunks: SmallVec<[Chunk; 2]> = (left > 0).then_some(chunk).into_iter().collect();
+        Self { chunks: chunks.into_iter(), left }
     }
 }
 
 impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
-        let left = bytes.len() as u64;
-        let chunks = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) };
-        Self(Kind::Chunks { chunks, left, trailers: None })
+        Self::whole(Chunk::Shared(bytes))
     }
 }
 
 impl From<String> for ResponseBody {
     fn from(text: String) -> Self {
-        Bytes::from(text).into()
+        text.into_bytes().into()
     }
 }
 
 impl From<Vec<u8>> for ResponseBody {
     fn from(bytes: Vec<u8>) -> Self {
-        Bytes::from(bytes).into()
-    }
-}
-
-impl From<tonic::body::Body> for ResponseBody {
-    fn from(body: tonic::body::Body) -> Self {
-        Self(Kind::Tonic(body))
+        Self::whole(Chunk::Owned(Cursor::new(bytes)))
     }
 }
 
 impl Body for ResponseBody {
-    type Data = Bytes;
+    type Data = Chunk;
     type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut self.0 {
-            Kind::Chunks { chunks, left, trailers } => Poll::Ready(match chunks.pop_front() {
-                Some(chunk) => {
-                    *left -= chunk.len() as u64;
-                    Some(Ok(Frame::data(chunk)))
-                }
-                None => trailers.take().map(|t| Ok(Frame::trailers(t))),
-            }),
-            Kind::Tonic(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
-        }
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
+        Poll::Ready(self.chunks.next().map(|chunk| {
+            self.left -= chunk.remaining() as u64;
+            Ok(Frame::data(chunk))
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Kind::Chunks { chunks, trailers, .. } => chunks.is_empty() && trailers.is_none(),
-            Kind::Tonic(body) => body.is_end_stream(),
-        }
+        self.chunks.as_slice().is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Chunks { left, .. } => SizeHint::with_exact(*left),
-            Kind::Tonic(body) => body.size_hint(),
+        SizeHint::with_exact(self.left)
+    }
+}
+
+/// Bytes of a body, on their way to the socket.
+#[derive(Debug)]
+pub enum Chunk {
+    Shared(Bytes),
+    /// Of nobody else: `Bytes` would want memory for its counter.
+    Owned(Cursor<Vec<u8>>),
+}
+
+impl Buf for Chunk {
+    fn remaining(&self) -> usize {
+        match self {
+            Chunk::Shared(bytes) => bytes.remaining(),
+            Chunk::Owned(bytes) => bytes.remaining(),
+        }
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self {
+            Chunk::Shared(bytes) => bytes.chunk(),
+            Chunk::Owned(bytes) => bytes.chunk(),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match self {
+            Chunk::Shared(bytes) => bytes.advance(count),
+            Chunk::Owned(bytes) => bytes.advance(count),
         }
     }
 }
@@ -106,7 +116,7 @@ const SHARED: usize = 16 << 10;
 /// A body under construction.
 #[derive(Default)]
 pub struct Chunks {
-    done: VecDeque<Bytes>,
+    done: SmallVec<[Chunk; 2]>,
     open: Vec<u8>,
     len: u64,
 }
@@ -139,7 +149,7 @@ impl Chunks {
         }
         self.close();
         self.len += piece.len() as u64;
-        self.done.push_back(piece);
+        self.done.push(Chunk::Shared(piece));
     }
 
     pub fn len(&self) -> u64 {
@@ -151,14 +161,14 @@ impl Chunks {
     }
 
     /// The chunks in order, none of them empty, and their length together.
-    pub fn finish(mut self) -> (VecDeque<Bytes>, u64) {
+    pub fn finish(mut self) -> (SmallVec<[Chunk; 2]>, u64) {
         self.close();
         (self.done, self.len)
     }
 
     fn close(&mut self) {
         if !self.open.is_empty() {
-            self.done.push_back(std::mem::take(&mut self.open).into());
+            self.done.push(Chunk::Owned(Cursor::new(std::mem::take(&mut self.open))));
         }
     }
 }
@@ -166,7 +176,7 @@ impl Chunks {
 impl From<Vec<u8>> for Chunks {
     fn from(head: Vec<u8>) -> Self {
         let len = head.len() as u64;
-        let mut chunks = Self { done: VecDeque::new(), open: head, len };
+        let mut chunks = Self { done: SmallVec::new(), open: head, len };
         if len > SMALL as u64 {
             chunks.close();
         }
@@ -194,8 +204,8 @@ mod tests {
             got.push(frame.unwrap().into_data().unwrap());
         }
         assert_eq!(got.len(), 3);
-        assert_eq!((got[0].as_ref(), got[2].as_ref()), (&b"headab"[..], &b"\x0a\x01c"[..]));
-        assert_eq!(got[1].as_ptr(), large.as_ptr());
+        assert_eq!((got[0].chunk(), got[2].chunk()), (&b"headab"[..], &b"\x0a\x01c"[..]));
+        assert_eq!(got[1].chunk().as_ptr(), large.as_ptr());
         assert!(body.is_end_stream());
     }
 }

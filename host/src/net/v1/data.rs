@@ -75,6 +75,7 @@ pub fn tensors(signature: &Signature, plan: Plan, parts: Parts) -> SmallVec<[Inp
         })
         .collect();
     tensors.sort_by_key(|t| t.index);
+    tensors.iter_mut().for_each(InputTensor::align);
     tensors
 }
 

@@ -22,8 +22,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Adds an output that the caller names.
-    pub fn want(&mut self, signature: &Signature, name: &str, classes: u32) -> Result<()> {
+    /// Adds an output that the caller names, and gives its position in the configuration.
+    pub fn want(&mut self, signature: &Signature, name: &str, classes: u32) -> Result<usize> {
         let index = check::find_output(signature, name)?;
         if self.outputs.iter().any(|w| w.index == index) {
             return Err(Error::invalid(format!(
@@ -32,7 +32,7 @@ impl Draft {
             )));
         }
         self.outputs.push(WantedOutput { index, classes });
-        Ok(())
+        Ok(index)
     }
 
     /// Checks the request and queues it. What comes back is for cancelling; it does not keep the

@@ -30,7 +30,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     let (head, body) = request.into_parts();
     let mut body = pin!(body);
     let result = run(ctx, model, version, &head.headers, body.as_mut(), received_ns).await;
-    let reply = match result {
+    let mut reply = match result {
         Ok(done) => {
             let format = route::query(head.uri.query(), "format");
             let binary = match format.as_deref() {
@@ -46,6 +46,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     if !head.headers.contains_key(EXPECT) {
         drain(body, ctx.settings.http_max_input_size).await;
     }
+    reply.spent = head.headers;
     reply
 }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::net::http::body::{Chunks, ResponseBody};
 use crate::net::v1::{code, header};
 use http::header::CONTENT_TYPE;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use trtserver_proto::v1::RequestStatus;
 
 pub const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -24,6 +24,8 @@ pub struct Reply {
     /// The value of NV-InferResponse.
     pub infer_response: Option<String>,
     pub body: Chunks,
+    /// Those of the request: their memory is that of the answer's, and with it of the next request's on the connection.
+    pub spent: HeaderMap,
 }
 
 impl Reply {
@@ -35,6 +37,7 @@ impl Reply {
             status: code::success(settings, request_id),
             infer_response: None,
             body: Chunks::default(),
+            spent: HeaderMap::new(),
         }
     }
 
@@ -61,6 +64,8 @@ impl Reply {
         let mut response = Response::new(ResponseBody::from_chunks(self.body));
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
+        *headers = self.spent;
+        headers.clear();
         headers.insert(CONTENT_TYPE, self.content_type);
         // The printer gives plain ASCII, so neither value can be refused.
         if let Ok(value) = HeaderValue::try_from(header::status(&self.status)) {

@@ -1,4 +1,4 @@
-//! The body of a request, read into one block of exactly the size that its header asks for.
+//! The body of a request, used where it lies or read into one block of exactly the size that its header asks for.
 
 use crate::arena::Arena;
 use crate::request::buffer::AlignedBuf;
@@ -22,8 +22,8 @@ pub enum Fault {
     Broken,
 }
 
-/// Reads a body that must have `expected` bytes, into `arena` if there is one. A longer or shorter one is never
-/// buffered beyond that.
+/// Reads a body that must have `expected` bytes, into `arena` if there is one. Without one, what came in one piece stays
+/// where it is, which may be aligned to nothing. A longer or shorter body is never buffered beyond that.
 pub async fn collect<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     expected: usize,
@@ -40,6 +40,16 @@ pub async fn collect<B: Body<Data = Bytes>>(
     if let Some(block) = arena.and_then(|arena| AlignedBuf::shared(arena, expected)) {
         return fill(body, block).await;
     }
+    let mut next = None;
+    if arena.is_none()
+        && let Some(frame) = body.frame().await
+    {
+        match frame.map_err(|_| Fault::Broken)?.into_data() {
+            Ok(whole) if whole.len() == expected && body.is_end_stream() => return Ok(whole),
+            Ok(part) => next = Some(part),
+            Err(_) => {}
+        }
+    }
     // A header may announce more than there is: asking for it must not end the process. Room that nobody
     // fills costs addresses only.
     let mut block: Vec<u8> = Vec::new();
@@ -47,13 +57,15 @@ pub async fn collect<B: Body<Data = Bytes>>(
     let begin = block.as_ptr().align_offset(ALIGN).min(ALIGN);
     block.resize(begin, 0);
     let end = begin + expected;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Fault::Broken)?;
-        let Ok(data) = frame.into_data() else { continue };
-        if data.len() > end - block.len() {
-            return Err(Fault::Size(block.len() - begin + data.len()));
+    loop {
+        if let Some(data) = next.take() {
+            if data.len() > end - block.len() {
+                return Err(Fault::Size(block.len() - begin + data.len()));
+            }
+            block.extend_from_slice(&data);
         }
-        block.extend_from_slice(&data);
+        let Some(frame) = body.frame().await else { break };
+        next = frame.map_err(|_| Fault::Broken)?.into_data().ok();
     }
     if block.len() != end {
         return Err(Fault::Size(block.len() - begin));

@@ -1,6 +1,6 @@
 //! `POST /v2/models/{m}[/versions/{v}]/infer`.
 
-use super::respond::{HEADER_LENGTH, respond};
+use super::respond::{Answer, HEADER_LENGTH};
 use super::{parse, receive};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
@@ -22,7 +22,7 @@ const DRAINED: u64 = 64 << 20;
 pub async fn infer<B>(
     ctx: &Arc<Context>,
     (name, version): (&str, &str),
-    headers: &HeaderMap,
+    headers: HeaderMap,
     body: B,
     received_ns: u64,
 ) -> Response<ResponseBody>
@@ -30,25 +30,19 @@ where
     B: http_body::Body<Data = Bytes>,
 {
     let _in_flight = ctx.state.begin_request();
-    let found = serving(ctx, name, version);
-    let ready = found.as_ref().map_err(Error::clone).and_then(|served| {
-        Head::read(served, headers).map_err(|e| refused(served, received_ns, e))
-    });
-    let (served, head) = match (found, ready) {
-        (Ok(served), Ok(head)) => (served, head),
-        (_, Err(error)) | (Err(error), _) => {
-            // The caller is still sending, and reads the answer only when that is done.
-            drain(std::pin::pin!(body), DRAINED).await;
-            let mut response = super::plain_failure(&error);
-            if error.message == UNSUPPORTED_ENCODING {
-                let accepted = HeaderValue::from_static("gzip, deflate");
-                response.headers_mut().insert(ACCEPT_ENCODING, accepted);
-            }
-            return response;
-        }
+    let found =
+        serving(ctx, name, version).and_then(|served| match Head::read(&served, &headers) {
+            Ok(head) => Ok((served, head)),
+            Err(error) => Err(refused(&served, received_ns, error)),
+        });
+    let (served, head) = match found {
+        Ok(found) => found,
+        Err(error) => return Box::pin(unheard(body, error)).await,
     };
     let limit = ctx.settings.http_max_input_size;
-    let submitted = head.request(&served, body, limit).await.and_then(|(draft, asked)| {
+    let body = head.body(&served, body, limit).await;
+    let submitted = body.and_then(|body| {
+        let (draft, asked) = head.request(&served, body, limit)?;
         let (sink, waiting) = sink::unary();
         Ok((draft.submit(ctx, &served, received_ns, sink)?, waiting, asked))
     });
@@ -56,11 +50,32 @@ where
         Ok(submitted) => submitted,
         Err(error) => return super::failure(&refused(&served, received_ns, error)),
     };
-    let answer = match waiting.wait(reply).await {
-        Ok(response) => respond(&served, &asked, response, headers).await,
-        Err(error) => Err(error),
-    };
-    answer.unwrap_or_else(|error| super::plain_failure(&error))
+    let answer = waiting.wait(reply).await;
+    match answer.and_then(|response| Answer::new(&served, &asked, response, headers)) {
+        Ok(answer) => match answer.plain() {
+            Ok(response) => response,
+            Err(answer) => {
+                let response = Box::pin(answer.compressed()).await;
+                response.unwrap_or_else(|error| super::plain_failure(&error))
+            }
+        },
+        Err(error) => super::plain_failure(&error),
+    }
+}
+
+/// Refuses a request of which nothing but the head is read. The caller is still sending, and reads the answer only
+/// when that is done.
+async fn unheard<B>(body: B, error: Error) -> Response<ResponseBody>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    drain(std::pin::pin!(body), DRAINED).await;
+    let mut response = super::plain_failure(&error);
+    if error.message == UNSUPPORTED_ENCODING {
+        let accepted = HeaderValue::from_static("gzip, deflate");
+        response.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    }
+    response
 }
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
@@ -96,7 +111,8 @@ impl Head {
         Ok(Self { length: receive::content_length(headers)?, compressed, json: json.transpose()? })
     }
 
-    async fn request<B>(self, served: &Served, body: B, limit: u64) -> Result<(Draft, Asked)>
+    /// The body, expanded if it came compressed.
+    async fn body<B>(&self, served: &Served, body: B, limit: u64) -> Result<Bytes>
     where
         B: http_body::Body<Data = Bytes>,
     {
@@ -109,11 +125,11 @@ impl Head {
         };
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
         let arena = served.arena.as_ref();
-        let mut body =
-            receive::receive(body, self.length, aligned_at, arena, most, too_large).await?;
-        if self.compressed {
-            body = receive::expand(body, limit).await?;
-        }
+        let body = receive::receive(body, self.length, aligned_at, arena, most, too_large).await?;
+        if self.compressed { Box::pin(receive::expand(body, limit)).await } else { Ok(body) }
+    }
+
+    fn request(&self, served: &Served, body: Bytes, limit: u64) -> Result<(Draft, Asked)> {
         match self.json {
             Some(0) => parse::raw(&served.signature, body),
             // Without a JSON part of any length: as if its length were given as 0.

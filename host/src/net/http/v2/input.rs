@@ -1,6 +1,6 @@
 //! One input of an inference request: where its bytes are, and what they are.
 
-use super::json::{Object, Value, data};
+use super::json::{Picked, Value, data};
 use super::parse::{array, member, text, unsigned};
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
@@ -22,35 +22,37 @@ enum Source<'o, 'a> {
     Binary(Bytes),
 }
 
-/// Reads an input and takes its bytes off the binary `sections`.
+/// What is read of an input.
+pub const MEMBERS: [&str; 5] = ["name", "shape", "datatype", "data", "parameters"];
+
+/// Reads an input, given its [`MEMBERS`], and takes its bytes off the binary `sections`.
 pub fn read<'o, 'a>(
-    object: &'o Object<'a>,
+    [name, shape, datatype, json, parameters]: &'o Picked<'a, 5>,
     sections: &mut Bytes,
     signature: &Signature,
 ) -> Result<Input<'o, 'a>> {
-    let parameters = match object.get("parameters") {
-        Some(Value::Object(parameters)) => parameters,
-        _ => &Object::default(),
+    let [binary, region] = match parameters {
+        Some(Value::Object(all)) => all.pick(["binary_data_size", "shared_memory_region"])?,
+        _ => [None, None],
     };
-    let json = object.get("data");
-    let binary = parameters.get("binary_data_size");
-    let region = parameters.get("shared_memory_region");
-    if [json, binary, region].iter().flatten().count() != 1 {
-        return Err(one_source(json.is_some(), binary.is_some(), region.is_some()));
+    let set = [json.is_some(), binary.is_some(), region.is_some()];
+    if set.iter().filter(|set| **set).count() != 1 {
+        return Err(one_source(set));
     }
-    let name = text("name", member(object, "name")?)?;
+    let name = text("name", member(name, "name")?)?;
+    let dims = array("shape", member(shape, "shape")?)?;
     let mut shape = Shape::new();
-    for d in array("shape", member(object, "shape")?)?.elements() {
+    for d in dims.elements() {
         shape.push(i64::try_from(unsigned("shape", &d?)?).unwrap_or(i64::MAX));
     }
-    let datatype = text("datatype", member(object, "datatype")?)?;
+    let datatype = text("datatype", member(datatype, "datatype")?)?;
     let Some(dtype) = DType::from_v2_name(&datatype) else {
         return Err(Error::invalid(format!("invalid datatype for input {name}")));
     };
     let source = if let Some(json) = json {
         Source::Json(json)
     } else if let Some(size) = binary {
-        let size = unsigned("binary_data_size", size)?;
+        let size = unsigned("binary_data_size", &size)?;
         let there = sections.len() as u64;
         if size > there {
             return Err(Error::invalid(format!(
@@ -62,7 +64,7 @@ pub fn read<'o, 'a>(
         Source::Binary(sections.split_to(size as usize))
     } else {
         if let Some(region) = region {
-            text("shared_memory_region", region)?;
+            text("shared_memory_region", &region)?;
         }
         return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
     };
@@ -86,12 +88,11 @@ impl Input<'_, '_> {
     }
 }
 
-fn one_source(data: bool, binary: bool, region: bool) -> Error {
+/// `set` says which of the three there are: data, size of a binary section, region.
+fn one_source(set: [bool; 3]) -> Error {
+    let names = ["'data'", "'binary_data_size'", "'shared_memory_region'"];
     let set: Vec<&str> =
-        [(data, "'data'"), (binary, "'binary_data_size'"), (region, "'shared_memory_region'")]
-            .into_iter()
-            .filter_map(|(set, name)| set.then_some(name))
-            .collect();
+        names.into_iter().zip(set).filter_map(|(name, set)| set.then_some(name)).collect();
     let found = if set.is_empty() {
         "no field is set".to_owned()
     } else {

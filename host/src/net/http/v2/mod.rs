@@ -40,13 +40,11 @@ where
         }
     };
     if let Route::Model { name, version, call: Call::Infer } = route {
-        return infer::infer(ctx, (name, version), &parts.headers, body, received_ns).await;
+        return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
-    let body = match small_body(body).await {
-        Ok(body) => body,
-        Err(error) => return failure(&error),
-    };
-    answer(ctx, route, &body).await.unwrap_or_else(|error| failure(&error))
+    // In memory of its own: its futures are large, and an inference is not to carry them about.
+    let answer = Box::pin(async { answer(ctx, route, &small_body(body).await?).await });
+    answer.await.unwrap_or_else(|error| failure(&error))
 }
 
 /// Bodies of everything but inference are a few bytes.
@@ -126,7 +124,7 @@ fn not_offered(what: &str) -> Error {
 fn is_empty(body: &[u8]) -> bool {
     let body = body.trim_ascii();
     body.is_empty()
-        || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.0.is_empty())
+        || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.members().next().is_none())
 }
 
 /// No body says enough.

@@ -30,25 +30,26 @@ pub async fn control(
 }
 
 /// Reads the `parameters` of a body, which may be left out, and so may the body.
-fn read<T: Default>(body: &[u8], take: impl FnOnce(&Object<'_>) -> Result<T>) -> Result<T> {
+fn read<T: Default>(body: &[u8], take: impl FnOnce(Object<'_>) -> Result<T>) -> Result<T> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
     let Value::Object(object) = json::parse(body)? else {
         return Err(wrong_type("request", "object"));
     };
-    match object.get("parameters") {
+    match object.get("parameters")? {
         None => Ok(T::default()),
         Some(Value::Object(parameters)) => take(parameters),
         Some(_) => Err(wrong_type("parameters", "object")),
     }
 }
 
-fn config(name: &str, parameters: &Object<'_>) -> Result<Option<String>> {
+fn config(name: &str, parameters: Object<'_>) -> Result<Option<String>> {
     let mut config = None;
-    for (key, value) in &parameters.0 {
-        let key = String::from_utf8_lossy(key);
-        let text = match value {
+    for member in parameters.members() {
+        let (key, value) = member?;
+        let key = String::from_utf8_lossy(&key);
+        let text = match &value {
             Value::String(text) => String::from_utf8_lossy(text),
             _ => return Err(wrong_type(&key, "string")),
         };
@@ -61,10 +62,10 @@ fn config(name: &str, parameters: &Object<'_>) -> Result<Option<String>> {
     Ok(config)
 }
 
-fn dependents(parameters: &Object<'_>) -> Result<bool> {
-    match parameters.get(DEPENDENTS) {
+fn dependents(parameters: Object<'_>) -> Result<bool> {
+    match parameters.get(DEPENDENTS)? {
         None => Ok(false),
-        Some(Value::Bool(dependents)) => Ok(*dependents),
+        Some(Value::Bool(dependents)) => Ok(dependents),
         Some(_) => Err(wrong_type(DEPENDENTS, "boolean")),
     }
 }
@@ -75,10 +76,10 @@ fn only_ready(body: &[u8]) -> Result<bool> {
         return Ok(false);
     }
     let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
-    let json::Value::Object(object) = json::parse(body)? else { return Ok(false) };
-    match object.get("ready") {
+    let [ready] = json::pick(body, ["ready"])?;
+    match ready {
         None => Ok(false),
-        Some(json::Value::Bool(ready)) => Ok(*ready),
+        Some(Value::Bool(ready)) => Ok(ready),
         Some(_) => Err(wrong()),
     }
 }

@@ -8,11 +8,11 @@ use crate::net::v2::parameters::{number_id, text_id};
 use crate::request::Parameter;
 
 /// Sorts the members of `parameters` by what they are for.
-pub fn read(object: &Object<'_>) -> Result<RequestParameters> {
+pub fn read(object: Object<'_>) -> Result<RequestParameters> {
     let mut parameters = RequestParameters::default();
-    for (key, value) in &object.0 {
-        let key = String::from_utf8_lossy(key);
-        take(&mut parameters, &key, value)?;
+    for member in object.members() {
+        let (key, value) = member?;
+        take(&mut parameters, &String::from_utf8_lossy(&key), &value)?;
     }
     Ok(parameters)
 }

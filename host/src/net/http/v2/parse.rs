@@ -1,7 +1,7 @@
 //! An inference request: JSON with or without tensors behind it, or the bytes of one tensor alone.
 
 use super::json::data::{self, wrong_type};
-use super::json::{self, Array, Object, Value};
+use super::json::{self, Array, Picked, Value};
 use super::{input, parameters};
 use crate::error::{Error, Result};
 use crate::net::v2::{Draft, SHARED_MEMORY_DISABLED};
@@ -15,7 +15,8 @@ use std::borrow::Cow;
 /// What the answer needs of the request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Asked {
-    pub id: String,
+    /// Ids of a usual length need no memory of their own.
+    pub id: SmallVec<[u8; 32]>,
     pub outputs: SmallVec<[AskedOutput; 4]>,
     /// Outputs that are not listed go out as bytes.
     pub binary: bool,
@@ -24,7 +25,8 @@ pub struct Asked {
 /// An output that the caller listed.
 #[derive(Debug, PartialEq)]
 pub struct AskedOutput {
-    pub name: String,
+    /// Position in the model configuration's output list.
+    pub index: usize,
     pub binary: bool,
     /// 0 = the tensor itself.
     pub classes: u32,
@@ -40,12 +42,13 @@ pub fn request(
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
-    let top = object(json::parse(&body[..header])?);
+    let [id, parameters, inputs, outputs] =
+        json::pick(&body[..header], ["id", "parameters", "inputs", "outputs"])?;
     let mut draft = Draft::default();
-    if let Some(id) = top.get("id") {
-        draft.id = text("id", id)?.into_owned();
+    if let Some(id) = id {
+        draft.id = text("id", &id)?.into_owned();
     }
-    if let Some(value) = top.get("parameters") {
+    if let Some(value) = parameters {
         let Value::Object(object) = value else {
             return Err(Error::internal(
                 "failed to get request params.: attempt to get members for non-object",
@@ -54,10 +57,10 @@ pub fn request(
         draft.parameters = parameters::read(object)?;
     }
     let mut sections = body.slice(header..);
-    let inputs = array("inputs", member(&top, "inputs")?)?;
-    for input in inputs.elements() {
-        let input = object(input?);
-        let input = input::read(&input, &mut sections, signature)?;
+    let inputs = array("inputs", member(&inputs, "inputs")?)?;
+    for members in inputs.picks(input::MEMBERS) {
+        let members = members?;
+        let input = input::read(&members, &mut sections, signature)?;
         let Some(index) = signature.input(&input.name) else {
             return Err(check::unknown_input(signature, &draft.id, &input.name, &names(inputs)));
         };
@@ -71,15 +74,17 @@ pub fn request(
         )));
     }
     let mut asked = Asked {
-        id: draft.id.clone(),
+        id: SmallVec::from_slice(draft.id.as_bytes()),
         binary: draft.parameters.binary_output,
         ..Default::default()
     };
-    if let Some(outputs) = top.get("outputs") {
-        for output in array("outputs", outputs)?.elements() {
-            let output = self::output(&object(output?))?;
-            draft.want(signature, &output.name, output.classes)?;
-            asked.outputs.push(output);
+    if let Some(outputs) = outputs {
+        for members in array("outputs", &outputs)?.picks(["name", "parameters"]) {
+            let [name, parameters] = members?;
+            let name = text("name", member(&name, "name")?)?;
+            let (binary, classes) = self::form(parameters)?;
+            let index = draft.want(signature, &name, classes)?;
+            asked.outputs.push(AskedOutput { index, binary, classes });
         }
     }
     Ok((draft, asked))
@@ -99,26 +104,18 @@ pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
     ))
 }
 
-/// What is no object has no members; that they are missing is what the caller is told.
-fn object(value: Value<'_>) -> Object<'_> {
-    match value {
-        Value::Object(object) => object,
-        _ => Object::default(),
-    }
-}
-
 /// The names of all inputs.
 fn names(inputs: Array<'_>) -> Vec<String> {
-    let names = inputs.elements().filter_map(Result::ok).map(|input| {
-        let name = object(input);
-        let text = name.get("name").and_then(|name| text("name", name).ok());
+    let names = inputs.picks(["name"]).filter_map(Result::ok).map(|[name]| {
+        let text = name.as_ref().and_then(|name| text("name", name).ok());
         text.unwrap_or_default().into_owned()
     });
     names.collect()
 }
 
-pub fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>> {
-    object.get(key).ok_or_else(|| {
+/// A member that must be there. What is no object has none, and that is what the caller is told.
+pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Value<'a>> {
+    value.as_ref().ok_or_else(|| {
         Error::internal(format!(
             "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
         ))
@@ -127,8 +124,16 @@ pub fn member<'o, 'a>(object: &'o Object<'a>, key: &str) -> Result<&'o Value<'a>
 
 pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
     match value {
-        Value::String(text) => Ok(String::from_utf8_lossy(text)),
+        Value::String(text) => Ok(lossy(text)),
         _ => Err(wrong_type(field, "string")),
+    }
+}
+
+/// Bytes as text. Looked at whole first, which is quick; what the lossy way does is not.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 
@@ -143,29 +148,29 @@ pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
     data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
 }
 
-fn output(object: &Object<'_>) -> Result<AskedOutput> {
-    let name = text("name", member(object, "name")?)?.into_owned();
-    let mut output = AskedOutput { name, binary: false, classes: 0 };
-    let parameters = match object.get("parameters") {
-        Some(Value::Object(parameters)) => parameters,
-        _ => return Ok(output),
+/// In which form an output is wanted: as bytes or not, and as how many classes.
+fn form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
+    let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0)) };
+    let names = ["binary_data", "classification", "shared_memory_region"];
+    let [binary, classes, region]: Picked<'_, 3> = parameters.pick(names)?;
+    let binary = match binary {
+        None => false,
+        Some(Value::Bool(binary)) => binary,
+        Some(_) => return Err(wrong_type("binary_data", "boolean")),
     };
-    if let Some(value) = parameters.get("binary_data") {
-        let Value::Bool(binary) = value else { return Err(wrong_type("binary_data", "boolean")) };
-        output.binary = *binary;
-    }
-    if let Some(value) = parameters.get("classification") {
-        let classes = data::unsigned(value).ok_or_else(|| {
+    let classes = match classes {
+        None => 0,
+        Some(value) => data::unsigned(&value).ok_or_else(|| {
             Error::internal(
                 "Unable to set 'classification': attempt to access JSON non-unsigned-integer as \
                  unsigned-integer",
             )
-        })?;
-        output.classes = u32::try_from(classes).unwrap_or(u32::MAX);
-    }
-    if let Some(region) = parameters.get("shared_memory_region") {
-        text("shared_memory_region", region)?;
-        let other = match (output.classes > 0, output.binary) {
+        })?,
+    };
+    let classes = u32::try_from(classes).unwrap_or(u32::MAX);
+    if let Some(region) = region {
+        text("shared_memory_region", &region)?;
+        let other = match (classes > 0, binary) {
             (true, _) => "classification",
             (_, true) => "binary_data",
             _ => return Err(Error::unsupported(SHARED_MEMORY_DISABLED)),
@@ -174,7 +179,7 @@ fn output(object: &Object<'_>) -> Result<AskedOutput> {
             "Output can't set both 'shared_memory_region' and '{other}'"
         )));
     }
-    Ok(output)
+    Ok((binary, classes))
 }
 
 /// A body that is nothing but the tensor of the model's only input (contract/v2 §2.7).

@@ -4,7 +4,7 @@ use super::json::{data, write};
 use super::parse::Asked;
 use super::receive::{SMALL, elsewhere};
 use crate::error::{Error, Result};
-use crate::net::http::body::{Chunks, ResponseBody};
+use crate::net::http::body::{self, Chunks, ResponseBody};
 use crate::net::v2::classes;
 use crate::repository::Served;
 use crate::request::{InferResponse, OutputTensor, Parameter};
@@ -12,52 +12,100 @@ use bytes::{Buf, Bytes};
 use flate2::Compression;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use smallvec::SmallVec;
 use std::io::Read;
 
 /// Length of the JSON part, in both directions.
 pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
-/// Builds the response to a request that asked for `asked` and accepts what `headers` say.
-pub async fn respond(
-    served: &Served,
-    asked: &Asked,
-    response: InferResponse,
-    headers: &HeaderMap,
-) -> Result<Response<ResponseBody>> {
-    let mut sections = Vec::new();
-    let json = self::json(served, asked, response, &mut sections)?;
-    let header = json.len();
-    let binary = sections.iter().any(|s| !s.is_empty());
-    let mut chunks = Chunks::from(json);
-    sections.into_iter().for_each(|s| chunks.push(s));
+/// What goes out behind the JSON.
+type Sections = SmallVec<[Bytes; 4]>;
 
-    let mut response = Response::new(ResponseBody::empty());
-    let content_type = if binary { "application/octet-stream" } else { "application/json" };
-    let out = response.headers_mut();
-    out.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    if binary {
-        out.insert(HEADER_LENGTH, HeaderValue::from(header));
-    }
-    *response.body_mut() = match Encoding::pick(headers) {
-        Encoding::Identity => ResponseBody::from_chunks(chunks),
-        encoding => {
-            out.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-            ResponseBody::from(compress(chunks, encoding).await?)
+/// An answer that is written; what is left is to compress it, if the caller wants that.
+pub struct Answer {
+    headers: HeaderMap,
+    chunks: Chunks,
+    encoding: Encoding,
+}
+
+impl Answer {
+    /// The answer to a request that asked for `asked` and accepts what its `headers` say. Their memory becomes that
+    /// of the answer's, and with it that of the next request's on the connection.
+    ///
+    /// # Errors
+    /// An output has not the form that is asked for.
+    pub fn new(
+        served: &Served,
+        asked: &Asked,
+        response: InferResponse,
+        mut headers: HeaderMap,
+    ) -> Result<Self> {
+        let encoding = Encoding::pick(&headers);
+        headers.clear();
+        let mut sections = Sections::new();
+        let json = self::json(served, asked, response, &mut sections)?;
+        let binary = sections.iter().any(|s| !s.is_empty());
+        let content_type = if binary { "application/octet-stream" } else { "application/json" };
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if binary {
+            headers.insert(HEADER_LENGTH, number(json.len()));
         }
+        let mut chunks = Chunks::from(json);
+        sections.into_iter().for_each(|s| chunks.push(s));
+        Ok(Self { headers, chunks, encoding })
+    }
+
+    /// The response, if it goes out as it is.
+    pub fn plain(self) -> std::result::Result<Response<ResponseBody>, Box<Self>> {
+        match self.encoding {
+            Encoding::Identity => Ok(whole(self.headers, ResponseBody::from_chunks(self.chunks))),
+            _ => Err(Box::new(self)),
+        }
+    }
+
+    pub async fn compressed(mut self: Box<Self>) -> Result<Response<ResponseBody>> {
+        let name = HeaderValue::from_static(self.encoding.name());
+        self.headers.insert(CONTENT_ENCODING, name);
+        let body = compress(self.chunks, self.encoding).await?;
+        Ok(whole(self.headers, ResponseBody::from(body)))
+    }
+}
+
+fn whole(headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
+    response
+}
+
+/// `n` as the value of a header. A JSON part has mostly three digits: those are there already.
+fn number(n: usize) -> HeaderValue {
+    static TEXTS: [[u8; 3]; 1000] = {
+        let mut texts = [[b'0'; 3]; 1000];
+        let mut n = 0;
+        while n < texts.len() {
+            texts[n] = [b'0' + (n / 100) as u8, b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8];
+            n += 1;
+        }
+        texts
     };
-    Ok(response)
+    match TEXTS.get(n).map(|text| std::str::from_utf8(text)) {
+        Some(Ok(text)) if n >= 100 => HeaderValue::from_static(text),
+        _ => HeaderValue::from(n),
+    }
 }
 
 fn json(
     served: &Served,
     asked: &Asked,
     response: InferResponse,
-    sections: &mut Vec<Bytes>,
+    sections: &mut Sections,
 ) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(256);
+    let small = |o: &OutputTensor| if o.data.len() <= body::SMALL { o.data.len() } else { 0 };
+    let outputs: usize = response.outputs.iter().map(|o| 128 + o.name.len() + small(o)).sum();
+    let mut out = Vec::with_capacity(96 + asked.id.len() + served.name.len() + outputs);
     let mut object = write::Object::new(&mut out);
     if !asked.id.is_empty() {
-        object.string("id", &asked.id);
+        write::string(object.key("id"), &asked.id);
     }
     object.string("model_name", &served.name);
     object.string("model_version", &served.version_text);
@@ -88,9 +136,10 @@ fn output(
     asked: &Asked,
     out: &mut Vec<u8>,
     mut output: OutputTensor,
-    sections: &mut Vec<Bytes>,
+    sections: &mut Sections,
 ) -> Result<()> {
-    let listed = asked.outputs.iter().find(|o| *o.name == *output.name);
+    let declared = &served.signature.outputs;
+    let listed = asked.outputs.iter().find(|o| declared[o.index].name == output.name);
     let binary = listed.map_or(asked.binary, |o| o.binary);
     if let Some(k) = listed.map(|o| o.classes).filter(|k| *k > 0) {
         output = classes::of(&served.signature, &output, k)?;
@@ -157,7 +206,7 @@ async fn compress(chunks: Chunks, encoding: Encoding) -> Result<Vec<u8>> {
     let work = move || {
         let mut out = Vec::new();
         let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
-        while let Some(last) = chunks.pop_back() {
+        while let Some(last) = chunks.pop() {
             all = Box::new(last.reader().chain(all));
         }
         let level = Compression::default();
@@ -174,6 +223,13 @@ async fn compress(chunks: Chunks, encoding: Encoding) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers() {
+        for n in (0..2000).chain([usize::MAX]) {
+            assert_eq!(number(n), HeaderValue::from(n));
+        }
+    }
 
     #[test]
     fn encodings() {

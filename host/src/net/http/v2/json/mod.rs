@@ -5,7 +5,7 @@ pub mod data; // `data` arrays and tensor bytes, there and back
 mod read;
 pub mod write; // compact objects, keys in the order written
 
-pub use read::{Array, Object, Value, parse};
+pub use read::{Array, Object, Picked, Value, parse, pick};
 
 #[cfg(test)]
 mod tests;

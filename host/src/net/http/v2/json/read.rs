@@ -1,5 +1,6 @@
-//! Reading JSON text. Arrays stay unread until somebody walks over them, so that a tensor is never
-//! expanded into a tree; a whole text is checked for its syntax once.
+//! Reading JSON text. Arrays and objects stay unread until somebody walks over them: a tensor is never
+//! expanded into a tree, and nothing is kept of what nobody asks for. A whole text is checked for its
+//! syntax once.
 
 mod text; // strings
 
@@ -8,7 +9,8 @@ use std::borrow::Cow;
 
 /// Arrays and objects inside each other.
 const MAX_DEPTH: usize = 100;
-/// Members of all objects together: a bound on what a hostile text can make us remember.
+/// Members of all objects outside of arrays together: a bound on the parameters that a hostile text can
+/// make us remember.
 const MAX_MEMBERS: usize = 1 << 16;
 
 /// A JSON value; `'a` is the text.
@@ -27,15 +29,30 @@ pub enum Value<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a>(&'a [u8]);
 
-/// Members in their order.
-#[derive(Debug, Default)]
-pub struct Object<'a>(pub Vec<(Cow<'a, [u8]>, Value<'a>)>);
+/// The text of an object that is well formed.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a>(&'a [u8]);
+
+/// Of an object, the first members of the names that were asked for. What is no object has none.
+pub type Picked<'a, const N: usize> = [Option<Value<'a>>; N];
 
 /// Reads a whole text.
 ///
 /// # Errors
 /// Malformed text is INTERNAL, as the JSON layer of v2 has it; too deep nesting is the caller's mistake.
 pub fn parse(text: &[u8]) -> Result<Value<'_>> {
+    whole(text, |reader| reader.value(0))
+}
+
+/// Reads a whole text and picks the members `names` of it.
+///
+/// # Errors
+/// As of [`parse`].
+pub fn pick<'a, const N: usize>(text: &'a [u8], names: [&str; N]) -> Result<Picked<'a, N>> {
+    whole(text, |reader| reader.pick(0, names))
+}
+
+fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Result<T> {
     let mut reader = Reader::new(text);
     if text.starts_with(b"\xef\xbb\xbf") {
         reader.at = 3;
@@ -43,7 +60,7 @@ pub fn parse(text: &[u8]) -> Result<Value<'_>> {
     if reader.peek().is_none() {
         return reader.fault("The document is empty.");
     }
-    let value = reader.value(0)?;
+    let value = read(&mut reader)?;
     match reader.peek() {
         // Callers in C send the terminator of their string now and then.
         None | Some(0) => Ok(value),
@@ -58,6 +75,21 @@ impl<'a> Array<'a> {
     }
 
     pub fn elements(self) -> impl Iterator<Item = Result<Value<'a>>> {
+        self.each(|reader| reader.value(1))
+    }
+
+    /// Of every element, the members `names`.
+    pub fn picks<const N: usize>(
+        self,
+        names: [&str; N],
+    ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
+        self.each(move |reader| reader.pick(1, names))
+    }
+
+    fn each<T>(
+        self,
+        mut read: impl FnMut(&mut Reader<'a>) -> Result<T>,
+    ) -> impl Iterator<Item = Result<T>> {
         let mut reader = Reader::new(&self.0[1..]);
         std::iter::from_fn(move || {
             if reader.peek() == Some(b',') {
@@ -65,7 +97,7 @@ impl<'a> Array<'a> {
             }
             match reader.peek() {
                 None | Some(b']') => None,
-                Some(_) => Some(reader.value(1)),
+                Some(_) => Some(read(&mut reader)),
             }
         })
     }
@@ -84,9 +116,25 @@ impl<'a> Array<'a> {
 }
 
 impl<'a> Object<'a> {
+    /// Members in their order.
+    pub fn members(self) -> impl Iterator<Item = Result<(Cow<'a, [u8]>, Value<'a>)>> {
+        let mut reader = Reader::new(&self.0[1..]);
+        std::iter::from_fn(move || {
+            if reader.peek() == Some(b',') {
+                reader.at += 1;
+            }
+            (reader.peek() == Some(b'"')).then(|| Ok((reader.key()?, reader.value(1)?)))
+        })
+    }
+
+    /// The first members of these names.
+    pub fn pick<const N: usize>(self, names: [&str; N]) -> Result<Picked<'a, N>> {
+        Reader::new(self.0).pick(1, names)
+    }
+
     /// The first member of that name.
-    pub fn get(&self, name: &str) -> Option<&Value<'a>> {
-        self.0.iter().find(|(key, _)| key.as_ref() == name.as_bytes()).map(|(_, value)| value)
+    pub fn get(self, name: &str) -> Result<Option<Value<'a>>> {
+        self.pick([name]).map(|[value]| value)
     }
 }
 
@@ -123,16 +171,9 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> Result<Value<'a>> {
         Ok(match self.peek() {
             Some(b'{') => {
-                let mut members = Vec::new();
-                self.members(depth, |reader, key| {
-                    reader.members += 1;
-                    if reader.members > MAX_MEMBERS {
-                        return reader.fault("Too many object members.");
-                    }
-                    members.push((key, reader.value(depth + 1)?));
-                    Ok(())
-                })?;
-                Value::Object(Object(members))
+                let start = self.at;
+                self.members(depth, |reader, _| reader.counted(depth + 1).map(drop))?;
+                Value::Object(Object(&self.text[start..self.at]))
             }
             Some(b'[') => {
                 let start = self.at;
@@ -146,6 +187,31 @@ impl<'a> Reader<'a> {
             Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Value::Number(self.number()?),
             _ => return self.fault("Invalid value."),
         })
+    }
+
+    /// The members `names` of the object that comes next; goes past whatever it is.
+    fn pick<const N: usize>(&mut self, depth: usize, names: [&str; N]) -> Result<Picked<'a, N>> {
+        let mut picked = [const { None }; N];
+        if self.peek() != Some(b'{') {
+            return self.value(depth).map(|_| picked);
+        }
+        self.members(depth, |reader, key| {
+            let value = reader.counted(depth + 1)?;
+            if let Some(i) = names.iter().position(|name| name.as_bytes() == key.as_ref()) {
+                picked[i].get_or_insert(value);
+            }
+            Ok(())
+        })?;
+        Ok(picked)
+    }
+
+    /// The value of a member.
+    fn counted(&mut self, depth: usize) -> Result<Value<'a>> {
+        self.members += 1;
+        if self.members > MAX_MEMBERS {
+            return self.fault("Too many object members.");
+        }
+        self.value(depth)
     }
 
     /// Checks a value and goes past it.
@@ -197,14 +263,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         loop {
-            if self.peek() != Some(b'"') {
-                return self.fault("Missing a name for object member.");
-            }
-            let key = self.string()?;
-            if self.peek() != Some(b':') {
-                return self.fault("Missing a colon after a name of object member.");
-            }
-            self.at += 1;
+            let key = self.key()?;
             each(self, key)?;
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -214,6 +273,19 @@ impl<'a> Reader<'a> {
         }
         self.at += 1;
         Ok(())
+    }
+
+    /// The name of a member, and the colon behind it.
+    fn key(&mut self) -> Result<Cow<'a, [u8]>> {
+        if self.peek() != Some(b'"') {
+            return self.fault("Missing a name for object member.");
+        }
+        let key = self.string()?;
+        if self.peek() != Some(b':') {
+            return self.fault("Missing a colon after a name of object member.");
+        }
+        self.at += 1;
+        Ok(key)
     }
 
     fn word(&mut self, word: &str) -> Result<()> {

@@ -17,12 +17,12 @@ fn tree(value: Value<'_>) -> serde_json::Value {
         },
         Value::String(s) => String::from_utf8_lossy(&s).into_owned().into(),
         Value::Array(a) => a.elements().map(|v| tree(v.unwrap())).collect(),
-        Value::Object(o) => {
-            o.0.into_iter()
-                .map(|(k, v)| (String::from_utf8_lossy(&k).into_owned(), tree(v)))
-                .collect::<serde_json::Map<_, _>>()
-                .into()
-        }
+        Value::Object(o) => o
+            .members()
+            .map(|member| member.unwrap())
+            .map(|(k, v)| (String::from_utf8_lossy(&k).into_owned(), tree(v)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writing JSON: compact, keys in the order written, strings as the bytes they are.
 
-use std::io::Write;
+use serde::Serialize;
 
 /// An object being written; `end` closes it.
 pub struct Object<'a> {
@@ -28,10 +28,9 @@ impl<'a> Object<'a> {
         string(self.key(key), value.as_bytes());
     }
 
-    /// Any value whose `Display` is JSON: integers and truth values.
-    pub fn plain(&mut self, key: &str, value: impl std::fmt::Display) {
-        // Writing into a vector cannot fail.
-        let _ = write!(self.key(key), "{value}");
+    /// An integer or a truth value.
+    pub fn plain(&mut self, key: &str, value: impl Serialize) {
+        plain(self.key(key), value);
     }
 
     pub fn end(self) {
@@ -55,11 +54,14 @@ pub fn array<T>(
     out.push(b']');
 }
 
+fn plain(out: &mut Vec<u8>, value: impl Serialize) {
+    // Writing a number into a vector cannot fail.
+    let _ = serde_json::to_writer(out, &value);
+}
+
 /// Dimensions.
 pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
-    array(out, dims, |out, d| {
-        let _ = write!(out, "{d}");
-    });
+    array(out, dims, plain);
 }
 
 /// A string of any bytes; only what JSON cannot hold is escaped.

@@ -10,6 +10,9 @@ impl<'a> Reader<'a> {
         let mut start = self.at;
         let mut owned: Option<Vec<u8>> = None;
         loop {
+            let rest = &self.text[self.at..];
+            let ordinary = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..0x20);
+            self.at += rest.iter().position(|b| !ordinary(b)).unwrap_or(rest.len());
             match self.text.get(self.at) {
                 Some(b'"') => {
                     let piece = &self.text[start..self.at];
@@ -37,7 +40,6 @@ impl<'a> Reader<'a> {
                     text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                     start = self.at;
                 }
-                Some(0x20..) => self.at += 1,
                 Some(1..) => return self.fault("Invalid escape character in string."),
                 Some(0) | None => return self.fault("Missing a closing quotation mark in string."),
             }
