@@ -95,7 +95,7 @@ impl Buf for FrameBuf {
         }
         if let Some(front) = self.chunks.front_mut()
             && front.len() >= len
-            && (self.arena.is_none() || len < TINY)
+            && (len < TINY || self.arena.as_ref().is_none_or(|a| a.offset_of(front).is_some()))
             && (front.as_ptr() as usize).is_multiple_of(ALIGN)
         {
             let whole = front.len() == len;

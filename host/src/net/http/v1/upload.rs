@@ -8,9 +8,6 @@ use http_body_util::BodyExt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// A cache line, as every block of tensor data begins.
-const ALIGN: usize = 64;
-
 /// Why a body could not be had.
 #[derive(Debug, PartialEq)]
 pub enum Fault {
@@ -25,7 +22,7 @@ pub enum Fault {
 /// Reads a body that must have `expected` bytes, into `arena` if there is one. A longer or shorter one is never
 /// buffered beyond that.
 pub async fn collect<B: Body<Data = Bytes>>(
-    mut body: Pin<&mut B>,
+    body: Pin<&mut B>,
     expected: usize,
     arena: Option<&Arc<Arena>>,
 ) -> Result<Bytes, Fault> {
@@ -37,28 +34,10 @@ pub async fn collect<B: Body<Data = Bytes>>(
     if expected == 0 && body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    if let Some(block) = arena.and_then(|arena| AlignedBuf::shared(arena, expected)) {
-        return fill(body, block).await;
-    }
     // A header may announce more than there is: asking for it must not end the process. Room that nobody
     // fills costs addresses only.
-    let mut block: Vec<u8> = Vec::new();
-    block.try_reserve_exact(expected.saturating_add(ALIGN)).map_err(|_| Fault::Memory)?;
-    let begin = block.as_ptr().align_offset(ALIGN).min(ALIGN);
-    block.resize(begin, 0);
-    let end = begin + expected;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Fault::Broken)?;
-        let Ok(data) = frame.into_data() else { continue };
-        if data.len() > end - block.len() {
-            return Err(Fault::Size(block.len() - begin + data.len()));
-        }
-        block.extend_from_slice(&data);
-    }
-    if block.len() != end {
-        return Err(Fault::Size(block.len() - begin));
-    }
-    Ok(Bytes::from(block).slice(begin..))
+    let block = AlignedBuf::try_for_input(arena, expected).ok_or(Fault::Memory)?;
+    fill(body, block).await
 }
 
 /// Reads a body that must fill `block`.
@@ -108,7 +87,7 @@ mod tests {
             let got = collect(pin!(chunked(sizes)), expected, None).await;
             assert_eq!(shared, got, "{sizes:?}");
             if let Ok(bytes) = &got {
-                assert!(bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(ALIGN));
+                assert!(bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(64));
             }
             assert_eq!(got.map(|b| b.len()), want, "{sizes:?}");
         }
