@@ -4,6 +4,7 @@ use super::http::body::ResponseBody;
 use super::peer::{Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
+use crate::heap;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -140,6 +141,7 @@ where
                     Some(Err(e)) => tracing::debug!("HTTP connection ended: {e}"),
                     None => tracing::debug!("HTTP connection ended: the caller left"),
                 }
+                heap::trim_soon();
             });
         }
         Protocol::Http2 => {
@@ -159,6 +161,7 @@ where
                 if let Err(e) = connection.await {
                     tracing::debug!("gRPC connection ended: {e}");
                 }
+                heap::trim_soon();
             });
         }
     }
