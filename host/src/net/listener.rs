@@ -5,6 +5,7 @@ use super::http::body::BoxError;
 use super::peer::{self, Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
+use crate::heap;
 use bytes::Buf;
 use http::{Request, Response};
 use http_body::Body;
@@ -187,6 +188,7 @@ fn connection(
                     Some(Err(e)) => tracing::debug!("HTTP connection ended: {e}"),
                     None => tracing::debug!("HTTP connection ended: the caller left"),
                 }
+                heap::trim_soon();
             });
         }
         Protocol::Http2 => {
@@ -209,6 +211,7 @@ fn connection(
                 if let Err(e) = connection.await {
                     tracing::debug!("gRPC connection ended: {e}");
                 }
+                heap::trim_soon();
             });
         }
     }

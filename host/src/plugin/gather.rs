@@ -5,16 +5,14 @@ use super::text::read;
 use super::views::InputView;
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
+use crate::request::pool;
 use crate::request::{ShapeText, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::PoisonError;
 use trtserver_plugin_api::abi::types::{Buf, Place, tensor_flags};
 
-/// What a frame keeps of gathered memory from one batch for the next.
-const KEPT_BYTES: usize = 64 << 20;
-
-/// What a batch has gathered so far, and blocks of earlier ones.
+/// What a batch has gathered so far, and small blocks of earlier ones.
 #[derive(Default)]
 pub struct Gathered {
     done: Vec<Done>,
@@ -106,11 +104,13 @@ impl Gathered {
         let fitting = self.spare.iter().enumerate().filter(|(_, block)| block.len() >= bytes);
         match fitting.min_by_key(|(_, block)| block.len()) {
             Some((at, _)) => Some(self.spare.swap_remove(at)),
-            None => AlignedBuf::try_new(bytes),
+            // All of it is written at once.
+            None => AlignedBuf::try_for_input(None, bytes),
         }
     }
 
-    /// The batch is over: its blocks wait for the next one. Those that it had no use for go.
+    /// The batch is over: its small blocks wait for the next one, large ones go where every model finds them. Those that
+    /// it had no use for go.
     pub fn clear(&mut self) {
         let used = self.done.drain(..).filter_map(|done| match done.held {
             Held::Copied(block) => Some(block),
@@ -120,13 +120,7 @@ impl Gathered {
         if used.peek().is_none() {
             return;
         }
-        let mut left = KEPT_BYTES;
-        let kept = used.filter(|block| {
-            let fits = block.len() <= left;
-            left -= if fits { block.len() } else { 0 };
-            fits
-        });
-        self.spare = kept.collect();
+        self.spare = used.filter(|block| block.len() < pool::LEAST).collect();
     }
 }
 

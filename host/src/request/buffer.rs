@@ -1,5 +1,7 @@
 //! Host memory for tensors: 64-byte aligned blocks that turn into wire bytes without a copy.
 
+use super::pages::Pages;
+use super::pool;
 use crate::arena::{Arena, Block};
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
@@ -22,6 +24,8 @@ enum Origin {
     Empty,
     /// From the allocator, with room to align in.
     Heap(NonNull<u8>, Layout),
+    /// From the pool of large blocks, to which it goes back.
+    Pool(Pages),
     /// From memory that another process sees, to which it goes back.
     Arena(#[allow(dead_code, reason = "its drop is what counts")] Block),
 }
@@ -56,15 +60,17 @@ impl AlignedBuf {
         Self::of(SHARED.get(), len, true)
     }
 
-    /// A block of `len` bytes in `arena`; `None` when that has no room. It is zeroed or holds what requests of
-    /// the same model left, and is to be written over.
-    pub fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
-        Self::of(Some(arena), len, false)
+    /// A block of `len` bytes for what is received, in `arena` if there is one and it has room. It is zeroed or holds what
+    /// other requests left: only what was written may be shown to anybody.
+    pub fn for_input(arena: Option<&Arc<Arena>>, len: usize) -> Self {
+        Self::enough(Self::try_for_input(arena, len))
     }
 
-    /// The same wherever there is room, zeroed outside of the arena.
-    pub fn for_input(arena: Option<&Arc<Arena>>, len: usize) -> Self {
-        arena.and_then(|arena| Self::shared(arena, len)).unwrap_or_else(|| Self::new(len))
+    /// As [`AlignedBuf::for_input`]; `None` when there is not so much memory.
+    pub fn try_for_input(arena: Option<&Arc<Arena>>, len: usize) -> Option<Self> {
+        let shared = arena.and_then(|arena| Self::of(Some(arena), len, false));
+        // Small blocks of the heap are not even initialised.
+        shared.or_else(|| Self::of(SHARED.get(), len, len < pool::LEAST))
     }
 
     /// A copy of `parts`, one after another.
@@ -75,7 +81,7 @@ impl AlignedBuf {
     /// The same in `arena`, if there is one and it has room.
     pub fn copy_to(arena: Option<&Arc<Arena>>, parts: &[&[u8]]) -> Self {
         let len = parts.iter().map(|p| p.len()).sum();
-        let block = arena.and_then(|arena| Self::shared(arena, len));
+        let block = arena.and_then(|arena| Self::of(Some(arena), len, false));
         Self::enough(block.or_else(|| Self::of(SHARED.get(), len, false))).filled(parts)
     }
 
@@ -105,10 +111,10 @@ impl AlignedBuf {
         block.unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
     }
 
-    /// The allocator is asked for room to align in, not for an aligned block: only so do large zeroed
-    /// blocks come from the kernel as they are, where an aligned one is written over byte by byte.
+    /// The allocator is asked for room to align in, not for an aligned block, which is dearer.
     ///
-    /// Not zeroed, a block of the heap is not initialised, and the caller is to write all of it.
+    /// Not zeroed, a block of the heap is not initialised, one of the pool or the arena holds what its last user left:
+    /// the caller is to write all of it, or to show only what he wrote.
     fn of(arena: Option<&Arc<Arena>>, len: usize, zeroed: bool) -> Option<Self> {
         if len == 0 {
             let ptr = NonNull::<Aligned>::dangling().cast();
@@ -117,6 +123,11 @@ impl AlignedBuf {
         if let Some(arena) = arena {
             let block = arena.alloc(len, zeroed)?;
             return Some(Self { ptr: block.ptr(), len, origin: Origin::Arena(block) });
+        }
+        if len >= pool::LEAST {
+            let mut pages = pool::take(len)?;
+            pages.claim(len, zeroed);
+            return Some(Self { ptr: pages.ptr(), len, origin: Origin::Pool(pages) });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
         // SAFETY: the layout's size is not zero. Who does not want it zeroed writes every byte first.
@@ -162,9 +173,11 @@ impl AsMut<[u8]> for AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        if let Origin::Heap(base, layout) = self.origin {
+        match std::mem::replace(&mut self.origin, Origin::Empty) {
             // SAFETY: the block came from the allocator with this very layout.
-            unsafe { dealloc(base.as_ptr(), layout) };
+            Origin::Heap(base, layout) => unsafe { dealloc(base.as_ptr(), layout) },
+            Origin::Pool(pages) => pool::put(pages),
+            Origin::Empty | Origin::Arena(_) => {}
         }
     }
 }
@@ -183,6 +196,12 @@ mod tests {
             let mut buf = AlignedBuf::new(len);
             assert_eq!(buf.as_mut_ptr() as usize % ALIGN, 0);
             assert_eq!(buf.into_bytes(), vec![0; len]);
+        }
+        for len in [pool::LEAST, 3 << 20] {
+            let mut used = AlignedBuf::copy_of(&[&vec![7; len]]);
+            drop(used);
+            used = AlignedBuf::new(len);
+            assert!(used.as_ref().iter().all(|byte| *byte == 0), "bytes of another request");
         }
         assert!(AlignedBuf::try_new(usize::MAX).is_none());
         assert!(AlignedBuf::try_new(isize::MAX as usize - 100).is_none());

@@ -6,6 +6,8 @@ pub mod buffer; // aligned memory that becomes wire bytes without a copy
 pub mod check; // a request against the declared tensors: the messages that users quote
 pub mod classes; // top-k results
 pub mod dtype; // element types
+pub mod pages; // memory straight from the system
+pub mod pool; // large blocks, kept for a moment and used again
 pub mod reply; // the answer side: sink, cancellation, accounting
 pub mod signature; // the tensors that a model declares
 pub mod state; // what the host keeps between the steps of a sequence

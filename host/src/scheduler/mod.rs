@@ -8,7 +8,6 @@ pub mod former; // batch forming, pure
 mod order; // responses in the order of arrival
 mod patience; // test hooks
 mod queue; // the lock, the sleeping and the waking
-mod timer; // timeouts while all instances are busy
 mod together; // batches with null requests
 mod words; // what is said to those who leave unexecuted
 

@@ -1,11 +1,13 @@
 //! Unary gRPC calls by hand: a tensor crosses with at most one copy on the way in and none on the way out.
 
+mod arriving;
 mod chunks;
 
 pub use chunks::FrameBuf;
 
 use crate::arena::Arena;
 use crate::net::grpc::body::{self, GrpcBody, STATUS};
+use arriving::Arriving;
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
@@ -40,13 +42,13 @@ pub async fn read<M, B>(
     schema: &'static Schema,
     headers: &HeaderMap,
     body: B,
-    arena: impl FnOnce(&str) -> Option<Arc<Arena>>,
+    arena: impl Fn(&str) -> Option<Arc<Arena>>,
 ) -> Result<M, Status>
 where
     M: Message + Default,
     B: http_body::Body<Data = Bytes>,
 {
-    let mut frames = receive(headers, body).await?;
+    let mut frames = receive(headers, body, &arena).await?;
     if frames.remaining() >= SHARED
         && let Some(arena) = frames.first_text().and_then(arena)
     {
@@ -55,15 +57,16 @@ where
     decode(schema, frames)
 }
 
-/// Takes the one message of a unary call, as it is encoded.
+/// Takes the one message of a unary call, as it is encoded; `arena` as for [`read`].
 ///
 /// # Errors
 /// What the caller is to be told with [`refuse`].
-pub async fn receive<B>(headers: &HeaderMap, body: B) -> Result<FrameBuf, Status>
+pub async fn receive<B, F>(headers: &HeaderMap, body: B, arena: &F) -> Result<FrameBuf, Status>
 where
     B: http_body::Body<Data = Bytes>,
+    F: Fn(&str) -> Option<Arc<Arena>>,
 {
-    let mut frames = collect(body).await?;
+    let mut frames = collect(body, arena).await?;
     if frames.remaining() < PREFIX {
         return Err(Status::internal("the call ended before a whole message was received"));
     }
@@ -113,8 +116,12 @@ pub fn decode<M: Message + Default>(
     M::decode(frames).map_err(|e| Status::internal(format!("failed to decode the message: {e}")))
 }
 
-async fn collect<B: http_body::Body<Data = Bytes>>(body: B) -> Result<FrameBuf, Status> {
-    let mut frames = FrameBuf::default();
+async fn collect<B, F>(body: B, arena: &F) -> Result<FrameBuf, Status>
+where
+    B: http_body::Body<Data = Bytes>,
+    F: Fn(&str) -> Option<Arc<Arena>>,
+{
+    let mut frames = Arriving::new(arena);
     let mut body = std::pin::pin!(body);
     while let Some(frame) = body.frame().await {
         let frame =
@@ -122,13 +129,12 @@ async fn collect<B: http_body::Body<Data = Bytes>>(body: B) -> Result<FrameBuf, 
         if let Ok(data) = frame.into_data() {
             frames.push(data);
             // The prefix and, generously, nothing else: longer messages are refused before they fill the memory.
-            if frames.remaining() > MAX_MESSAGE + PREFIX {
-                return Err(too_long(frames.remaining()));
+            if frames.received() > MAX_MESSAGE + PREFIX {
+                return Err(too_long(frames.received()));
             }
         }
     }
-    frames.seal();
-    Ok(frames)
+    Ok(frames.finish())
 }
 
 fn too_long(len: usize) -> Status {

@@ -100,7 +100,8 @@ impl Buf for FrameBuf {
             return Bytes::new();
         }
         if self.front.len() >= len
-            && (self.arena.is_none() || len < TINY)
+            && (len < TINY
+                || self.arena.as_ref().is_none_or(|a| a.offset_of(&self.front).is_some()))
             && (self.front.as_ptr() as usize).is_multiple_of(ALIGN)
         {
             let out = self.front.slice(..len);

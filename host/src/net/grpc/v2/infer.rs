@@ -43,7 +43,8 @@ where
         }
         let deadline_ns = deadline::of(&headers);
         let work = pin!(async {
-            let message = frame::receive(&headers, body).await?;
+            let arena = |model: &str| ctx.repository.arena(model);
+            let message = frame::receive(&headers, body, &arena).await?;
             let running = begin(&ctx, message, deadline_ns, received_ns)?;
             let Running { served, asked, waiting, reply, _in_flight } = running;
             let response = waiting.wait(reply).await;

@@ -8,9 +8,6 @@ use http_body_util::BodyExt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// A cache line, as every block of tensor data begins.
-const ALIGN: usize = 64;
-
 /// Why a body could not be had.
 #[derive(Debug, PartialEq)]
 pub enum Fault {
@@ -37,56 +34,40 @@ pub async fn collect<B: Body<Data = Bytes>>(
     if expected == 0 && body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    if let Some(block) = arena.and_then(|arena| AlignedBuf::shared(arena, expected)) {
-        return fill(body, block).await;
-    }
-    let mut next = None;
+    let mut first = None;
     if arena.is_none()
         && let Some(frame) = body.frame().await
     {
         match frame.map_err(|_| Fault::Broken)?.into_data() {
             Ok(whole) if whole.len() == expected && body.is_end_stream() => return Ok(whole),
-            Ok(part) => next = Some(part),
+            Ok(part) => first = Some(part),
             Err(_) => {}
         }
     }
     // A header may announce more than there is: asking for it must not end the process. Room that nobody
     // fills costs addresses only.
-    let mut block: Vec<u8> = Vec::new();
-    block.try_reserve_exact(expected.saturating_add(ALIGN)).map_err(|_| Fault::Memory)?;
-    let begin = block.as_ptr().align_offset(ALIGN).min(ALIGN);
-    block.resize(begin, 0);
-    let end = begin + expected;
-    loop {
-        if let Some(data) = next.take() {
-            if data.len() > end - block.len() {
-                return Err(Fault::Size(block.len() - begin + data.len()));
-            }
-            block.extend_from_slice(&data);
-        }
-        let Some(frame) = body.frame().await else { break };
-        next = frame.map_err(|_| Fault::Broken)?.into_data().ok();
-    }
-    if block.len() != end {
-        return Err(Fault::Size(block.len() - begin));
-    }
-    Ok(Bytes::from(block).slice(begin..))
+    let block = AlignedBuf::try_for_input(arena, expected).ok_or(Fault::Memory)?;
+    fill(first, body, block).await
 }
 
-/// Reads a body that must fill `block`.
+/// Reads what follows `first` of a body that must fill `block`.
 async fn fill<B: Body<Data = Bytes>>(
+    first: Option<Bytes>,
     mut body: Pin<&mut B>,
     mut block: AlignedBuf,
 ) -> Result<Bytes, Fault> {
     let mut end = 0;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Fault::Broken)?;
-        let Ok(data) = frame.into_data() else { continue };
-        match block.as_mut().get_mut(end..end + data.len()) {
-            Some(place) => place.copy_from_slice(&data),
-            None => return Err(Fault::Size(end + data.len())),
+    let mut next = first;
+    loop {
+        if let Some(data) = next.take() {
+            match block.as_mut().get_mut(end..end + data.len()) {
+                Some(place) => place.copy_from_slice(&data),
+                None => return Err(Fault::Size(end + data.len())),
+            }
+            end += data.len();
         }
-        end += data.len();
+        let Some(frame) = body.frame().await else { break };
+        next = frame.map_err(|_| Fault::Broken)?.into_data().ok();
     }
     if end == block.len() { Ok(block.into_bytes()) } else { Err(Fault::Size(end)) }
 }
@@ -120,7 +101,7 @@ mod tests {
             let got = collect(pin!(chunked(sizes)), expected, None).await;
             assert_eq!(shared, got, "{sizes:?}");
             if let Ok(bytes) = &got {
-                assert!(bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(ALIGN));
+                assert!(bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(64));
             }
             assert_eq!(got.map(|b| b.len()), want, "{sizes:?}");
         }

@@ -15,8 +15,6 @@ use std::sync::Arc;
 
 /// No body is longer.
 const MAX_BODY: u64 = i32::MAX as u64;
-/// Memory is set aside beforehand for announced lengths up to this; a longer body has to arrive first.
-const MAX_TRUSTED: u64 = 64 << 20;
 /// Chunked bodies in more pieces than this are refused if the pieces are small.
 const MAX_CHUNKS: usize = 1 << 16;
 /// Bodies above this size are compressed and expanded away from the connections' threads.
@@ -66,8 +64,14 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
             let more = drain(body.as_mut(), MAX_BODY).await;
             return Err(too_large(end as u64 + more));
         }
-        if let Some(n) = length.filter(|n| *n <= MAX_TRUSTED && *n > piece.len() as u64) {
-            let block = block.get_or_insert_with(|| AlignedBuf::for_input(arena, pad + n as usize));
+        if let Some(n) = length.filter(|n| *n > piece.len() as u64) {
+            let block = match &mut block {
+                Some(block) => block,
+                // Room that nobody fills costs addresses only: the length need not be true.
+                none => none.insert(
+                    AlignedBuf::try_for_input(arena, pad + n as usize).ok_or_else(|| no_room(n))?,
+                ),
+            };
             match block.as_mut().get_mut(pad + total..pad + end) {
                 Some(place) => place.copy_from_slice(&piece),
                 None => return Err(Error::invalid("the request body is longer than announced")),
@@ -93,6 +97,10 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
     parts.push(&[0; ALIGN][..pad]);
     parts.extend(pieces.iter().map(|p| p.as_ref()));
     Ok(AlignedBuf::copy_to(arena, &parts).into_bytes().slice(pad..))
+}
+
+fn no_room(length: u64) -> Error {
+    Error::unavailable(format!("no room for a request body of {length} bytes"))
 }
 
 /// The next piece that is not empty.

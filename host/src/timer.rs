@@ -1,7 +1,8 @@
-//! One thread that rings queues at the times they ask for: timeouts that nobody else would notice.
+//! One thread that rings at the times it was asked for: what nobody else would notice. It sleeps until then.
 //!
 //! Instances keep the time of forming batches themselves; this thread is for what must happen while all of
-//! them are busy: requests whose time in the queue is up, sequences that fell silent.
+//! them are busy (requests whose time in the queue is up, sequences that fell silent) or idle (memory that is
+//! given back).
 
 use crate::clock::now_ns;
 use std::collections::{BTreeMap, HashMap};
