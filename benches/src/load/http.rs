@@ -77,7 +77,7 @@ impl<'e> Connection<'e> {
                 if self.filled > whole {
                     return Err("more bytes than the answer has".into());
                 }
-                if !meter.answered(self.asked)? {
+                if !meter.answered(self.asked, whole)? {
                     return Ok(false);
                 }
                 (self.sent, self.filled, self.ends) = (0, 0, None);

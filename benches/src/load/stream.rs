@@ -74,7 +74,7 @@ async fn worker(
         let message = next(answers, &mut received).await?;
         step.expect.check(&message)?;
         let mut meter = meter.borrow_mut();
-        over |= !meter.answered(asked)?;
+        over |= !meter.answered(asked, PREFIX + message.len())?;
         if over && number + 1 == steps.len() {
             return meter.result();
         }
