@@ -10,23 +10,28 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// Asks for about the length of a pass, if the server answers so many `per_second`.
 pub fn run(
     scratch: &Path,
     address: SocketAddr,
     exchange: &Exchange,
     connections: &Connections,
+    per_second: f64,
     answer_bytes: usize,
 ) -> Result<Outcome> {
     let (body, log) = (scratch.join("h2load.body"), scratch.join("h2load.log"));
     write(&body, &exchange.message)?;
     // It adds to a log that is there.
     let _ = fs::remove_file(&log);
+    // After a duration it would break off what is on its way, which is another work for the server than answering.
+    let requests = (per_second * connections.length.as_secs_f64()).ceil() as usize;
+    let requests = requests.max(connections.concurrency);
     let mut command = Command::new("h2load");
     command
         .arg(format!("-t{}", connections.threads))
         .arg(format!("-c{}", connections.concurrency))
         .arg("-m1")
-        .arg(format!("--duration={}ms", connections.length.as_millis().max(1)))
+        .arg(format!("-n{requests}"))
         .arg(format!("--log-file={}", log.display()))
         .arg("-d")
         .arg(&body)

@@ -9,7 +9,7 @@ mod wrk;
 
 use crate::Result;
 use crate::cores::Cores;
-use crate::exchange::Wire;
+use crate::exchange::{Exchange, Wire};
 use crate::load::{self, Pass, Target};
 use crate::options::Options;
 use crate::repository;
@@ -17,6 +17,7 @@ use crate::requests::{Front, Work, exchanges, floor_exchanges};
 use perf_analyzer::PerfAnalyzer;
 use std::path::Path;
 use std::process::Command;
+use std::slice;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -148,24 +149,26 @@ impl Clients {
         client: Client,
         target: &Target,
         wire: Wire,
-        exchange: &crate::exchange::Exchange,
+        exchange: &Exchange,
         concurrency: usize,
         length: Duration,
     ) -> Result<Pass> {
         let threads = self.cores.for_load().min(concurrency);
         let connections = Connections { concurrency, threads, length };
-        checked(target, wire, exchange, |answer_bytes| match client {
-            Client::Wrk => {
-                wrk::run(self.scratch.path(), target.http()?, exchange, &connections, answer_bytes)
+        let scratch = self.scratch.path();
+        match client {
+            Client::Wrk => checked(target, wire, exchange, |bytes| {
+                wrk::run(scratch, target.http()?, exchange, &connections, bytes)
+            }),
+            _ => {
+                let short = length / 5;
+                let own = load::at(target, wire, slice::from_ref(exchange), concurrency, short)?;
+                let rate = own.per_second;
+                checked(target, wire, exchange, |bytes| {
+                    h2load::run(scratch, target.grpc()?, exchange, &connections, rate, bytes)
+                })
             }
-            _ => h2load::run(
-                self.scratch.path(),
-                target.grpc()?,
-                exchange,
-                &connections,
-                answer_bytes,
-            ),
-        })
+        }
     }
 }
 
@@ -193,7 +196,7 @@ impl Connections {
 fn checked(
     target: &Target,
     wire: Wire,
-    exchange: &crate::exchange::Exchange,
+    exchange: &Exchange,
     run: impl FnOnce(usize) -> Result<Outcome>,
 ) -> Result<Pass> {
     let answer_bytes = load::check(target, wire, exchange)?;

@@ -35,10 +35,10 @@ impl Case {
         ]
     }
 
-    /// Cases that differ in the concurrency alone are one line of the plot.
-    pub fn series(&self) -> String {
+    /// Its place in the plot: what is compared, and the line, on which the concurrency differs.
+    pub fn series(&self) -> (String, String) {
         let [protocol, model, payload, _, _, client] = self.words();
-        format!("{protocol} {model} {payload} {client}")
+        (format!("{model} {payload}"), format!("{protocol} {client}"))
     }
 
     pub fn limit(&self) -> Option<Limit> {

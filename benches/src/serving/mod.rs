@@ -57,6 +57,9 @@ pub fn measure(options: &Options) -> Result<Table> {
             Ok(measured) => {
                 noisy += usize::from(measured.spread() > NOISY);
                 measured.points(case, &mut plot);
+                if let Some(problem) = &measured.peer_problem {
+                    table.remark(format!("{name}: the other server: {problem}"));
+                }
                 table.row(measured.cells(case, peer.is_some(), in_process_us));
             }
             Err(problem) => table.failed_row(case.words().to_vec(), &name, &problem),
@@ -143,14 +146,20 @@ impl Stand<'_> {
                         options.pass,
                     )?),
                     (Side::Ours, _) => measured.ours.push(pass(&ours)?),
-                    (Side::Peer, Some(target)) => {
-                        let pass = pass(target).map_err(|e| format!("the other server: {e}"))?;
-                        measured.peer.push(pass);
+                    // What it cannot do is no reason to leave out ours.
+                    (Side::Peer, Some(target)) if measured.peer_problem.is_none() => {
+                        match pass(target) {
+                            Ok(pass) => measured.peer.push(pass),
+                            Err(problem) => measured.peer_problem = Some(problem),
+                        }
                     }
-                    (Side::Peer, None) => {}
+                    (Side::Peer, _) => {}
                 }
             }
             sides.reverse();
+        }
+        if measured.peer_problem.is_some() {
+            measured.peer.clear();
         }
         measured.peaks =
             pids.map(|pid| pid.and_then(|pid| crate::process::memory(pid, "VmHWM").ok()));

@@ -56,6 +56,8 @@ pub struct Measured {
     pub floor: Vec<Pass>,
     /// Empty without another server.
     pub peer: Vec<Pass>,
+    /// Why the other server was not measured to the end.
+    pub peer_problem: Option<String>,
     /// Highest memory in MB, ours and the other server's.
     pub peaks: [Option<f64>; 2],
 }
@@ -141,7 +143,9 @@ impl Measured {
         for (passes, beside) in [(&self.ours, false), (&self.peer, true)] {
             let middle = middle(passes);
             if middle.per_second.is_finite() {
-                plot.add(&case.series(), beside, [middle.per_second, middle.p50, middle.p99]);
+                let (group, series) = case.series();
+                let point = [middle.per_second, middle.p50, middle.p99];
+                plot.add(&group, &series, beside, point);
             }
         }
     }
@@ -185,6 +189,7 @@ mod tests {
             floor: vec![pass(10.0)],
             peer: vec![pass(42.0)],
             peaks: [Some(30.0), None],
+            ..Measured::default()
         };
         let cells = measured.cells(&CASE, true, 0.0);
         assert_eq!(cells[15..19], ["2.10", "190 %!", "floor_ratio <=3.0", "PASS"]);
