@@ -22,6 +22,7 @@ mod status;
 mod table;
 
 use options::{Action, Options};
+use plot::Plot;
 use std::process::ExitCode;
 use table::Table;
 
@@ -54,7 +55,8 @@ fn measure(options: &Options) -> Result<()> {
     refuse_debug(options)?;
     let mut starts = Table::new(startup::COLUMNS);
     startup::measure(options, &mut starts)?;
-    let mut tables = vec![serving::measure(options)?, starts];
+    let mut plot = Plot::default();
+    let mut tables = vec![serving::measure(options, &mut plot)?, starts];
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
     tables.retain(|table| !table.is_empty());
@@ -71,6 +73,9 @@ fn measure(options: &Options) -> Result<()> {
     }
     for remark in tables.iter().flat_map(Table::remarks) {
         println!("{remark}");
+    }
+    if let Some(file) = &options.svg {
+        plot.write(file)?;
     }
     tables.iter().try_for_each(Table::outcome)
 }

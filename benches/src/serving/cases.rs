@@ -101,7 +101,6 @@ fn all(options: &Options) -> Vec<(Client, Ask)> {
             (true, Work::AddSub) => &[16],
             (true, _) => &[1, 16],
         };
-        let pairs: &[usize] = if quick { few } else { &[1, 16] };
         for (client, front) in [(Client::Wrk, Front::V2Http), (Client::H2load, Front::V2Grpc)] {
             few.iter().for_each(|&c| add(client, front, work, c));
         }
@@ -109,11 +108,11 @@ fn all(options: &Options) -> Vec<(Client, Ask)> {
             add(Client::Wrk, Front::V2Json, work, 16);
         }
         for front in [Front::V2Http, Front::V2Grpc, Front::V2Stream] {
-            if !quick || front != Front::V2Stream {
-                pairs.iter().for_each(|&c| add(Client::PerfAnalyzer, front, work, c));
+            if !quick || (front != Front::V2Stream && work != Work::AddSub) {
+                [1, 16].into_iter().for_each(|c| add(Client::PerfAnalyzer, front, work, c));
             }
         }
-        let own: &[usize] = if quick { &[1, 16] } else { &AT_ONCE };
+        let own: &[usize] = if quick { few } else { &AT_ONCE };
         for front in Front::ALL {
             own.iter().for_each(|&c| add(Client::Own, front, work, c));
         }

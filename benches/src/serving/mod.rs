@@ -23,7 +23,7 @@ use std::io::IsTerminal;
 /// Passes that lie further apart than this tell more about the machine than about the server.
 pub const NOISY: f64 = 0.25;
 
-pub fn measure(options: &Options) -> Result<Table> {
+pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
     let mut table = row::table(options.vs.is_some());
     let clients = Clients::find(options)?;
     let cases = cases::wanted(options, &clients);
@@ -48,7 +48,6 @@ pub fn measure(options: &Options) -> Result<Table> {
         peer: peer.as_ref(),
         clients: &clients,
     };
-    let mut plot = Plot::default();
     let mut noisy = 0;
     for (number, case) in cases.iter().enumerate() {
         let name = case.name();
@@ -56,7 +55,7 @@ pub fn measure(options: &Options) -> Result<Table> {
         match stand.measure(options, case) {
             Ok(measured) => {
                 noisy += usize::from(measured.spread() > NOISY);
-                measured.points(case, &mut plot);
+                measured.points(case, plot);
                 if let Some(problem) = &measured.peer_problem {
                     table.remark(format!("{name}: the other server: {problem}"));
                 }
@@ -67,9 +66,6 @@ pub fn measure(options: &Options) -> Result<Table> {
     }
     show("");
     remark(&mut table, noisy, cases.len(), peer.as_ref());
-    if let Some(file) = &options.svg {
-        plot.write(file)?;
-    }
     Ok(table)
 }
 
