@@ -10,6 +10,8 @@ use serde_json::Value;
 pub enum Wire {
     Http1,
     Grpc,
+    /// Messages on a stream that stays open.
+    Stream,
 }
 
 #[derive(Clone)]

@@ -14,11 +14,13 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::net::TcpListener;
+use tonic::Streaming;
 use tonic::body::Body;
 use tonic::transport::server::TcpIncoming;
 use tonic_prost::ProstCodec;
 
 pub const ECHO_PATH: &str = "/bench.Echo/Call";
+pub const ECHO_STREAM_PATH: &str = "/bench.Echo/Stream";
 /// The limits of tonic are below the largest payload.
 const MAX_MESSAGE: usize = 1 << 30;
 
@@ -99,7 +101,10 @@ impl tower::Service<http::Request<Body>> for Service {
         Box::pin(async move {
             let mut grpc = tonic::server::Grpc::new(ProstCodec::<Echo, Echo>::default())
                 .apply_max_message_size_config(Some(MAX_MESSAGE), Some(MAX_MESSAGE));
-            Ok(grpc.unary(Call, request).await)
+            Ok(match request.uri().path() {
+                ECHO_STREAM_PATH => grpc.streaming(Call, request).await,
+                _ => grpc.unary(Call, request).await,
+            })
         })
     }
 }
@@ -119,6 +124,27 @@ impl tower::Service<tonic::Request<Echo>> for Call {
     }
 
     fn call(&mut self, request: tonic::Request<Echo>) -> Echoed {
+        Box::pin(async move { Ok(tonic::Response::new(request.into_inner())) })
+    }
+}
+
+type EchoedAll = Pin<
+    Box<
+        dyn Future<Output = std::result::Result<tonic::Response<Streaming<Echo>>, tonic::Status>>
+            + Send,
+    >,
+>;
+
+impl tower::Service<tonic::Request<Streaming<Echo>>> for Call {
+    type Response = tonic::Response<Streaming<Echo>>;
+    type Error = tonic::Status;
+    type Future = EchoedAll;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), tonic::Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: tonic::Request<Streaming<Echo>>) -> EchoedAll {
         Box::pin(async move { Ok(tonic::Response::new(request.into_inner())) })
     }
 }

@@ -3,21 +3,26 @@
 //! `cargo xtask bench` builds what is needed and runs it. docs/performance.md tells how to read the table.
 
 mod backends;
+mod clients;
+mod cores;
 mod exchange;
 mod floor;
 mod histogram;
 mod load;
 mod options;
 mod pairs; // A B B A
+mod plot;
 mod process;
 mod repository;
 mod requests;
 mod schedulers;
 mod serving;
 mod startup;
+mod status;
 mod table;
 
 use options::{Action, Options};
+use plot::Plot;
 use std::process::ExitCode;
 use table::Table;
 
@@ -39,12 +44,19 @@ fn main() -> ExitCode {
 }
 
 fn measure(options: &Options) -> Result<()> {
+    if let Some(folder) = &options.write_models {
+        repository::write(options, folder)?;
+        println!(
+            "{}: serve it, with another `backend:` for `identity` where needed",
+            folder.display()
+        );
+        return Ok(());
+    }
     refuse_debug(options)?;
     let mut starts = Table::new(startup::COLUMNS);
-    let mut rows = Table::new(serving::COLUMNS);
     startup::measure(options, &mut starts)?;
-    serving::measure(options, &mut rows)?;
-    let mut tables = vec![rows, starts];
+    let mut plot = Plot::default();
+    let mut tables = vec![serving::measure(options, &mut plot)?, starts];
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
     tables.retain(|table| !table.is_empty());
@@ -61,6 +73,9 @@ fn measure(options: &Options) -> Result<()> {
     }
     for remark in tables.iter().flat_map(Table::remarks) {
         println!("{remark}");
+    }
+    if let Some(file) = &options.svg {
+        plot.write(file)?;
     }
     tables.iter().try_for_each(Table::outcome)
 }

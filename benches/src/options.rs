@@ -23,7 +23,7 @@ impl Floor {
 
 pub enum Action {
     Floor(Floor),
-    Measure(Options),
+    Measure(Box<Options>),
 }
 
 pub struct Options {
@@ -33,6 +33,10 @@ pub struct Options {
     pub probe: PathBuf,
     /// `examples/models` of this repository.
     pub models: PathBuf,
+    /// Where perf_analyzer may lie, with what it is linked with.
+    pub perf_analyzer: PathBuf,
+    /// Short passes and fewer rows.
+    pub quick: bool,
     /// How long one pass is measured.
     pub pass: Duration,
     /// Passes of each row, server and floor in turn.
@@ -40,6 +44,12 @@ pub struct Options {
     /// Only rows with this text in their name.
     pub only: Option<String>,
     pub csv: Option<PathBuf>,
+    pub svg: Option<PathBuf>,
+    /// Another v2 server: HOST:PORT[,GRPCPORT].
+    pub vs: Option<String>,
+    pub vs_pid: Option<u32>,
+    /// Nothing is measured; the models are written for another server.
+    pub write_models: Option<PathBuf>,
 }
 
 impl Options {
@@ -58,15 +68,21 @@ pub fn parse() -> Action {
     }
     let quick = matches.get_flag("quick");
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-    Action::Measure(Options {
+    Action::Measure(Box::new(Options {
         dist: path("dist").unwrap_or_default(),
         probe: path("probe").unwrap_or_default(),
         models: path("models").unwrap_or_default(),
+        perf_analyzer: path("perf-analyzer").unwrap_or_default(),
+        quick,
         pass: seconds(&matches, if quick { 0.25 } else { 1.0 }),
         passes: matches.get_one::<usize>("passes").copied().unwrap_or(3).max(1),
         only: matches.get_one::<String>("only").cloned(),
         csv: path("csv"),
-    })
+        svg: path("svg"),
+        vs: matches.get_one::<String>("vs").cloned(),
+        vs_pid: matches.get_one::<u32>("vs-pid").copied(),
+        write_models: path("write-models"),
+    }))
 }
 
 fn seconds(matches: &ArgMatches, usual: f64) -> Duration {
@@ -86,12 +102,20 @@ fn command() -> Command {
     let flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
+    let file = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
+    };
     Command::new("trtserver-bench")
         .about("What a request costs the server, beside the barest servers of the same kind")
         .arg(folder("dist", "target/dist", "The release install to measure"))
         .arg(folder("probe", "target/bench/backends", "The folder with the probe plugin"))
         .arg(folder("models", "examples/models", "The models of this repository"))
-        .arg(flag("quick", "Short passes: the whole run takes less than four minutes"))
+        .arg(folder(
+            "perf-analyzer",
+            "target/perf_analyzer",
+            "The folder with perf_analyzer and what it is linked with",
+        ))
+        .arg(flag("quick", "Short passes and fewer rows: the whole run takes less than five minutes"))
         .arg(
             Arg::new("seconds")
                 .long("seconds")
@@ -110,13 +134,23 @@ fn command() -> Command {
                 .value_name("TEXT")
                 .help("Only rows with this text in their name, such as 'v2-grpc identity 64 c16' or 'scheduler'"),
         )
+        .arg(file("csv", "FILE", "Write the tables to this file too"))
+        .arg(file("svg", "FILE", "Draw throughput against latency into this file"))
         .arg(
-            Arg::new("csv")
-                .long("csv")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("Write the tables to this file too"),
+            Arg::new("vs")
+                .long("vs")
+                .value_name("HOST:PORT[,GRPCPORT]")
+                .help("Ask another v2 server the same, in turn, and show both; it needs the models of --write-models"),
         )
+        .arg(
+            Arg::new("vs-pid")
+                .long("vs-pid")
+                .value_name("PID")
+                .requires("vs")
+                .value_parser(value_parser!(u32))
+                .help("Its process, for CPU time and memory (found by its port if it is on this machine)"),
+        )
+        .arg(file("write-models", "DIR", "Write the models that are asked into this folder, and end"))
         .arg(flag("serve-hyper-echo", "Be the HTTP floor").hide(true))
         .arg(flag("serve-tonic-echo", "Be the gRPC floor").hide(true))
 }

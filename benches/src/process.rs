@@ -1,6 +1,7 @@
 //! A server as a child process, and what the system knows about it.
 
 use crate::Result;
+use crate::load::Target;
 use crate::options::{Floor, Options};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -42,17 +43,17 @@ impl Process {
         start(command, &folder.join("floor.log"))
     }
 
+    pub fn target(&self) -> Target {
+        Target { http: self.http, grpc: self.grpc, pid: Some(self.id()) }
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Memory in MB by its name in /proc/PID/status: VmRSS now, VmHWM at its highest.
     pub fn memory(&self, name: &str) -> Result<f64> {
-        let file = format!("/proc/{}/status", self.id());
-        let status = fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-        kilobytes.map(|n| n * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no {name}"))
+        memory(self.id(), name)
     }
 
     /// How often its threads have gone to sleep so far.
@@ -67,12 +68,6 @@ impl Process {
         }
         Ok(sum)
     }
-
-    /// Lets VmHWM begin anew, so that each row has its own.
-    pub fn forget_peak(&self) {
-        // Refused on some systems; then the peak is that of all rows so far.
-        let _ = fs::write(format!("/proc/{}/clear_refs", self.id()), "5");
-    }
 }
 
 impl Drop for Process {
@@ -81,6 +76,21 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Memory of a process in MB by its name in /proc/PID/status.
+pub fn memory(pid: u32, name: &str) -> Result<f64> {
+    let file = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kilobytes.map(|n| n * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no {name}"))
+}
+
+/// Lets VmHWM begin anew, so that each row has its own.
+pub fn forget_peak(pid: u32) {
+    // Refused on some systems; then the peak is that of all rows so far.
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
 /// CPU time of a process so far: user and system, all threads.

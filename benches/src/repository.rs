@@ -22,15 +22,29 @@ pub fn empty() -> Result<TempDir> {
 /// `identity`, and `addsub_fp32` where ONNX Runtime is in the install.
 pub fn serving(options: &Options) -> Result<TempDir> {
     let folder = empty()?;
-    let version = folder.path().join("identity/1");
-    fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
-    let config = folder.path().join("identity/config.pbtxt");
-    fs::write(&config, IDENTITY).map_err(|e| format!("{}: {e}", config.display()))?;
+    identity(folder.path())?;
     if has_onnxruntime(options) {
-        let model = "addsub_fp32";
-        copy(&options.models.join(model), &folder.path().join(model))?;
+        add_sub(options, folder.path())?;
     }
     Ok(folder)
+}
+
+/// The same two models, for another server.
+pub fn write(options: &Options, folder: &Path) -> Result<()> {
+    identity(folder)?;
+    add_sub(options, folder)
+}
+
+fn identity(folder: &Path) -> Result<()> {
+    let version = folder.join("identity/1");
+    fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
+    let config = folder.join("identity/config.pbtxt");
+    fs::write(&config, IDENTITY).map_err(|e| format!("{}: {e}", config.display()))
+}
+
+fn add_sub(options: &Options, folder: &Path) -> Result<()> {
+    let model = "addsub_fp32";
+    copy(&options.models.join(model), &folder.join(model))
 }
 
 /// Seven ONNX models of a few hundred bytes to a few kilobytes.

@@ -1,7 +1,7 @@
 //! The requests of each front end, and the same bytes for its floor.
 
 use crate::exchange::{Exchange, Expect, Wire, grpc, http};
-use crate::floor::{ECHO_PATH, Echo};
+use crate::floor::{ECHO_PATH, ECHO_STREAM_PATH, Echo};
 use crate::options::Floor;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::encode_varint;
@@ -9,6 +9,8 @@ use trtserver_proto::{v1, v2};
 
 /// Different contents, so that an answer to somebody else's request is noticed.
 const VARIANTS: usize = 4;
+const UNARY_PATH: &str = "/inference.GRPCInferenceService/ModelInfer";
+const STREAM_PATH: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
@@ -17,11 +19,18 @@ pub enum Front {
     V2Http,
     V2Json,
     V2Grpc,
+    V2Stream,
 }
 
 impl Front {
-    pub const ALL: [Front; 5] =
-        [Front::V1Http, Front::V1Grpc, Front::V2Http, Front::V2Grpc, Front::V2Json];
+    pub const ALL: [Front; 6] = [
+        Front::V2Http,
+        Front::V2Json,
+        Front::V2Grpc,
+        Front::V2Stream,
+        Front::V1Http,
+        Front::V1Grpc,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -30,6 +39,7 @@ impl Front {
             Front::V2Http => "v2-http",
             Front::V2Json => "v2-json",
             Front::V2Grpc => "v2-grpc",
+            Front::V2Stream => "v2-stream",
         }
     }
 
@@ -37,13 +47,14 @@ impl Front {
         match self {
             Front::V1Http | Front::V2Http | Front::V2Json => Wire::Http1,
             Front::V1Grpc | Front::V2Grpc => Wire::Grpc,
+            Front::V2Stream => Wire::Stream,
         }
     }
 
     pub fn floor(self) -> Floor {
         match self.wire() {
             Wire::Http1 => Floor::Hyper,
-            Wire::Grpc => Floor::Tonic,
+            Wire::Grpc | Wire::Stream => Floor::Tonic,
         }
     }
 }
@@ -108,6 +119,25 @@ impl Work {
     }
 }
 
+impl Work {
+    /// The first variant as perf_analyzer reads it. It compares answers where the model says their shapes.
+    pub fn perf_analyzer_json(self) -> serde_json::Value {
+        let (inputs, outputs) = self.tensors(0);
+        let tensors = |tensors: &Tensors| -> serde_json::Value {
+            let tensor = |(name, values): &(&str, Vec<f32>)| {
+                let content = serde_json::json!({ "content": values, "shape": [values.len()] });
+                ((*name).to_owned(), content)
+            };
+            serde_json::Value::Object(tensors.iter().map(tensor).collect())
+        };
+        let mut data = serde_json::json!({ "data": [tensors(&inputs)] });
+        if self == Work::AddSub {
+            data["validation_data"] = serde_json::json!([tensors(&outputs)]);
+        }
+        data
+    }
+}
+
 /// What the server is asked.
 pub fn exchanges(front: Front, work: Work) -> Vec<Exchange> {
     let variants = if work.bytes() > 1 << 20 { 1 } else { VARIANTS };
@@ -129,9 +159,8 @@ pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
         set("sequence_id", ParameterChoice::Int64Param(id as i64));
         set("sequence_start", ParameterChoice::BoolParam(number == 0));
         set("sequence_end", ParameterChoice::BoolParam(number + 1 == steps));
-        let path = "/inference.GRPCInferenceService/ModelStreamInfer";
         let outputs: Vec<Bytes> = raw(&outputs);
-        grpc(path, &request, Expect::Ends(repeated(6, &outputs)))
+        grpc(STREAM_PATH, &request, Expect::Ends(repeated(6, &outputs)))
     };
     (0..steps).map(step).collect()
 }
@@ -144,9 +173,10 @@ pub fn floor_exchanges(front: Front, work: Work) -> Vec<Exchange> {
             let body = exchange.message.slice(head.map_or(0, |at| at + 4)..);
             Exchange { expect: Expect::Ends(body), ..exchange }
         }
-        Wire::Grpc => {
+        Wire::Grpc | Wire::Stream => {
             let data = exchange.message.slice(5..);
-            grpc(ECHO_PATH, &Echo { data: data.clone() }, Expect::Ends(data))
+            let path = if front.wire() == Wire::Grpc { ECHO_PATH } else { ECHO_STREAM_PATH };
+            grpc(path, &Echo { data: data.clone() }, Expect::Ends(data))
         }
     };
     exchanges(front, work).into_iter().map(echo).collect()
@@ -185,9 +215,9 @@ fn exchange(front: Front, work: Work, variant: usize) -> Exchange {
             let path = "/nvidia.inferenceserver.GRPCService/Infer";
             grpc(path, &request, Expect::Ends(repeated(3, &raw_out)))
         }
-        Front::V2Grpc => {
+        Front::V2Grpc | Front::V2Stream => {
             let request = v2_request(work, &inputs, &outputs, raw_in);
-            let path = "/inference.GRPCInferenceService/ModelInfer";
+            let path = if front == Front::V2Grpc { UNARY_PATH } else { STREAM_PATH };
             grpc(path, &request, Expect::Ends(repeated(6, &raw_out)))
         }
     }

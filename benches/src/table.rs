@@ -3,15 +3,24 @@
 use crate::Result;
 
 pub struct Table {
-    columns: &'static [&'static str],
+    columns: Vec<&'static str>,
+    /// So many columns at the left are words, the others numbers.
+    words: usize,
     rows: Vec<Vec<String>>,
     remarks: Vec<String>,
     failed: usize,
 }
 
 impl Table {
-    pub fn new(columns: &'static [&'static str]) -> Self {
-        Table { columns, rows: Vec::new(), remarks: Vec::new(), failed: 0 }
+    /// The first column says what the row is.
+    pub fn new(columns: &[&'static str]) -> Self {
+        Self::with_words(columns, 1)
+    }
+
+    /// The first `words` columns say what the row is.
+    pub fn with_words(columns: &[&'static str], words: usize) -> Self {
+        let columns = columns.to_vec();
+        Table { columns, words, rows: Vec::new(), remarks: Vec::new(), failed: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -24,9 +33,15 @@ impl Table {
 
     /// A row that could not be measured.
     pub fn failure(&mut self, name: &str, problem: &str) {
+        self.failed_row(vec![name.to_owned()], name, problem);
+    }
+
+    /// The same where several columns say what the row is.
+    pub fn failed_row(&mut self, mut words: Vec<String>, name: &str, problem: &str) {
         self.failed += 1;
         self.remarks.push(format!("{name}: {problem}"));
-        self.rows.push(vec![name.to_owned(), "failed".to_owned()]);
+        words.push("failed".to_owned());
+        self.rows.push(words);
     }
 
     /// A sentence below the table.
@@ -45,7 +60,7 @@ impl Table {
         }
     }
 
-    /// The first column to the left, numbers to the right.
+    /// Words to the left, numbers to the right.
     pub fn aligned(&self) -> String {
         let heads = self.columns.iter().map(|c| (*c).to_owned()).collect();
         let all = || std::iter::once(&heads).chain(&self.rows);
@@ -57,9 +72,10 @@ impl Table {
             let mut line = String::new();
             for (i, &width) in widths.iter().enumerate() {
                 let cell = cell(row, i);
-                line += &match i {
-                    0 => format!("{cell:<width$}"),
-                    _ => format!("  {cell:>width$}"),
+                let gap = if i == 0 { "" } else { "  " };
+                line += &match i < self.words {
+                    true => format!("{gap}{cell:<width$}"),
+                    false => format!("{gap}{cell:>width$}"),
                 };
             }
             text += line.trim_end();
@@ -91,6 +107,11 @@ pub fn spread(values: &[f64]) -> f64 {
     let low = values.iter().copied().fold(f64::MAX, f64::min);
     let middle = median(values);
     if middle > 0.0 { (high - low) / middle } else { 0.0 }
+}
+
+/// With so many digits after the point; `-` for what could not be measured.
+pub fn number(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }
 
 pub fn verdict(met: bool) -> &'static str {

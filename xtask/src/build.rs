@@ -47,6 +47,12 @@ const PROGRAMS: &[(&str, &str)] =
 
 /// Builds and lays out; returns the install's folder. The debug install also holds the tests' plugins.
 pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
+    build_with(paths, debug, &[])
+}
+
+/// The same, and these packages beside it. They are built by the same call of cargo: it chooses the features of
+/// shared dependencies for all packages of a call together, so a second call could compile the server again.
+pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
     let plugins = || PLUGINS.iter().filter(|plugin| debug || !plugin.test_only);
     let mut command = cargo();
     command.current_dir(&paths.root).arg("build");
@@ -56,7 +62,8 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
         say("build: debug build of the workspace");
     } else {
         command.arg("--release");
-        for package in PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package)) {
+        let install = PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package));
+        for package in install.chain(beside.iter().copied()) {
             command.args(["--package", package]);
         }
         say("build: release build (a few minutes the first time)");

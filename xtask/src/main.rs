@@ -5,6 +5,7 @@ mod build;
 mod command;
 mod demo;
 mod paths;
+mod perf_analyzer;
 mod python;
 mod runtimes;
 mod soak;

@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: a million requests to the release server, every answer looked at and the memory watched.
 
 use crate::build;
-use crate::command::{Result, cargo, run, say};
+use crate::command::{Result, run, say};
 use crate::paths::Paths;
 use crate::runtimes;
 use std::process::Command;
@@ -9,10 +9,7 @@ use std::process::Command;
 /// `arguments` go to the soak as they are.
 pub fn soak(paths: &Paths, arguments: &[String]) -> Result<()> {
     runtimes::fetch(paths)?;
-    let dist = build::build(paths, false)?;
-    let mut command = cargo();
-    command.current_dir(&paths.root).args(["build", "--release"]);
-    run(command.args(["--package", "trtserver-probe", "--package", "trtserver-tests"]), "")?;
+    let dist = build::build_with(paths, false, &["trtserver-probe", "trtserver-tests"])?;
 
     // An install of its own: the tests' plugin belongs to no other release install.
     let install = paths.target.join("soak");

@@ -1,7 +1,7 @@
 //! What lies between a request and its backend: the `custom.h` shim, and the process of an isolated model.
 
 mod apart; // a model in a process of its own beside the same one in the server's
-mod shim; // a library through the shim beside the bare library
+pub mod shim; // a library through the shim beside the bare library
 
 use crate::Result;
 use crate::options::Options;

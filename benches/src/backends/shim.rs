@@ -60,12 +60,9 @@ fn one(options: &Options) -> Result<Vec<String>> {
     compile(folder.path(), &["-shared", "-fPIC", "identity.c", "-o"], &library)?;
     compile(folder.path(), &["direct.c", "-ldl", "-o"], &direct)?;
 
-    let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
-    let settings = BTreeMap::from([("custom".to_owned(), here)]);
-    let dirs = [options.dist.join("backends"), options.probe.clone()];
-    let backends = Backends::open(&dirs, &settings).map_err(|e| e.message)?;
-    let mut shim = Stand::new(&backends, "custom", folder.path())?;
-    let mut native = Stand::new(&backends, "probe", folder.path())?;
+    let backends = in_this_process(options)?;
+    let mut shim = Stand::new(&backends, "custom", folder.path(), VALUES)?;
+    let mut native = Stand::new(&backends, "probe", folder.path(), VALUES)?;
     let (mut bare, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 * options.passes {
         bare.push(bare_call(&direct, &library)?);
@@ -82,6 +79,14 @@ fn one(options: &Options) -> Result<Vec<String>> {
         format!("<={MAX_ADDED_NS:.0}"),
         verdict(added <= MAX_ADDED_NS).to_owned(),
     ])
+}
+
+/// The backends of the install, none of them in a process of its own.
+pub fn in_this_process(options: &Options) -> Result<Backends> {
+    let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
+    let settings = BTreeMap::from([("custom".to_owned(), here)]);
+    let dirs = [options.dist.join("backends"), options.probe.clone()];
+    Backends::open(&dirs, &settings).map_err(|e| e.message)
 }
 
 fn compile(folder: &Path, words: &[&str], to: &PathBuf) -> Result<()> {
@@ -102,13 +107,13 @@ fn bare_call(direct: &Path, library: &Path) -> Result<f64> {
     text.trim().parse().map_err(|_| String::from_utf8_lossy(&done.stderr).into_owned())
 }
 
-/// One instance of a model that copies sixteen numbers, and what it takes to call it.
-struct Stand {
+/// One instance of a model that copies numbers, and what it takes to call it.
+pub struct Stand {
+    values: usize,
     instance: Instance,
     hold: FrameHold,
     signature: Arc<Signature>,
     names: Arc<TensorNames>,
-    /// Right answers so far.
     right: Arc<AtomicU64>,
 }
 
@@ -125,8 +130,8 @@ impl ResponseSink for Compare {
     }
 }
 
-fn config(backend: &str) -> ModelConfig {
-    let dims = vec![VALUES as i64];
+fn config(backend: &str, values: usize) -> ModelConfig {
+    let dims = vec![values as i64];
     let (input, output) = (
         ModelInput {
             name: "INPUT0".into(),
@@ -152,8 +157,8 @@ fn config(backend: &str) -> ModelConfig {
 }
 
 impl Stand {
-    fn new(backends: &Backends, backend: &str, dir: &Path) -> Result<Self> {
-        let config = config(backend);
+    pub fn new(backends: &Backends, backend: &str, dir: &Path, values: usize) -> Result<Self> {
+        let config = config(backend, values);
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
         let facts = ModelFacts {
             name: "identity",
@@ -182,14 +187,20 @@ impl Stand {
         };
         let instance = Instance::open(&model, &facts).map_err(|e| e.message)?;
         let names = Arc::new(TensorNames::new(&signature));
-        Ok(Self { instance, hold: FrameHold::new(), signature, names, right: Arc::default() })
+        let (hold, right) = (FrameHold::new(), Arc::default());
+        Ok(Self { values, instance, hold, signature, names, right })
+    }
+
+    /// Right answers so far.
+    pub fn right(&self) -> u64 {
+        self.right.load(Ordering::Relaxed)
     }
 
     /// Nanoseconds of one call.
     fn pass(&mut self, length: Duration) -> Result<f64> {
-        let data = Bytes::from(vec![7; 4 * VALUES]);
+        let data = Bytes::from(vec![7; 4 * self.values]);
         let begin = Instant::now();
-        let (mut calls, before) = (0, self.right.load(Ordering::Relaxed));
+        let (mut calls, before) = (0, self.right());
         while begin.elapsed() < length {
             for _ in 0..1000 {
                 self.call(&data)?;
@@ -197,16 +208,16 @@ impl Stand {
             calls += 1000;
         }
         let spent = begin.elapsed();
-        match self.right.load(Ordering::Relaxed) - before {
+        match self.right() - before {
             right if right == calls => Ok(spent.as_nanos() as f64 / calls as f64),
             right => Err(format!("of {calls} answers {right} were right")),
         }
     }
 
-    fn call(&mut self, data: &Bytes) -> Result<()> {
+    pub fn call(&mut self, data: &Bytes) -> Result<()> {
         let sink = Compare(data.clone(), Arc::clone(&self.right));
         let reply = Reply::uncounted(now_ns(), Arc::clone(&self.signature), sink);
-        let shape = [VALUES as i64][..].into();
+        let shape = [self.values as i64][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
         let request = request(input, reply);
         Reply::queued(&request, now_ns());

@@ -44,12 +44,12 @@ pub fn run(
             let request = request(address, &exchange.path)?;
             workers.spawn_local(worker(sender, request, exchange, Rc::clone(&meter)));
         }
-        // The first to end has seen the end of the pass, or a failure.
-        match workers.join_next().await {
-            Some(Ok(result)) => result,
-            Some(Err(e)) => Err(e.to_string()),
-            None => Err("nothing to do".to_owned()),
+        // All get their last answers: a server need not hear of callers who leave.
+        let mut pass = Err("nothing to do".to_owned());
+        while let Some(result) = workers.join_next().await {
+            pass = Ok(result.map_err(|e| e.to_string())??);
         }
+        pass
     };
     let pass =
         LocalSet::new().block_on(&runtime, async { tokio::time::timeout(limit, work).await });
@@ -107,16 +107,20 @@ async fn worker(
             return Err(format!("HTTP status {}", head.status));
         }
         refused(&head.headers)?;
-        receive(body, &exchange, &mut answer).await?;
+        let bytes = receive(body, &exchange, &mut answer).await?;
         let mut meter = meter.borrow_mut();
-        if !meter.answered(asked)? {
+        if !meter.answered(asked, bytes)? {
             return meter.result();
         }
     }
 }
 
-/// Takes one message to its end and looks whether it is right.
-async fn receive(mut body: RecvStream, exchange: &Exchange, answer: &mut BytesMut) -> Result<()> {
+/// Takes one message to its end and looks whether it is right; gives its length with what is in front of it.
+async fn receive(
+    mut body: RecvStream,
+    exchange: &Exchange,
+    answer: &mut BytesMut,
+) -> Result<usize> {
     let text = |e: h2::Error| e.to_string();
     answer.clear();
     let mut only: Option<Bytes> = None;
@@ -141,7 +145,8 @@ async fn receive(mut body: RecvStream, exchange: &Exchange, answer: &mut BytesMu
     if length as usize != message.len() {
         return Err(format!("{} bytes of a message that has {length}", message.len()));
     }
-    exchange.expect.check(message)
+    exchange.expect.check(message)?;
+    Ok(PREFIX + message.len())
 }
 
 /// An error if these headers carry a status other than OK.

@@ -32,19 +32,24 @@ pub fn run(
         connections.push(Connection::new(stream, exchange));
     }
     let mut events = Events::with_capacity(concurrency.max(8));
-    loop {
+    // All get their last answers: a server need not hear of callers who leave.
+    let mut open = connections.len();
+    while open > 0 {
         poll.poll(&mut events, Some(PATIENCE)).map_err(wrap)?;
         if events.is_empty() {
             return Err(format!("no answer within {} s", PATIENCE.as_secs()));
         }
         for event in &events {
             if let Some(connection) = connections.get_mut(event.token().0)
+                && !connection.over
                 && !connection.drive(&mut meter)?
             {
-                return meter.result();
+                connection.over = true;
+                open -= 1;
             }
         }
     }
+    meter.result()
 }
 
 struct Connection<'e> {
@@ -57,12 +62,14 @@ struct Connection<'e> {
     /// Length of the answer's head and of the whole, once the head is there.
     ends: Option<(usize, usize)>,
     asked: Instant,
+    /// It has its last answer.
+    over: bool,
 }
 
 impl<'e> Connection<'e> {
     fn new(stream: TcpStream, exchange: &'e Exchange) -> Self {
         let (answer, asked) = (vec![0; READ], Instant::now());
-        Connection { stream, exchange, sent: 0, answer, filled: 0, ends: None, asked }
+        Connection { stream, exchange, sent: 0, answer, filled: 0, ends: None, asked, over: false }
     }
 
     /// Goes on until the socket has no more to give or take; false = the pass is over.
@@ -77,7 +84,7 @@ impl<'e> Connection<'e> {
                 if self.filled > whole {
                     return Err("more bytes than the answer has".into());
                 }
-                if !meter.answered(self.asked)? {
+                if !meter.answered(self.asked, whole)? {
                     return Ok(false);
                 }
                 (self.sent, self.filled, self.ends) = (0, 0, None);

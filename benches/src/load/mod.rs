@@ -8,6 +8,7 @@ use crate::Result;
 use crate::exchange::{Exchange, Wire};
 use crate::histogram::Histogram;
 use crate::process::{Process, cpu_time};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Not measured: connections open, allocators and caches fill.
@@ -21,8 +22,34 @@ pub struct Pass {
     pub per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// CPU time of the server for one request.
+    /// CPU time of the server for one request; not a number where its process is not known.
     pub cpu_us: f64,
+    /// Of the last answer, as it is on the wire: HTTP with its head, of gRPC the message and the five bytes before it.
+    pub answer_bytes: usize,
+}
+
+/// Whom to ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub http: Option<SocketAddr>,
+    pub grpc: Option<SocketAddr>,
+    /// Where it runs on this machine, its process.
+    pub pid: Option<u32>,
+}
+
+impl Target {
+    pub fn http(&self) -> Result<SocketAddr> {
+        self.http.ok_or_else(|| "no HTTP port".to_owned())
+    }
+
+    pub fn grpc(&self) -> Result<SocketAddr> {
+        self.grpc.ok_or_else(|| "no gRPC port".to_owned())
+    }
+
+    /// CPU time so far.
+    pub fn cpu(&self) -> Result<Option<Duration>> {
+        self.pid.map(cpu_time).transpose()
+    }
 }
 
 /// Asks `process` for this long.
@@ -33,43 +60,73 @@ pub fn pass(
     concurrency: usize,
     length: Duration,
 ) -> Result<Pass> {
-    let meter = Meter::new(process.id(), length);
+    at(&process.target(), wire, exchanges, concurrency, length)
+}
+
+pub fn at(
+    target: &Target,
+    wire: Wire,
+    exchanges: &[Exchange],
+    concurrency: usize,
+    length: Duration,
+) -> Result<Pass> {
+    run(target, wire, exchanges, concurrency, Meter::new(*target, WARM_UP, length))
+}
+
+/// Asks once or twice, so that the answer is looked at; nothing is measured.
+pub fn check(target: &Target, wire: Wire, exchange: &Exchange) -> Result<usize> {
+    let meter = Meter::new(*target, Duration::ZERO, Duration::ZERO);
+    Ok(run(target, wire, std::slice::from_ref(exchange), 1, meter)?.answer_bytes)
+}
+
+fn run(
+    target: &Target,
+    wire: Wire,
+    exchanges: &[Exchange],
+    concurrency: usize,
+    meter: Meter,
+) -> Result<Pass> {
     match wire {
-        Wire::Http1 => {
-            http::run(process.http.ok_or("no HTTP port")?, exchanges, concurrency, meter)
+        Wire::Http1 => http::run(target.http()?, exchanges, concurrency, meter),
+        Wire::Grpc => grpc::run(target.grpc()?, exchanges, concurrency, meter),
+        Wire::Stream => {
+            // Each request is a sequence of one.
+            let each = exchanges.iter().cycle().take(concurrency);
+            let sequences: Vec<_> = each.map(|exchange| vec![exchange.clone()]).collect();
+            stream::run(target.grpc()?, &sequences, meter)
         }
-        Wire::Grpc => grpc::run(process.grpc.ok_or("no gRPC port")?, exchanges, concurrency, meter),
     }
 }
 
 /// The same over streams, with as many sequences at once as are given.
 pub fn sequences(process: &Process, sequences: &[Vec<Exchange>], length: Duration) -> Result<Pass> {
-    let meter = Meter::new(process.id(), length);
-    stream::run(process.grpc.ok_or("no gRPC port")?, sequences, meter)
+    let target = process.target();
+    stream::run(target.grpc()?, sequences, Meter::new(target, WARM_UP, length))
 }
 
 /// Counts answers, and reads the server's CPU time where the measured part begins and ends.
 struct Meter {
-    pid: u32,
+    target: Target,
+    warm_up: Duration,
     length: Duration,
     begin: Instant,
-    window: Option<(Instant, Duration)>,
+    window: Option<(Instant, Option<Duration>)>,
     latencies: Histogram,
     pass: Option<Pass>,
 }
 
 impl Meter {
-    fn new(pid: u32, length: Duration) -> Self {
-        let latencies = Histogram::new();
-        Meter { pid, length, begin: Instant::now(), window: None, latencies, pass: None }
+    fn new(target: Target, warm_up: Duration, length: Duration) -> Self {
+        let (begin, latencies) = (Instant::now(), Histogram::new());
+        Meter { target, warm_up, length, begin, window: None, latencies, pass: None }
     }
 
-    /// Takes note of a right answer; false = the pass is over.
-    fn answered(&mut self, asked: Instant) -> Result<bool> {
+    /// Takes note of a right answer of so many bytes; false = the pass is over.
+    fn answered(&mut self, asked: Instant, answer_bytes: usize) -> Result<bool> {
         let now = Instant::now();
         let Some((opened, cpu)) = self.window else {
-            if now - self.begin >= WARM_UP {
-                self.window = Some((now, cpu_time(self.pid)?));
+            if now - self.begin >= self.warm_up {
+                self.window = Some((now, self.target.cpu()?));
             }
             return Ok(true);
         };
@@ -81,13 +138,14 @@ impl Meter {
         if elapsed < self.length {
             return Ok(true);
         }
-        let spent = cpu_time(self.pid)?.saturating_sub(cpu);
+        let spent = self.target.cpu()?.zip(cpu).map(|(now, then)| now.saturating_sub(then));
         let answers = self.latencies.count() as f64;
         self.pass = Some(Pass {
             per_second: answers / elapsed.as_secs_f64(),
             p50_us: self.latencies.quantile(0.5),
             p99_us: self.latencies.quantile(0.99),
-            cpu_us: spent.as_secs_f64() * 1e6 / answers,
+            cpu_us: spent.map_or(f64::NAN, |spent| spent.as_secs_f64() * 1e6 / answers),
+            answer_bytes,
         });
         Ok(false)
     }

@@ -73,10 +73,13 @@ async fn worker(
         let answers = body.as_mut().ok_or("no answers")?;
         let message = next(answers, &mut received).await?;
         step.expect.check(&message)?;
-        let mut meter = meter.borrow_mut();
-        over |= !meter.answered(asked)?;
+        over |= !meter.borrow_mut().answered(asked, PREFIX + message.len())?;
         if over && number + 1 == steps.len() {
-            return meter.result();
+            let pass = meter.borrow().result();
+            // The stream ends in order, so that nothing is cancelled.
+            stream.send_data(Bytes::new(), true).map_err(text)?;
+            while answers.data().await.is_some() {}
+            return pass;
         }
     }
     Err("no steps".to_owned())

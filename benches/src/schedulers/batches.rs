@@ -2,10 +2,9 @@
 
 use crate::Result;
 use crate::process::Process;
+use crate::status::get;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
 /// Since the server started, or between two looks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +17,8 @@ pub struct Batches {
 
 impl Batches {
     pub fn of(server: &Process, model: &str) -> Result<Self> {
-        let statistics = get(server, &format!("/v2/models/{model}/stats"))?;
+        let statistics =
+            get(server.http.ok_or("no HTTP port")?, &format!("/v2/models/{model}/stats"))?;
         Self::read(&statistics)
             .ok_or_else(|| format!("the statistics of '{model}' are not as expected: {statistics}"))
     }
@@ -69,18 +69,6 @@ impl Batches {
         };
         all.into_iter().map(word).collect::<Vec<_>>().join("; ")
     }
-}
-
-fn get(server: &Process, path: &str) -> Result<Value> {
-    let address = server.http.ok_or("no HTTP port")?;
-    let wrap = |e: std::io::Error| format!("{address}{path}: {e}");
-    let mut stream = TcpStream::connect(address).map_err(wrap)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(wrap)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(wrap)?;
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str(body).map_err(|e| format!("{address}{path}: {e}: {answer}"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 mod added; // what dynamic batching costs a request
 mod batches; // the server's statistics
-mod cpu;
+pub mod cpu;
 mod former; // batch forming, pure
 mod full; // how many batches are full
 mod idle; // models that nobody asks

@@ -1,0 +1,113 @@
+//! h2load, for unary gRPC.
+
+use super::{Connections, Outcome, output, write};
+use crate::Result;
+use crate::exchange::Exchange;
+use crate::histogram::Histogram;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Asks for about the length of a pass, if the server answers so many `per_second`.
+pub fn run(
+    scratch: &Path,
+    address: SocketAddr,
+    exchange: &Exchange,
+    connections: &Connections,
+    per_second: f64,
+    answer_bytes: usize,
+) -> Result<Outcome> {
+    let (body, log) = (scratch.join("h2load.body"), scratch.join("h2load.log"));
+    write(&body, &exchange.message)?;
+    // It adds to a log that is there.
+    let _ = fs::remove_file(&log);
+    // After a duration it would break off what is on its way, which is another work for the server than answering.
+    let requests = (per_second * connections.length.as_secs_f64()).ceil() as usize;
+    let requests = requests.max(connections.concurrency);
+    let mut command = Command::new("h2load");
+    command
+        .arg(format!("-t{}", connections.threads))
+        .arg(format!("-c{}", connections.concurrency))
+        .arg("-m1")
+        .arg(format!("-n{requests}"))
+        .arg(format!("--log-file={}", log.display()))
+        .arg("-d")
+        .arg(&body)
+        .args(["-H", "content-type: application/grpc", "-H", "te: trailers"])
+        .arg(format!("http://{address}{}", exchange.path));
+    let printed = output(&mut command)?;
+    let log = fs::read_to_string(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+    read(&printed, &log, connections, answer_bytes)
+}
+
+/// The figures are in the text that it prints for people; only each request's time is in the log.
+fn read(
+    printed: &str,
+    log: &str,
+    connections: &Connections,
+    answer_bytes: usize,
+) -> Result<Outcome> {
+    let counts = || {
+        let line = |start: &str| printed.lines().find_map(|line| line.strip_prefix(start));
+        let per_second =
+            line("finished in ")?.split(", ").nth(1)?.split(' ').next()?.parse().ok()?;
+        let requests = line("requests: ")?;
+        let done: u64 = before(requests, " done")?.parse().ok()?;
+        let right: u64 = before(line("status codes: ")?, " 2xx")?.parse().ok()?;
+        let data = line("traffic: ")?.rsplit_once(") data")?.0.rsplit_once('(')?.1;
+        Some((per_second, done, right, data.parse::<u64>().ok()?, requests))
+    };
+    let (per_second, done, right, bytes, all) =
+        counts().ok_or_else(|| format!("h2load did not print what it counted: {printed}"))?;
+    let none = |what| before(all, what) == Some("0");
+    if right < done || !(none(" failed") && none(" errored") && none(" timeout")) {
+        return Err(format!("requests of h2load failed: {all}; {right} had status 200"));
+    }
+    connections.received("h2load", done, bytes, answer_bytes)?;
+    let mut latencies = Histogram::new();
+    for time in log.lines().filter_map(|line| line.split('\t').nth(2)?.parse().ok()) {
+        latencies.record(Duration::from_micros(time));
+    }
+    let (p50_us, p99_us) = (latencies.quantile(0.5), latencies.quantile(0.99));
+    Ok(Outcome { requests: done, per_second, p50_us, p99_us })
+}
+
+/// The word in front of `what`.
+fn before<'t>(text: &'t str, what: &str) -> Option<&'t str> {
+    text[..text.find(what)?].rsplit(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "finished in 512.35ms, 742.00 req/s, 102.41KB/s\n\
+        requests: 4 total, 5 started, 4 done, 4 succeeded, 0 failed, 0 errored, 0 timeout\n\
+        status codes: 4 2xx, 0 3xx, 0 4xx, 0 5xx\n\
+        traffic: 51.21KB (52436) total, 3.13KB (3200) headers (space savings 90.20%), 416B (416) data\n";
+    const LOG: &str = "17\t200\t100\n18\t200\t100\n19\t200\t100\n20\t200\t9000\n";
+
+    fn outcome(printed: &str) -> Result<Outcome> {
+        let connections =
+            Connections { concurrency: 1, threads: 1, length: Duration::from_secs(1) };
+        read(printed, LOG, &connections, 104)
+    }
+
+    #[test]
+    fn what_it_prints_is_understood() {
+        let outcome = outcome(PRINTED).unwrap();
+        assert_eq!((outcome.requests, outcome.per_second), (4, 742.0));
+        assert!((outcome.p50_us - 100.0).abs() < 2.0 && outcome.p99_us > 8000.0);
+    }
+
+    #[test]
+    fn failures_and_wrong_lengths_are_noticed() {
+        let with = |from: &str, to: &str| outcome(&PRINTED.replace(from, to)).map(|_| ());
+        assert!(with("0 failed", "1 failed").unwrap_err().contains("1 failed"));
+        assert!(with("4 2xx", "3 2xx").unwrap_err().contains("3 had status 200"));
+        assert!(with("(416)", "(400)").unwrap_err().contains("400 bytes"));
+        assert!(with("finished", "broken").unwrap_err().contains("did not print"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Who asks: our own load generator, or those that others use.
+//!
+//! wrk, h2load and perf_analyzer do not look into answers. So the own one looks at the same request's answer before
+//! and after each of their passes, and what they received must be as many answers of that length as they counted.
+
+mod h2load;
+mod perf_analyzer;
+mod wrk;
+
+use crate::Result;
+use crate::cores::Cores;
+use crate::exchange::{Exchange, Wire};
+use crate::load::{self, Pass, Target};
+use crate::options::Options;
+use crate::repository;
+use crate::requests::{Front, Work, exchanges, floor_exchanges};
+use perf_analyzer::PerfAnalyzer;
+use std::path::Path;
+use std::process::Command;
+use std::slice;
+use std::time::Duration;
+use tempfile::TempDir;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    Own,
+    Wrk,
+    H2load,
+    PerfAnalyzer,
+}
+
+impl Client {
+    pub fn name(self) -> &'static str {
+        match self {
+            Client::Own => "own",
+            Client::Wrk => "wrk",
+            Client::H2load => "h2load",
+            Client::PerfAnalyzer => "perf_analyzer",
+        }
+    }
+}
+
+/// What one pass asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    pub front: Front,
+    pub work: Work,
+    pub concurrency: usize,
+}
+
+/// What a load generator has counted.
+struct Outcome {
+    requests: u64,
+    per_second: f64,
+    p50_us: f64,
+    p99_us: f64,
+}
+
+pub struct Clients {
+    pub cores: Cores,
+    wrk: bool,
+    h2load: bool,
+    perf_analyzer: Result<PerfAnalyzer>,
+    /// Scripts and bodies for the others.
+    scratch: TempDir,
+}
+
+impl Clients {
+    pub fn find(options: &Options) -> Result<Self> {
+        Ok(Clients {
+            cores: Cores::share()?,
+            wrk: runs("wrk", "-v"),
+            h2load: runs("h2load", "--version"),
+            perf_analyzer: PerfAnalyzer::find(&options.perf_analyzer),
+            scratch: repository::empty()?,
+        })
+    }
+
+    /// The client that a row gets: the own one for what is not installed, none where that cannot stand in.
+    pub fn instead_of(&self, wanted: Client) -> Option<Client> {
+        match wanted {
+            Client::Wrk if !self.wrk => Some(Client::Own),
+            Client::H2load if !self.h2load => Some(Client::Own),
+            Client::PerfAnalyzer if self.perf_analyzer.is_err() => None,
+            wanted => Some(wanted),
+        }
+    }
+
+    /// What is missing and how to get it.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        let packages: Vec<&str> = [("wrk", self.wrk), ("nghttp2-client", self.h2load)]
+            .iter()
+            .filter_map(|(package, there)| (!there).then_some(*package))
+            .collect();
+        if !packages.is_empty() {
+            missing.push(format!(
+                "the own load generator stands in for what is not installed: apt-get install {}",
+                packages.join(" ")
+            ));
+        }
+        if let Err(problem) = &self.perf_analyzer {
+            missing.push(format!("no rows of perf_analyzer: {problem}"));
+        }
+        missing
+    }
+
+    /// One pass against a v2 (or v1) server.
+    pub fn pass(
+        &self,
+        client: Client,
+        target: &Target,
+        ask: Ask,
+        length: Duration,
+    ) -> Result<Pass> {
+        let (exchanges, wire) = (exchanges(ask.front, ask.work), ask.front.wire());
+        self.cores.as_load(|| match client {
+            Client::Own => load::at(target, wire, &exchanges, ask.concurrency, length),
+            Client::PerfAnalyzer => {
+                let run = || match &self.perf_analyzer {
+                    Ok(program) => program.run(self.scratch.path(), target, ask, length),
+                    Err(problem) => Err(problem.clone()),
+                };
+                checked(target, wire, &exchanges[0], |_| run())
+            }
+            _ => self.light(client, target, wire, &exchanges[0], ask.concurrency, length),
+        })
+    }
+
+    /// The same bytes, sent to a bare echo. perf_analyzer asks only what speaks the whole protocol.
+    pub fn floor_pass(
+        &self,
+        client: Client,
+        target: &Target,
+        ask: Ask,
+        length: Duration,
+    ) -> Result<Option<Pass>> {
+        let (exchanges, wire) = (floor_exchanges(ask.front, ask.work), ask.front.wire());
+        let pass = self.cores.as_load(|| match client {
+            Client::Own => load::at(target, wire, &exchanges, ask.concurrency, length).map(Some),
+            Client::PerfAnalyzer => Ok(None),
+            _ => self.light(client, target, wire, &exchanges[0], ask.concurrency, length).map(Some),
+        });
+        pass.map_err(|problem| format!("the floor: {problem}"))
+    }
+
+    fn light(
+        &self,
+        client: Client,
+        target: &Target,
+        wire: Wire,
+        exchange: &Exchange,
+        concurrency: usize,
+        length: Duration,
+    ) -> Result<Pass> {
+        let threads = self.cores.for_load().min(concurrency);
+        let connections = Connections { concurrency, threads, length };
+        let scratch = self.scratch.path();
+        match client {
+            Client::Wrk => checked(target, wire, exchange, |bytes| {
+                wrk::run(scratch, target.http()?, exchange, &connections, bytes)
+            }),
+            _ => {
+                let short = length / 5;
+                let own = load::at(target, wire, slice::from_ref(exchange), concurrency, short)?;
+                let rate = own.per_second;
+                checked(target, wire, exchange, |bytes| {
+                    h2load::run(scratch, target.grpc()?, exchange, &connections, rate, bytes)
+                })
+            }
+        }
+    }
+}
+
+struct Connections {
+    concurrency: usize,
+    threads: usize,
+    length: Duration,
+}
+
+impl Connections {
+    /// Every connection may have received a part of one answer more than were counted.
+    fn received(&self, client: &str, requests: u64, bytes: u64, answer_bytes: usize) -> Result<()> {
+        let each = answer_bytes as u64;
+        let most = (requests + self.concurrency as u64) * each;
+        if requests > 0 && (requests * each..=most).contains(&bytes) {
+            return Ok(());
+        }
+        Err(format!(
+            "wrong answers: {client} received {bytes} bytes for {requests} requests, a right answer has {each}"
+        ))
+    }
+}
+
+/// A pass of a program that does not look into answers.
+fn checked(
+    target: &Target,
+    wire: Wire,
+    exchange: &Exchange,
+    run: impl FnOnce(usize) -> Result<Outcome>,
+) -> Result<Pass> {
+    let answer_bytes = load::check(target, wire, exchange)?;
+    let before = target.cpu()?;
+    let outcome = run(answer_bytes)?;
+    let spent = target.cpu()?.zip(before).map(|(now, then)| now.saturating_sub(then));
+    if load::check(target, wire, exchange)? != answer_bytes {
+        return Err("the same request has answers of different lengths".into());
+    }
+    let each = |spent: Duration| spent.as_secs_f64() * 1e6 / outcome.requests as f64;
+    Ok(Pass {
+        per_second: outcome.per_second,
+        p50_us: outcome.p50_us,
+        p99_us: outcome.p99_us,
+        cpu_us: spent.map_or(f64::NAN, each),
+        answer_bytes,
+    })
+}
+
+/// Whether the program is there; some end with an error after their version.
+fn runs(program: &str, flag: &str) -> bool {
+    Command::new(program).arg(flag).output().is_ok()
+}
+
+/// Runs to the end; gives what it printed.
+fn output(command: &mut Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let done = command.output().map_err(|e| format!("cannot start {program}: {e}"))?;
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    match done.status.success() {
+        true => Ok(text),
+        false => {
+            let errors = String::from_utf8_lossy(&done.stderr);
+            let printed = format!("{text}\n{errors}");
+            let all: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+            let last = all.iter().skip(all.len().saturating_sub(6)).copied();
+            Err(format!(
+                "{program} failed ({}): {}",
+                done.status,
+                last.collect::<Vec<_>>().join(" | ")
+            ))
+        }
+    }
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(file, bytes).map_err(|e| format!("cannot write {}: {e}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_received_tells_of_wrong_answers() {
+        let connections =
+            Connections { concurrency: 2, threads: 1, length: Duration::from_secs(1) };
+        let received = |requests, bytes| connections.received("wrk", requests, bytes, 100);
+        assert!(received(10, 1000).is_ok());
+        assert!(received(10, 1150).is_ok());
+        assert!(received(10, 999).unwrap_err().contains("999 bytes for 10 requests"));
+        assert!(received(10, 1201).is_err());
+        assert!(received(0, 0).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! Another v2 server that is asked the same: where it is, what it serves, and its process if it is on this machine.
+
+use crate::Result;
+use crate::clients::Ask;
+use crate::cores::{Cores, Moved};
+use crate::load::Target;
+use crate::requests::{Front, Work};
+use crate::status;
+use std::fs;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+const MODELS: [&str; 2] = ["identity", "addsub_fp32"];
+
+pub struct Peer {
+    target: Target,
+    name: String,
+    missing: Vec<&'static str>,
+    /// Why its process is not where ours is.
+    not_pinned: Option<String>,
+    _moved: Option<Moved>,
+}
+
+impl Peer {
+    /// `address` is HOST:PORT[,GRPCPORT].
+    pub fn find(address: &str, pid: Option<u32>, cores: &Cores) -> Result<Self> {
+        let (http, grpc) = parse(address)?;
+        status::body(http, "/v2/health/ready").map_err(|e| format!("--vs {address}: {e}"))?;
+        let about = status::get(http, "/v2").map_err(|e| format!("--vs {address}: {e}"))?;
+        let word = |name: &str| about[name].as_str().unwrap_or("?").to_owned();
+        let serves =
+            |model: &&str| status::body(http, &format!("/v2/models/{model}/ready")).is_ok();
+        let missing: Vec<&str> = MODELS.into_iter().filter(|model| !serves(model)).collect();
+        if missing.len() == MODELS.len() {
+            return Err(format!(
+                "--vs {address}: it serves neither of the models {}; --write-models DIR writes them, \
+                 of which `identity` may need another `backend:` there",
+                MODELS.join(" and ")
+            ));
+        }
+        let pid = pid.or_else(|| http.ip().is_loopback().then(|| listener(http.port())).flatten());
+        let moved = pid.map(|pid| cores.move_server(pid)).transpose();
+        let (moved, not_pinned) = match moved {
+            Ok(Some(moved)) => (Some(moved), None),
+            Ok(None) => {
+                (None, Some("its process is not known: no CPU time, nothing pinned".into()))
+            }
+            Err(problem) => (None, Some(problem)),
+        };
+        let name = format!("{} {} at {http}", word("name"), word("version"));
+        let target = Target { http: Some(http), grpc, pid };
+        Ok(Peer { target, name, missing, not_pinned, _moved: moved })
+    }
+
+    pub fn describe(&self) -> String {
+        match (&self.not_pinned, self.target.pid) {
+            (None, Some(pid)) => format!("{}, process {pid} pinned like ours", self.name),
+            (problem, _) => format!("{} ({})", self.name, problem.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Where this is to be asked; none where the server cannot answer it.
+    pub fn target_for(&self, ask: Ask) -> Option<Target> {
+        let speaks = match ask.front {
+            Front::V1Http | Front::V1Grpc => false,
+            Front::V2Http | Front::V2Json => true,
+            Front::V2Grpc | Front::V2Stream => self.target.grpc.is_some(),
+        };
+        (speaks && !self.missing.contains(&Work::model(ask.work))).then_some(self.target)
+    }
+
+    /// What the table does not have, and why.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for model in &self.missing {
+            remarks.push(format!("{} does not serve '{model}'", self.name));
+        }
+        if self.target.grpc.is_none() {
+            remarks.push(format!(
+                "{}: no gRPC rows; --vs HOST:PORT,GRPCPORT names its port",
+                self.name
+            ));
+        }
+        remarks
+    }
+}
+
+fn parse(text: &str) -> Result<(SocketAddr, Option<SocketAddr>)> {
+    let (http, grpc) = match text.split_once(',') {
+        Some((http, port)) => (http, Some(port)),
+        None => (text, None),
+    };
+    let wanted =
+        |e: &dyn std::fmt::Display| format!("--vs {text}: {e}; HOST:PORT[,GRPCPORT] is wanted");
+    let http = http.to_socket_addrs().map_err(|e| wanted(&e))?.next();
+    let http = http.ok_or_else(|| wanted(&"no such host"))?;
+    let grpc = match grpc {
+        Some(port) => Some(SocketAddr::new(http.ip(), port.parse().map_err(|e| wanted(&e))?)),
+        None => None,
+    };
+    Ok((http, grpc))
+}
+
+/// The process that listens on a port of this machine, if we may know.
+fn listener(port: u16) -> Option<u32> {
+    let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .find_map(|file| listening(&fs::read_to_string(file).ok()?, port))?;
+    let socket = format!("socket:[{inode}]");
+    let pids = fs::read_dir("/proc").ok()?.flatten();
+    pids.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok()).find(|pid| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd"));
+        files.is_ok_and(|files| {
+            files.flatten().any(|file| {
+                fs::read_link(file.path()).is_ok_and(|link| link.to_string_lossy() == socket)
+            })
+        })
+    })
+}
+
+/// The inode of the listening socket in a table of the kernel's.
+fn listening(table: &str, port: u16) -> Option<u64> {
+    table.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (_, local) = words.get(1)?.rsplit_once(':')?;
+        let is = words.get(3) == Some(&"0A") && u16::from_str_radix(local, 16) == Ok(port);
+        is.then(|| words.get(9)?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_both_ports() {
+        let (http, grpc) = parse("127.0.0.1:8000,8001").unwrap();
+        assert_eq!((http.port(), grpc.unwrap().port()), (8000, 8001));
+        assert!(parse("127.0.0.1:8000").unwrap().1.is_none());
+        assert!(parse("127.0.0.1").unwrap_err().contains("HOST:PORT[,GRPCPORT] is wanted"));
+        assert!(parse("127.0.0.1:8000,x").is_err());
+    }
+
+    #[test]
+    fn a_listener_is_found_by_its_port() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        assert_eq!(listener(port), Some(std::process::id()));
+        drop(socket);
+        assert_eq!(listener(port), None);
+    }
+}

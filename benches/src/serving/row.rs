@@ -1,0 +1,198 @@
+//! What the passes of a row come to.
+
+use super::NOISY;
+use super::cases::{Case, Limit};
+use crate::load::Pass;
+use crate::plot::Plot;
+use crate::table::{Table, median, number, spread, verdict};
+
+const COLUMNS: [&str; 19] = [
+    "protocol",
+    "model",
+    "payload",
+    "batch",
+    "concurrency",
+    "client",
+    "infer/s",
+    "p50 µs",
+    "p99 µs",
+    "CPU µs/req",
+    "peak RSS MB",
+    "floor infer/s",
+    "floor p50",
+    "floor p99",
+    "floor CPU",
+    "floor_ratio",
+    "spread",
+    "target",
+    "",
+];
+/// The other server's, and ours over its.
+const PEER_COLUMNS: [&str; 8] = [
+    "vs infer/s",
+    "vs p50",
+    "vs p99",
+    "vs CPU",
+    "vs RSS MB",
+    "infer/s ratio",
+    "p99 ratio",
+    "CPU ratio",
+];
+/// So many of them are words.
+const WORDS: usize = 6;
+
+pub fn table(with_peer: bool) -> Table {
+    let mut columns = COLUMNS.to_vec();
+    if with_peer {
+        columns.extend(PEER_COLUMNS);
+    }
+    Table::with_words(&columns, WORDS)
+}
+
+#[derive(Default)]
+pub struct Measured {
+    pub ours: Vec<Pass>,
+    /// Empty where there is no floor for the client.
+    pub floor: Vec<Pass>,
+    /// Empty without another server.
+    pub peer: Vec<Pass>,
+    /// Why the other server was not measured to the end.
+    pub peer_problem: Option<String>,
+    /// Highest memory in MB, ours and the other server's.
+    pub peaks: [Option<f64>; 2],
+}
+
+/// The medians of a side.
+struct Middle {
+    per_second: f64,
+    p50: f64,
+    p99: f64,
+    cpu: f64,
+}
+
+fn of(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
+    passes.iter().map(number).collect()
+}
+
+/// Not numbers where nothing was measured.
+fn middle(passes: &[Pass]) -> Middle {
+    let of = |number| if passes.is_empty() { f64::NAN } else { median(&of(passes, number)) };
+    Middle {
+        per_second: of(|p| p.per_second),
+        p50: of(|p| p.p50_us),
+        p99: of(|p| p.p99_us),
+        cpu: of(|p| p.cpu_us),
+    }
+}
+
+impl Measured {
+    /// Of the CPU time, of whichever server it is worst.
+    pub fn spread(&self) -> f64 {
+        let sides = [&self.ours, &self.floor, &self.peer];
+        sides.map(|passes| spread(&of(passes, |pass| pass.cpu_us))).into_iter().fold(0.0, f64::max)
+    }
+
+    /// `in_process_us` is p50 of the same call without a server, 0 if it was not measured.
+    pub fn cells(&self, case: &Case, with_peer: bool, in_process_us: f64) -> Vec<String> {
+        let (ours, floor) = (middle(&self.ours), middle(&self.floor));
+        let ratio = ours.cpu / floor.cpu;
+        let (target, met) = match case.limit() {
+            Some(Limit::FloorRatio(most)) => {
+                (format!("floor_ratio <={most:.1}"), verdict(ratio <= most))
+            }
+            Some(Limit::Added(most)) => {
+                let met = ours.p50 - in_process_us <= most;
+                (format!("p50 <=in-process+{most:.0}"), verdict(met))
+            }
+            None => (String::new(), ""),
+        };
+        let mark = if self.spread() > NOISY { "!" } else { "" };
+        let mut cells = case.words().to_vec();
+        cells.extend([
+            number(ours.per_second, 0),
+            number(ours.p50, 0),
+            number(ours.p99, 0),
+            number(ours.cpu, 1),
+            number(self.peaks[0].unwrap_or(f64::NAN), 1),
+            number(floor.per_second, 0),
+            number(floor.p50, 0),
+            number(floor.p99, 0),
+            number(floor.cpu, 1),
+            number(ratio, 2),
+            format!("{:.0} %{mark}", self.spread() * 100.0),
+            target,
+            met.to_owned(),
+        ]);
+        if with_peer {
+            let peer = middle(&self.peer);
+            cells.extend([
+                number(peer.per_second, 0),
+                number(peer.p50, 0),
+                number(peer.p99, 0),
+                number(peer.cpu, 1),
+                number(self.peaks[1].unwrap_or(f64::NAN), 1),
+                number(ours.per_second / peer.per_second, 2),
+                number(ours.p99 / peer.p99, 2),
+                number(ours.cpu / peer.cpu, 2),
+            ]);
+        }
+        cells
+    }
+
+    pub fn points(&self, case: &Case, plot: &mut Plot) {
+        for (passes, beside) in [(&self.ours, false), (&self.peer, true)] {
+            let middle = middle(passes);
+            if middle.per_second.is_finite() {
+                let (group, series) = case.series();
+                let point = [middle.per_second, middle.p50, middle.p99];
+                plot.add(&group, &series, beside, point);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::{Ask, Client};
+    use crate::requests::{Front, Work};
+
+    const CASE: Case = Case {
+        ask: Ask { front: Front::V2Http, work: Work::Identity(64), concurrency: 16 },
+        client: Client::Own,
+    };
+
+    fn pass(cpu_us: f64) -> Pass {
+        Pass { per_second: 1000.0, p50_us: 10.0, p99_us: 20.0, cpu_us, answer_bytes: 1 }
+    }
+
+    #[test]
+    fn every_cell_has_a_column() {
+        let measured = Measured { ours: vec![pass(20.0)], ..Measured::default() };
+        assert_eq!(measured.cells(&CASE, false, 0.0).len(), COLUMNS.len());
+        assert_eq!(measured.cells(&CASE, true, 0.0).len(), COLUMNS.len() + PEER_COLUMNS.len());
+    }
+
+    #[test]
+    fn latency_is_compared_with_the_call_in_process() {
+        let alone = Case { ask: Ask { concurrency: 1, ..CASE.ask }, ..CASE };
+        let p50_us = 47.0;
+        let measured = Measured { ours: vec![Pass { p50_us, ..pass(1.0) }], ..Measured::default() };
+        assert_eq!(measured.cells(&alone, false, 3.0)[18], "PASS");
+        assert_eq!(measured.cells(&alone, false, 1.0)[18], "MISS");
+    }
+
+    #[test]
+    fn ratios_are_ours_over_the_other() {
+        let measured = Measured {
+            ours: vec![pass(20.0), pass(21.0), pass(60.0)],
+            floor: vec![pass(10.0)],
+            peer: vec![pass(42.0)],
+            peaks: [Some(30.0), None],
+            ..Measured::default()
+        };
+        let cells = measured.cells(&CASE, true, 0.0);
+        assert_eq!(cells[15..19], ["2.10", "190 %!", "floor_ratio <=3.0", "PASS"]);
+        assert_eq!(cells[23..], ["-", "1.00", "1.00", "0.50"]);
+    }
+}

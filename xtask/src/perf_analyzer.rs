@@ -1,0 +1,44 @@
+//! perf_analyzer, the load generator of Triton's clients, for `cargo xtask bench`: two pinned wheels, of which two
+//! files are kept under `target/perf_analyzer`.
+
+use crate::command::{Result, say};
+use crate::paths::Paths;
+use crate::python;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+const LIST: &str = "xtask/perf-analyzer.txt";
+
+pub fn folder(paths: &Paths) -> PathBuf {
+    paths.target.join("perf_analyzer")
+}
+
+/// The measurement does without it where it cannot be had, and says which rows are missing.
+pub fn fetch(paths: &Paths) {
+    if cfg!(not(target_arch = "x86_64")) {
+        say("perf_analyzer: there is no build of it for this machine; its rows are left out");
+    } else if let Err(problem) = try_fetch(paths) {
+        say(format!("perf_analyzer: not fetched, its rows are left out: {problem}"));
+    }
+}
+
+fn try_fetch(paths: &Paths) -> Result<()> {
+    let (folder, list) = (folder(paths), paths.root.join(LIST));
+    let (program, stamp) = (folder.join("perf_analyzer"), folder.join("made-from.txt"));
+    let wanted = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+    if program.exists() && fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+        return Ok(());
+    }
+    say("perf_analyzer: fetching it and the CUDA runtime library that it is linked with (16 MB)");
+    python::unpack_wheel(
+        &list,
+        &["--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64"],
+        "name.endswith('/bin/perf_analyzer') or '/libcudart.so.' in name",
+        &paths.target.join("perf-analyzer-wheels"),
+        &folder,
+    )?;
+    let wrap = |e| format!("{}: {e}", program.display());
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(wrap)?;
+    fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+}
