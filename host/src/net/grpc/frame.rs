@@ -189,10 +189,15 @@ async fn expand(headers: &HeaderMap, frames: FrameBuf) -> Result<FrameBuf, Statu
 }
 
 /// A successful answer: `head` is the message without its `payloads`, which follow as elements of
-/// the repeated bytes field number `field`.
-pub fn respond(head: &impl Message, field: u32, payloads: &[Bytes]) -> http::Response<GrpcBody> {
+/// the repeated bytes field number `field`. `room` is a map that nobody needs any more: the call's headers, most often.
+pub fn respond(
+    head: &impl Message,
+    field: u32,
+    payloads: &[Bytes],
+    room: HeaderMap,
+) -> http::Response<GrpcBody> {
     let head_len = head.encoded_len();
-    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter())
+    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter(), room)
 }
 
 /// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in protobuf, so the
@@ -202,6 +207,7 @@ pub fn respond_with<'a>(
     head: impl FnOnce(&mut Vec<u8>),
     field: u32,
     payloads: impl Iterator<Item = &'a Bytes> + Clone,
+    mut room: HeaderMap,
 ) -> http::Response<GrpcBody> {
     let (mut len, mut small) = (head_len, head_len + PREFIX);
     for payload in payloads.clone() {
@@ -225,8 +231,9 @@ pub fn respond_with<'a>(
         message.push(payload);
     }
     let mut response = http::Response::new(message.finish());
-    *response.headers_mut() = HeaderMap::with_capacity(1);
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    room.clear();
+    room.insert(header::CONTENT_TYPE, GRPC);
+    *response.headers_mut() = room;
     response
 }
 

@@ -132,7 +132,7 @@ async fn broken_frames() {
 async fn answers_decode_as_one_message() {
     let head = ModelInferResponse { model_name: "m".into(), ..Default::default() };
     let payloads = [Bytes::from(vec![1; 3]), Bytes::new(), Bytes::from(vec![2; 70_000])];
-    let response = respond(&head, 6, &payloads);
+    let response = respond(&head, 6, &payloads, HeaderMap::new());
     let collected = response.into_body().collect().await.unwrap();
     assert_eq!(collected.trailers().unwrap()["grpc-status"], "0");
     let wire = collected.to_bytes();

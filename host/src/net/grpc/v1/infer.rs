@@ -9,7 +9,7 @@ use crate::net::v1::request::Wanted;
 use crate::net::v1::run::{Call, Done, Failure, Running};
 use crate::net::v1::{code, data, old};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use prost::Message;
 use std::pin::pin;
@@ -29,12 +29,12 @@ pub async fn answer<B: Body<Data = Bytes>>(
     received_ns: u64,
 ) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
-    if let Err(code) = frame::check_call(&head.method, &head.headers) {
+    if let Err(code) = frame::check_call(&head.method, &HeaderMap::with_capacity(1)) {
         let mut response = Response::new(GrpcBody::empty());
         *response.status_mut() = code;
         return response;
     }
-    let deadline_ns = deadline::of(&head.headers);
+    let deadline_ns = deadline::of(&HeaderMap::with_capacity(1));
     let work = pin!(async {
         let arena = |model: &str| ctx.repository.arena(model);
         let old::Either(message) =
@@ -49,9 +49,9 @@ pub async fn answer<B: Body<Data = Bytes>>(
     if per_item {
         let InferResponse { request_status, meta_data, .. } = response;
         let response = old::Response { request_status, meta_data: meta_data.map(old::Header::new) };
-        return frame::respond(&response, RAW_OUTPUT, &raw);
+        return frame::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1));
     }
-    frame::respond(&response, RAW_OUTPUT, &raw)
+    frame::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1))
 }
 
 /// The answer to the one request of a call, and whether it is to have sizes per batch item.

@@ -42,13 +42,16 @@ where
             return response;
         }
         let deadline_ns = deadline::of(&headers);
-        let work = pin!(async {
+        let ctx = &ctx;
+        let work = pin!(async move {
             let arena = |model: &str| ctx.repository.arena(model);
             let message = frame::receive(&headers, body, &arena).await?;
-            let running = begin(&ctx, message, deadline_ns, received_ns)?;
+            let running = begin(ctx, message, deadline_ns, received_ns)?;
             let Running { served, asked, waiting, reply, _in_flight } = running;
             let response = waiting.wait(reply).await;
-            response.and_then(|r| message::respond(&served, &asked, r)).map_err(status_code::status)
+            response
+                .and_then(|r| message::respond(&served, &asked, r, headers))
+                .map_err(status_code::status)
         });
         match deadline::within(deadline_ns, work).await {
             Ok(response) => response,

@@ -9,6 +9,7 @@ use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{DType, InferResponse, InputTensor, OutputTensor};
 use bytes::Bytes;
+use http::HeaderMap;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, int64, key_len};
 use smallvec::SmallVec;
@@ -130,6 +131,7 @@ pub fn respond(
     served: &Served,
     asked: &Asked,
     mut response: InferResponse,
+    room: HeaderMap,
 ) -> Result<http::Response<GrpcBody>> {
     for output in &mut response.outputs {
         if let Some((_, k)) = asked.classes.iter().find(|(name, _)| **name == *output.name) {
@@ -151,7 +153,7 @@ pub fn respond(
             int64::encode_packed(3, &output.shape, to);
         }
     };
-    Ok(frame::respond_with(len, head, RAW_OUTPUTS, outputs.iter().map(|o| &o.data)))
+    Ok(frame::respond_with(len, head, RAW_OUTPUTS, outputs.iter().map(|o| &o.data), room))
 }
 
 /// The length of an InferOutputTensor.
@@ -225,7 +227,8 @@ mod tests {
             let asked = Asked { id: "7".repeat(count), ..Default::default() };
             let (mut want, payloads) = write(&served, &asked, response.clone()).unwrap();
             want.raw_output_contents = payloads;
-            let (head, body) = respond(&served, &asked, response).unwrap().into_parts();
+            let (head, body) =
+                respond(&served, &asked, response, HeaderMap::new()).unwrap().into_parts();
             assert_eq!(head.headers["content-type"], "application/grpc");
             let body = body.collect().await.unwrap();
             assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
