@@ -12,6 +12,7 @@ mod pairs; // A B B A
 mod process;
 mod repository;
 mod requests;
+mod scaling;
 mod schedulers;
 mod serving;
 mod startup;
@@ -47,6 +48,7 @@ fn measure(options: &Options) -> Result<()> {
     let mut tables = vec![rows, starts];
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
+    tables.extend(scaling::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
         return Err("no row has that text in its name".into());

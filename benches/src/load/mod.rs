@@ -25,7 +25,10 @@ pub struct Pass {
     pub cpu_us: f64,
 }
 
-/// Asks `process` for this long.
+/// Streams of one gRPC connection, as clients with many requests at once have it.
+const STREAMS_PER_CONNECTION: usize = 16;
+
+/// Asks `process` for this long, each of the exchanges in turn.
 pub fn pass(
     process: &Process,
     wire: Wire,
@@ -33,12 +36,36 @@ pub fn pass(
     concurrency: usize,
     length: Duration,
 ) -> Result<Pass> {
+    run(process, wire, exchanges, [concurrency, STREAMS_PER_CONNECTION], length)
+}
+
+/// The same with a connection for each of the requests at once.
+pub fn pass_apart(
+    process: &Process,
+    wire: Wire,
+    exchanges: &[Exchange],
+    connections: usize,
+    length: Duration,
+) -> Result<Pass> {
+    run(process, wire, exchanges, [connections, 1], length)
+}
+
+fn run(
+    process: &Process,
+    wire: Wire,
+    exchanges: &[Exchange],
+    [concurrency, per_connection]: [usize; 2],
+    length: Duration,
+) -> Result<Pass> {
     let meter = Meter::new(process.id(), length);
     match wire {
         Wire::Http1 => {
             http::run(process.http.ok_or("no HTTP port")?, exchanges, concurrency, meter)
         }
-        Wire::Grpc => grpc::run(process.grpc.ok_or("no gRPC port")?, exchanges, concurrency, meter),
+        Wire::Grpc => {
+            let address = process.grpc.ok_or("no gRPC port")?;
+            grpc::run(address, exchanges, concurrency, per_connection, meter)
+        }
     }
 }
 
