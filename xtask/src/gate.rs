@@ -3,6 +3,7 @@
 use crate::build;
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What counts for the gate, and the Debian package of the same name.
@@ -34,7 +35,7 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
 }
 
 /// Optimised but quickly built: instructions of a debug build say nothing. An install of its own, with the tests' plugin.
-fn install(paths: &Paths) -> Result<std::path::PathBuf> {
+fn install(paths: &Paths) -> Result<PathBuf> {
     let mut command = cargo();
     command.current_dir(&paths.root).args(["build", "--profile", "profiling"]);
     for package in ["trtserver", "trtserver-probe", "trtserver-gate"] {
@@ -58,10 +59,15 @@ fn install_missing() -> Vec<&'static str> {
         return missing;
     }
     say(format!("gate: apt-get install {}", missing.join(" ")));
-    // A list that is too old, or not there at all, is the usual reason for a refusal.
-    let arguments = [&["install", "-y", "--no-install-recommends"], missing.as_slice()].concat();
-    if quiet("apt-get", &arguments).is_none() && quiet("apt-get", &["update"]).is_some() {
-        quiet("apt-get", &arguments);
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    // A list of packages that is old, or not there at all, is the usual reason for a refusal.
+    let install = [&["install", "-y", "--no-install-recommends"], missing.as_slice()].concat();
+    if !apt(&install) && apt(&["update"]) {
+        apt(&install);
     }
     missing.into_iter().filter(|tool| !is_there(tool)).collect()
 }
@@ -73,7 +79,6 @@ fn is_there(tool: &str) -> bool {
 /// What it printed, if it ended well.
 fn quiet(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-    let output = command.output().ok()?;
+    let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

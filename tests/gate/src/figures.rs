@@ -7,7 +7,7 @@ use crate::ceilings::Ceiling;
 pub struct Figures {
     pub allocations: Option<f64>,
     pub allocated: Option<f64>,
-    pub copies: Option<f64>,
+    pub copied: Option<f64>,
     pub syscalls: Option<f64>,
     pub instructions: Option<f64>,
     /// The system calls.
@@ -24,7 +24,7 @@ type Column = (&'static str, fn(&Figures) -> Option<f64>, fn(&Ceiling) -> f64);
 const COLUMNS: [Column; 5] = [
     ("allocations", |f| f.allocations, |c| c.allocations),
     ("allocated", |f| f.allocated, |c| c.allocated),
-    ("copies", |f| f.copies, |c| c.copies),
+    ("copied", |f| f.copied, |c| c.copied),
     ("syscalls", |f| f.syscalls, |c| c.syscalls),
     ("instructions", |f| f.instructions, |c| c.instructions),
 ];
@@ -130,7 +130,7 @@ mod tests {
             row: "v2-http 64",
             allocations: 10.0,
             allocated: 1000.0,
-            copies: 0.0,
+            copied: 0.0,
             syscalls: NONE,
             instructions: 20_000.0,
         }
@@ -141,7 +141,7 @@ mod tests {
         let figures = Figures {
             allocations: Some(10.1),
             allocated: Some(999.0),
-            copies: Some(0.0),
+            copied: Some(0.0),
             syscalls: Some(5.0),
             instructions: Some(15_000.0),
             ..Figures::default()
@@ -157,7 +157,7 @@ mod tests {
         let (above, _) = judge(&[ceiling()], std::slice::from_ref(&figures));
         assert!(above.is_empty());
         let line = "    Ceiling { row: \"v2-http 64\", allocations: 5.5, allocated: 1_000.0, \
-                    copies: 0.0, syscalls: NONE, instructions: 20_000.0 },\n";
+                    copied: 0.0, syscalls: NONE, instructions: 20_000.0 },\n";
         assert_eq!(as_source(&[ceiling()], &[figures]), line);
     }
 }

@@ -62,7 +62,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
         .map(|counts| Figures {
             allocations: Some(counts.allocations),
             allocated: Some(counts.allocated),
-            copies: cfg!(target_arch = "x86_64").then_some(counts.copies),
+            copied: cfg!(target_arch = "x86_64").then_some(counts.copied),
             ..Figures::default()
         })
         .collect();

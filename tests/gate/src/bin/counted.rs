@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trtserver::{config, log, server};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-/// Smaller copies are heads and names; tensors that matter are larger.
-const LARGE: usize = 64 << 10;
+/// Smaller copies are heads and names.
+const LARGE: usize = 4 << 10;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);

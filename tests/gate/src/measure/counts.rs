@@ -15,12 +15,12 @@ const LARGE: u32 = 25;
 pub struct Counts {
     pub allocations: f64,
     pub allocated: f64,
-    /// Multiples of the tensor.
-    pub copies: f64,
+    /// Bytes.
+    pub copied: f64,
 }
 
 pub fn measure(rows: &[&str]) -> Vec<Counts> {
-    let server = server().program([dist().join("bin/trtserver-counted")]).start();
+    let server = server(0).program([dist().join("bin/trtserver-counted")]).start();
     rows.iter().map(|row| one(&server, row)).collect()
 }
 
@@ -35,7 +35,7 @@ fn one(server: &Running, row: &str) -> Counts {
     let after = so_far(server);
     let [allocations, allocated, copied] =
         [0, 1, 2].map(|i| (after[i] - before[i]) as f64 / f64::from(times));
-    Counts { allocations, allocated, copies: copied / bytes as f64 }
+    Counts { allocations, allocated, copied }
 }
 
 fn so_far(server: &Running) -> [u64; 3] {

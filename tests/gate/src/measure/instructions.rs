@@ -1,12 +1,16 @@
 //! Instructions: the server under callgrind, once with a few requests of each row, then for each row with more of
 //! that one. The difference is what those needed; the start and the end are in both.
 
-use super::{WARM_UP, file, read, server};
+use super::{DELAY_MS, WARM_UP, file, read, server};
 use crate::client::Client;
 use std::ffi::OsString;
 use trtserver_tests::dist;
 
-const TIMES: u32 = 500;
+const TIMES: u32 = 200;
+/// Instructions that repeat themselves for each byte are taken or left by the C library depending on the processor, and
+/// callgrind counts each byte: left.
+const NO_REPETITION: &str =
+    "glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000";
 
 /// For one request of each row.
 pub fn measure(rows: &[&str]) -> Vec<f64> {
@@ -21,7 +25,7 @@ fn total(rows: &[&str], more: Option<&str>) -> f64 {
     out_flag.push(&out);
     let words = ["valgrind", "--tool=callgrind", "--quiet"].map(OsString::from);
     let words = words.into_iter().chain([out_flag, dist().join("bin/trtserver").into()]);
-    let server = server().program(words).start();
+    let server = server(DELAY_MS).env("GLIBC_TUNABLES", NO_REPETITION).program(words).start();
     for row in rows {
         let mut client = Client::connect(&server, row);
         client.ask(WARM_UP);

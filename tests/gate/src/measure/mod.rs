@@ -7,16 +7,24 @@ pub mod syscalls; // by strace
 use crate::requests::MODEL;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use trtserver_tests::{Server, dist};
+use trtserver_tests::{Server, dist, parameters};
 
 /// Before anything is counted: buffers have their size, pools are filled.
 const WARM_UP: u32 = 20;
 
-/// The echo, without batches.
-fn server() -> Server {
+/// Of a model that takes its time, as real ones do: the server's network thread has gone to sleep when the answer is there.
+/// With one that answers at once, who sleeps when is chance, and with it a system call or two.
+const DELAY_MS: u32 = 2;
+
+/// The echo, without batches; its execution takes so many milliseconds.
+fn server(delay_ms: u32) -> Server {
     let tensor = |name| format!("[ {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ -1 ] }} ]");
     let (input, output) = (tensor("INPUT0"), tensor("OUTPUT0"));
-    let config = format!("name: \"{MODEL}\"\nbackend: \"probe\"\ninput {input}\noutput {output}\n");
+    let delay = delay_ms.to_string();
+    let parameters = if delay_ms > 0 { parameters(&[("delay_ms", &delay)]) } else { String::new() };
+    let config = format!(
+        "name: \"{MODEL}\"\nbackend: \"probe\"\ninput {input}\noutput {output}\n{parameters}"
+    );
     Server::new().model(MODEL, config)
 }
 

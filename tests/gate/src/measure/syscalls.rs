@@ -1,7 +1,7 @@
 //! System calls: the server under strace, which says when each one began; those between the first and the last request
 //! are counted.
 
-use super::{WARM_UP, file, read, server};
+use super::{DELAY_MS, WARM_UP, file, read, server};
 use crate::client::Client;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub fn measure(rows: &[&str]) -> Vec<Syscalls> {
     let _ = std::fs::remove_file(&trace);
     let words = ["strace", "-D", "-f", "-qq", "-ttt", "-s0", "-o"];
     let words = words.into_iter().map(OsString::from);
-    let server = server()
+    let server = server(DELAY_MS)
         .program(words.chain([trace.clone().into(), dist().join("bin/trtserver").into()]))
         .start();
     let windows: Vec<[f64; 2]> = rows
@@ -52,9 +52,7 @@ fn whole(trace: &Path) -> String {
     let begin = Instant::now();
     loop {
         let text = read(trace);
-        let mut rest = text.lines().rev().take_while(|line| line.contains("+++ "));
-        let first = text.split_whitespace().next().unwrap_or_default();
-        if rest.any(|line| line.split_whitespace().next() == Some(first)) {
+        if text.lines().rev().any(|line| line.contains(" exit_group(")) {
             return text;
         }
         assert!(begin.elapsed() < PATIENCE, "{} has no end", trace.display());
