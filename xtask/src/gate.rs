@@ -55,7 +55,7 @@ fn install(paths: &Paths) -> Result<PathBuf> {
 /// Installs what is missing where that takes no more than apt: as root. Gives what is missing still.
 fn install_missing() -> Vec<&'static str> {
     let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_there(tool)).collect();
-    if missing.is_empty() || !quiet("id", &["-u"]).is_some_and(|id| id.trim() == "0") {
+    if missing.is_empty() || quiet("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
         return missing;
     }
     say(format!("gate: apt-get install {}", missing.join(" ")));
