@@ -9,6 +9,7 @@ use crate::process::Process;
 use crate::repository;
 use crate::requests::{Front, Work, exchanges, floor_exchanges};
 use crate::table::Table;
+use std::time::Duration;
 
 pub const COLUMNS: &[&str] = &[
     "connections",
@@ -24,6 +25,8 @@ pub const COLUMNS: &[&str] = &[
     "spread",
     "RSS MB",
 ];
+/// What each connection adds to a pass at least; a request takes a tenth of it.
+const EACH: Duration = Duration::from_micros(200);
 const CONNECTIONS: [usize; 5] = [1, 10, 100, 1000, 10_000];
 
 fn name((front, connections): (Front, usize)) -> String {
