@@ -53,8 +53,9 @@ fn one(options: &Options, (front, connections): (Front, usize)) -> Result<Vec<St
     let floor = Process::floor(front.floor(), logs.path())?;
     let work = Work::Identity(SMALL);
     let (ours, theirs) = (exchanges(front, work), floor_exchanges(front, work));
-    let pass =
-        |process, asked| load::pass_apart(process, front.wire(), asked, connections, options.pass);
+    // Long enough for each of them to be answered a few times.
+    let length = options.pass.max(EACH * connections as u32);
+    let pass = |process, asked| load::pass_apart(process, front.wire(), asked, connections, length);
     let beside = row::run(options, || pass(&server, &ours), || pass(&floor, &theirs))?;
     Ok(cells(&beside, server.memory("VmRSS")?))
 }
