@@ -15,6 +15,7 @@ mod plot;
 mod process;
 mod repository;
 mod requests;
+mod scaling;
 mod schedulers;
 mod serving;
 mod startup;
@@ -59,6 +60,7 @@ fn measure(options: &Options) -> Result<()> {
     let mut tables = vec![serving::measure(options, &mut plot)?, starts];
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
+    tables.extend(scaling::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
         return Err("no row has that text in its name".into());

@@ -40,8 +40,11 @@ fn raise_descriptor_limit() {
         return;
     }
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(e) = setrlimit(Resource::Nofile, most) {
-        tracing::warn!("the limit of open files stays at {:?}: {e}", limit.current);
+    let number = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());
+    let (before, after) = (number(limit.current), number(limit.maximum));
+    match setrlimit(Resource::Nofile, most) {
+        Ok(()) => tracing::info!("limit of open files raised from {before} to {after}"),
+        Err(e) => tracing::warn!("the limit of open files stays at {before}: {e}"),
     }
 }
 

@@ -17,6 +17,7 @@ pub struct Server {
     flags: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
     backends: Vec<PathBuf>,
+    program: Vec<OsString>,
 }
 
 impl Server {
@@ -71,13 +72,27 @@ impl Server {
         self
     }
 
+    /// Starts these words instead of the install's `bin/trtserver`: another server, or a program that watches one. It
+    /// must be, or become, the process that gets the flags behind them.
+    pub fn program<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.program = words.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Where its models lie.
     pub fn models(&self) -> &Path {
         self.models.path()
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(dist().join("bin/trtserver"));
+        let mut command = match self.program.split_first() {
+            None => Command::new(dist().join("bin/trtserver")),
+            Some((program, words)) => {
+                let mut command = Command::new(program);
+                command.args(words);
+                command
+            }
+        };
         command.args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]);
         command.args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
         command.arg(joined("--model-store=", self.models.path()));
@@ -183,6 +198,13 @@ impl Running {
 
     pub fn metrics_address(&self) -> &str {
         self.metrics.as_deref().unwrap_or_else(|| panic!("it serves no metrics"))
+    }
+
+    /// The address of any other `listening KIND ADDRESS`.
+    #[track_caller]
+    pub fn listening(&self, kind: &str) -> String {
+        let line = format!("line `listening {kind} …`");
+        self.process.stdout_until(&line, |out| listening(out, kind))
     }
 
     pub fn models(&self) -> &Repository {

@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod command;
 mod demo;
+mod gate;
 mod paths;
 mod perf_analyzer;
 mod python;
@@ -49,6 +50,11 @@ fn work(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             let arguments: Vec<String> =
                 with.get_many("arguments").unwrap_or_default().cloned().collect();
             bench::bench(paths, with.get_flag("no-build"), &arguments)
+        }
+        Some(("gate", with)) => {
+            let arguments: Vec<String> =
+                with.get_many("arguments").unwrap_or_default().cloned().collect();
+            gate::gate(paths, &arguments).map(|_| ())
         }
         Some(("soak", with)) => {
             let arguments: Vec<String> =
@@ -112,6 +118,18 @@ fn cli() -> Command {
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
                         .help("For trtserver-bench, such as --quick, or --help for all of them"),
+                ),
+        )
+        .subcommand(
+            Command::new("gate")
+                .about("Count what a request costs the server, and compare it with the ceilings")
+                .arg(
+                    Arg::new("arguments")
+                        .value_name("ARGUMENT")
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .help("For trtserver-gate: --ceilings prints the table of ceilings anew"),
                 ),
         )
         .subcommand(

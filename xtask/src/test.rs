@@ -2,6 +2,7 @@
 
 use crate::build;
 use crate::command::{Result, cargo, run, say};
+use crate::gate;
 use crate::paths::Paths;
 use crate::python::{self, Environment};
 use crate::runtimes;
@@ -27,6 +28,7 @@ const STEPS: &[(&str, Step)] = &[
     ("python", |paths| environments(paths).map(|_| Outcome::Passed)),
     ("build", |paths| build::build(paths, true).map(|_| Outcome::Passed)),
     ("rust", rust),
+    ("gate", gate),
 ];
 
 /// The names that `--only` takes.
@@ -128,4 +130,14 @@ fn rust(paths: &Paths) -> Result<Outcome> {
         "",
     )
     .map(|()| Outcome::Passed)
+}
+
+/// What a request may cost. After the tests: a wrong answer is no use to anybody, however cheap.
+fn gate(paths: &Paths) -> Result<Outcome> {
+    let missing = gate::gate(paths, &[])?;
+    Ok(if missing.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Skipped("in part: strace or valgrind is missing, see above")
+    })
 }

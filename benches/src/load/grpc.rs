@@ -15,7 +15,6 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
-const STREAMS_PER_CONNECTION: usize = 16;
 /// As a client that means to receive large tensors would have it.
 const STREAM_WINDOW: u32 = 32 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
@@ -27,22 +26,25 @@ pub fn run(
     address: SocketAddr,
     exchanges: &[Exchange],
     concurrency: usize,
+    streams_per_connection: usize,
     meter: Meter,
 ) -> Result<Pass> {
     let runtime = runtime()?;
     let limit = WARM_UP + meter.length + PATIENCE;
     let meter = Rc::new(RefCell::new(meter));
+    // All by the same method.
+    let exchanges: Rc<[Exchange]> = exchanges.into();
     let work = async {
         let mut connections = Vec::new();
-        for _ in 0..concurrency.div_ceil(STREAMS_PER_CONNECTION) {
+        for _ in 0..concurrency.div_ceil(streams_per_connection) {
             connections.push(connect(address).await?);
         }
         let mut workers = JoinSet::new();
         for i in 0..concurrency {
             let sender = connections[i % connections.len()].clone();
-            let exchange = exchanges[i % exchanges.len()].clone();
-            let request = request(address, &exchange.path)?;
-            workers.spawn_local(worker(sender, request, exchange, Rc::clone(&meter)));
+            let asked = Asked { exchanges: Rc::clone(&exchanges), turn: i };
+            let request = request(address, exchanges.first().map_or("", |first| &first.path))?;
+            workers.spawn_local(worker(sender, request, asked, Rc::clone(&meter)));
         }
         // All get their last answers: a server need not hear of callers who leave.
         let mut pass = Err("nothing to do".to_owned());
@@ -87,16 +89,22 @@ pub fn request(address: SocketAddr, path: &str) -> Result<Request<()>> {
         .map_err(|e| e.to_string())
 }
 
+/// What a worker asks in turn, and where it is.
+struct Asked {
+    exchanges: Rc<[Exchange]>,
+    turn: usize,
+}
+
 /// Asks until the pass is over.
 async fn worker(
     mut sender: SendRequest<Bytes>,
     request: Request<()>,
-    exchange: Exchange,
+    Asked { exchanges, turn }: Asked,
     meter: Rc<RefCell<Meter>>,
 ) -> Result<Pass> {
     let text = |e: h2::Error| e.to_string();
     let mut answer = BytesMut::new();
-    loop {
+    for exchange in exchanges.iter().cycle().skip(turn % exchanges.len()) {
         sender = sender.ready().await.map_err(text)?;
         let asked = Instant::now();
         let (response, mut stream) = sender.send_request(request.clone(), false).map_err(text)?;
@@ -107,12 +115,13 @@ async fn worker(
             return Err(format!("HTTP status {}", head.status));
         }
         refused(&head.headers)?;
-        let bytes = receive(body, &exchange, &mut answer).await?;
+        let bytes = receive(body, exchange, &mut answer).await?;
         let mut meter = meter.borrow_mut();
         if !meter.answered(asked, bytes)? {
             return meter.result();
         }
     }
+    Err("nothing to ask".to_owned())
 }
 
 /// Takes one message to its end and looks whether it is right; gives its length with what is in front of it.

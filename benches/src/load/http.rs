@@ -22,14 +22,14 @@ pub fn run(
     let wrap = |e: std::io::Error| format!("{address}: {e}");
     let mut poll = Poll::new().map_err(wrap)?;
     let mut connections = Vec::with_capacity(concurrency);
-    for (i, exchange) in (0..concurrency).zip(exchanges.iter().cycle()) {
+    for i in 0..concurrency {
         let stream = std::net::TcpStream::connect(address).map_err(wrap)?;
         stream.set_nodelay(true).map_err(wrap)?;
         stream.set_nonblocking(true).map_err(wrap)?;
         let mut stream = TcpStream::from_std(stream);
         let both = Interest::READABLE | Interest::WRITABLE;
         poll.registry().register(&mut stream, Token(i), both).map_err(wrap)?;
-        connections.push(Connection::new(stream, exchange));
+        connections.push(Connection::new(stream, exchanges, i));
     }
     let mut events = Events::with_capacity(concurrency.max(8));
     // All get their last answers: a server need not hear of callers who leave.
@@ -54,7 +54,9 @@ pub fn run(
 
 struct Connection<'e> {
     stream: TcpStream,
-    exchange: &'e Exchange,
+    /// What it asks in turn, and where it is.
+    exchanges: &'e [Exchange],
+    turn: usize,
     /// How much of the request is on its way.
     sent: usize,
     answer: Vec<u8>,
@@ -67,9 +69,23 @@ struct Connection<'e> {
 }
 
 impl<'e> Connection<'e> {
-    fn new(stream: TcpStream, exchange: &'e Exchange) -> Self {
+    fn new(stream: TcpStream, exchanges: &'e [Exchange], turn: usize) -> Self {
         let (answer, asked) = (vec![0; READ], Instant::now());
-        Connection { stream, exchange, sent: 0, answer, filled: 0, ends: None, asked, over: false }
+        Connection {
+            stream,
+            exchanges,
+            turn,
+            sent: 0,
+            answer,
+            filled: 0,
+            ends: None,
+            asked,
+            over: false,
+        }
+    }
+
+    fn exchange(&self) -> &'e Exchange {
+        &self.exchanges[self.turn % self.exchanges.len()]
     }
 
     /// Goes on until the socket has no more to give or take; false = the pass is over.
@@ -80,7 +96,7 @@ impl<'e> Connection<'e> {
             if let Some((head, whole)) = self.ends
                 && self.filled >= whole
             {
-                self.exchange.expect.check(&self.answer[head..whole])?;
+                self.exchange().expect.check(&self.answer[head..whole])?;
                 if self.filled > whole {
                     return Err("more bytes than the answer has".into());
                 }
@@ -88,6 +104,7 @@ impl<'e> Connection<'e> {
                     return Ok(false);
                 }
                 (self.sent, self.filled, self.ends) = (0, 0, None);
+                self.turn += 1;
                 self.send()?;
             }
             if drained {
@@ -100,8 +117,9 @@ impl<'e> Connection<'e> {
         if self.sent == 0 {
             self.asked = Instant::now();
         }
-        while self.sent < self.exchange.message.len() {
-            match self.stream.write(&self.exchange.message[self.sent..]) {
+        let message = &self.exchange().message;
+        while self.sent < message.len() {
+            match self.stream.write(&message[self.sent..]) {
                 Ok(n) => self.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) => return Err(format!("cannot send: {e}")),

@@ -52,7 +52,10 @@ impl Target {
     }
 }
 
-/// Asks `process` for this long.
+/// Streams of one gRPC connection, as clients with many requests at once have it.
+const STREAMS_PER_CONNECTION: usize = 16;
+
+/// Asks `process` for this long, each of the exchanges in turn.
 pub fn pass(
     process: &Process,
     wire: Wire,
@@ -63,6 +66,18 @@ pub fn pass(
     at(&process.target(), wire, exchanges, concurrency, length)
 }
 
+/// The same with a connection for each of the requests at once.
+pub fn pass_apart(
+    process: &Process,
+    wire: Wire,
+    exchanges: &[Exchange],
+    connections: usize,
+    length: Duration,
+) -> Result<Pass> {
+    let meter = Meter::new(process.target(), WARM_UP, length);
+    run(&process.target(), wire, exchanges, [connections, 1], meter)
+}
+
 pub fn at(
     target: &Target,
     wire: Wire,
@@ -70,25 +85,26 @@ pub fn at(
     concurrency: usize,
     length: Duration,
 ) -> Result<Pass> {
-    run(target, wire, exchanges, concurrency, Meter::new(*target, WARM_UP, length))
+    let meter = Meter::new(*target, WARM_UP, length);
+    run(target, wire, exchanges, [concurrency, STREAMS_PER_CONNECTION], meter)
 }
 
 /// Asks once or twice, so that the answer is looked at; nothing is measured.
 pub fn check(target: &Target, wire: Wire, exchange: &Exchange) -> Result<usize> {
     let meter = Meter::new(*target, Duration::ZERO, Duration::ZERO);
-    Ok(run(target, wire, std::slice::from_ref(exchange), 1, meter)?.answer_bytes)
+    Ok(run(target, wire, std::slice::from_ref(exchange), [1, 1], meter)?.answer_bytes)
 }
 
 fn run(
     target: &Target,
     wire: Wire,
     exchanges: &[Exchange],
-    concurrency: usize,
+    [concurrency, per_connection]: [usize; 2],
     meter: Meter,
 ) -> Result<Pass> {
     match wire {
         Wire::Http1 => http::run(target.http()?, exchanges, concurrency, meter),
-        Wire::Grpc => grpc::run(target.grpc()?, exchanges, concurrency, meter),
+        Wire::Grpc => grpc::run(target.grpc()?, exchanges, concurrency, per_connection, meter),
         Wire::Stream => {
             // Each request is a sequence of one.
             let each = exchanges.iter().cycle().take(concurrency);

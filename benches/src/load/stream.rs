@@ -1,7 +1,7 @@
 //! Sequences over ModelStreamInfer: each on a stream of its own, the next step sent when the answer is there.
 
 use super::grpc::{connect, refused, request, runtime};
-use super::{Meter, PATIENCE, Pass, WARM_UP};
+use super::{Meter, PATIENCE, Pass, STREAMS_PER_CONNECTION, WARM_UP};
 use crate::Result;
 use crate::exchange::Exchange;
 use bytes::{Buf, Bytes, BytesMut};
@@ -14,7 +14,6 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::task::{JoinSet, LocalSet};
 
-const STREAMS_PER_CONNECTION: usize = 16;
 /// Flags and length in front of a message.
 const PREFIX: usize = 5;
 

@@ -1,0 +1,77 @@
+//! Connections that all ask, each for the next answer when it has one.
+
+use super::row::{self, Beside};
+use super::{FRONTS, SMALL, allow};
+use crate::Result;
+use crate::load;
+use crate::options::Options;
+use crate::process::Process;
+use crate::repository;
+use crate::requests::{Front, Work, exchanges, floor_exchanges};
+use crate::table::Table;
+use std::time::Duration;
+
+pub const COLUMNS: &[&str] = &[
+    "connections",
+    "req/s",
+    "p50 µs",
+    "p99 µs",
+    "CPU µs/req",
+    "floor req/s",
+    "floor p50",
+    "floor p99",
+    "floor CPU",
+    "ratio",
+    "spread",
+    "RSS MB",
+];
+/// What each connection adds to a pass at least; a request takes a tenth of it.
+const EACH: Duration = Duration::from_micros(200);
+const CONNECTIONS: [usize; 5] = [1, 10, 100, 1000, 10_000];
+
+fn name((front, connections): (Front, usize)) -> String {
+    format!("scaling connections {} {connections}", front.name())
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    let all = FRONTS.into_iter().flat_map(|front| CONNECTIONS.map(|number| (front, number)));
+    let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
+    for row in rows {
+        // Servers of their own, so that memory is that of this row. They may open as much as this process may.
+        match allow(row.1).and_then(|()| one(options, row)) {
+            Ok(cells) => table.row([vec![name(row)], cells].concat()),
+            Err(problem) => table.failure(&name(row), &problem),
+        }
+    }
+    Ok(())
+}
+
+fn one(options: &Options, (front, connections): (Front, usize)) -> Result<Vec<String>> {
+    let models = repository::serving(options)?;
+    let logs = repository::empty()?;
+    let server = Process::server(options, models.path(), logs.path())?;
+    let floor = Process::floor(front.floor(), logs.path())?;
+    let work = Work::Identity(SMALL);
+    let (ours, theirs) = (exchanges(front, work), floor_exchanges(front, work));
+    // Long enough for each of them to be answered a few times.
+    let length = options.pass.max(EACH * connections as u32);
+    let pass = |process, asked| load::pass_apart(process, front.wire(), asked, connections, length);
+    let beside = row::run(options, || pass(&server, &ours), || pass(&floor, &theirs))?;
+    Ok(cells(&beside, server.memory("VmRSS")?))
+}
+
+fn cells(beside: &Beside, memory: f64) -> Vec<String> {
+    vec![
+        format!("{:.0}", beside.ours(|pass| pass.per_second)),
+        format!("{:.0}", beside.ours(|pass| pass.p50_us)),
+        format!("{:.0}", beside.ours(|pass| pass.p99_us)),
+        format!("{:.1}", beside.ours(|pass| pass.cpu_us)),
+        format!("{:.0}", beside.floor(|pass| pass.per_second)),
+        format!("{:.0}", beside.floor(|pass| pass.p50_us)),
+        format!("{:.0}", beside.floor(|pass| pass.p99_us)),
+        format!("{:.1}", beside.floor(|pass| pass.cpu_us)),
+        format!("{:.2}", beside.ratio()),
+        beside.spread(),
+        format!("{memory:.1}"),
+    ]
+}

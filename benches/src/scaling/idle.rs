@@ -1,0 +1,118 @@
+//! Connections that are open and silent: what each takes of the server, and whether sixteen busy ones notice.
+
+use super::{FRONTS, SMALL, allow};
+use crate::Result;
+use crate::exchange::{Exchange, Wire};
+use crate::load;
+use crate::options::Options;
+use crate::pairs;
+use crate::process::{Process, cpu_time};
+use crate::repository;
+use crate::requests::{Front, Work, exchanges};
+use crate::table::Table;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+pub const COLUMNS: &[&str] = &[
+    "silent connections",
+    "RSS MB",
+    "without",
+    "KB each",
+    "threads",
+    "without",
+    "CPU ms in 5 s",
+    "switches",
+    "req/s",
+    "without",
+    "ratio",
+    "p99 µs",
+    "without",
+    "spread",
+];
+const SILENT: [usize; 3] = [100, 1000, 10_000];
+const AT_ONCE: usize = 16;
+const SETTLED: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The client's part of opening HTTP/2: the preface and empty settings.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+fn name((front, silent): (Front, usize)) -> String {
+    format!("scaling idle {} {silent}", front.name())
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    let all = FRONTS.into_iter().flat_map(|front| SILENT.map(|number| (front, number)));
+    let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
+    for row in rows {
+        match allow(row.1).and_then(|()| one(options, row)) {
+            Ok(cells) => table.row([vec![name(row)], cells].concat()),
+            Err(problem) => table.failure(&name(row), &problem),
+        }
+    }
+    Ok(())
+}
+
+fn one(options: &Options, (front, number): (Front, usize)) -> Result<Vec<String>> {
+    let models = repository::serving(options)?;
+    let logs = repository::empty()?;
+    let with = Process::server(options, models.path(), logs.path())?;
+    let without = Process::server(options, models.path(), logs.path())?;
+    let asked = exchanges(front, Work::Identity(SMALL));
+    let pass = |server, length| load::pass(server, front.wire(), &asked, AT_ONCE, length);
+    // What the first requests allocate is no connection's.
+    pass(&with, options.pass)?;
+    let (before, threads_before) = (with.memory("VmRSS")?, threads(&with)?);
+    let silent =
+        (0..number).map(|_| connect(&with, front, &asked)).collect::<Result<Vec<TcpStream>>>()?;
+    std::thread::sleep(SETTLED);
+    let (memory, threads) = (with.memory("VmRSS")?, threads(&with)?);
+    let (cpu, switches) = (cpu_time(with.id())?, with.switches()?);
+    std::thread::sleep(REST);
+    let cpu = cpu_time(with.id())?.saturating_sub(cpu);
+    let switches = with.switches()?.saturating_sub(switches);
+    let pairs = pairs::run(options, |length| pass(&with, length), |length| pass(&without, length))?;
+    drop(silent);
+    let (rate, rate_without) = pairs.both(|pass| pass.per_second);
+    let (p99, p99_without) = pairs.both(|pass| pass.p99_us);
+    Ok(vec![
+        format!("{memory:.1}"),
+        format!("{before:.1}"),
+        format!("{:.1}", (memory - before) * 1e3 / number as f64),
+        threads.to_string(),
+        threads_before.to_string(),
+        format!("{:.2}", cpu.as_secs_f64() * 1e3),
+        switches.to_string(),
+        format!("{rate:.0}"),
+        format!("{rate_without:.0}"),
+        format!("{:.2}", pairs.ratio(|pass| pass.per_second)),
+        format!("{p99:.0}"),
+        format!("{p99_without:.0}"),
+        pairs.spread(|pass| pass.cpu_us),
+    ])
+}
+
+fn threads(server: &Process) -> Result<usize> {
+    let folder = format!("/proc/{}/task", server.id());
+    fs::read_dir(&folder).map(Iterator::count).map_err(|e| format!("{folder}: {e}"))
+}
+
+/// A connection that has been used, so that it has all that a used one has: over HTTP for a request, over gRPC for the
+/// settings.
+fn connect(server: &Process, front: Front, asked: &[Exchange]) -> Result<TcpStream> {
+    let (address, bytes): (Option<SocketAddr>, &[u8]) = match front.wire() {
+        Wire::Http1 => (server.http, asked.first().map_or(&[], |first| &first.message)),
+        _ => (server.grpc, PREFACE),
+    };
+    let address = address.ok_or("no port")?;
+    let wrap = |e: std::io::Error| format!("{address}: {e}");
+    let mut stream = TcpStream::connect(address).map_err(wrap)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(wrap)?;
+    stream.write_all(bytes).map_err(wrap)?;
+    match stream.read(&mut [0; 4096]).map_err(wrap)? {
+        0 => Err(format!("{address}: the server hung up")),
+        _ => Ok(stream),
+    }
+}

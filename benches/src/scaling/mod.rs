@@ -1,0 +1,60 @@
+//! What grows: models, connections, tensors. Measured only when asked for (`--only scaling`), since it takes minutes.
+
+mod connections; // all of them asking
+mod idle; // connections that are open and silent
+mod models; // loaded, asked in turn or not at all
+mod row; // server and floor in turn
+mod sizes; // of a tensor
+
+use crate::Result;
+use crate::options::Options;
+use crate::requests::Front;
+use crate::table::Table;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// One front end of each wire: what grows lies behind both generations.
+const FRONTS: [Front; 2] = [Front::V2Http, Front::V2Grpc];
+/// Of a small tensor.
+const SMALL: usize = 64;
+/// Files that a process opens beside its connections.
+const OTHER_FILES: usize = 200;
+
+pub fn measure(options: &Options) -> Result<Vec<Table>> {
+    if options.only.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut models = Table::new(models::COLUMNS);
+    let mut connections = Table::new(connections::COLUMNS);
+    let mut idle = Table::new(idle::COLUMNS);
+    let mut sizes = Table::new(sizes::COLUMNS);
+    models::measure(options, &mut models)?;
+    connections::measure(options, &mut connections)?;
+    idle::measure(options, &mut idle)?;
+    sizes::measure(options, &mut sizes)?;
+    Ok(vec![models, connections, idle, sizes])
+}
+
+/// Lets this process, and the servers that it starts from now on, open so many connections.
+fn allow(connections: usize) -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = (connections + OTHER_FILES) as u64;
+    if limit.current.is_none_or(|most| most >= wanted) {
+        return Ok(());
+    }
+    if let Some(most) = limit.maximum.filter(|most| *most < wanted) {
+        return Err(format!(
+            "{wanted} open files are needed, the system grants {most} (ulimit -Hn)"
+        ));
+    }
+    let more = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, more).map_err(|e| format!("cannot open {wanted} files: {e}"))
+}
+
+/// `64`, `4K`, `16M`: the last part of a row's name.
+fn size_name(bytes: usize) -> String {
+    match bytes {
+        n if n >= 1 << 20 => format!("{}M", n >> 20),
+        n if n >= 1 << 10 => format!("{}K", n >> 10),
+        n => n.to_string(),
+    }
+}

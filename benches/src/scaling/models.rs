@@ -1,0 +1,145 @@
+//! Models loaded: the server with many beside one with a single one, asked for one of them or for all in turn.
+
+use super::{FRONTS, SMALL};
+use crate::Result;
+use crate::exchange::Exchange;
+use crate::load;
+use crate::options::Options;
+use crate::pairs;
+use crate::process::Process;
+use crate::repository;
+use crate::requests::{Front, Work, exchanges};
+use crate::table::Table;
+use std::fs;
+use tempfile::TempDir;
+
+pub const COLUMNS: &[&str] = &[
+    "models",
+    "req/s",
+    "of one",
+    "ratio",
+    "p50 µs",
+    "p99 µs",
+    "of one",
+    "CPU µs/req",
+    "of one",
+    "ratio",
+    "spread",
+    "RSS MB",
+    "ready ms",
+];
+const LOADED: [usize; 4] = [1, 10, 100, 1000];
+const AT_ONCE: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    One,
+    All,
+}
+
+fn name(front: Front, loaded: usize, asked: Asked) -> String {
+    let asked = if asked == Asked::One { "one" } else { "all" };
+    format!("scaling models {} {loaded} {asked} c{AT_ONCE}", front.name())
+}
+
+fn rows(loaded: usize) -> Vec<(Front, Asked)> {
+    let both: &[Asked] = if loaded == 1 { &[Asked::One] } else { &[Asked::One, Asked::All] };
+    FRONTS.into_iter().flat_map(|front| both.iter().map(move |asked| (front, *asked))).collect()
+}
+
+pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+    let mut single = None;
+    for loaded in LOADED {
+        let mut rows = rows(loaded);
+        rows.retain(|(front, asked)| options.wants(&name(*front, loaded, *asked)));
+        if rows.is_empty() {
+            continue;
+        }
+        let single = match &single {
+            Some(single) => single,
+            None => single.insert(Served::with(options, 1)?),
+        };
+        let many = Served::with(options, loaded)?;
+        let memory = many.process.memory("VmRSS")?;
+        for (front, asked) in rows {
+            let name = name(front, loaded, asked);
+            match row(options, single, &many, front, asked, memory) {
+                Ok(cells) => table.row([vec![name], cells].concat()),
+                Err(problem) => table.failure(&name, &problem),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A server, and the folders it needs.
+struct Served {
+    process: Process,
+    models: Vec<&'static str>,
+    _folders: [TempDir; 2],
+}
+
+impl Served {
+    fn with(options: &Options, count: usize) -> Result<Self> {
+        let folder = repository::empty()?;
+        let names = (0..count).map(|i| &*format!("echo_{i}").leak());
+        let models: Vec<&'static str> = names.collect();
+        for model in &models {
+            write(&folder, model)?;
+        }
+        let logs = repository::empty()?;
+        let process = Process::server(options, folder.path(), logs.path())?;
+        Ok(Served { process, models, _folders: [folder, logs] })
+    }
+
+    fn exchanges(&self, front: Front, asked: Asked) -> Vec<Exchange> {
+        let some = if asked == Asked::One { &self.models[..1] } else { &self.models };
+        some.iter().flat_map(|model| exchanges(front, Work::Echo(model, SMALL))).collect()
+    }
+}
+
+fn write(folder: &TempDir, model: &str) -> Result<()> {
+    let version = folder.path().join(model).join("1");
+    fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
+    let file = folder.path().join(model).join("config.pbtxt");
+    let text = format!(
+        "name: \"{model}\"\nbackend: \"probe\"\n\
+         input [ {{ name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1 ] }} ]\n\
+         output [ {{ name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ -1 ] }} ]\n"
+    );
+    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn row(
+    options: &Options,
+    single: &Served,
+    many: &Served,
+    front: Front,
+    asked: Asked,
+    memory: f64,
+) -> Result<Vec<String>> {
+    let (one, some) = (single.exchanges(front, Asked::One), many.exchanges(front, asked));
+    let pairs = pairs::run(
+        options,
+        |length| load::pass(&many.process, front.wire(), &some, AT_ONCE, length),
+        |length| load::pass(&single.process, front.wire(), &one, AT_ONCE, length),
+    )?;
+    let (rate, rate_one) = pairs.both(|pass| pass.per_second);
+    let (p50, _) = pairs.both(|pass| pass.p50_us);
+    let (p99, p99_one) = pairs.both(|pass| pass.p99_us);
+    let (cpu, cpu_one) = pairs.both(|pass| pass.cpu_us);
+    Ok(vec![
+        format!("{rate:.0}"),
+        format!("{rate_one:.0}"),
+        format!("{:.2}", pairs.ratio(|pass| pass.per_second)),
+        format!("{p50:.0}"),
+        format!("{p99:.0}"),
+        format!("{p99_one:.0}"),
+        format!("{cpu:.1}"),
+        format!("{cpu_one:.1}"),
+        format!("{:.2}", pairs.ratio(|pass| pass.cpu_us)),
+        pairs.spread(|pass| pass.cpu_us),
+        format!("{memory:.1}"),
+        format!("{:.1}", many.process.ready_after.as_secs_f64() * 1e3),
+    ])
+}

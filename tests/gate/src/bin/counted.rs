@@ -1,0 +1,138 @@
+//! `trtserver-counted`: the server, counting what it allocates and copies. Who connects to the port behind
+//! `listening counts` on its standard output gets the counts so far, one line, and is hung up on.
+//!
+//! Counted are the allocations of everything that is linked into the server, and the bytes that memcpy and memmove
+//! move in pieces of [`LARGE`] or more, in the server and in the plugins it opens. Not counted: what plugins
+//! allocate (they have allocators of their own), what a growing allocation takes along, what the kernel copies.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use trtserver::{config, log, server};
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+
+/// Smaller copies are heads and names.
+const LARGE: usize = 4 << 10;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
+static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn count(size: usize) {
+    ALLOCATIONS.fetch_add(1, Relaxed);
+    ALLOCATED_BYTES.fetch_add(size as u64, Relaxed);
+}
+
+// SAFETY: everything is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's promise is the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size);
+        // SAFETY: as above.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+/// The C library's functions for this program and, because the dynamic linker looks here first, for its plugins.
+#[cfg(target_arch = "x86_64")]
+mod copies {
+    use super::{COPIED_BYTES, LARGE};
+    use std::arch::asm;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    fn count(size: usize) {
+        if size >= LARGE {
+            COPIED_BYTES.fetch_add(size as u64, Relaxed);
+        }
+    }
+
+    /// # Safety
+    /// That of C's memcpy.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, size: usize) -> *mut u8 {
+        count(size);
+        // SAFETY: the caller promises both places. An instruction, since Rust's own copying would end up here again.
+        unsafe {
+            asm!("rep movsb", inout("rcx") size => _, inout("rdi") to => _, inout("rsi") from => _,
+                options(nostack, preserves_flags));
+        }
+        to
+    }
+
+    /// # Safety
+    /// That of C's memmove.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, size: usize) -> *mut u8 {
+        if (to as usize).wrapping_sub(from as usize) >= size {
+            // SAFETY: copied upwards, nothing is overwritten that is still to be read.
+            return unsafe { memcpy(to, from, size) };
+        }
+        count(size);
+        let (last_to, last_from) =
+            (to.wrapping_add(size).wrapping_sub(1), from.wrapping_add(size).wrapping_sub(1));
+        // SAFETY: as for memcpy; from the last byte down, since the places overlap. The direction is put back.
+        unsafe {
+            asm!("std", "rep movsb", "cld", inout("rcx") size => _, inout("rdi") last_to => _,
+                inout("rsi") last_from => _, options(nostack));
+        }
+        to
+    }
+}
+
+fn main() -> ExitCode {
+    if let Err(e) = tell_counts() {
+        eprintln!("trtserver-counted: nobody can ask for the counts: {e}");
+        return ExitCode::FAILURE;
+    }
+    let env = |name: &str| std::env::var(name).ok();
+    let start =
+        match config::from_args(std::env::args_os(), &env, &format!("{ABI_MAJOR}.{ABI_MINOR}")) {
+            Ok(start) => start,
+            Err(stop) => {
+                eprint!("{}{}", stop.stdout, stop.stderr);
+                return ExitCode::from(stop.code);
+            }
+        };
+    if let Err(e) = log::init(&start.settings.log) {
+        eprintln!("trtserver-counted: the log cannot be opened: {e}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::from(server::run(start.settings))
+}
+
+fn tell_counts() -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    println!("listening counts {}", listener.local_addr()?);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // All are read before the answer allocates.
+            let [n, bytes, copied] =
+                [&ALLOCATIONS, &ALLOCATED_BYTES, &COPIED_BYTES].map(|count| count.load(Relaxed));
+            let _ = writeln!(&stream, "{n} {bytes} {copied}");
+        }
+    });
+    Ok(())
+}

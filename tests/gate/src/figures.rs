@@ -1,0 +1,163 @@
+//! What was counted beside what is allowed.
+
+use crate::ceilings::Ceiling;
+
+/// For one request of a row; none = not counted.
+#[derive(Clone, Default)]
+pub struct Figures {
+    pub allocations: Option<f64>,
+    pub allocated: Option<f64>,
+    pub copied: Option<f64>,
+    pub syscalls: Option<f64>,
+    pub instructions: Option<f64>,
+    /// The system calls.
+    pub by_name: Vec<(String, f64)>,
+}
+
+/// A figure this far below its ceiling no longer holds anything.
+const FAR_BELOW: f64 = 0.8;
+/// Room above what is counted when ceilings are made: figures move by a percent or two, a regression by more.
+const ROOM: f64 = 1.1;
+
+type Column = (&'static str, fn(&Figures) -> Option<f64>, fn(&Ceiling) -> f64);
+
+const COLUMNS: [Column; 5] = [
+    ("allocations", |f| f.allocations, |c| c.allocations),
+    ("allocated", |f| f.allocated, |c| c.allocated),
+    ("copied", |f| f.copied, |c| c.copied),
+    ("syscalls", |f| f.syscalls, |c| c.syscalls),
+    ("instructions", |f| f.instructions, |c| c.instructions),
+];
+
+/// Both, one above the other, and the system calls by name.
+pub fn table(ceilings: &[Ceiling], figures: &[Figures]) -> String {
+    let mut text = format!("{:<12}", "a request");
+    for (name, ..) in COLUMNS {
+        text += &format!("{name:>14}{:>12}", "<=");
+    }
+    text.push('\n');
+    for (ceiling, figures) in ceilings.iter().zip(figures) {
+        text += &format!("{:<12}", ceiling.row);
+        for (_, figure, limit) in COLUMNS {
+            let shown = |number: Option<f64>| number.map_or("-".to_owned(), number_text);
+            let limit = Some(limit(ceiling)).filter(|limit| !limit.is_nan());
+            text += &format!("{:>14}{:>12}", shown(figure(figures)), shown(limit));
+        }
+        text.push('\n');
+    }
+    for (ceiling, figures) in ceilings.iter().zip(figures) {
+        let often = figures.by_name.iter().filter(|(_, number)| *number >= 0.01);
+        let list: Vec<String> = often.map(|(name, number)| format!("{name} {number:.2}")).collect();
+        if !list.is_empty() {
+            text += &format!("{}: {}\n", ceiling.row, list.join(", "));
+        }
+    }
+    text
+}
+
+/// What is above its ceiling, and what is so far below that the ceiling should be lowered; a sentence each.
+pub fn judge(ceilings: &[Ceiling], figures: &[Figures]) -> (Vec<String>, Vec<String>) {
+    let (mut above, mut far_below) = (Vec::new(), Vec::new());
+    for (ceiling, figures) in ceilings.iter().zip(figures) {
+        for (name, figure, limit) in COLUMNS {
+            let limit = limit(ceiling);
+            let Some(figure) = figure(figures).filter(|_| !limit.is_nan()) else { continue };
+            let sentence = format!(
+                "{}: {} {name}, the ceiling is {}",
+                ceiling.row,
+                number_text(figure),
+                number_text(limit)
+            );
+            if figure > limit {
+                above.push(sentence);
+            } else if figure < limit * FAR_BELOW {
+                far_below.push(sentence);
+            }
+        }
+    }
+    (above, far_below)
+}
+
+/// The table of `ceilings.rs` as it would be with these figures and some room above them. What was not counted, or
+/// has no ceiling, stays.
+pub fn as_source(ceilings: &[Ceiling], figures: &[Figures]) -> String {
+    let mut text = String::new();
+    for (ceiling, figures) in ceilings.iter().zip(figures) {
+        text += &format!("    Ceiling {{ row: \"{}\"", ceiling.row);
+        for (name, figure, limit) in COLUMNS {
+            let old = limit(ceiling);
+            let number = match figure(figures).filter(|_| !old.is_nan()) {
+                Some(figure) => source_number(figure * ROOM),
+                None if old.is_nan() => "NONE".to_owned(),
+                None => source_number(old),
+            };
+            text += &format!(", {name}: {number}");
+        }
+        text += " },\n";
+    }
+    text
+}
+
+/// Small numbers with a digit behind the point, large ones rounded up to three digits.
+fn source_number(number: f64) -> String {
+    if number < 100.0 {
+        return format!("{:.1}", (number * 10.0).ceil() / 10.0);
+    }
+    let unit = 10f64.powf(number.log10().floor() - 2.0);
+    let whole = ((number / unit).ceil() * unit) as u64;
+    // As the source has it: 12_300.0
+    let digits = whole.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join("_") + ".0"
+}
+
+fn number_text(number: f64) -> String {
+    if number < 1000.0 { format!("{number:.2}") } else { format!("{number:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ceilings::NONE;
+
+    fn ceiling() -> Ceiling {
+        Ceiling {
+            row: "v2-http 64",
+            allocations: 10.0,
+            allocated: 1000.0,
+            copied: 0.0,
+            syscalls: NONE,
+            instructions: 20_000.0,
+        }
+    }
+
+    #[test]
+    fn what_is_above_fails_and_what_is_far_below_is_told() {
+        let figures = Figures {
+            allocations: Some(10.1),
+            allocated: Some(999.0),
+            copied: Some(0.0),
+            syscalls: Some(5.0),
+            instructions: Some(15_000.0),
+            ..Figures::default()
+        };
+        let (above, far_below) = judge(&[ceiling()], &[figures]);
+        assert_eq!(above, ["v2-http 64: 10.10 allocations, the ceiling is 10.00"]);
+        assert_eq!(far_below, ["v2-http 64: 15000 instructions, the ceiling is 20000"]);
+    }
+
+    #[test]
+    fn what_was_not_counted_is_not_judged_and_keeps_its_ceiling() {
+        let figures = Figures { allocations: Some(5.0), ..Figures::default() };
+        let (above, _) = judge(&[ceiling()], std::slice::from_ref(&figures));
+        assert!(above.is_empty());
+        let line = "    Ceiling { row: \"v2-http 64\", allocations: 5.5, allocated: 1_000.0, \
+                    copied: 0.0, syscalls: NONE, instructions: 20_000.0 },\n";
+        assert_eq!(as_source(&[ceiling()], &[figures]), line);
+    }
+}

@@ -1,0 +1,48 @@
+//! Allocations and copies: the server in a program that counts both (`src/bin/counted.rs`).
+
+use super::{WARM_UP, server};
+use crate::client::Client;
+use crate::requests::tensor_bytes;
+use std::io::Read;
+use std::net::TcpStream;
+use trtserver_tests::{Running, dist};
+
+/// So many are averaged; of large tensors fewer.
+const SMALL: u32 = 500;
+const LARGE: u32 = 25;
+
+/// For one request.
+pub struct Counts {
+    pub allocations: f64,
+    pub allocated: f64,
+    /// Bytes.
+    pub copied: f64,
+}
+
+pub fn measure(rows: &[&str]) -> Vec<Counts> {
+    let server = server(0).program([dist().join("bin/trtserver-counted")]).start();
+    rows.iter().map(|row| one(&server, row)).collect()
+}
+
+fn one(server: &Running, row: &str) -> Counts {
+    let (_, size) = row.split_once(' ').unwrap_or_default();
+    let bytes = tensor_bytes(size);
+    let times = if bytes < 1 << 20 { SMALL } else { LARGE };
+    let mut client = Client::connect(server, row);
+    client.ask(WARM_UP);
+    let before = so_far(server);
+    client.ask(times);
+    let after = so_far(server);
+    let [allocations, allocated, copied] =
+        [0, 1, 2].map(|i| (after[i] - before[i]) as f64 / f64::from(times));
+    Counts { allocations, allocated, copied }
+}
+
+fn so_far(server: &Running) -> [u64; 3] {
+    let address = server.listening("counts");
+    let mut line = String::new();
+    let read = TcpStream::connect(&address).and_then(|mut s| s.read_to_string(&mut line));
+    read.unwrap_or_else(|e| panic!("no counts from {address}: {e}"));
+    let mut numbers = line.split_whitespace().map_while(|word| word.parse().ok());
+    [(); 3].map(|()| numbers.next().unwrap_or_else(|| panic!("not three counts: {line:?}")))
+}

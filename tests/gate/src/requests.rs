@@ -1,0 +1,154 @@
+//! One request for each front end, ready-made, and how its answer is known to be right.
+
+use bytes::Bytes;
+use prost::Message;
+use serde_json::{Value, json};
+use trtserver_proto::{v1, v2};
+use trtserver_tests::wire;
+
+pub const MODEL: &str = "identity";
+
+pub struct Request {
+    /// Of gRPC, the method; none means HTTP.
+    pub path: Option<&'static str>,
+    /// HTTP: head and body. gRPC: the message with its five bytes in front.
+    pub bytes: Bytes,
+    expect: Expect,
+}
+
+enum Expect {
+    /// The body has these bytes in it.
+    Holds(Bytes),
+    /// The body is JSON with these numbers in its first output.
+    Numbers(Vec<f32>),
+}
+
+impl Request {
+    /// The request of a row, such as `v2-http 64`: the front end, and the bytes of the tensor.
+    pub fn of_row(row: &str) -> Self {
+        let (front, bytes) = row.split_once(' ').unwrap_or_else(|| panic!("{row}: no size"));
+        let bytes = tensor_bytes(bytes);
+        // Few bits, so that JSON is short.
+        let values: Vec<f32> = (0..bytes / 4).map(|i| (i % 1021) as f32 * 0.5).collect();
+        let raw: Bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let shape = [values.len() as i64];
+        let holds = Expect::Holds(raw.clone());
+        match front {
+            "v1-http" => {
+                let header = format!(
+                    "batch_size: 1 input {{ name: \"INPUT0\" dims: {} }} output {{ name: \"OUTPUT0\" }}",
+                    values.len()
+                );
+                let path = format!("/api/infer/{MODEL}?format=binary");
+                http(&path, &[("NV-InferRequest", &header)], &raw, holds)
+            }
+            "v2-http" => {
+                let json = body(&shape, None).to_string();
+                let length = json.len().to_string();
+                let body = [json.as_bytes(), &raw].concat();
+                http(&v2_path(), &[("Inference-Header-Content-Length", &length)], &body, holds)
+            }
+            "v2-json" => {
+                let json = body(&shape, Some(&values)).to_string();
+                http(&v2_path(), &[], json.as_bytes(), Expect::Numbers(values))
+            }
+            "v1-grpc" => {
+                grpc("/nvidia.inferenceserver.GRPCService/Infer", &v1_message(&shape, raw), holds)
+            }
+            "v2-grpc" => {
+                grpc("/inference.GRPCInferenceService/ModelInfer", &v2_message(&shape, raw), holds)
+            }
+            _ => panic!("{row}: no such front end"),
+        }
+    }
+
+    /// # Panics
+    /// If that is not the body of a right answer.
+    pub fn check(&self, body: &[u8]) {
+        let right = match &self.expect {
+            // The tensor is at the start or at the end, whatever the protocol.
+            Expect::Holds(raw) => body.ends_with(raw) || body.starts_with(raw),
+            Expect::Numbers(numbers) => numbers_of(body).is_some_and(|got| got == *numbers),
+        };
+        let shown = &body[..body.len().min(300)];
+        assert!(right, "a wrong answer: {}", String::from_utf8_lossy(shown).escape_debug());
+    }
+}
+
+/// `64` or `4M`.
+pub fn tensor_bytes(text: &str) -> usize {
+    let (digits, factor) = text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1 << 20));
+    digits.parse::<usize>().unwrap_or_else(|e| panic!("{text}: {e}")) * factor
+}
+
+fn v2_path() -> String {
+    format!("/v2/models/{MODEL}/infer")
+}
+
+fn http(path: &str, headers: &[(&str, &str)], body: &[u8], expect: Expect) -> Request {
+    let bytes = wire::request("POST", path, headers, body).into();
+    Request { path: None, bytes, expect }
+}
+
+fn grpc(path: &'static str, message: &impl Message, expect: Expect) -> Request {
+    let bytes = trtserver_tests::http2::message(&message.encode_to_vec()).into();
+    Request { path: Some(path), bytes, expect }
+}
+
+/// With the values in it, or saying that they follow.
+fn body(shape: &[i64], values: Option<&[f32]>) -> Value {
+    let mut input = json!({ "name": "INPUT0", "shape": shape, "datatype": "FP32" });
+    match values {
+        Some(values) => input["data"] = json!(values),
+        None => {
+            let bytes = shape.iter().product::<i64>() * 4;
+            input["parameters"] = json!({ "binary_data_size": bytes });
+        }
+    }
+    let output = json!({ "name": "OUTPUT0", "parameters": { "binary_data": values.is_none() } });
+    json!({ "inputs": [input], "outputs": [output] })
+}
+
+fn v1_message(shape: &[i64], raw: Bytes) -> v1::InferRequest {
+    use v1::infer_request_header::{Input, Output};
+    let (input, output) = ("INPUT0".to_owned(), "OUTPUT0".to_owned());
+    let header = v1::InferRequestHeader {
+        batch_size: 1,
+        input: vec![Input { name: input, dims: shape.to_vec(), ..Input::default() }],
+        output: vec![Output { name: output, ..Output::default() }],
+        ..v1::InferRequestHeader::default()
+    };
+    v1::InferRequest {
+        model_name: MODEL.to_owned(),
+        model_version: -1,
+        meta_data: Some(header),
+        raw_input: vec![raw],
+    }
+}
+
+fn v2_message(shape: &[i64], raw: Bytes) -> v2::ModelInferRequest {
+    use v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
+    let input = InferInputTensor {
+        name: "INPUT0".to_owned(),
+        datatype: "FP32".to_owned(),
+        shape: shape.to_vec(),
+        ..InferInputTensor::default()
+    };
+    let output = InferRequestedOutputTensor {
+        name: "OUTPUT0".to_owned(),
+        ..InferRequestedOutputTensor::default()
+    };
+    v2::ModelInferRequest {
+        model_name: MODEL.to_owned(),
+        inputs: vec![input],
+        outputs: vec![output],
+        raw_input_contents: vec![raw],
+        ..v2::ModelInferRequest::default()
+    }
+}
+
+fn numbers_of(body: &[u8]) -> Option<Vec<f32>> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let data = answer.pointer("/outputs/0/data")?.as_array()?;
+    data.iter().map(|n| n.as_f64().map(|n| n as f32)).collect()
+}
