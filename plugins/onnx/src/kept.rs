@@ -14,7 +14,6 @@ use crate::inputs::{accepted, copy_parts};
 use crate::model::OnnxModel;
 use crate::shape;
 use crate::value::{MAX_RANK, Value};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Call, Dtype};
 
@@ -91,14 +90,20 @@ impl KeptRuns {
     }
 }
 
+/// Of names, shapes and rows. Two calls with the same one cost a run that is kept too early, no more.
 fn fingerprint(call: Call<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    call.batch_size().hash(&mut hasher);
-    for input in call.inputs() {
-        (input.name(), input.shape()).hash(&mut hasher);
+    fn mix(hash: u64, word: u64) -> u64 {
+        (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
     }
-    call.outputs().for_each(|output| output.name().hash(&mut hasher));
-    hasher.finish()
+    fn name(hash: u64, name: &str) -> u64 {
+        name.bytes().fold(mix(hash, name.len() as u64), |hash, byte| mix(hash, byte.into()))
+    }
+    let start = mix(call.inputs().len() as u64, call.batch_size() as u64);
+    let inputs = call.inputs().fold(start, |hash, input| {
+        let dims = input.shape().iter().map(|dim| dim.cast_unsigned());
+        dims.fold(name(hash, input.name()), mix)
+    });
+    call.outputs().fold(inputs, |hash, output| name(hash, output.name()))
 }
 
 /// Whether all tensors have a known size, and it is small.
@@ -113,8 +118,10 @@ fn is_small(model: &OnnxModel, call: Call<'_>) -> bool {
         let at = position(&plan.outputs, wanted.index(), wanted.name())?;
         Some(shape::before_run(&plan.outputs[at], rows, &mut [0; MAX_RANK])?.1)
     });
-    let total = inputs.chain(outputs).try_fold(0usize, |sum, bytes| sum.checked_add(bytes?));
-    call.outputs().len() > 0 && total.is_some_and(|total| total <= MOST_BYTES)
+    let fitting = |sum: usize, bytes: Option<usize>| {
+        sum.checked_add(bytes?).filter(|&total| total <= MOST_BYTES)
+    };
+    call.outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
 }
 
 /// A cache line: each tensor begins with one.
