@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 8 << 10;
 pub struct KeptRuns {
     runs: Vec<Kept>,
     /// Fingerprints of calls that no run was kept for, as a ring.
-    seen: [u64; MOST],
+    seen: [Option<u64>; MOST],
     next: usize,
     /// The library refused to bind this model.
     refused: bool,
@@ -50,8 +50,9 @@ impl KeptRuns {
                 }
                 match Kept::new(model, scratch, call) {
                     Ok(run) => {
+                        let run = run?;
                         self.runs.truncate(MOST - 1);
-                        self.runs.insert(0, run?);
+                        self.runs.insert(0, run);
                     }
                     Err(fault) => {
                         self.refused = true;
@@ -78,13 +79,15 @@ impl KeptRuns {
         self.runs.clear();
     }
 
-    /// Whether a call like this one is among the latest that went by pointer. From now on it is.
+    /// Whether a call like this one is among the latest that went by pointer. Such a call is then
+    /// forgotten, that a run which has to make room is not made again at once; others are remembered.
     fn is_known(&mut self, call: Call<'_>) -> bool {
         let print = fingerprint(call);
-        if self.seen.contains(&print) {
+        if let Some(known) = self.seen.iter_mut().find(|seen| **seen == Some(print)) {
+            *known = None;
             return true;
         }
-        self.seen[self.next] = print;
+        self.seen[self.next] = Some(print);
         self.next = (self.next + 1) % MOST;
         false
     }

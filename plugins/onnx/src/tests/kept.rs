@@ -93,6 +93,14 @@ fn more_shapes_than_runs() {
             assert!(right(&loaded, rows, 0.5, &BOTH), "{rows} rows");
         }
     }
+    // One more than are kept, in turn: one makes room for another in each round, not all for all.
+    for rows in [2, 3, 4, 5, 6, 7, 8, 9].repeat(2) {
+        right(&loaded, rows, 2.5, &BOTH);
+    }
+    for _ in 0..20 {
+        let found = (1..10).filter(|&rows| right(&loaded, rows, 1.0, &BOTH)).count();
+        assert!(found >= 7, "{found} of 9");
+    }
     // Anything at all, from two instances of one session.
     let other = loaded.sibling();
     let mut random = 1u32;
