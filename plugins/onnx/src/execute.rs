@@ -1,12 +1,14 @@
 //! One instance at work: a batch of several calls in one run where they fit together (see `merge.rs`),
 //! else each call checked, run and answered by itself.
 //!
-//! Inputs are used where the host has them; outputs are written where the host wants them when their
+//! A small call like an earlier one is copied into a run that was kept for it (see `kept.rs`). Else
+//! inputs are used where the host has them; outputs are written where the host wants them when their
 //! shape is known beforehand, and donated to the host when it is not. Strings are the exception.
 //! Everything that a call needs is in vectors that keep their room from call to call.
 
 use crate::check::Slot;
 use crate::fault::Fault;
+use crate::kept::KeptRuns;
 use crate::model::OnnxModel;
 use crate::runtime;
 use crate::value::Value;
@@ -23,6 +25,8 @@ use trtserver_plugin_api::author::{
 const KEPT_BYTES: usize = 1 << 20;
 
 pub struct OnnxInstance {
+    /// Before the model, whose session they are bound to: dropped first.
+    pub kept: KeptRuns,
     pub model: Arc<OnnxModel>,
     pub scratch: Scratch,
 }
@@ -69,7 +73,7 @@ impl Instance for OnnxInstance {
                 model.session.runtime.providers().join(", ")
             )));
         }
-        Ok(Self { model: model.clone(), scratch: Scratch::default() })
+        Ok(Self { kept: KeptRuns::default(), model: model.clone(), scratch: Scratch::default() })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -116,18 +120,38 @@ impl OnnxInstance {
         batch: &Batch<'_>,
         computing: &mut bool,
     ) -> Result<(), Fault> {
-        let (model, scratch) = (&*self.model, &mut self.scratch);
+        let (kept, model, scratch) = (&mut self.kept, &*self.model, &mut self.scratch);
+        let mut compute = || {
+            if !std::mem::replace(computing, true) {
+                batch.mark_compute();
+            }
+        };
+        let mut ahead = model.ahead.load(Ordering::Relaxed);
+        if !ahead {
+            kept.clear();
+        } else if let Some(run) = kept.find(model, scratch, call) {
+            run.fill(call)?;
+            compute();
+            let ran = run.run(model);
+            batch.mark_output();
+            match ran {
+                Ok(()) => return run.give(model, call),
+                Err(fault) => {
+                    kept.forget();
+                    if !fault.is_wrong_block() {
+                        return Err(fault.within(format_args!("model '{}'", model.name)));
+                    }
+                    ahead = false; // as below
+                }
+            }
+        }
         let rows = call.batch_size();
         scratch.take_inputs(model, call)?;
-        let mut ahead = model.ahead.load(Ordering::Relaxed);
         loop {
             let mut response = call.respond().map_err(Fault::from)?;
             scratch.want(model, call.outputs())?;
             let blocks = scratch.take_outputs(model, rows, &mut response, ahead)?;
-            if !*computing {
-                batch.mark_compute();
-                *computing = true;
-            }
+            compute();
             let ran = scratch.run(model);
             batch.mark_output();
             match ran {

@@ -8,7 +8,6 @@ use crate::shape;
 use crate::strings;
 use crate::types::{self, shape_text};
 use crate::value::{MAX_RANK, Value};
-use std::ptr;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Call, Tensor};
 
@@ -109,29 +108,36 @@ impl Scratch {
 
     /// Copies the pieces of an input together.
     fn gather(&mut self, tensor: Tensor<'_>, nth: usize) -> Result<*mut u8, Fault> {
-        let total: usize = tensor.parts().map(<[u8]>::len).sum();
-        if total != tensor.byte_size() {
-            return Err(Fault::internal(format!(
-                "input '{}': {total} of {} bytes can be read",
-                tensor.name(),
-                tensor.byte_size()
-            )));
-        }
         if self.gathered.len() <= nth {
             self.gathered.resize_with(nth + 1, Vec::new);
         }
         let buffer = &mut self.gathered[nth];
         buffer.clear();
-        buffer.resize(total.div_ceil(size_of::<u128>()), 0);
+        let bytes = tensor.byte_size();
+        buffer.resize(bytes.div_ceil(size_of::<u128>()), 0);
         let start = buffer.as_mut_ptr().cast::<u8>();
-        let mut at = 0;
-        for part in tensor.parts() {
-            // SAFETY: the buffer has room for the sum of all parts.
-            unsafe { ptr::copy_nonoverlapping(part.as_ptr(), start.add(at), part.len()) };
-            at += part.len();
-        }
+        // SAFETY: the buffer has room for all the bytes, and they are zeros.
+        copy_parts(tensor, unsafe { std::slice::from_raw_parts_mut(start, bytes) })?;
         Ok(start)
     }
+}
+
+/// Copies the pieces of an input to a place of its size.
+pub fn copy_parts(tensor: Tensor<'_>, mut to: &mut [u8]) -> Result<(), Fault> {
+    let total: usize = tensor.parts().map(<[u8]>::len).sum();
+    if total != to.len() {
+        return Err(Fault::internal(format!(
+            "input '{}': {total} of {} bytes can be read",
+            tensor.name(),
+            to.len()
+        )));
+    }
+    for part in tensor.parts() {
+        let (here, rest) = to.split_at_mut(part.len());
+        here.copy_from_slice(part);
+        to = rest;
+    }
+    Ok(())
 }
 
 /// The shape in which the model takes an input of this type, shape and size.

@@ -6,16 +6,19 @@
 //! model.rs ──── options.rs, session.rs  the file, opened
 //!     │      └─ config.rs, check.rs     file against configuration: the plan
 //! execute.rs ── inputs.rs, outputs.rs   a call, in and out; merge.rs: several calls in one run
+//!            ├─ kept.rs, binding.rs     small calls like earlier ones
 //!            └─ shape.rs, value.rs, strings.rs, types.rs
 //! ```
 
 mod backend;
+mod binding;
 mod check;
 mod complete;
 mod config;
 mod execute;
 mod fault;
 mod inputs;
+mod kept;
 mod log;
 mod merge;
 mod model;

@@ -10,7 +10,7 @@ use crate::search::{self, Plan};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtApi, OrtApiBase, OrtEnv, OrtLoggingFunction,
-    OrtLoggingLevel, OrtMemType, OrtMemoryInfo, OrtStatus, OrtStatusPtr,
+    OrtLoggingLevel, OrtMemType, OrtMemoryInfo, OrtRunOptions, OrtStatus, OrtStatusPtr,
 };
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -40,14 +40,16 @@ pub struct Runtime {
     /// "Ordinary memory of the CPU", for tensors over memory that is not the library's.
     pub memory: *mut OrtMemoryInfo,
     pub allocator: *mut OrtAllocator,
+    /// The default ones, made once: without any, each run would make its own.
+    pub run_options: *mut OrtRunOptions,
     /// For example `1.31.1`.
     pub version: String,
     /// Where it came from: a path, or the name that the system's loader resolved.
     pub origin: String,
 }
 
-// SAFETY: the table is constant; environment, memory info and default allocator are documented as
-// usable from any thread, and nothing here changes them after `Runtime` was made.
+// SAFETY: the table is constant; environment, memory info, default allocator and run options are
+// documented as usable from any thread, and nothing here changes them after `Runtime` was made.
 unsafe impl Send for Runtime {}
 // SAFETY: as above.
 unsafe impl Sync for Runtime {}
@@ -147,6 +149,7 @@ impl Runtime {
             env: ptr::null_mut(),
             memory: ptr::null_mut(),
             allocator: ptr::null_mut(),
+            run_options: ptr::null_mut(),
             version,
             origin: path.display().to_string(),
         };
@@ -182,6 +185,7 @@ impl Runtime {
                     &raw mut self.memory
                 )
             )?;
+            ort!(self, CreateRunOptions(&raw mut self.run_options))?;
             ort!(self, GetAllocatorWithDefaultOptions(&raw mut self.allocator))
         }
     }

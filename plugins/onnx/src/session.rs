@@ -3,6 +3,7 @@
 //! One session serves all instances of a model version: `Run` may be called from several threads at
 //! once, and the weights are in memory once.
 
+use crate::binding::Binding;
 use crate::fault::Fault;
 use crate::options::Options;
 use crate::runtime::{Runtime, ort, text};
@@ -155,7 +156,7 @@ impl Session {
                 self.runtime,
                 Run(
                     self.raw,
-                    ptr::null(),
+                    self.runtime.run_options,
                     input_names.as_ptr(),
                     inputs.as_ptr(),
                     inputs.len(),
@@ -165,6 +166,21 @@ impl Session {
                 )
             )
         }
+    }
+
+    /// Runs the model on what is bound.
+    ///
+    /// # Safety
+    /// The binding was made for this session, the memory of its values is there, and nobody else uses
+    /// either during the call.
+    pub unsafe fn run_bound(&self, binding: &Binding) -> Result<(), Fault> {
+        let options = self.runtime.run_options;
+        // SAFETY: the caller's promise.
+        unsafe { ort!(self.runtime, RunWithBinding(self.raw, options, binding.as_ptr())) }
+    }
+
+    pub fn as_ptr(&self) -> *mut OrtSession {
+        self.raw
     }
 }
 

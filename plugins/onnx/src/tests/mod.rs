@@ -3,6 +3,7 @@
 //! Without a library (see [`library`]) these tests say so and pass.
 
 mod host;
+mod kept;
 mod merge;
 
 use host::{Answer, Ask, Handle, decl, load, model, open, reshaped};

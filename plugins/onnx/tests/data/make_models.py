@@ -94,3 +94,23 @@ save(
     [value("found", T.FLOAT, ["batch", 1])],
     [numpy_helper.from_array(np.array([10, 11, 12, 13], np.float32), "table")],
 )
+
+# The file says four places, the graph finds as many as the values have. A weight is an output as it is.
+save(
+    "fickle",
+    [h.make_node("NonZero", ["x"], ["where"])],
+    [value("x", T.FLOAT, ["n"])],
+    [value("where", T.INT64, [1, 4]), value("weight", T.FLOAT, [2])],
+    [numpy_helper.from_array(np.array([1.5, 2.5], np.float32), "weight")],
+)
+
+# Known shapes, an input with a default, one that nothing needs, and one of both kinds.
+save(
+    "tuned",
+    [h.make_node("Mul", ["x", "factor"], ["scaled"])],
+    [value("x", T.FLOAT, [2]), value("factor", T.FLOAT, [1]), value("idle", T.FLOAT, [2]),
+     value("spare", T.FLOAT, [1])],
+    [value("scaled", T.FLOAT, [2])],
+    [numpy_helper.from_array(np.array([2.0], np.float32), "factor"),
+     numpy_helper.from_array(np.array([3.0], np.float32), "spare")],
+)

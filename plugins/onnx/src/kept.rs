@@ -1,0 +1,295 @@
+//! Runs kept from call to call: a call like an earlier one finds its values made, bound and named.
+//!
+//! Making values over the caller's memory and looking up their names costs ONNX Runtime as much as a third
+//! of a small run. Copying a few tensors into and out of memory that stays where it is costs next to
+//! nothing. So a call that comes a second time with the same inputs, shapes and wanted outputs gets
+//! a run of its own, if its tensors are small and the shapes of its outputs known. All else goes
+//! by pointer, as `inputs.rs` and `outputs.rs` have it.
+
+use crate::binding::Binding;
+use crate::check::Slot;
+use crate::execute::{Scratch, position};
+use crate::fault::Fault;
+use crate::inputs::{accepted, copy_parts};
+use crate::model::OnnxModel;
+use crate::shape;
+use crate::value::{MAX_RANK, Value};
+use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_api::author::{Call, Dtype};
+
+/// Most runs that an instance keeps, and most calls that it remembers to have seen once.
+const MOST: usize = 8;
+/// Most bytes of all inputs and outputs of a kept run. With 32 KiB the copies cost what they save.
+const MOST_BYTES: usize = 8 << 10;
+
+/// The kept runs of one instance, the latest used first.
+#[derive(Default)]
+pub struct KeptRuns {
+    runs: Vec<Kept>,
+    /// Fingerprints of calls that no run was kept for, as a ring.
+    seen: [Option<u64>; MOST],
+    next: usize,
+    /// The library refused to bind this model.
+    refused: bool,
+}
+
+impl KeptRuns {
+    /// The run for a call; `None`: the call goes by pointer.
+    pub fn find(
+        &mut self,
+        model: &OnnxModel,
+        scratch: &mut Scratch,
+        call: Call<'_>,
+    ) -> Option<&mut Kept> {
+        match self.runs.iter().position(|run| run.fits(model, call)) {
+            Some(0) => {}
+            Some(nth) => self.runs[..=nth].rotate_right(1),
+            None => {
+                if self.refused || !is_small(model, call) || !self.is_known(call) {
+                    return None;
+                }
+                match Kept::new(model, scratch, call) {
+                    Ok(run) => {
+                        let run = run?;
+                        self.runs.truncate(MOST - 1);
+                        self.runs.insert(0, run);
+                    }
+                    Err(fault) => {
+                        self.refused = true;
+                        model.log.warning(format_args!(
+                            "model '{}': no run can be kept for its small requests: {fault}",
+                            model.name
+                        ));
+                        return None;
+                    }
+                }
+            }
+        }
+        self.runs.first_mut()
+    }
+
+    /// Forgets the run that was found last: what it is bound to is uncertain after an error.
+    pub fn forget(&mut self) {
+        if !self.runs.is_empty() {
+            self.runs.remove(0);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Whether a call like this one is among the latest that went by pointer. Such a call is then
+    /// forgotten, that a run which has to make room is not made again at once; others are remembered.
+    fn is_known(&mut self, call: Call<'_>) -> bool {
+        let print = fingerprint(call);
+        if let Some(known) = self.seen.iter_mut().find(|seen| **seen == Some(print)) {
+            *known = None;
+            return true;
+        }
+        self.seen[self.next] = Some(print);
+        self.next = (self.next + 1) % MOST;
+        false
+    }
+}
+
+/// Of names, shapes and rows. Two calls with the same one cost a run that is kept too early, no more.
+fn fingerprint(call: Call<'_>) -> u64 {
+    fn mix(hash: u64, word: u64) -> u64 {
+        (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    }
+    fn name(hash: u64, name: &str) -> u64 {
+        name.bytes().fold(mix(hash, name.len() as u64), |hash, byte| mix(hash, byte.into()))
+    }
+    let start = mix(call.inputs().len() as u64, call.batch_size() as u64);
+    let inputs = call.inputs().fold(start, |hash, input| {
+        let dims = input.shape().iter().map(|dim| dim.cast_unsigned());
+        dims.fold(name(hash, input.name()), mix)
+    });
+    call.outputs().fold(inputs, |hash, output| name(hash, output.name()))
+}
+
+/// Whether all tensors have a known size, and it is small.
+fn is_small(model: &OnnxModel, call: Call<'_>) -> bool {
+    let plan = &model.plan;
+    let rows = plan.batching.then(|| call.batch_size());
+    let inputs = call.inputs().map(|input| match input.dtype().to_abi() {
+        dtype::STRING => None,
+        _ => Some(input.byte_size()),
+    });
+    let outputs = call.outputs().map(|wanted| {
+        let at = position(&plan.outputs, wanted.index(), wanted.name())?;
+        Some(shape::before_run(&plan.outputs[at], rows, &mut [0; MAX_RANK])?.1)
+    });
+    let fitting = |sum: usize, bytes: Option<usize>| {
+        sum.checked_add(bytes?).filter(|&total| total <= MOST_BYTES)
+    };
+    call.outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
+}
+
+/// A cache line: each tensor begins with one.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
+}
+
+impl Line {
+    const EMPTY: Line = Line { _bytes: [0; 64] };
+}
+
+/// Runs of kept runs, for tests: nothing else shows which way a call went.
+#[cfg(test)]
+pub static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Where a tensor is.
+struct Place {
+    /// Position in the plan.
+    slot: usize,
+    /// As callers give it and get it.
+    shape: Vec<i64>,
+    /// First line of the memory.
+    line: usize,
+    bytes: usize,
+}
+
+/// A run over memory of its own.
+pub struct Kept {
+    /// First, to be gone before the memory.
+    binding: Binding,
+    memory: Vec<Line>,
+    rows: usize,
+    /// In the order of the calls.
+    inputs: Vec<Place>,
+    outputs: Vec<Place>,
+}
+
+impl Kept {
+    /// `None`: something is wrong with the call, which will be found again and said where it goes by pointer.
+    fn new(
+        model: &OnnxModel,
+        scratch: &mut Scratch,
+        call: Call<'_>,
+    ) -> Result<Option<Self>, Fault> {
+        let Some((inputs, outputs, lines)) = places(model, scratch, call) else { return Ok(None) };
+        let mut memory = vec![Line::EMPTY; lines];
+        let start = memory.as_mut_ptr();
+        let runtime = model.session.runtime;
+        let value = |slot: &Slot, place: &Place, shape: &[i64]| {
+            // SAFETY: the place is within the memory and aligned to a line. The memory is not touched but
+            // through pointers, and outlives the binding, which has the only lasting reference.
+            unsafe {
+                let data = start.add(place.line).cast();
+                Value::over(runtime, slot.element, shape, data, place.bytes)
+            }
+        };
+        // SAFETY: an instance drops its runs before its model.
+        let mut binding = unsafe { Binding::new(&model.session)? };
+        for (place, tensor) in inputs.iter().zip(call.inputs()) {
+            let slot = &model.plan.inputs[place.slot];
+            let mut room = [0; MAX_RANK];
+            let kind = tensor.dtype().to_abi();
+            let shape = accepted(model, slot, kind, &place.shape, place.bytes, &mut room)?;
+            binding.input(&slot.c_name, &value(slot, place, shape)?)?;
+        }
+        for place in &outputs {
+            let slot = &model.plan.outputs[place.slot];
+            binding.output(&slot.c_name, &value(slot, place, &place.shape)?)?;
+        }
+        Ok(Some(Self { binding, memory, rows: call.batch_size(), inputs, outputs }))
+    }
+
+    fn fits(&self, model: &OnnxModel, call: Call<'_>) -> bool {
+        let plan = &model.plan;
+        self.rows == call.batch_size()
+            && self.inputs.len() == call.inputs().len()
+            && self.outputs.len() == call.outputs().len()
+            && self.inputs.iter().zip(call.inputs()).all(|(place, given)| {
+                let slot = &plan.inputs[place.slot];
+                given.byte_size() == place.bytes
+                    && given.shape() == place.shape
+                    && given.dtype().to_abi() == slot.dtype
+                    && given.name() == slot.name
+            })
+            && (self.outputs.iter().zip(call.outputs()))
+                .all(|(place, wanted)| plan.outputs[place.slot].name == wanted.name())
+    }
+
+    /// Copies the inputs of a call that fits.
+    pub fn fill(&mut self, call: Call<'_>) -> Result<(), Fault> {
+        for (place, tensor) in self.inputs.iter().zip(call.inputs()) {
+            // SAFETY: the place is within the memory, and no run is under way: this has `&mut self`.
+            let to = unsafe {
+                let start = self.memory.as_mut_ptr().add(place.line).cast();
+                std::slice::from_raw_parts_mut(start, place.bytes)
+            };
+            copy_parts(tensor, to)?;
+        }
+        Ok(())
+    }
+
+    pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
+        #[cfg(test)]
+        COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let lines = self.memory.len();
+        let first = self.outputs.first().map_or(lines, |place| place.line);
+        // SAFETY: the lines from the first output on, and no run is under way.
+        // Should a run leave an output as it was, nobody shall see what another caller got.
+        unsafe { self.memory.as_mut_ptr().add(first).write_bytes(0, lines - first) };
+        // SAFETY: bound to this session and to memory that is there and used by nobody else.
+        unsafe { model.session.run_bound(&self.binding) }
+    }
+
+    /// Answers a call with what the run made for it.
+    pub fn give(&self, model: &OnnxModel, call: Call<'_>) -> Result<(), Fault> {
+        let mut response = call.respond()?;
+        for place in &self.outputs {
+            let slot = &model.plan.outputs[place.slot];
+            // SAFETY: the place is within the memory, and no run is under way.
+            let made = unsafe {
+                let start = self.memory.as_ptr().add(place.line).cast();
+                std::slice::from_raw_parts(start, place.bytes)
+            };
+            response.put_bytes(&slot.name, Dtype::from_abi(slot.dtype), &place.shape, made)?;
+        }
+        Ok(response.send()?)
+    }
+}
+
+/// Places of inputs and outputs, inputs first, and the number of lines for all of them.
+fn places(
+    model: &OnnxModel,
+    scratch: &mut Scratch,
+    call: Call<'_>,
+) -> Option<(Vec<Place>, Vec<Place>, usize)> {
+    let plan = &model.plan;
+    let mut lines = 0;
+    let mut place = |slot: usize, shape: &[i64], bytes: usize| {
+        let line = lines;
+        lines += bytes.div_ceil(size_of::<Line>());
+        Place { slot, shape: shape.to_vec(), line, bytes }
+    };
+    scratch.expect_inputs(model);
+    let mut inputs = Vec::new();
+    for tensor in call.inputs() {
+        scratch.claim(model, tensor).ok()?;
+        let slot = position(&plan.inputs, tensor.index(), tensor.name())?;
+        let (kind, bytes) = (tensor.dtype().to_abi(), tensor.byte_size());
+        let mut room = [0; MAX_RANK];
+        accepted(model, &plan.inputs[slot], kind, tensor.shape(), bytes, &mut room).ok()?;
+        inputs.push(place(slot, tensor.shape(), bytes));
+    }
+    scratch.all_claimed(model).ok()?;
+    let mut outputs: Vec<Place> = Vec::new();
+    for wanted in call.outputs() {
+        let slot = position(&plan.outputs, wanted.index(), wanted.name())?;
+        if outputs.iter().any(|other| other.slot == slot) {
+            return None; // named twice
+        }
+        let mut room = [0; MAX_RANK];
+        let rows = plan.batching.then(|| call.batch_size());
+        let (shape, bytes) = shape::before_run(&plan.outputs[slot], rows, &mut room)?;
+        outputs.push(place(slot, shape, bytes));
+    }
+    Some((inputs, outputs, lines))
+}
