@@ -22,7 +22,7 @@ pub struct WarmupSample {
     /// Requests of one row in one execution.
     pub calls: u32,
     /// Of one request.
-    pub inputs: SmallVec<[InputTensor; 4]>,
+    pub inputs: SmallVec<[InputTensor; 2]>,
 }
 
 /// What went wrong in the requests of one run.

@@ -16,7 +16,7 @@ use trtserver_plugin_api::abi::types::Buf;
 /// What a `trts_response` points at.
 pub struct Building {
     reply: Arc<Reply>,
-    outputs: SmallVec<[Built; 4]>,
+    outputs: SmallVec<[Built; 2]>,
     pub parameters: Vec<(String, Parameter)>,
 }
 
@@ -170,7 +170,7 @@ impl Building {
     fn finish(&mut self) -> Result<(InferResponse, SmallVec<[(usize, StateValue); 2]>)> {
         let signature = Arc::clone(self.reply.signature());
         let (_, count) = self.reply.wanted(usize::MAX);
-        let mut made: SmallVec<[Option<OutputTensor>; 4]> = SmallVec::new();
+        let mut made: SmallVec<[Option<OutputTensor>; 2]> = SmallVec::new();
         made.resize_with(count, || None);
         let mut states = SmallVec::new();
         for Built { place, memory, checked } in std::mem::take(&mut self.outputs) {

@@ -82,7 +82,7 @@ pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
 }
 
 /// All outputs in the order of the configuration: what a caller gets who names none.
-pub fn all_outputs(signature: &Signature) -> SmallVec<[WantedOutput; 4]> {
+pub fn all_outputs(signature: &Signature) -> SmallVec<[WantedOutput; 2]> {
     (0..signature.outputs.len()).map(|index| WantedOutput { index, classes: 0 }).collect()
 }
 

@@ -70,9 +70,9 @@ pub struct InferRequest {
     /// Rows: the first dimension of every tensor of a batching model, else 1.
     pub batch: u32,
     /// In the order of the model configuration; optional inputs may be missing.
-    pub inputs: SmallVec<[InputTensor; 4]>,
+    pub inputs: SmallVec<[InputTensor; 2]>,
     /// In the order in which the caller asked. v2 fills in all outputs when none is named; v1 may ask for none.
-    pub outputs: SmallVec<[WantedOutput; 4]>,
+    pub outputs: SmallVec<[WantedOutput; 2]>,
     pub sequence: Sequence,
     /// 0 = the model's default level, 1 is the highest.
     pub priority: u64,
@@ -92,6 +92,6 @@ pub struct InferRequest {
 /// One answer. Outputs are in the order in which the caller asked for them.
 #[derive(Clone, Debug, Default)]
 pub struct InferResponse {
-    pub outputs: SmallVec<[OutputTensor; 4]>,
+    pub outputs: SmallVec<[OutputTensor; 2]>,
     pub parameters: Vec<(String, Parameter)>,
 }

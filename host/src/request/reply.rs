@@ -136,7 +136,7 @@ struct State {
     sending: bool,
     unsent: VecDeque<Answer>,
     batch: u32,
-    wanted: SmallVec<[WantedOutput; 4]>,
+    wanted: SmallVec<[WantedOutput; 2]>,
     /// When the request entered the queue.
     queued_ns: u64,
     /// The execution that answers it, once it was taken from the queue.

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 
-/// Dimensions, batch first when the model batches. Most tensors have at most six.
-pub type Shape = SmallVec<[i64; 6]>;
+/// Dimensions, batch first when the model batches. Most tensors have at most four; requests are moved about too often for more room.
+pub type Shape = SmallVec<[i64; 4]>;
 
 /// One input as the caller gave it. `data` is a slice of what came off the wire: never copied to be inspected.
 #[derive(Clone, Debug)]

@@ -189,7 +189,7 @@ impl Dispatch {
             let bytes = element_count(&input.shape).unwrap_or(0) * size;
             InputTensor { data: self.zeros(bytes), ..input.clone() }
         };
-        let mut inputs: SmallVec<[InputTensor; 4]> = like.inputs.iter().map(zero).collect();
+        let mut inputs: SmallVec<[InputTensor; 2]> = like.inputs.iter().map(zero).collect();
         let flags = [(&controls.start, false), (&controls.end, false), (&controls.ready, false)];
         self.control(controls, &CorrelationId::None, flags, &mut inputs);
         SequenceMemory::default().inputs(&self.signature, &mut inputs);
@@ -207,8 +207,8 @@ impl Dispatch {
 
 /// What all null requests of a batch have in common.
 struct Null {
-    inputs: SmallVec<[InputTensor; 4]>,
-    outputs: SmallVec<[WantedOutput; 4]>,
+    inputs: SmallVec<[InputTensor; 2]>,
+    outputs: SmallVec<[WantedOutput; 2]>,
     batch: u32,
 }
 

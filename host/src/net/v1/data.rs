@@ -64,9 +64,9 @@ pub fn entries(signature: &Signature, plan: &Plan, entries: Vec<Bytes>) -> Resul
 }
 
 /// Input tensors in the order of the configuration.
-pub fn tensors(signature: &Signature, plan: Plan, parts: Parts) -> SmallVec<[InputTensor; 4]> {
+pub fn tensors(signature: &Signature, plan: Plan, parts: Parts) -> SmallVec<[InputTensor; 2]> {
     let pairs = plan.inputs.into_iter().zip(parts);
-    let mut tensors: SmallVec<[InputTensor; 4]> = pairs
+    let mut tensors: SmallVec<[InputTensor; 2]> = pairs
         .map(|(i, data)| InputTensor {
             index: i.index,
             dtype: signature.inputs[i.index].dtype,

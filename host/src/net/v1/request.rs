@@ -59,9 +59,9 @@ pub fn parse(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
 pub struct Plan {
     pub batch: u32,
     /// In the order of the header, which is that of the data.
-    pub inputs: SmallVec<[PlannedInput; 4]>,
+    pub inputs: SmallVec<[PlannedInput; 2]>,
     /// In the order of the header.
-    pub outputs: SmallVec<[WantedOutput; 4]>,
+    pub outputs: SmallVec<[WantedOutput; 2]>,
     /// Sizes were given per batch item: a client up to v0.10, which wants the answer's sizes so too.
     pub per_item: bool,
 }
@@ -135,8 +135,8 @@ fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
 fn outputs(
     signature: &Signature,
     header: &InferRequestHeader,
-) -> Result<SmallVec<[WantedOutput; 4]>> {
-    let mut wanted: SmallVec<[WantedOutput; 4]> = SmallVec::new();
+) -> Result<SmallVec<[WantedOutput; 2]>> {
+    let mut wanted: SmallVec<[WantedOutput; 2]> = SmallVec::new();
     for output in &header.output {
         let name = &output.name;
         let index = signature.output(name).ok_or_else(|| {

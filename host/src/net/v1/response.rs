@@ -18,7 +18,7 @@ pub struct Form {
     pub served: Arc<Served>,
     pub batch: u32,
     pub id: u64,
-    pub wanted: SmallVec<[WantedOutput; 4]>,
+    pub wanted: SmallVec<[WantedOutput; 2]>,
     pub per_item: bool,
 }
 

@@ -15,8 +15,8 @@ use std::sync::{Arc, Weak};
 pub struct Draft {
     pub id: String,
     pub parameters: RequestParameters,
-    pub inputs: SmallVec<[InputTensor; 4]>,
-    pub outputs: SmallVec<[WantedOutput; 4]>,
+    pub inputs: SmallVec<[InputTensor; 2]>,
+    pub outputs: SmallVec<[WantedOutput; 2]>,
     pub deadline_ns: u64,
     pub streaming: bool,
 }

@@ -115,7 +115,7 @@ impl Run {
     fn submit(self: &Arc<Self>, step: usize, read: Read) -> Result<()> {
         let model = &self.models[step];
         let signature = model.signature();
-        let mut inputs: SmallVec<[InputTensor; 4]> = SmallVec::new();
+        let mut inputs: SmallVec<[InputTensor; 2]> = SmallVec::new();
         for (name, tensor) in read {
             let Some(index) = signature.input(&name) else {
                 return Err(self.changed(step, "input", &name));
@@ -163,7 +163,7 @@ impl Run {
     }
 
     /// The outputs of a step that somebody reads.
-    fn wanted(&self, step: usize, pool: &Pool) -> Result<SmallVec<[WantedOutput; 4]>> {
+    fn wanted(&self, step: usize, pool: &Pool) -> Result<SmallVec<[WantedOutput; 2]>> {
         let signature = self.models[step].signature();
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));

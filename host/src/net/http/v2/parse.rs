@@ -17,7 +17,7 @@ use std::borrow::Cow;
 pub struct Asked {
     /// Ids of a usual length need no memory of their own.
     pub id: SmallVec<[u8; 32]>,
-    pub outputs: SmallVec<[AskedOutput; 4]>,
+    pub outputs: SmallVec<[AskedOutput; 2]>,
     /// Outputs that are not listed go out as bytes.
     pub binary: bool,
 }

@@ -19,7 +19,7 @@ use std::io::Read;
 pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
 /// What goes out behind the JSON.
-type Sections = SmallVec<[Bytes; 4]>;
+type Sections = SmallVec<[Bytes; 2]>;
 
 /// An answer that is written; what is left is to compress it, if the caller wants that.
 pub struct Answer {

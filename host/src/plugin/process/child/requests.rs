@@ -25,7 +25,7 @@ pub fn request(
     execution: &Arc<Execution>,
 ) -> Result<InferRequest> {
     // All of them, whatever is wrong with one: each is a loan to be given back.
-    let inputs: SmallVec<[Result<InputTensor>; 4]> =
+    let inputs: SmallVec<[Result<InputTensor>; 2]> =
         call.inputs.into_iter().map(|i| input(i, model)).collect();
     let inputs = inputs.into_iter().collect::<Result<_>>()?;
     let outputs = call.wanted.chunks_exact(2).map(|pair| {
