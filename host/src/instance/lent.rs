@@ -83,7 +83,7 @@ impl Lent {
 
 impl Lendable for Lent {
     fn is_quick(&self) -> bool {
-        self.pace.recent_ns.load(Ordering::Relaxed) <= QUICK_NS
+        self.pace.is_quick()
     }
 
     fn work(&self, mut now: u64) {
@@ -97,7 +97,7 @@ impl Lendable for Lent {
             now = now_ns();
             let owes = !body.has_room();
             // A backend that answers later needs somebody who can wait for it.
-            self.pace.note(if owes { 2 * QUICK_NS } else { now.saturating_sub(start) });
+            self.pace.note(if owes { u64::MAX } else { now.saturating_sub(start) });
             if owes || now > end {
                 self.queue.give_back(self.ordinal, owes);
                 break;
@@ -107,13 +107,19 @@ impl Lendable for Lent {
     }
 }
 
-/// How long batches take: the longest one, forgotten little by little.
+/// How long batches take: the mean of the recent ones.
 struct Pace {
     recent_ns: AtomicU64,
 }
 
+/// One batch moves the mean by this share of its difference.
+const SHARE: u64 = 16;
+/// What a batch counts for at most. One that the system interrupted says nothing about its model; of those that are slow
+/// themselves every eighth is enough.
+const MOST_NS: u64 = 8 * QUICK_NS;
+
 impl Default for Pace {
-    /// The first dozen is for the instance's own thread.
+    /// The first two dozen are for the instance's own thread.
     fn default() -> Self {
         Self { recent_ns: AtomicU64::new(4 * QUICK_NS) }
     }
@@ -123,7 +129,12 @@ impl Pace {
     /// Called by whoever executes, one at a time.
     fn note(&self, ns: u64) {
         let recent = self.recent_ns.load(Ordering::Relaxed);
-        self.recent_ns.store(ns.max(recent - recent / 8), Ordering::Relaxed);
+        let next = recent - recent / SHARE + ns.min(MOST_NS) / SHARE;
+        self.recent_ns.store(next, Ordering::Relaxed);
+    }
+
+    fn is_quick(&self) -> bool {
+        self.recent_ns.load(Ordering::Relaxed) <= QUICK_NS
     }
 }
 
@@ -131,19 +142,34 @@ impl Pace {
 mod tests {
     use super::*;
 
-    #[test]
-    fn slow_batches_are_remembered_for_a_while() {
+    /// Batches of 2 µs, and every so many one of 10 ms.
+    fn ends_quick(slow_every: usize) -> bool {
         let pace = Pace::default();
-        let quick_after = |slow: u64| {
-            pace.note(slow);
+        for i in 1..1000 {
+            pace.note(if i % slow_every == 0 { 10_000_000 } else { 2_000 });
+        }
+        pace.is_quick()
+    }
+
+    #[test]
+    fn models_are_quick_if_most_of_their_batches_are() {
+        for (slow_every, quick) in [(1, false), (4, false), (7, false), (20, true), (1000, true)] {
+            assert_eq!(ends_quick(slow_every), quick, "one in {slow_every}");
+        }
+    }
+
+    #[test]
+    fn it_takes_some_batches_to_find_out() {
+        let until = |from: u64, batch: u64, quick: bool| {
+            let pace = Pace { recent_ns: AtomicU64::new(from) };
             (1..).find(|_| {
-                pace.note(1000);
-                pace.recent_ns.load(Ordering::Relaxed) <= QUICK_NS
+                pace.note(batch);
+                pace.is_quick() == quick
             })
         };
-        let table = [(0, 10), (QUICK_NS, 1), (4 * QUICK_NS, 11), (100 * QUICK_NS, 35)];
-        for (slow, want) in table {
-            assert_eq!(quick_after(slow), Some(want), "{slow} ns");
-        }
+        assert_eq!(until(4 * QUICK_NS, 2_000, true), Some(22));
+        assert_eq!(until(2_000, u64::MAX, false), Some(3));
+        assert_eq!(until(2_000, QUICK_NS + QUICK_NS / 2, false), Some(17));
+        assert_eq!(until(MOST_NS, 0, true), Some(33));
     }
 }

@@ -29,12 +29,12 @@ pub async fn answer<B: Body<Data = Bytes>>(
     received_ns: u64,
 ) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
-    if let Err(code) = frame::check_call(&head.method, &HeaderMap::with_capacity(1)) {
+    if let Err(code) = frame::check_call(&head.method, &head.headers) {
         let mut response = Response::new(GrpcBody::empty());
         *response.status_mut() = code;
         return response;
     }
-    let deadline_ns = deadline::of(&HeaderMap::with_capacity(1));
+    let deadline_ns = deadline::of(&head.headers);
     let work = pin!(async {
         let arena = |model: &str| ctx.repository.arena(model);
         let old::Either(message) =
