@@ -47,8 +47,6 @@ pub(super) fn serve(worker: Worker, instance: AnyThread) {
     let mut work = Work::default();
     while queue.take(ordinal, &mut work) {
         if let Some(body) = lent.lock().as_mut() {
-            // A borrower may have left answers that are owed.
-            body.wait_for_room();
             let start = now_ns();
             body.run(&mut work);
             lent.pace.note(now_ns().saturating_sub(start));
@@ -104,6 +102,12 @@ impl Lendable for Lent {
             }
         }
         body.work = work;
+    }
+
+    fn wait_for_room(&self) {
+        if let Some(body) = self.lock().as_ref() {
+            body.wait_for_room();
+        }
     }
 }
 
