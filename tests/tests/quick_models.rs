@@ -17,13 +17,16 @@ fn make_quick(server: &Running, model: &str) {
 #[test]
 fn a_quick_model_that_becomes_slow_holds_nobody_up() {
     let instances = "\ninstance_group [ { count: 4 } ]";
-    let server = Server::new()
-        .model("turns", probe("turns", &[]) + instances)
-        .model("other", probe("other", &[]))
+    // One for each round: a slow batch is not forgotten soon.
+    let models = ["turns0", "turns1", "turns2"];
+    let server = Server::new().model("other", probe("other", &[]));
+    let server = models
+        .iter()
+        .fold(server, |server, model| server.model(model, probe(model, &[]) + instances))
         .start();
     make_quick(&server, "other");
-    for round in 0..3 {
-        make_quick(&server, "turns");
+    for model in models {
+        make_quick(&server, model);
         let begin = Instant::now();
         let (done, all_done) = channel();
         std::thread::scope(|scope| {
@@ -32,7 +35,7 @@ fn a_quick_model_that_becomes_slow_holds_nobody_up() {
                 let (server, done) = (&server, done.clone());
                 scope.spawn(move || {
                     let delay = format!(r#""delay_ms":{}"#, SLOW.as_millis());
-                    assert_eq!(server.infer("turns", &delay).status, 200);
+                    assert_eq!(server.infer(model, &delay).status, 200);
                     done.send(begin.elapsed()).unwrap();
                 });
             }
@@ -48,7 +51,7 @@ fn a_quick_model_that_becomes_slow_holds_nobody_up() {
                 assert!(Caller::ask(&server, door, "other", [1.0, 2.0]).is_answered());
             }
             let first = all_done.recv().unwrap();
-            assert!(others < first, "round {round}: others after {others:?}, slow after {first:?}");
+            assert!(others < first, "{model}: others after {others:?}, slow after {first:?}");
             assert!(all_done.iter().count() == 3);
         });
     }

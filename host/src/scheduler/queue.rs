@@ -40,6 +40,39 @@ pub trait Lendable: Send + Sync {
 
     /// Executes on this thread what there is, and gives the instance back; see [`Queue::take_lent`].
     fn work(&self, now: u64);
+
+    /// Waits until the instance may execute again, after a borrower has left answers that are owed.
+    fn wait_for_room(&self);
+}
+
+/// An instance that this thread has borrowed.
+struct Borrowed<'a> {
+    queue: &'a Queue,
+    instance: usize,
+    lendable: Arc<dyn Lendable>,
+    _turn: Turn,
+    given_back: bool,
+}
+
+impl Borrowed<'_> {
+    fn work(mut self, now: u64) {
+        self.lendable.work(now);
+        self.given_back = true;
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    /// After a panic, as where an instance's own thread ends by one: nobody must wait for an instance that is gone.
+    fn drop(&mut self) {
+        if !self.given_back {
+            let mut state = self.queue.lock();
+            if state.lent[self.instance] {
+                state.give_back(self.instance, true);
+            }
+            drop(state);
+            self.queue.give_up();
+        }
+    }
 }
 
 /// See the module text.
@@ -68,6 +101,8 @@ struct State {
     called: Box<[bool]>,
     /// By instance: executed by a thread that is not its own, which sleeps meanwhile.
     lent: Box<[bool]>,
+    /// By instance: who borrowed it has left answers that are owed. What it takes next may depend on them.
+    owes: Box<[bool]>,
     closed: bool,
     /// An instance is gone that should not be.
     given_up: bool,
@@ -119,6 +154,7 @@ impl Queue {
             idle: Vec::with_capacity(instances),
             called: vec![false; instances].into(),
             lent: vec![false; instances].into(),
+            owes: vec![false; instances].into(),
             closed: false,
             given_up: false,
             alarm: u64::MAX,
@@ -199,8 +235,8 @@ impl Queue {
                 self.signature.model
             );
         }
-        if let Some((_turn, instance)) = borrowed {
-            instance.work(now);
+        if let Some(borrowed) = borrowed {
+            borrowed.work(now);
         }
     }
 
@@ -210,7 +246,7 @@ impl Queue {
         state: &mut State,
         calls: &mut SmallVec<[usize; 2]>,
         now: u64,
-    ) -> Option<(Turn, Arc<dyn Lendable>)> {
+    ) -> Option<Borrowed<'_>> {
         let instance = *calls.last()?;
         let lendable = self.bells[instance].lendable.get()?.upgrade()?;
         if !lendable.is_quick() {
@@ -220,7 +256,7 @@ impl Queue {
         calls.pop();
         state.called[instance] = false;
         state.lent[instance] = true;
-        Some((turn, lendable))
+        Some(Borrowed { queue: self, instance, lendable, _turn: turn, given_back: false })
     }
 
     /// Work for `instance`, which this thread has borrowed. False when there is none now: the instance is given back.
@@ -249,6 +285,7 @@ impl Queue {
     /// Gives `instance` back before [`Queue::take_lent`] did. `owes`: answers to what it has executed are to come.
     pub fn give_back(&self, instance: usize, owes: bool) {
         let mut state = self.lock();
+        state.owes[instance] = owes;
         let needed = owes || state.closed || state.former.waiting() > 0;
         state.give_back(instance, needed);
         self.release(state);
@@ -259,6 +296,15 @@ impl Queue {
         work.requests.clear();
         let mut state = self.lock();
         loop {
+            if std::mem::take(&mut state.owes[instance]) {
+                drop(state);
+                // The next step of a sequence reads the states that the answers write.
+                if let Some(lendable) = self.bells[instance].lendable.get().and_then(Weak::upgrade)
+                {
+                    lendable.wait_for_room();
+                }
+                state = self.lock();
+            }
             let now = now_ns();
             self.expire(&mut state, now);
             let formed = state.form(instance, now, &mut work.seats);

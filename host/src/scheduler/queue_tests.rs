@@ -410,22 +410,74 @@ impl Lendable for Borrowable {
     fn work(&self, now: u64) {
         let mut work = Work::default();
         while self.queue.take_lent(0, now, &mut work) {
+            assert!(work.requests[0].id != "panics", "as told");
             if work.requests[0].id == "first" {
                 // Others bring requests meanwhile; whoever has borrowed the instance finds them.
                 let queue = Arc::clone(&self.queue);
                 std::thread::spawn(move || queue.submit(request("meanwhile").0)).join().unwrap();
             }
-            let last = work.requests[0].id == "last";
+            let owes = work.requests[0].id == "owes";
+            let last = owes || work.requests[0].id == "last";
             if last {
                 self.queue.submit(request("left").0);
             }
             self.run(&mut work);
             if last {
-                self.queue.give_back(0, false);
+                self.queue.give_back(0, owes);
                 return;
             }
         }
     }
+
+    fn wait_for_room(&self) {
+        let what = format!("room for {}", self.queue.waiting());
+        self.ran.lock().unwrap().push((what, std::thread::current().id()));
+    }
+}
+
+/// A quick instance whose own thread sleeps, and this thread, which may borrow it.
+fn lent() -> (Arc<Queue>, Arc<Borrowable>, std::thread::JoinHandle<()>) {
+    let queue = shared(DynamicSettings::default(), 1, false);
+    let ran = Mutex::default();
+    let instance = Arc::new(Borrowable { queue: Arc::clone(&queue), quick: true, ran });
+    queue.lend(0, Arc::downgrade(&instance) as Weak<dyn Lendable>);
+    let own = std::thread::spawn({
+        let instance = Arc::clone(&instance);
+        move || {
+            let mut work = Work::default();
+            while instance.queue.take(0, &mut work) {
+                instance.run(&mut work);
+            }
+        }
+    });
+    wait(|| !queue.lock().idle.is_empty());
+    borrower::Borrowers::new(2, || {}).join();
+    (queue, instance, own)
+}
+
+#[test]
+fn what_a_borrower_left_owed_is_waited_for_before_more_is_taken() {
+    let (queue, instance, own) = lent();
+    queue.submit(request("owes").0);
+    queue.close();
+    own.join().unwrap();
+    let ran = instance.ran.lock().unwrap();
+    let ran: Vec<_> = ran.iter().map(|(what, _)| &**what).collect();
+    assert_eq!(ran, ["owes", "room for 1", "left"]);
+}
+
+#[test]
+fn an_instance_whose_borrower_panics_is_given_up() {
+    let (queue, _, own) = lent();
+    let (panics, told) = request("panics");
+    let submit = std::panic::AssertUnwindSafe(|| queue.submit(panics));
+    assert!(std::panic::catch_unwind(submit).is_err());
+    own.join().unwrap();
+    assert_eq!(error(&told).unwrap().0, Code::Internal);
+    let (late, told) = request("late");
+    queue.submit(late);
+    assert!(error(&told).unwrap().1.contains("out of service"));
+    assert!(borrower::turn(1).is_some(), "the turn has ended");
 }
 
 #[test]
