@@ -8,8 +8,8 @@ use crate::net;
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, Protocol, bind, serve};
 use crate::net::threads;
-use crate::plugin::Backends;
 use crate::plugin::model::live_models;
+use crate::plugin::{Backends, DEFAULT_STACK};
 use crate::repository::Repository;
 use crate::repository::config::Machine;
 use crate::repository::control::Control;
@@ -51,7 +51,7 @@ fn raise_descriptor_limit() {
 /// Runs the server until it is told to stop. The number is the exit status of the process.
 pub fn run(settings: Settings) -> u8 {
     raise_descriptor_limit();
-    let runtime = match threads::runtime() {
+    let runtime = match threads::runtime(DEFAULT_STACK) {
         Ok(runtime) => runtime,
         Err(e) => {
             tracing::error!("no threads for the network: {e}");

@@ -1,6 +1,6 @@
 //! Sockets: bound before models load, one task per connection, closed after what runs is answered.
 
-use super::grpc::in_place::{self, Arrivals};
+use super::grpc::together::{self, Arrivals};
 use super::http::body::BoxError;
 use super::peer::{self, Peer, RequestBody};
 use crate::clock::now_ns;
@@ -206,7 +206,7 @@ fn connection(
                 .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = Box::pin(graceful.watch(connection));
-            let connection = in_place::Connection::new(connection, arrivals);
+            let connection = together::Connection::new(connection, arrivals);
             tokio::spawn(async move {
                 if let Err(e) = connection.await {
                     tracing::debug!("gRPC connection ended: {e}");

@@ -1,16 +1,16 @@
 //! The threads of the network. They may execute models, too: see `scheduler/borrower.rs`.
 
-use crate::plugin::DEFAULT_STACK;
 use crate::scheduler::borrower::Borrowers;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// The runtime of all sockets: a thread for each processor that the process may use, at least two.
+/// The runtime of all sockets: a thread for each processor that the process may use, at least two. Each has a stack of so many
+/// bytes, which is what models may need.
 ///
 /// # Errors
 /// The system gives no threads.
-pub fn runtime() -> Result<Runtime> {
+pub fn runtime(stack: usize) -> Result<Runtime> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.max(2);
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
@@ -23,7 +23,7 @@ pub fn runtime() -> Result<Runtime> {
     });
     let built = Builder::new_multi_thread()
         .worker_threads(threads)
-        .thread_stack_size(DEFAULT_STACK)
+        .thread_stack_size(stack)
         .on_thread_start(move || borrowers.join())
         .enable_all()
         .thread_name("net")

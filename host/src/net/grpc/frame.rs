@@ -98,7 +98,7 @@ where
         return expand(headers, frames).await;
     }
     if len > LONG {
-        // Where calls are tried in place, this one becomes a task of its own.
+        // Where calls are tried together, this one becomes a task of its own.
         tokio::task::yield_now().await;
     }
     Ok(frames)

@@ -1,0 +1,118 @@
+//! Streams of an HTTP/2 connection that were read together are tried together, in one task; only those that have to wait get
+//! tasks of their own.
+//!
+//! A request that is whole when its head is read, and answered at once, costs no task and no other thread; the answers to
+//! all requests that were read together leave in one write. The connection itself does not wait: a model that is slow
+//! against expectation holds up what was read with its request, and nothing that comes later.
+
+use smallvec::SmallVec;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Batch = SmallVec<[Stream; 4]>;
+
+/// Takes the streams of one connection from hyper, until the connection has read all there is.
+#[derive(Clone, Default)]
+pub struct Arrivals(Arc<Mutex<Batch>>);
+
+impl Arrivals {
+    fn push(&self, stream: Stream) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    }
+
+    fn take(&self) -> Batch {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<F> hyper::rt::Executor<F> for Arrivals
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        self.push(Box::pin(stream));
+    }
+}
+
+/// A connection that sets its streams off, as one future, which ends with the connection.
+pub struct Connection<C> {
+    connection: C,
+    arrivals: Arrivals,
+}
+
+impl<C: Future + Unpin> Connection<C> {
+    /// `connection` puts its streams into `arrivals`.
+    pub fn new(connection: C, arrivals: Arrivals) -> Self {
+        Self { connection, arrivals }
+    }
+}
+
+impl<C: Future + Unpin> Future for Connection<C> {
+    type Output = C::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        let polled = Pin::new(&mut self.connection).poll(cx);
+        let batch = self.arrivals.take();
+        if !batch.is_empty() {
+            tokio::spawn(async move { batch.into_iter().for_each(try_once) });
+        }
+        polled
+    }
+}
+
+/// Polls a stream without a promise to come back; if it is not done, a task begins anew.
+fn try_once(mut stream: Stream) {
+    let mut nobody = Context::from_waker(Waker::noop());
+    // A panic ends the stream, as in a task of its own, and not those beside it.
+    let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut nobody)));
+    if let Ok(Poll::Pending) = polled {
+        tokio::spawn(stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::rt::Executor;
+    use std::future::poll_fn;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn streams_are_tried_together_and_wait_alone() {
+        let done = Arc::new(AtomicUsize::new(0));
+        let (go, wait) = oneshot::channel::<()>();
+        let (told, tell) = oneshot::channel();
+        let count = || -> Stream {
+            let done = Arc::clone(&done);
+            Box::pin(async move {
+                done.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let waits: Stream = Box::pin(async move {
+            wait.await.unwrap();
+            told.send(()).unwrap();
+        });
+        let panics: Stream = Box::pin(async { panic!("a test of what is caught") });
+        let arrivals = Arrivals::default();
+        let streams = arrivals.clone();
+        let mut read = Some([count(), panics, waits, count(), count()]);
+        let connection = poll_fn(move |_| -> Poll<()> {
+            read.take().into_iter().flatten().for_each(|stream| streams.execute(stream));
+            Poll::Pending
+        });
+        let mut connection = Connection::new(Box::pin(connection), arrivals);
+        let once = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_pending()));
+        assert!(once.await);
+        // The connection has gone on before any of them.
+        assert_eq!(done.load(Ordering::SeqCst), 0);
+        tokio::task::yield_now().await;
+        assert_eq!(done.load(Ordering::SeqCst), 3);
+        go.send(()).unwrap();
+        tell.await.unwrap();
+    }
+}
