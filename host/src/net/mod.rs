@@ -6,6 +6,7 @@ pub mod grpc; // gRPC front ends
 pub mod http; // HTTP front ends
 pub mod listener; // sockets and connections
 pub mod peer; // an HTTP/1 caller who leaves
+pub mod rounds; // a connection that wakes itself
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them
 pub mod threads; // the threads that do all this

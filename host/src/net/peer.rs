@@ -4,6 +4,7 @@
 //! aside room for the next request before this one has let go of its own, and it notices no end that bytes of later
 //! requests lie before. So while a whole request is here and its answer is not, the socket is looked at here.
 
+use super::rounds::Rounds;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -45,12 +46,13 @@ impl Peer {
     /// Drives its connection until that ends or the caller has left. `None` is the latter.
     pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
         let mut connection = pin!(connection);
-        let round = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
+        let rounds = Rounds::default();
+        let mut round = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             Poll::Pending if self.0.left.load(Relaxed) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         };
-        poll_fn(round).await
+        poll_fn(|cx| rounds.poll(cx, &mut round)).await
     }
 
     /// The answer to the request is there.

@@ -1,0 +1,140 @@
+//! A connection that wakes itself while it is polled is polled once more, at once.
+//!
+//! hyper's connection and the body of its request wake each other although both are of one task. Left to the runtime that is a
+//! place in its queue, and another thread called to look into it: for each request.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// So often in one turn; then others have theirs.
+const MOST: usize = 4;
+
+/// The turns of one future, always the same one.
+pub struct Rounds {
+    wakeups: Arc<Wakeups>,
+    /// Of `wakeups`.
+    waker: Waker,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        let wakeups = Arc::new(Wakeups::default());
+        let waker = Waker::from(Arc::clone(&wakeups));
+        Self { wakeups, waker }
+    }
+}
+
+impl Rounds {
+    /// Polls as long as the future wakes itself.
+    pub fn poll<T>(
+        &self,
+        cx: &Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.wakeups.begin(cx.waker());
+        for _ in 0..MOST {
+            self.wakeups.again.store(false, Ordering::SeqCst);
+            let polled = poll(&mut Context::from_waker(&self.waker));
+            if polled.is_ready() || !self.wakeups.again.load(Ordering::SeqCst) {
+                self.wakeups.end();
+                return polled;
+            }
+        }
+        self.wakeups.end();
+        Poll::Pending
+    }
+}
+
+#[derive(Default)]
+struct Wakeups {
+    task: Mutex<Option<Waker>>,
+    /// The future is being polled.
+    inside: AtomicBool,
+    /// Somebody woke it meanwhile.
+    again: AtomicBool,
+}
+
+impl Wakeups {
+    fn begin(&self, task: &Waker) {
+        let mut known = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
+            *known = Some(task.clone());
+        }
+        drop(known);
+        self.inside.store(true, Ordering::SeqCst);
+    }
+
+    /// Who woke it after it was polled for the last time is heard.
+    fn end(&self) {
+        self.inside.store(false, Ordering::SeqCst);
+        self.pass_on();
+    }
+
+    fn pass_on(&self) {
+        if self.again.swap(false, Ordering::SeqCst) {
+            let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(task) = task {
+                task.wake();
+            }
+        }
+    }
+}
+
+impl Wake for Wakeups {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.again.store(true, Ordering::SeqCst);
+        if !self.inside.load(Ordering::SeqCst) {
+            self.pass_on();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn who_wakes_himself_is_polled_again_and_others_wake_the_task() {
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let task = Waker::from(Arc::clone(&count));
+        let cx = Context::from_waker(&task);
+        let woken = || count.0.load(Ordering::SeqCst);
+        let rounds = Rounds::default();
+        // So many rounds of a future that wakes itself `times`, and whether its task has to come again.
+        for (times, want, queued) in [(0, 1, 0), (1, 2, 0), (3, 4, 0), (4, 4, 1), (100, 4, 1)] {
+            let (mut polled, before) = (0, woken());
+            let pending = rounds.poll(&cx, |cx| {
+                polled += 1;
+                if polled <= times {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::<()>::Pending
+            });
+            assert!(pending.is_pending());
+            assert_eq!((polled, woken() - before), (want, queued), "woke itself {times} times");
+        }
+        let mut kept = None;
+        let ready = rounds.poll(&cx, |cx| {
+            kept = Some(cx.waker().clone());
+            Poll::Ready(7)
+        });
+        assert!(ready == Poll::Ready(7));
+        let before = woken();
+        kept.unwrap().wake();
+        assert_eq!(woken() - before, 1);
+    }
+}
