@@ -80,6 +80,8 @@ pub struct Queue {
     state: Mutex<State>,
     bells: Box<[Bell]>,
     dispatch: Dispatch,
+    /// Requests leave one by one as they came, so that it makes no difference when the next one of a stream is read.
+    one_by_one: bool,
     order: Option<Arc<Order>>,
     signature: Arc<Signature>,
     me: Weak<Queue>,
@@ -143,6 +145,10 @@ impl Queue {
         instances: usize,
         in_order: bool,
     ) -> Arc<Self> {
+        let one_by_one = match &policy {
+            Policy::Shared(settings) => settings.batching.is_none() && settings.levels == 0,
+            Policy::Sequences(..) => false,
+        };
         let (former, controls) = match policy {
             Policy::Shared(settings) => (Former::Shared(Box::new(Dynamic::new(settings))), None),
             Policy::Sequences(settings, controls) => {
@@ -167,6 +173,7 @@ impl Queue {
             state: Mutex::new(state),
             bells: (0..instances).map(|_| Bell::default()).collect(),
             dispatch: Dispatch::new(Arc::clone(signature), controls),
+            one_by_one,
             order: in_order.then(Arc::default),
             signature: Arc::clone(signature),
             me: Weak::clone(me),
@@ -199,6 +206,8 @@ impl Queue {
             request.reply.wrap(|sink| order.enter(sink));
         }
         let reply = Arc::clone(&request.reply);
+        // Who reads a stream reads on while a request is executed, that others may join or overtake it.
+        let may_borrow = self.one_by_one || !request.streaming;
         let id = request.sequence.start.then(|| request.sequence.id.clone());
         let State { former, wakes, gone, conflicts, .. } = &mut *state;
         let mut conflict = None;
@@ -220,7 +229,8 @@ impl Queue {
             Err(refusal) => gone.push(refusal),
         }
         let mut after = state.settle(|at| timer::at(at, self.me.clone()));
-        let borrowed = self.borrow(&mut state, &mut after.calls, now);
+        let borrowed =
+            if may_borrow { self.borrow(&mut state, &mut after.calls, now) } else { None };
         drop(state);
         self.follow(after);
         if let Some(untold) = conflict {
