@@ -9,9 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// To wake another thread costs 5 to 30 µs of CPU time and latency. Batches well above that gain little from being executed by
 /// a thread of the network, and keep it from its connections.
-const QUICK_NS: u64 = if cfg!(debug_assertions) { SLOWER_BUILD * 100_000 } else { 100_000 };
-/// What is quick in a release build is not in one for tests, which are to find instances lent.
-const SLOWER_BUILD: u64 = 10;
+const QUICK_NS: u64 = 100_000;
 /// Who borrows an instance executes for others too, as long as that does not hold up his own answer for longer.
 const PATIENCE_NS: u64 = 30_000;
 

@@ -207,7 +207,8 @@ impl Queue {
         }
         let reply = Arc::clone(&request.reply);
         // Who reads a stream reads on while a request is executed, that others may join or overtake it.
-        let may_borrow = self.one_by_one || !request.streaming;
+        // And whoever has a deadline is told when it passes, which the thread that executes could not do.
+        let may_borrow = (self.one_by_one || !request.streaming) && request.deadline_ns == 0;
         let id = request.sequence.start.then(|| request.sequence.id.clone());
         let State { former, wakes, gone, conflicts, .. } = &mut *state;
         let mut conflict = None;
