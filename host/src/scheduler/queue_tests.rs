@@ -435,11 +435,11 @@ impl Lendable for Borrowable {
     }
 }
 
-/// A quick instance whose own thread sleeps, and this thread, which may borrow it.
-fn lent() -> (Arc<Queue>, Arc<Borrowable>, std::thread::JoinHandle<()>) {
+/// An instance whose own thread sleeps.
+fn lent(quick: bool) -> (Arc<Queue>, Arc<Borrowable>, std::thread::JoinHandle<()>) {
     let queue = shared(DynamicSettings::default(), 1, false);
     let ran = Mutex::default();
-    let instance = Arc::new(Borrowable { queue: Arc::clone(&queue), quick: true, ran });
+    let instance = Arc::new(Borrowable { queue: Arc::clone(&queue), quick, ran });
     queue.lend(0, Arc::downgrade(&instance) as Weak<dyn Lendable>);
     let own = std::thread::spawn({
         let instance = Arc::clone(&instance);
@@ -451,13 +451,13 @@ fn lent() -> (Arc<Queue>, Arc<Borrowable>, std::thread::JoinHandle<()>) {
         }
     });
     wait(|| !queue.lock().idle.is_empty());
-    borrower::Borrowers::new(2, || {}).join();
     (queue, instance, own)
 }
 
 #[test]
 fn what_a_borrower_left_owed_is_waited_for_before_more_is_taken() {
-    let (queue, instance, own) = lent();
+    let (queue, instance, own) = lent(true);
+    borrower::Borrowers::new(2, || {}).join();
     queue.submit(request("owes").0);
     queue.close();
     own.join().unwrap();
@@ -468,7 +468,8 @@ fn what_a_borrower_left_owed_is_waited_for_before_more_is_taken() {
 
 #[test]
 fn an_instance_whose_borrower_panics_is_given_up() {
-    let (queue, _, own) = lent();
+    let (queue, _, own) = lent(true);
+    borrower::Borrowers::new(2, || {}).join();
     let (panics, told) = request("panics");
     let submit = std::panic::AssertUnwindSafe(|| queue.submit(panics));
     assert!(std::panic::catch_unwind(submit).is_err());
@@ -483,25 +484,8 @@ fn an_instance_whose_borrower_panics_is_given_up() {
 #[test]
 fn who_brings_a_request_to_a_quick_instance_executes_it() {
     for quick in [true, false] {
-        let queue = shared(DynamicSettings::default(), 1, false);
-        let ran = Mutex::default();
-        let instance = Arc::new(Borrowable { queue: Arc::clone(&queue), quick, ran });
-        queue.lend(0, Arc::downgrade(&instance) as Weak<dyn Lendable>);
-        let own = std::thread::spawn({
-            let instance = Arc::clone(&instance);
-            move || {
-                let mut work = Work::default();
-                while instance.queue.take(0, &mut work) {
-                    instance.run(&mut work);
-                }
-            }
-        });
-        let asleep = |queue: &Queue| {
-            while queue.lock().idle.is_empty() {
-                std::thread::yield_now();
-            }
-        };
-        asleep(&queue);
+        let (queue, instance, own) = lent(quick);
+        let asleep = |queue: &Queue| wait(|| !queue.lock().idle.is_empty());
         // Of no group: it may not execute.
         let stranger = Arc::clone(&queue);
         std::thread::spawn(move || stranger.submit(request("stranger's").0)).join().unwrap();
