@@ -18,5 +18,6 @@ pub mod scheduler; // which request runs next
 pub mod server; // builds the parts in order, drains them in reverse
 pub mod state; // where the server is in its life
 pub mod stats; // counters beside the request path
+pub mod sync; // locks without poisoning
 pub mod timer; // rings at the times it was asked for
 pub mod tool; // `trtserver plugin …`

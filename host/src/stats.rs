@@ -4,9 +4,10 @@
 //! share nothing. What is counted when: contract/v1 §9.2 and contract/v2 §2.13.
 
 use crate::clock::wall_ms;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often, and how long in total.
@@ -101,7 +102,7 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, Owed> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// At most `most` executions owe answers.
@@ -117,11 +118,11 @@ impl InFlight {
         while state.executions > most && in_time {
             state.waiting = true;
             state = match deadline {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(state),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     in_time = !left.is_zero();
-                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.changed.wait_timeout(state, left).0
                 }
             };
         }
@@ -371,7 +372,7 @@ impl VersionStats {
 
     /// An instance has run all its warm-up samples.
     pub fn warmed_up(&self, spans: WarmupSpans) {
-        let mut all = self.warmup.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.warmup.lock();
         for (sample, span) in spans {
             let longest = all.entry(sample).or_default();
             if span.ns >= longest.ns {
@@ -382,20 +383,20 @@ impl VersionStats {
 
     /// Empty unless the model is warmed up.
     pub fn warmup(&self) -> WarmupSpans {
-        self.warmup.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.warmup.lock().clone()
     }
 
     pub fn snapshot(&self) -> Counters {
         let mut sum = self.before.as_ref().map(|before| before.snapshot()).unwrap_or_default();
         for shard in &self.shards {
-            sum.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner));
+            sum.merge(&shard.lock());
         }
         sum
     }
 
-    fn shard(&self, i: usize) -> std::sync::MutexGuard<'_, Counters> {
+    fn shard(&self, i: usize) -> crate::sync::MutexGuard<'_, Counters> {
         let i = i.min(self.shards.len() - 1);
-        self.shards[i].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[i].lock()
     }
 }
 

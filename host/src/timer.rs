@@ -5,8 +5,9 @@
 //! given back).
 
 use crate::clock::now_ns;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 /// Something that wants to be called at a time.
@@ -78,11 +79,11 @@ impl Timer {
         loop {
             let now = now_ns();
             match state.next() {
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => state = self.changed.wait(state),
                 Some(at) if at > now => {
                     let wait = Duration::from_nanos(at - now);
                     let waited = self.changed.wait_timeout(state, wait);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    state = waited.0;
                 }
                 Some(_) => {
                     let due = state.pop();
@@ -97,7 +98,7 @@ impl Timer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

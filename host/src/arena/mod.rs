@@ -11,14 +11,15 @@
 mod blocks; // which blocks there are, and which are free
 
 use crate::error::{Error, Result};
+use crate::sync::{Mutex, MutexGuard};
 use blocks::{Blocks, class_of};
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Blocks that there can be; one word each.
 const SLOTS: usize = 1 << 20;
@@ -177,7 +178,7 @@ impl Arena {
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.blocks.lock()
     }
 }
 

@@ -9,8 +9,9 @@ use crate::request::{
     InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, SequenceMemory,
 };
 use crate::stats::WarmupSpans;
+use crate::sync::Mutex;
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// One sample, ready to run; its tensors are shared by all instances.
@@ -34,7 +35,7 @@ struct FaultSink(Faults);
 impl ResponseSink for FaultSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, _: bool) {
         if let Err(e) = response {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(e);
+            self.0.lock().push(e);
         }
     }
 }
@@ -118,7 +119,7 @@ impl Worker {
 
 /// Each text once: the requests of a sample are alike and mostly fail alike.
 fn failure(sample: &str, faults: &Faults) -> Option<Error> {
-    let faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+    let faults = faults.lock();
     let code = faults.first()?.code;
     let mut texts: Vec<&str> = Vec::new();
     for fault in faults.iter() {

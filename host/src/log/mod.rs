@@ -141,7 +141,7 @@ enum Sink {
     Stderr,
     File(File),
     #[cfg(test)]
-    Memory(Arc<std::sync::Mutex<Vec<u8>>>),
+    Memory(Arc<crate::sync::Mutex<Vec<u8>>>),
 }
 
 impl Sink {
@@ -154,7 +154,7 @@ impl Sink {
                 file.write_all(line.as_bytes())
             }
             #[cfg(test)]
-            Sink::Memory(bytes) => bytes.lock().unwrap().write_all(line.as_bytes()),
+            Sink::Memory(bytes) => bytes.lock().write_all(line.as_bytes()),
         };
     }
 }
@@ -188,7 +188,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use crate::sync::Mutex;
 
     /// Runs `body` with a log of its own and returns the lines, cut off before the message.
     fn logged(settings: &LogSettings, body: impl FnOnce(&LogControl)) -> Vec<String> {
@@ -198,7 +198,7 @@ mod tests {
         let lines = Lines { switches: Arc::clone(&control.0), sink, pid: 7 };
         let subscriber = tracing_subscriber::registry().with(lines);
         tracing::subscriber::with_default(subscriber, || body(&control));
-        let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(bytes.lock().clone()).unwrap();
         text.lines().map(|l| format!("{} {}", &l[..1], l.split_once("] ").unwrap().1)).collect()
     }
 

@@ -1,10 +1,10 @@
 //! GPU gauges through NVML, which is looked for at run time.
 
 use super::family::{Family, Labels};
+use crate::sync::Mutex;
 use nvml_wrapper::Nvml;
 use prometheus::proto::MetricFamily;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A quantity that fails this often in a row is not asked for any more (contract/v1 §10).
@@ -82,7 +82,7 @@ impl Gpus {
     }
 
     pub fn families(&self) -> Vec<MetricFamily> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match &*last {
             Some((at, families)) if at.elapsed() < self.interval => families.clone(),
             _ => {

@@ -7,8 +7,9 @@ use crate::repository::{Missing, Repository, Served};
 use crate::request::Sequence;
 use crate::state::{Phase, ServerState};
 use crate::stats::{FailureReason, Span};
+use crate::sync::Mutex;
 use arc_swap::ArcSwapOption;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Shared by all connections; cheap to clone as an `Arc`.
 pub struct Context {
@@ -37,11 +38,11 @@ pub struct EndpointSpan(Mutex<Span>);
 
 impl EndpointSpan {
     pub fn add(&self, ns: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(ns);
+        self.0.lock().add(ns);
     }
 
     pub fn get(&self) -> Span {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }
 

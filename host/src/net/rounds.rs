@@ -3,8 +3,9 @@
 //! hyper's connection and the body of its request wake each other although both are of one task. Left to the runtime that is a
 //! place in its queue, and another thread called to look into it: for each request.
 
+use crate::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// So often in one turn; then others have theirs.
@@ -57,7 +58,7 @@ struct Wakeups {
 
 impl Wakeups {
     fn begin(&self, task: &Waker) {
-        let mut known = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.task.lock();
         if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
             *known = Some(task.clone());
         }
@@ -73,7 +74,7 @@ impl Wakeups {
 
     fn pass_on(&self) {
         if self.again.swap(false, Ordering::SeqCst) {
-            let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let task = self.task.lock().clone();
             if let Some(task) = task {
                 task.wake();
             }

@@ -5,8 +5,9 @@
 
 use crate::error::{Error, Result};
 use crate::request::{InferResponse, Reply, ResponseSink, SharedSink, Single, Sink};
+use crate::sync::{Mutex, MutexGuard};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
@@ -29,7 +30,7 @@ enum Stage {
 
 impl Unary {
     fn lock(&self) -> MutexGuard<'_, Stage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<InferResponse>> {

@@ -10,11 +10,12 @@ use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
 use super::{library, table};
 use crate::error::{Error, Result};
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use trtserver_plugin_api::abi::describe::{About, about_flags};
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{self, Param, PluginHandle, Str, param};
@@ -202,7 +203,7 @@ impl Backend {
         let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
         let settings = Texts::new(&self.settings);
         let (table, mut handle) = (self.table()?, null_mut());
-        let _one = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.life.lock();
         // SAFETY: all texts live through the call; the scope lives as long as the plugin.
         let error = unsafe {
             let params = settings.params();
@@ -254,7 +255,7 @@ impl Backend {
         // SAFETY: the descriptor lives through the call.
         let error = unsafe { complete(opened.handle, hold.desc()) };
         self.check(error, "model_complete", facts.name)?;
-        Ok(hold.scope.patch.lock().unwrap_or_else(PoisonError::into_inner).take())
+        Ok(hold.scope.patch.lock().take())
     }
 
     /// Opens one version of a model, here or in a process of its own.
@@ -280,7 +281,7 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
-            let _one = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = self.life.lock();
             // SAFETY: models hold their backend, so none is left; this is the only close.
             unsafe { (opened.table.plugin_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);

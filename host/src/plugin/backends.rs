@@ -12,10 +12,11 @@ use super::known::{Installed, Known, Unusable, stamps};
 use super::{library, version};
 use crate::error::{Error, Result};
 use crate::repository::config::Platforms;
+use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use trtserver_proto::v2::ModelConfig;
 
 /// The model parameter that asks for a version.
@@ -85,7 +86,7 @@ impl Backends {
     /// Looks what has changed in the directories. What was found stays where they cannot be read, and nothing that is
     /// new and wrong disturbs what is there.
     pub fn refresh(&self) {
-        let _one = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.looking.lock();
         let before = self.known.load_full();
         let listing = find::look(&self.dirs);
         for (_, e) in &listing.unread {
@@ -231,7 +232,7 @@ impl Backends {
             facts: i.backend.facts.clone(),
             path: i.backend.path.clone(),
             isolation: i.backend.isolation,
-            in_use: i.in_use.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            in_use: i.in_use.lock().clone(),
             default: known.usual(i.name()).is_some_and(|usual| Arc::ptr_eq(usual, i)),
         });
         listed.collect()

@@ -11,10 +11,11 @@ use crate::request::{
     Signature, TensorSpec, WantedOutput, strings,
 };
 use crate::stats::{Execution, InFlight, VersionStats};
+use crate::sync::Mutex;
 use bytes::Bytes;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use trtserver_plugin_api::abi::call::Batch;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::types::{self, Buf, Place, dtype};
@@ -25,7 +26,7 @@ struct Remember(Told);
 
 impl ResponseSink for Remember {
     fn send(&mut self, response: Result<Option<InferResponse>>, _: bool) {
-        self.0.lock().unwrap().push(response);
+        self.0.lock().push(response);
     }
 }
 
@@ -183,13 +184,13 @@ fn reply_of(batch: *mut Batch, call: usize) -> *mut types::Reply {
 }
 
 fn answer(told: &Told) -> InferResponse {
-    let mut told = told.lock().unwrap();
+    let mut told = told.lock();
     assert_eq!(told.len(), 1);
     told.pop().unwrap().unwrap().unwrap()
 }
 
 fn failure(told: &Told) -> String {
-    told.lock().unwrap()[0].as_ref().unwrap_err().message.clone()
+    told.lock()[0].as_ref().unwrap_err().message.clone()
 }
 
 #[test]

@@ -12,10 +12,11 @@ use super::views::{Style, Views};
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Reply, Signature, Waiting};
 use crate::stats::Execution;
+use crate::sync::Mutex;
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use trtserver_plugin_api::abi::call::Batch;
 
 /// See the module text.
@@ -106,8 +107,8 @@ impl Frame {
         let slots = self.slots.drain(..);
         self.spare.extend(slots.filter(|slot| slot.leave()));
         self.views.clear();
-        self.gathered.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-        *self.scattered.get_mut().unwrap_or_else(PoisonError::into_inner) = Scattered::default();
+        self.gathered.get_mut().clear();
+        *self.scattered.get_mut() = Scattered::default();
         self.execution = None;
     }
 
@@ -129,8 +130,8 @@ impl Frame {
             let frame = unsafe { &mut *this.as_ptr() };
             frame.clear();
             // It may lie there for long.
-            *frame.gathered.get_mut().unwrap_or_else(PoisonError::into_inner) = Gathered::default();
-            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(Idle(this));
+            *frame.gathered.get_mut() = Gathered::default();
+            IDLE.lock().push(Idle(this));
         }
     }
 
@@ -196,7 +197,7 @@ unsafe impl Send for FrameHold {}
 
 impl FrameHold {
     pub fn new() -> Self {
-        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = IDLE.lock().pop();
         let Idle(frame) =
             idle.unwrap_or_else(|| Idle(NonNull::from(Box::leak(Box::new(Frame::new())))));
         // SAFETY: nobody else has the frame.

@@ -9,7 +9,6 @@ use crate::request::pool;
 use crate::request::{ShapeText, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
-use std::sync::PoisonError;
 use trtserver_plugin_api::abi::types::{Buf, Place, tensor_flags};
 
 /// What a batch has gathered so far, and small blocks of earlier ones.
@@ -40,7 +39,7 @@ impl Frame {
     /// # Errors
     /// The calls' inputs do not fit together, or one was released before.
     pub fn gather(&self, position: u32) -> Result<Buf> {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gathered = self.gathered.lock();
         if let Some(done) = gathered.done.iter().find(|d| d.position == position) {
             return Ok(done.buf);
         }

@@ -5,9 +5,10 @@ use super::file::Stamp;
 use super::find::{self, Candidate};
 use super::version;
 use crate::error::{Error, Result};
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// What the last look has found.
 #[derive(Default)]
@@ -52,7 +53,7 @@ impl Installed {
 
     /// What its models share.
     pub fn shared(&self) -> Arc<Backend> {
-        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = self.in_use.lock();
         in_use.upgrade().unwrap_or_else(|| {
             let backend = Arc::new(self.backend.unopened());
             *in_use = Arc::downgrade(&backend);

@@ -6,6 +6,7 @@
 use super::file::{Stamp, check_whole};
 use super::{host_calls, table};
 use crate::error::{Error, Result};
+use crate::sync::Mutex;
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use abi_stable::library::{
@@ -15,7 +16,6 @@ use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
@@ -64,7 +64,7 @@ fn load(
 ) -> Result<&'static PluginTable, Refusal> {
     let at_load = Refusal::at(Stage::Load);
     let fail = |why: &str| Err(at_load(why.to_owned()));
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loaded = LOADED.lock();
     // Of a file that was loaded here and has gone since, the library is still there.
     if let Some(known) = loaded.iter().find(|l| expected == Some(&l.stamp))
         && let Some(table) = known.table

@@ -1,10 +1,11 @@
 //! Metrics that plugins make: families shared by name, series that go with their scope.
 
 use crate::error::{Error, Result};
+use crate::sync::{Mutex, MutexGuard};
 use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// All families that plugins made; gathered together with the server's own.
 pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
@@ -93,7 +94,7 @@ impl CustomMetrics {
         let mut families = families();
         let family = family(&mut families, counter, name, help, labels)?;
         let values: Vec<String> = labels.iter().map(|(_, v)| v.clone()).collect();
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let key = (name.to_owned(), values);
         if let Some(metric) = made.get(&key) {
             return Ok(Arc::clone(metric));
@@ -115,7 +116,7 @@ impl CustomMetrics {
 }
 
 fn families() -> MutexGuard<'static, HashMap<String, Family>> {
-    FAMILIES.lock().unwrap_or_else(PoisonError::into_inner)
+    FAMILIES.lock()
 }
 
 fn bad(name: &str, e: &prometheus::Error) -> Error {
@@ -161,7 +162,7 @@ fn family<'a>(
 
 impl Drop for CustomMetrics {
     fn drop(&mut self) {
-        let made = self.made.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let made = self.made.get_mut();
         let mut families = families();
         for ((name, values), _) in made.drain() {
             let Some(family) = families.get_mut(&name) else { continue };
@@ -231,7 +232,7 @@ mod tests {
         for _ in 0..100 {
             assert!(Arc::ptr_eq(&metric, &ask(&first, "a")));
         }
-        assert_eq!(first.made.lock().unwrap().len(), 1);
+        assert_eq!(first.made.lock().len(), 1);
         assert!(!Arc::ptr_eq(&metric, &ask(&first, "b")));
         let other = ask(&second, "a");
         metric.put(1.0).unwrap();

@@ -8,8 +8,8 @@ use super::process::{Health, RemoteInstance, RemoteModel};
 use crate::arena::Arena;
 use crate::error::Result;
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 use trtserver_plugin_api::abi::describe::about_flags;
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
@@ -170,8 +170,7 @@ impl LocalInstance {
     ) -> Result<Self> {
         let backend = &model.backend;
         let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
-        let _one =
-            (!parallel).then(|| backend.opening.lock().unwrap_or_else(PoisonError::into_inner));
+        let _one = (!parallel).then(|| backend.opening.lock());
         let hold = InstanceHold::new(facts);
         let mut handle = null_mut();
         // SAFETY: the descriptor lives until `instance_close`, in the instance.

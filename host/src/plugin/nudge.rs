@@ -6,9 +6,10 @@
 
 use super::slot::Handle;
 use crate::request::Waiting;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 use trtserver_plugin_api::abi::types::{InstanceHandle, Reply};
 
 /// Starts the threads that tell, so that whoever cancels does not wait for the start of one; `None` if there can be none.
@@ -80,7 +81,7 @@ impl Nudges {
         state.closed = true;
         state.due.clear();
         let quiet = self.quiet.wait_while(state, |state| state.telling);
-        drop(quiet.unwrap_or_else(PoisonError::into_inner));
+        drop(quiet);
     }
 
     fn tell(&self) {
@@ -109,7 +110,7 @@ impl Nudges {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

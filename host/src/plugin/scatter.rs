@@ -9,9 +9,10 @@ use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};
 use crate::request::{DType, Reply, Shape, ShapeText};
+use crate::sync::MutexGuard;
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use trtserver_plugin_api::abi::types::Buf;
 
 /// What was scattered and not sent yet.
@@ -108,7 +109,7 @@ impl Frame {
     }
 
     fn scattered(&self) -> MutexGuard<'_, Scattered> {
-        self.scattered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scattered.lock()
     }
 
     /// Drops what was scattered.

@@ -2,9 +2,10 @@
 
 use super::metric::CustomMetrics;
 use crate::request::buffer::AlignedBuf;
+use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use trtserver_plugin_api::abi::types;
 
 /// A part of a configuration that a plugin found out.
@@ -71,6 +72,6 @@ impl Drop for Scope {
     }
 }
 
-fn leases() -> std::sync::MutexGuard<'static, HashMap<u64, (u64, AlignedBuf)>> {
-    LEASES.lock().unwrap_or_else(PoisonError::into_inner)
+fn leases() -> crate::sync::MutexGuard<'static, HashMap<u64, (u64, AlignedBuf)>> {
+    LEASES.lock()
 }

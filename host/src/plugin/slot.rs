@@ -9,9 +9,10 @@ use super::frame::Frame;
 use super::outputs::Building;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Reply};
+use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Uses of a slot that handles can tell apart; also a slot's alignment.
 const GENERATIONS: usize = 512;
@@ -72,7 +73,7 @@ static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 impl Slot {
     /// An empty slot.
     pub fn obtain() -> &'static Slot {
-        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = IDLE.lock().pop();
         idle.unwrap_or_else(|| Box::leak(Box::new(Slot { state: Mutex::default() })))
     }
 
@@ -145,11 +146,11 @@ impl Slot {
 
     /// Leaves a slot for others.
     pub fn idle(&'static self) {
-        IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        IDLE.lock().push(self);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -399,7 +400,7 @@ mod tests {
         handle.reply().unwrap().end(Err(Error::internal("late"))).unwrap();
         handle.release_reply().unwrap();
         assert!(handle.reply().is_err());
-        assert_eq!(told.lock().unwrap()[0].0.as_ref().unwrap_err().message, "late");
+        assert_eq!(told.lock()[0].0.as_ref().unwrap_err().message, "late");
     }
 
     #[test]
@@ -409,8 +410,8 @@ mod tests {
         handle.retain().unwrap();
         handle.release_request().unwrap();
         hold.recycle();
-        assert!(told.lock().unwrap().is_empty());
+        assert!(told.lock().is_empty());
         handle.release_reply().unwrap();
-        assert!(told.lock().unwrap()[0].0.is_err());
+        assert!(told.lock()[0].0.is_err());
     }
 }

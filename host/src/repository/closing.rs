@@ -1,6 +1,7 @@
 //! When the last user of a version is gone: its requests, its instances, its backend's model.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Closed when nobody has an [`Open`] of it.
@@ -29,7 +30,7 @@ impl Gate {
     /// Waits until it is closed; false when that took longer than `limit`.
     pub fn wait(&self, limit: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.state(), limit, |state| state.open > 0);
-        waited.unwrap_or_else(PoisonError::into_inner).0.open == 0
+        waited.0.open == 0
     }
 
     /// What the log says when the last user is gone; at once if none is there.
@@ -40,7 +41,7 @@ impl Gate {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

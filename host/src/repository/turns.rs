@@ -1,7 +1,8 @@
 //! Turns by name: whoever changes a model has it alone, in the order of asking; other names do not wait.
 
+use crate::sync::{Mutex as Lock, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Names that somebody has or waits for; others take no room.
@@ -26,7 +27,7 @@ impl Turns {
     }
 
     fn names(&self) -> MutexGuard<'_, HashMap<String, Arc<Mutex<()>>>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        self.names.lock()
     }
 }
 

@@ -7,9 +7,10 @@
 
 use super::pages::Pages;
 use crate::clock::now_ns;
+use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, Alarm};
 use std::collections::VecDeque;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 /// Smaller blocks are the allocator's business, which has such memory at hand.
 pub const LEAST: usize = 64 << 10;
@@ -123,7 +124,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

@@ -10,10 +10,11 @@ use super::{InferRequest, InferResponse};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::stats::{Execution, FailureReason, VersionStats};
+use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Where responses go. Must hand over and return, never block or call back into the reply. To hand over may be to push
 /// a request into another queue, as the steps of an ensemble do.
@@ -377,7 +378,7 @@ impl Reply {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -399,7 +400,7 @@ impl Drop for Lent<'_> {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        if self.state.get_mut().unwrap_or_else(PoisonError::into_inner).ended {
+        if self.state.get_mut().ended {
             return;
         }
         let _ = self.end(Err(Error::internal(
@@ -424,7 +425,7 @@ mod tests {
         assert!(request.reply.end(Ok(None)).is_err());
         assert!(request.reply.send(InferResponse::default()).is_err());
         drop(request);
-        let told = told.lock().unwrap();
+        let told = told.lock();
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].0.as_ref().unwrap_err().message, "first");
         assert_eq!(stats.snapshot().total().failed.count, 1);
@@ -434,7 +435,7 @@ mod tests {
     fn a_forgotten_request_is_answered() {
         let (request, _, told) = request("");
         drop(request);
-        let told = told.lock().unwrap();
+        let told = told.lock();
         assert_eq!(told[0].0.as_ref().unwrap_err().code, Code::Internal);
         assert!(told[0].1);
     }
@@ -446,11 +447,11 @@ mod tests {
         fn send(&mut self, _: Result<Option<InferResponse>>, last: bool) {
             let reply = self.0.upgrade().unwrap();
             reply.cancel();
-            if !last && self.1.lock().unwrap().is_empty() {
+            if !last && self.1.lock().is_empty() {
                 reply.send(InferResponse::default()).unwrap();
                 reply.send(InferResponse::default()).unwrap();
             }
-            self.1.lock().unwrap().push(last);
+            self.1.lock().push(last);
             assert!(!std::mem::take(&mut self.2), "as told");
         }
     }
@@ -466,7 +467,7 @@ mod tests {
             assert_eq!(sent.is_err(), panics);
             reply.end(Ok(None)).unwrap();
             assert!(send().is_err() && reply.is_ended());
-            assert_eq!(*told.lock().unwrap(), [false, false, false, true]);
+            assert_eq!(*told.lock(), [false, false, false, true]);
         }
     }
 
@@ -475,7 +476,7 @@ mod tests {
         let (request, _, told) = request("");
         request.reply.send(InferResponse::default()).unwrap();
         request.reply.end(Ok(None)).unwrap();
-        let last: Vec<bool> = told.lock().unwrap().iter().map(|(_, last)| *last).collect();
+        let last: Vec<bool> = told.lock().iter().map(|(_, last)| *last).collect();
         assert_eq!(last, [false, true]);
     }
 }

@@ -5,8 +5,9 @@ use super::dtype::DType;
 use super::signature::Signature;
 use super::tensor::{InputTensor, Shape};
 use crate::error::Error;
+use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// One state: written as an output of one step, read as an input of the next.
 #[derive(Clone, Debug)]
@@ -69,6 +70,6 @@ impl SequenceMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Option<StateValue>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -7,8 +7,9 @@ use super::{DType, InferRequest, InferResponse, Reply, Sequence};
 use crate::clock::now_ns;
 use crate::error::Result;
 use crate::stats::VersionStats;
+use crate::sync::Mutex;
 use bytes::Bytes;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// What a sink was told, in order: each answer and whether it was the last.
 pub type Told = Arc<Mutex<Vec<(Result<Option<InferResponse>>, bool)>>>;
@@ -17,7 +18,7 @@ struct Remember(Told);
 
 impl ResponseSink for Remember {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
-        self.0.lock().unwrap().push((response, last));
+        self.0.lock().push((response, last));
     }
 }
 

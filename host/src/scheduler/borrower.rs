@@ -5,9 +5,10 @@
 //! [`TOLERATED`] is noticed by the watch, a thread that sleeps when nobody executes.
 
 use crate::clock::now_ns;
+use crate::sync::{Mutex, MutexGuard};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -88,7 +89,7 @@ impl Borrowers {
     }
 
     fn places(&self) -> MutexGuard<'_, Vec<Weak<Place>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 
     fn take_permit(&self) -> bool {
@@ -224,7 +225,7 @@ mod tests {
     fn who_is_held_up_is_rescued_once() {
         let (sender, rescued) = mpsc::channel();
         let sender = Mutex::new(sender);
-        let group = Borrowers::new(2, move || sender.lock().unwrap().send(()).unwrap());
+        let group = Borrowers::new(2, move || sender.lock().send(()).unwrap());
         group.join();
         for _ in 0..2 {
             // The watch sleeps by now.

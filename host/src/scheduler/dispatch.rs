@@ -11,9 +11,10 @@ use crate::request::{
     CorrelationId, DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence,
     SequenceMemory, Shape, Signature, WantedOutput,
 };
+use crate::sync::Mutex;
 use bytes::Bytes;
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 impl Item for InferRequest {
     type Memory = SequenceMemory;
@@ -197,7 +198,7 @@ impl Dispatch {
     }
 
     fn zeros(&self, bytes: usize) -> Bytes {
-        let mut zeros = self.zeros.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut zeros = self.zeros.lock();
         if zeros.len() < bytes {
             *zeros = AlignedBuf::new(bytes).into_bytes();
         }

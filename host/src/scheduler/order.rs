@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::request::{InferResponse, ResponseSink, Sink};
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The line in which answers of one model leave.
 #[derive(Default)]
@@ -70,7 +71,7 @@ impl Order {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -96,7 +97,7 @@ mod tests {
     impl ResponseSink for Tell {
         fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
             let what = if response.is_ok() { "ok" } else { "error" };
-            self.1.lock().unwrap().push(format!("{} {what} {last}", self.0));
+            self.1.lock().push(format!("{} {what} {last}", self.0));
         }
     }
 
@@ -107,14 +108,14 @@ mod tests {
             ["a", "b", "c"].map(|n| order.enter(Tell(n, Arc::clone(&told)).into())).into();
         sinks[2].send(Ok(None), true);
         sinks[1].send(Ok(None), false);
-        assert!(told.lock().unwrap().is_empty());
+        assert!(told.lock().is_empty());
         sinks[0].send(Err(Error::internal("x")), true);
-        assert_eq!(*told.lock().unwrap(), ["a error true", "b ok false"]);
+        assert_eq!(*told.lock(), ["a error true", "b ok false"]);
         sinks[1].send(Ok(None), true);
-        assert_eq!(told.lock().unwrap()[2..], ["b ok true", "c ok true"]);
+        assert_eq!(told.lock()[2..], ["b ok true", "c ok true"]);
         let mut d = order.enter(Tell("d", Arc::clone(&told)).into());
         d.send(Ok(None), true);
-        assert_eq!(told.lock().unwrap().len(), 5);
+        assert_eq!(told.lock().len(), 5);
         assert!(order.lock().line.is_empty());
     }
 }

@@ -17,9 +17,10 @@ use crate::clock::now_ns;
 use crate::error::Error;
 use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
 use crate::stats::FailureReason;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::timer::{self, Alarm};
 use smallvec::SmallVec;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Between two rings at least; only idle limits of microseconds would have more, while a request is executed.
@@ -351,16 +352,16 @@ impl Queue {
         match ns {
             None => {
                 while !state.called[instance] {
-                    state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = bell.wait(state);
                 }
             }
             // Waking too early does no harm here: the former is asked again.
             Some(ns) => {
                 let waited = bell.wait_timeout(state, Duration::from_nanos(ns));
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                state = waited.0;
                 // Who has borrowed it has taken over what there was to look out for.
                 while state.lent[instance] && !state.called[instance] {
-                    state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = bell.wait(state);
                 }
             }
         }
@@ -477,7 +478,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

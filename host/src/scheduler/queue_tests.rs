@@ -33,7 +33,7 @@ fn ids(work: &Work) -> Vec<&str> {
 }
 
 fn error(told: &Told) -> Option<(Code, String)> {
-    let told = told.lock().unwrap();
+    let told = told.lock();
     told.first().and_then(|(r, _)| r.as_ref().err().map(|e| (e.code, e.message.clone())))
 }
 
@@ -83,7 +83,7 @@ fn which_sequences_have_not_ended() {
         let (mut request, told) = request("1");
         request.sequence = sequence;
         queue.submit(request);
-        assert!(told.lock().unwrap().is_empty());
+        assert!(told.lock().is_empty());
     };
     submit(sequence("a", true, false));
     submit(sequence("b", true, true));
@@ -187,7 +187,7 @@ fn who_leaves_may_let_the_others_go() {
         if late_us == 0 {
             gone.cancel();
         }
-        wait(|| !told.lock().unwrap().is_empty());
+        wait(|| !told.lock().is_empty());
     }
     queue.close();
     assert_eq!(worker.join().unwrap(), [["a0", "b0"], ["a1", "b1"]]);
@@ -220,7 +220,7 @@ fn nobody_waits_for_an_instance_that_is_gone() {
         queue.submit(late);
         assert!(error(&late_told).unwrap().1.contains("'m' is out of service"));
         assert_eq!(queue.waiting(), 0);
-        assert!(told.iter().all(|told| told.lock().unwrap().len() == 1));
+        assert!(told.iter().all(|told| told.lock().len() == 1));
     }
 }
 
@@ -236,7 +236,7 @@ fn sleeping_instances_are_woken_and_nothing_is_lost() {
                     for i in 0..50 {
                         let (request, told) = request(&format!("{c}-{i}"));
                         queue.submit(request);
-                        while i % 5 == 0 && told.lock().unwrap().is_empty() {
+                        while i % 5 == 0 && told.lock().is_empty() {
                             std::thread::yield_now();
                         }
                     }
@@ -354,7 +354,7 @@ fn sequences_get_their_controls_and_gaps_are_filled() {
     assert!(!work.requests[0].reply.is_counted());
     // The answer waits for the null request's, whose error is everybody's.
     work.requests[1].reply.end(Ok(None)).unwrap();
-    assert!(told.lock().unwrap().is_empty());
+    assert!(told.lock().is_empty());
     work.requests[0].reply.end(Err(Error::internal("null"))).unwrap();
     assert_eq!(error(&told).unwrap().1, "null");
 }
@@ -396,7 +396,7 @@ struct Borrowable {
 impl Borrowable {
     fn run(&self, work: &mut Work) {
         for request in work.requests.drain(..) {
-            self.ran.lock().unwrap().push((request.id.clone(), std::thread::current().id()));
+            self.ran.lock().push((request.id.clone(), std::thread::current().id()));
             let _ = request.reply.end(Ok(None));
         }
     }
@@ -431,7 +431,7 @@ impl Lendable for Borrowable {
 
     fn wait_for_room(&self) {
         let what = format!("room for {}", self.queue.waiting());
-        self.ran.lock().unwrap().push((what, std::thread::current().id()));
+        self.ran.lock().push((what, std::thread::current().id()));
     }
 }
 
@@ -461,7 +461,7 @@ fn what_a_borrower_left_owed_is_waited_for_before_more_is_taken() {
     queue.submit(request("owes").0);
     queue.close();
     own.join().unwrap();
-    let ran = instance.ran.lock().unwrap();
+    let ran = instance.ran.lock();
     let ran: Vec<_> = ran.iter().map(|(what, _)| &**what).collect();
     assert_eq!(ran, ["owes", "room for 1", "left"]);
 }
@@ -498,7 +498,7 @@ fn who_brings_a_request_to_a_quick_instance_executes_it() {
         queue.close();
         let (me, its) = (std::thread::current().id(), own.thread().id());
         own.join().unwrap();
-        let ran = instance.ran.lock().unwrap();
+        let ran = instance.ran.lock();
         let ran: Vec<_> = ran.iter().map(|(id, thread)| (&**id, *thread)).collect();
         if quick {
             let want = [

@@ -5,7 +5,8 @@
 
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, InferResponse, ResponseSink, Sink};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::Mutex;
+use std::sync::Arc;
 
 /// Of a request whose answer is kept back.
 type Answer = (Sink, Result<Option<InferResponse>>);
@@ -26,7 +27,7 @@ pub fn tie(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
         let null = null(request);
         // One that has ended already has no sink, and must not be waited for.
         request.reply.wrap(|sink| {
-            kept.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
+            kept.lock().open += 1;
             Tied { sink: Some(sink), null, kept: Arc::clone(&kept) }.into()
         });
     }
@@ -48,7 +49,7 @@ impl ResponseSink for Tied {
             return;
         }
         let Some(sink) = self.sink.take() else { return };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.open -= 1;
         if self.null {
             kept.error = kept.error.take().or(response.err());
@@ -81,11 +82,11 @@ mod tests {
             tie(&batch, |r| r.id == "null");
             batch[0].reply.end(Ok(None)).unwrap();
             batch[2].reply.end(Ok(None)).unwrap();
-            assert!(told_a.lock().unwrap().is_empty());
+            assert!(told_a.lock().is_empty());
             let end = if null_fails { Err(Error::internal("null")) } else { Ok(None) };
             batch[1].reply.end(end).unwrap();
             for told in [told_a, told_b] {
-                let told = told.lock().unwrap();
+                let told = told.lock();
                 let text = told[0].0.as_ref().err().map_or("", |e| &e.message);
                 assert_eq!((told.len(), text), (1, want));
             }

@@ -1,6 +1,7 @@
 //! Looking at code that we did not write: in a child of this process, so that a crash, a hang or an `exit` there is
 //! something to report and not the end of the tool.
 
+use crate::sync::Mutex;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, kill_process_group, set_parent_process_death_signal, setrlimit,
 };
@@ -13,7 +14,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ impl Voice {
     pub fn say(&self, what: &impl Serialize) {
         if let Ok(mut line) = serde_json::to_vec(what) {
             line.push(b'\n');
-            let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut out = self.0.lock();
             let _ = out.write_all(&line);
         }
     }

@@ -5,11 +5,12 @@
 //! all requests that were read together leave in one write. The connection itself does not wait: a model that is slow
 //! against expectation holds up what was read with its request, and nothing that comes later.
 
+use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -21,11 +22,11 @@ pub struct Arrivals(Arc<Mutex<Batch>>);
 
 impl Arrivals {
     fn push(&self, stream: Stream) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.0.lock().push(stream);
     }
 
     fn take(&self) -> Batch {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 

@@ -6,8 +6,8 @@ use crate::error::Error as HostError;
 use crate::plugin::metric::Metric as Made;
 use crate::plugin::scope::{self, Patch, Scope};
 use crate::plugin::text::{EMPTY, PluginError, read, view};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
 use trtserver_plugin_api::abi::host::metric_kind;
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Metric, Param, Place, Str, code, level, param, place,
@@ -100,7 +100,7 @@ pub(super) unsafe extern "C" fn config_patch(
             // SAFETY: the plugin passes `n` readable bytes.
             unsafe { std::slice::from_raw_parts(p, n as usize) }.to_vec()
         };
-        *scope.patch.lock().unwrap_or_else(PoisonError::into_inner) = Some(Patch { format, data });
+        *scope.patch.lock() = Some(Patch { format, data });
         Ok(())
     })
 }

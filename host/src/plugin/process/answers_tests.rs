@@ -123,7 +123,7 @@ fn what_no_sound_process_says_is_its_end() {
         rig.theirs.0.send(&answer).unwrap();
         let (told, why) = rig.hear();
         assert!(accused(why).contains(what), "{what}");
-        assert!(told.iter().all(|told| told.lock().unwrap().len() == 1), "{what}");
+        assert!(told.iter().all(|told| told.lock().len() == 1), "{what}");
     }
     let rig = Rig::new();
     for key in [1, 1] {
@@ -151,9 +151,9 @@ fn a_wrong_output_is_its_callers_alone() {
         rig.theirs.0.send(&good(3, rig.output())).unwrap();
         let (told, why) = rig.hear();
         assert_eq!(why, None);
-        let text = told[1].lock().unwrap()[0].0.as_ref().unwrap_err().message.clone();
+        let text = told[1].lock()[0].0.as_ref().unwrap_err().message.clone();
         assert!(text.contains(what), "{what}: {text}");
-        assert!(told[2].lock().unwrap()[0].0.is_ok());
+        assert!(told[2].lock()[0].0.is_ok());
     }
 }
 
@@ -203,7 +203,7 @@ fn more_than_a_message_takes_is_refused_and_nothing_is_sent() {
     rig.theirs.0.send(&good(5, rig.output())).unwrap();
     let (told, why) = rig.hear();
     assert_eq!(why, None);
-    assert!(told[3].lock().unwrap()[0].0.is_ok());
+    assert!(told[3].lock()[0].0.is_ok());
 }
 
 static RIGHT: LazyLock<Output> = LazyLock::new(|| Rig::new().output());
@@ -277,7 +277,7 @@ proptest! {
         }
         let (told, _) = rig.hear();
         for told in told {
-            let told = told.lock().unwrap();
+            let told = told.lock();
             prop_assert_eq!(told.iter().filter(|(_, last)| *last).count(), 1);
             prop_assert!(told.last().unwrap().1);
             let responses = told.iter().filter_map(|(result, _)| result.as_ref().ok()?.as_ref());
@@ -292,6 +292,6 @@ proptest! {
         let rig = Rig::new();
         (&rig.raw).write_all(&bytes).unwrap();
         let (told, _) = rig.hear();
-        prop_assert!(told.iter().all(|told| told.lock().unwrap().iter().filter(|t| t.1).count() == 1));
+        prop_assert!(told.iter().all(|told| told.lock().iter().filter(|t| t.1).count() == 1));
     }
 }

@@ -6,9 +6,10 @@ use super::spawn::Process;
 use super::wire::Sender;
 use crate::error::{Code, Error, Result};
 use crate::request::{InferRequest, Reply, Waiting};
+use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// The work connection of one instance with one process, as the host writes it.
@@ -147,7 +148,7 @@ impl Line {
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a process prints: lines for the log, and the last ones for those who ask what happened.
 
+use crate::sync::Mutex;
 use std::collections::VecDeque;
 use std::io::Read;
-use std::sync::{Mutex, PoisonError};
 
 /// Longer lines are cut into pieces of so many bytes.
 const LONGEST_LINE: usize = 8 << 10;
@@ -20,7 +20,7 @@ impl Tail {
         if line.is_empty() {
             return;
         }
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         if lines.len() == LINES {
             lines.pop_front();
         }
@@ -29,7 +29,7 @@ impl Tail {
 
     /// As the end of a sentence; empty when there was nothing.
     pub fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock();
         if lines.is_empty() {
             return String::new();
         }

@@ -13,9 +13,10 @@ use crate::error::{Error, Result};
 use crate::plugin::backend::{Backend, Facts};
 use crate::plugin::{InstanceFacts, ModelFacts, Patch};
 use crate::request::{InferRequest, state};
+use crate::sync::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_proto::v2::model_config::SchedulingChoice;
@@ -131,7 +132,7 @@ impl RemoteModel {
 
 impl Drop for RemoteModel {
     fn drop(&mut self) {
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state.lock();
         state.closing = true;
         let seats = state.seats.clone();
         drop(state);
@@ -142,7 +143,7 @@ impl Drop for RemoteModel {
                 // It has had its time.
                 process.kill(Why::Closing);
             } else {
-                let drain = *self.shared.drain.lock().unwrap_or_else(PoisonError::into_inner);
+                let drain = *self.shared.drain.lock();
                 process.close(drain);
             }
         }
@@ -164,7 +165,7 @@ pub struct RemoteInstance {
 
 impl RemoteInstance {
     pub fn open(model: &Arc<RemoteModel>, facts: &InstanceFacts<'_>) -> Result<Self> {
-        *model.shared.drain.lock().unwrap_or_else(PoisonError::into_inner) = facts.drain;
+        *model.shared.drain.lock() = facts.drain;
         let seat = Seat::new(facts::instance(facts));
         let (line, generation) = model.shared.add(&seat)?;
         let (model, batch) = (Arc::clone(model), Batch::default());
@@ -190,7 +191,7 @@ impl RemoteInstance {
             let show = |key, request: &_| call(key, request, &model.shared.inputs, &model.states);
             if let Some(line) = &self.line {
                 // From before it is sent: whoever closes the line waits for what is received by then.
-                let mut reading = line.reading.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut reading = line.reading.lock();
                 match line.send(batch, requests, show) {
                     Ok(true) => {
                         if let Some(answers) = &mut *reading {

@@ -7,6 +7,7 @@ use super::wire::{self, Sender};
 use super::words::{Ended, Why};
 use crate::error::{Error, Result};
 use crate::plugin::host_calls;
+use crate::sync::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -104,7 +105,7 @@ pub fn spawn(label: &str, mut hello: Hello, patience: Option<Duration>) -> Resul
     })?;
     let process = Arc::clone(&running.process);
     running.control = Some(running.thread("control", move || control::listen(receiver, &process))?);
-    let mut living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut living = LIVING.lock();
     living.retain(|process| process.strong_count() > 0);
     living.push(Arc::downgrade(&running.process));
     // Under the lock: a change of the level is either in here or told afterwards.
@@ -116,7 +117,7 @@ pub fn spawn(label: &str, mut hello: Hello, patience: Option<Duration>) -> Resul
 
 /// Tells all processes that live up to which level records are wanted.
 pub fn log_level(level: u32) {
-    for process in LIVING.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for process in LIVING.lock().iter() {
         if let Some(process) = process.upgrade() {
             // One that does not read must not hold up the others.
             process.nudge(ask::What::LogLevel(level));
@@ -162,12 +163,12 @@ impl Process {
     }
 
     fn asked(&self) -> MutexGuard<'_, Option<HashMap<u64, mpsc::Sender<Done>>>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock()
     }
 
     /// Kills it; the first reason counts.
     pub fn kill(&self, why: Why) {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.why.lock().get_or_insert(why);
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
@@ -222,7 +223,7 @@ impl Process {
 
     /// Why it would have been killed.
     pub fn accused(&self) -> Option<Why> {
-        self.why.lock().unwrap().clone()
+        self.why.lock().clone()
     }
 }
 
@@ -285,7 +286,7 @@ impl Running {
             let _ = control.join();
         }
         let _ = self.output.recv_timeout(LAST_LINES);
-        let why = self.process.why.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let why = self.process.why.lock().take();
         Ended { status, why, tail: self.process.tail.text() }
     }
 }

@@ -21,11 +21,12 @@ use super::words::Ended;
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use arc_swap::ArcSwapOption;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -179,7 +180,7 @@ pub fn supervise(shared: &Shared, opened: Sender<Result<()>>) {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn needed(&self) -> bool {
@@ -272,7 +273,7 @@ impl Shared {
             match &state.phase {
                 Phase::Up(live) if live.generation > tried => return Ok(Arc::clone(live)),
                 Phase::Up(_) | Phase::Opening | Phase::Starting => {
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = self.changed.wait(state);
                 }
                 Phase::Down { why, until } => {
                     let left = until.map(|at| at.saturating_duration_since(Instant::now()));
@@ -337,7 +338,7 @@ impl Shared {
         seats.iter().for_each(|seat| seat.tell_lost());
         for (line, thread) in lines {
             // Whoever reads passes on what was received before the end.
-            let own = line.reading.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let own = line.reading.lock().take();
             drop((own, thread.map(JoinHandle::join)));
             line.fail(error);
         }
@@ -347,7 +348,7 @@ impl Shared {
     fn pause(&self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else { return self.needed() };
         let waited = self.changed.wait_timeout_while(self.lock(), pause, |state| !state.closing);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, _) = waited;
         if let Phase::Down { until, .. } = &mut state.phase {
             *until = None;
         }

@@ -1,6 +1,7 @@
 //! Messages over a Unix socket: a length, then the message; files travel beside the first byte of theirs.
 
 use crate::error::{Error, Result};
+use crate::sync::Mutex;
 use prost::Message;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -11,7 +12,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer messages are a fault of the other side: whoever makes them sees to it that there are none.
@@ -96,7 +97,7 @@ impl Sender {
 
     /// The same with files, at most four.
     pub fn send_with(&self, message: &impl Message, files: &[BorrowedFd<'_>]) -> Result<()> {
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = self.scratch.lock();
         let len = message.encoded_len();
         if len > LONGEST {
             return Err(Error::invalid(format!(
@@ -132,7 +133,7 @@ impl Sender {
     /// Sends one short message if that takes no waiting; false when it was not sent.
     pub fn nudge(&self, message: &impl Message) -> bool {
         // Who holds it may be waiting for the other side.
-        let Ok(mut scratch) = self.scratch.try_lock() else { return false };
+        let Some(mut scratch) = self.scratch.try_lock() else { return false };
         scratch.clear();
         scratch.extend_from_slice(&(message.encoded_len() as u32).to_ne_bytes());
         message.encode_raw(&mut *scratch);

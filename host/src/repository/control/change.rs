@@ -9,9 +9,10 @@ use super::super::{Model, Served, UNLOADED, Version, VersionState};
 use super::{Control, LoadError};
 use crate::error::{Error, Result};
 use crate::instance::priority::Priority;
+use crate::sync::MutexGuard;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 
@@ -246,8 +247,8 @@ impl Control {
     }
 }
 
-pub(super) fn lock<T>(mutex: &std::sync::Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock<T>(mutex: &crate::sync::Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }
 
 /// The one directory of a model.

@@ -14,8 +14,9 @@ use crate::request::{
     WantedOutput, check,
 };
 use crate::stats::{Execution, FailureReason};
+use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 pub struct Run {
     graph: Arc<Graph>,
@@ -254,7 +255,7 @@ impl Run {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -9,9 +9,10 @@ use crate::request::{
     TensorSpec, check, testing,
 };
 use crate::stats::{Execution, FailureReason, VersionStats};
+use crate::sync::Mutex;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A model with inputs `I` and (optional) `J` and outputs `O` and `P`, all FP32.
 pub struct Held {
@@ -25,17 +26,17 @@ pub struct Held {
 impl Held {
     /// What waits, oldest first.
     pub fn waiting(&self) -> usize {
-        self.arrived.lock().unwrap().len()
+        self.arrived.lock().len()
     }
 
     /// The oldest request.
     pub fn take(&self) -> InferRequest {
-        self.arrived.lock().unwrap().remove(0)
+        self.arrived.lock().remove(0)
     }
 
     /// Puts a request back that [`Held::take`] gave.
     pub fn submit_again(&self, request: InferRequest) {
-        self.arrived.lock().unwrap().insert(0, request);
+        self.arrived.lock().insert(0, request);
     }
 
     /// Answers the oldest request: every output that is asked for is the first input.
@@ -79,7 +80,7 @@ impl StepModel for Held {
             let error = Error::unavailable("Exceeds maximum queue size");
             return request.reply.fail(error, FailureReason::Rejected).unwrap();
         }
-        self.arrived.lock().unwrap().push(request);
+        self.arrived.lock().push(request);
     }
 }
 
@@ -89,12 +90,12 @@ pub struct World(Mutex<BTreeMap<String, Arc<Held>>>);
 
 impl World {
     pub fn model(&self, name: &str) -> Arc<Held> {
-        Arc::clone(&self.0.lock().unwrap()[name])
+        Arc::clone(&self.0.lock()[name])
     }
 
     /// No longer served.
     pub fn remove(&self, name: &str) {
-        self.0.lock().unwrap().remove(name);
+        self.0.lock().remove(name);
     }
 
     pub fn waiting(&self, names: &str) -> Vec<usize> {
@@ -105,7 +106,7 @@ impl World {
 impl StepModels for World {
     fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>> {
         assert_eq!(version, None);
-        match self.0.lock().unwrap().get(model) {
+        match self.0.lock().get(model) {
             Some(held) => Ok(Arc::clone(held) as Arc<dyn StepModel>),
             None => Err(Error::not_found(format!("'{model}' is not found"))),
         }
@@ -163,7 +164,7 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
             arrived: Mutex::default(),
             refuses: setup.refusing.split(' ').any(|name| name == plan.model),
         };
-        world.0.lock().unwrap().insert(plan.model.clone(), Arc::new(held));
+        world.0.lock().insert(plan.model.clone(), Arc::new(held));
     }
     let (batch, dims) = setup.ensemble;
     let signature = Signature {

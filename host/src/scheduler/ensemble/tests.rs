@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The one error that the caller was told.
 fn error(told: &Told) -> (Code, String) {
-    let told = told.lock().unwrap();
+    let told = told.lock();
     assert_eq!(told.len(), 1, "{told:?}");
     let error = told[0].0.as_ref().unwrap_err();
     (error.code, error.message.clone())
@@ -16,14 +16,14 @@ fn error(told: &Told) -> (Code, String) {
 
 /// Names and shapes of the outputs that the caller was told, once.
 fn outputs(told: &Told) -> Vec<(String, Vec<i64>)> {
-    let told = told.lock().unwrap();
+    let told = told.lock();
     assert_eq!((told.len(), told[0].1), (1, true), "{told:?}");
     let response = told[0].0.as_ref().unwrap().as_ref().unwrap();
     response.outputs.iter().map(|o| (o.name.to_string(), o.shape.to_vec())).collect()
 }
 
 fn is_silent(told: &Told) -> bool {
-    told.lock().unwrap().is_empty()
+    told.lock().is_empty()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_chain_passes_tensors_by_reference() {
     assert!(is_silent(&told));
     world.model("b").answer();
     assert_eq!(outputs(&told), [("out".to_owned(), vec![1, 2])]);
-    let got = told.lock().unwrap()[0].0.clone().unwrap().unwrap();
+    let got = told.lock()[0].0.clone().unwrap().unwrap();
     assert_eq!(got.outputs[0].data.as_ptr(), data);
     let counters = stats.snapshot();
     let total = counters.total();

@@ -15,10 +15,11 @@ use crate::plugin::describe::{InstanceHold, ModelHold};
 use crate::plugin::scope::Scope;
 use crate::plugin::text::{c_text, view as lend};
 use crate::plugin::{InstanceFacts, ModelFacts, Patch};
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use trtserver_plugin_api::abi::describe::{About, InstanceDesc, ModelDesc, about_flags};
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::types::{self, ModelHandle, PluginHandle};
@@ -183,7 +184,7 @@ impl Model<'_> {
         let scope = unsafe { (*hold.desc()).scope }.addr();
         HOST.lock().scopes.insert(scope, (format!("instance '{name}'"), true));
         let parallel = self.plugin.flags & about_flags::PARALLEL_OPEN != 0;
-        let _one = (!parallel).then(|| OPENING.lock().unwrap_or_else(PoisonError::into_inner));
+        let _one = (!parallel).then(|| OPENING.lock());
         let mut handle = null_mut();
         let desc: *const InstanceDesc = hold.desc();
         // SAFETY: the descriptor lives until `instance_close`, in the instance.

@@ -6,6 +6,7 @@ use super::host::TABLE;
 use super::kit::Kit;
 use super::scenarios::{SCENARIOS, Scenario, Verdict};
 use crate::plugin::library::{self, Stage};
+use crate::sync::Mutex;
 use crate::tool::apart::Voice;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 /// What the parent asks for.
@@ -80,7 +81,7 @@ fn say(line: &Line) {
 /// A promise was broken.
 pub fn breach(promise: &'static str, why: impl Into<String>) {
     let why = why.into();
-    let mut breaches = BREACHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut breaches = BREACHES.lock();
     let told = breaches.entry(promise).or_default();
     if told.len() < MOST && told.insert(why.clone()) {
         say(&Line::Broken { id: promise.to_owned(), why });
@@ -88,12 +89,12 @@ pub fn breach(promise: &'static str, why: impl Into<String>) {
 }
 
 pub fn breaches(promise: &'static str) -> usize {
-    BREACHES.lock().unwrap_or_else(PoisonError::into_inner).get(promise).map_or(0, HashSet::len)
+    BREACHES.lock().get(promise).map_or(0, HashSet::len)
 }
 
 /// A standing promise was put to the test.
 pub fn seen(promise: &'static str) {
-    if SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(promise) {
+    if SEEN.lock().insert(promise) {
         say(&Line::Seen { id: promise.to_owned() });
     }
 }

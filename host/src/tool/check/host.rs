@@ -16,8 +16,9 @@ pub use table::TABLE;
 
 use super::child::{breach, seen};
 use super::memory::Block;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use trtserver_plugin_api::abi::types::{self, Buf, Place, Str, code};
 
 #[derive(Default)]
@@ -59,7 +60,7 @@ pub static HOST: LazyLock<Host> =
 
 impl Host {
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

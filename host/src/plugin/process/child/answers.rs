@@ -9,8 +9,9 @@ use crate::plugin::times;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{InferResponse, OutputTensor, Parameter, Reply, ResponseSink, Signature};
 use crate::stats::Execution;
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Cancellations that are remembered because their calls may still be on their way: they travel over another connection
 /// and may be faster. One that comes after the end of its call is remembered for nothing, until others follow.
@@ -99,7 +100,7 @@ impl Link {
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 
     fn response(&self, response: InferResponse) -> Result<Response> {

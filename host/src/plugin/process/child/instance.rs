@@ -13,11 +13,12 @@ use crate::plugin::process::wire::{Received, Receiver, halves};
 use crate::plugin::{FrameHold, InstanceFacts, Runner};
 use crate::request::InferRequest;
 use crate::stats::{Execution, InFlight};
+use crate::sync::{Mutex, MutexGuard};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_plugin_api::abi::describe::instance_kind;
@@ -99,7 +100,7 @@ impl Instances {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -7,10 +7,11 @@ use super::control::Control;
 use crate::error::{Error, Result};
 use crate::plugin::metric::{self, Changed, Made, Series};
 use crate::plugin::process::messages::{Metric, MetricValue, tell};
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trtserver_plugin_api::abi::host::metric_kind;
 
@@ -71,7 +72,7 @@ fn run(table: &Table, woken: &Receiver<()>) {
 
 impl Table {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn made(&self, made: Made<'_>, wake: &Sender<()>) -> Changed {

@@ -3,7 +3,7 @@
 
 use super::super::words::Why;
 use super::Shared;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Between the kill and what follows from it.
@@ -26,7 +26,7 @@ pub fn retire(shared: &Arc<Shared>) {
 
 fn watch(shared: &Shared) {
     let since = Instant::now();
-    let drain = *shared.drain.lock().unwrap_or_else(PoisonError::into_inner);
+    let drain = *shared.drain.lock();
     loop {
         let state = shared.lock();
         if state.closing {
@@ -44,6 +44,6 @@ fn watch(shared: &Shared) {
             left
         };
         let waited = shared.changed.wait_timeout(state, left.max(MOMENT));
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        drop(waited);
     }
 }

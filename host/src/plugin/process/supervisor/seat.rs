@@ -7,9 +7,10 @@ use super::super::spawn::Asked;
 use super::super::wire;
 use super::{Live, Phase, Shared, Unopened};
 use crate::error::{Error, Result};
+use crate::sync::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 /// What remains of an instance while its processes come and go.
@@ -44,7 +45,7 @@ impl Seat {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connected> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 }
 

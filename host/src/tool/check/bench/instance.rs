@@ -6,8 +6,8 @@ use crate::plugin::describe::InstanceHold;
 use crate::tool::check::child::{breach, give_up, patience, seen};
 use crate::tool::check::host::{Answer, Batch as Seen, Call as Watched, Failure, HOST, release};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use trtserver_plugin_api::abi::call::{Batch, Call};
 use trtserver_plugin_api::abi::types::{self, InstanceHandle};
@@ -198,7 +198,7 @@ impl Instance<'_> {
                 break;
             }
             let wait = HOST.changed.wait_timeout(state, left);
-            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait.0;
         }
         let mut outcomes = Vec::new();
         for id in ids {

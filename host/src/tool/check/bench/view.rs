@@ -1,6 +1,7 @@
 //! Calls as a backend sees them: where inputs lie, what the views point at, and whether it left them alone.
 
 use crate::plugin::text::{EMPTY, view};
+use crate::sync::{Mutex, MutexGuard};
 use crate::tool::check::child::{breach, seen};
 use crate::tool::check::host::{reply_handle, request_handle};
 use crate::tool::check::memory::{Block, Pages};
@@ -8,7 +9,7 @@ use crate::tool::check::model::Plan;
 use std::collections::HashMap;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use trtserver_plugin_api::abi::call::{Call, Wanted};
 use trtserver_plugin_api::abi::types::{Buf, Place, Tensor, tensor_flags};
 
@@ -81,7 +82,7 @@ unsafe impl Send for Held {}
 static HELD: LazyLock<Mutex<HashMap<u64, Held>>> = LazyLock::new(Mutex::default);
 
 pub(super) fn held() -> MutexGuard<'static, HashMap<u64, Held>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    HELD.lock()
 }
 
 /// A request was given back: from here on its inputs are out of bounds.
