@@ -60,33 +60,5 @@ fn ink(grey: &[u8], width: usize, height: usize) -> Result<Vec<f32>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn white_is_paper_and_black_is_ink() {
-        let mut grey = vec![255; 16 * 16];
-        for y in 0..2 {
-            for x in 14..16 {
-                grey[y * 16 + x] = 0;
-            }
-        }
-        let ink = ink(&grey, 16, 16).unwrap();
-        assert_eq!(ink[7], 1.0);
-        assert_eq!(ink.iter().sum::<f32>(), 1.0);
-    }
-
-    #[test]
-    fn a_size_that_does_not_divide_is_refused() {
-        let problem = ink(&[0; 30 * 28], 30, 28).unwrap_err();
-        assert!(problem.contains("30 by 28"), "{problem}");
-    }
-
-    #[test]
-    fn the_samples_can_be_read() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/digits/pictures");
-        for file in folder.read_dir().unwrap() {
-            assert_eq!(read(&file.unwrap().path()).unwrap().len(), 64 * 4);
-        }
-    }
-}
+#[path = "picture_tests.rs"]
+mod tests;

@@ -192,4 +192,5 @@ fn quote(out: &mut String, text: &str) {
 }
 
 #[cfg(test)]
+#[path = "json_tests.rs"]
 mod tests;

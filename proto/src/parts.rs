@@ -64,53 +64,5 @@ fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schema::Described;
-    use crate::{v1, v2};
-    use prost::Message as _;
-    use prost::bytes::Bytes;
-
-    #[test]
-    fn ordinary_messages_pass_whatever_their_tensors_hold() {
-        let tensor = v2::model_infer_request::InferInputTensor::default();
-        let mut request = v2::ModelInferRequest {
-            inputs: vec![tensor; 1000],
-            raw_input_contents: vec![Bytes::from(vec![0x2a; 1 << 20])],
-            ..Default::default()
-        };
-        assert_eq!(
-            check(v2::ModelInferRequest::schema(), request.encode_to_vec().as_slice()),
-            Ok(())
-        );
-        request.raw_input_contents = vec![Bytes::new(); 2 * MAX_PARTS];
-        assert_eq!(
-            check(v2::ModelInferRequest::schema(), request.encode_to_vec().as_slice()),
-            Ok(())
-        );
-    }
-
-    #[test]
-    fn parts_are_counted_on_every_level() {
-        let many = vec![Default::default(); MAX_PARTS];
-        let v2 = v2::ModelInferRequest { inputs: many, ..Default::default() };
-        assert_eq!(
-            check(v2::ModelInferRequest::schema(), v2.encode_to_vec().as_slice()),
-            Err(TooManyParts)
-        );
-        let input = vec![Default::default(); MAX_PARTS];
-        let header = v1::InferRequestHeader { input, ..Default::default() };
-        let v1 = v1::InferRequest { meta_data: Some(header), ..Default::default() };
-        assert_eq!(
-            check(v1::InferRequest::schema(), v1.encode_to_vec().as_slice()),
-            Err(TooManyParts)
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_left_to_the_decoder() {
-        for bytes in [&[0x2a, 0xff, 0x01][..], &[0x80], &[0x2b], &[0x2a, 0x02, 0x0a, 0x05], &[]] {
-            assert_eq!(check(v2::ModelInferRequest::schema(), bytes), Ok(()));
-        }
-    }
-}
+#[path = "parts_tests.rs"]
+mod tests;

@@ -247,18 +247,5 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_received_tells_of_wrong_answers() {
-        let connections =
-            Connections { concurrency: 2, threads: 1, length: Duration::from_secs(1) };
-        let received = |requests, bytes| connections.received("wrk", requests, bytes, 100);
-        assert!(received(10, 1000).is_ok());
-        assert!(received(10, 1150).is_ok());
-        assert!(received(10, 999).unwrap_err().contains("999 bytes for 10 requests"));
-        assert!(received(10, 1201).is_err());
-        assert!(received(0, 0).is_err());
-    }
-}
+#[path = "mod_tests.rs"]
+mod tests;

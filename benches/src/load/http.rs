@@ -171,15 +171,5 @@ fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::ends;
-
-    #[test]
-    fn the_end_of_an_answer_is_found() {
-        let head = b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-length: 3\r\n\r\n";
-        assert_eq!(ends(&head[..20]).unwrap(), None);
-        assert_eq!(ends(head).unwrap(), Some((head.len(), head.len() + 3)));
-        assert!(ends(b"HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err().contains("404"));
-        assert!(ends(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
-    }
-}
+#[path = "http_tests.rs"]
+mod tests;

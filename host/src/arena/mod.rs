@@ -295,4 +295,5 @@ impl Drop for Borrowed {
 }
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

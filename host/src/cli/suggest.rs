@@ -36,31 +36,5 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        let table = [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("htpp", "http", 1)];
-        for (a, b, want) in table {
-            assert_eq!(distance(a, b), want, "{a} {b}");
-        }
-        assert_eq!(distance("kitten", "sitting"), 3);
-    }
-
-    #[test]
-    fn suggestions() {
-        let table = [
-            ("http-prot", Some("Did you mean --http-port?")),
-            ("model_store", Some("Did you mean --model-store?")),
-            (
-                "grpc-max-connection",
-                Some("It could be --grpc-max-connection-age, --grpc-max-connection-age-grace."),
-            ),
-            ("zzzzzz", None),
-        ];
-        for (name, want) in table {
-            assert_eq!(suggestion(name, "--").as_deref(), want, "{name}");
-        }
-    }
-}
+#[path = "suggest_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ mod check;
 mod value;
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;
 
 use std::collections::BTreeMap;

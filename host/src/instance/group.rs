@@ -47,28 +47,5 @@ pub fn plans(config: &ModelConfig, max_asked: bool) -> Vec<InstancePlan> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use trtserver_proto::v2::ModelInstanceGroup;
-
-    #[test]
-    fn names_counts_devices() {
-        let group = |name: &str, count, kind: Kind, gpus: &[i32]| ModelInstanceGroup {
-            name: name.into(),
-            count,
-            kind: kind as i32,
-            gpus: gpus.into(),
-            ..Default::default()
-        };
-        let config = ModelConfig {
-            instance_group: vec![
-                group("m_0", 2, Kind::Cpu, &[]),
-                group("m_1", 1, Kind::Gpu, &[0, 3]),
-            ],
-            ..Default::default()
-        };
-        let got: Vec<_> = plans(&config, false).into_iter().map(|p| (p.name, p.device)).collect();
-        let want = [("m_0_0_cpu", -1), ("m_0_1_cpu", -1), ("m_1_0_gpu0", 0), ("m_1_0_gpu3", 3)];
-        assert_eq!(got, want.map(|(n, d)| (n.to_owned(), d)));
-    }
-}
+#[path = "group_tests.rs"]
+mod tests;

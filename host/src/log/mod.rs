@@ -186,56 +186,5 @@ impl<S: Subscriber> Layer<S> for Lines {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sync::Mutex;
-
-    /// Runs `body` with a log of its own and returns the lines, cut off before the message.
-    fn logged(settings: &LogSettings, body: impl FnOnce(&LogControl)) -> Vec<String> {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let control = LogControl::new(settings);
-        let sink = Sink::Memory(Arc::clone(&bytes));
-        let lines = Lines { switches: Arc::clone(&control.0), sink, pid: 7 };
-        let subscriber = tracing_subscriber::registry().with(lines);
-        tracing::subscriber::with_default(subscriber, || body(&control));
-        let text = String::from_utf8(bytes.lock().clone()).unwrap();
-        text.lines().map(|l| format!("{} {}", &l[..1], l.split_once("] ").unwrap().1)).collect()
-    }
-
-    fn one_of_each() {
-        tracing::error!("error");
-        tracing::warn!("warning");
-        tracing::info!("info");
-        tracing::debug!("step");
-        tracing::trace!("request");
-        tracing::debug!(target: "hyper", "theirs");
-    }
-
-    #[test]
-    fn levels_are_switched_one_by_one_and_at_run_time() {
-        let on = LogSettings::default();
-        assert_eq!(logged(&on, |_| one_of_each()), ["E error", "W warning", "I info"]);
-
-        let verbose = LogSettings { info: false, verbose: 1, ..on.clone() };
-        assert_eq!(logged(&verbose, |_| one_of_each()), ["E error", "W warning", "I step"]);
-
-        let only = LogSettings { error: false, warning: false, ..on.clone() };
-        assert_eq!(logged(&only, |_| one_of_each()), ["I info"]);
-
-        let all = LogSettings { verbose: 3, ..on.clone() };
-        let changed = logged(&only, |control| {
-            one_of_each();
-            control.change(&all);
-            assert_eq!(control.settings(), all);
-            one_of_each();
-        });
-        let want = ["I info", "E error", "W warning", "I info", "I step", "I request", "I theirs"];
-        assert_eq!(changed, want);
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_opened_is_named() {
-        let error = open(Path::new("/no/such/dir/log")).unwrap_err();
-        assert!(error.to_string().starts_with("cannot open the log file /no/such/dir/log: "));
-    }
-}
+#[path = "mod_tests.rs"]
+mod tests;

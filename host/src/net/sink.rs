@@ -143,55 +143,5 @@ impl Drop for CancelGuard {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::Signature;
-    use crate::stats::VersionStats;
-
-    fn reply(sink: Sink) -> Arc<Reply> {
-        let signature = Signature { model: "m".into(), ..Default::default() };
-        Reply::new(0, Arc::new(signature), Arc::new(VersionStats::new(1)), sink)
-    }
-
-    #[tokio::test]
-    async fn one_answer_and_only_one() {
-        let table: [(usize, bool, Result<(), &str>); 4] = [
-            (1, true, Ok(())),
-            (0, true, Err("expected a single response, got 0")),
-            (3, true, Err("expected a single response, got 3")),
-            (
-                1,
-                false,
-                Err(
-                    "the request was dropped without an answer; this is a fault of the server or of \
-                     the model's backend",
-                ),
-            ),
-        ];
-        for (responses, ended, want) in table {
-            let (sink, answer) = unary();
-            let reply = reply(sink);
-            let weak = Arc::downgrade(&reply);
-            for _ in 0..responses {
-                reply.send(InferResponse::default()).unwrap();
-            }
-            if ended {
-                reply.end(Ok(None)).unwrap();
-            }
-            drop(reply);
-            let got = answer.wait(weak).await;
-            assert_eq!(got.map(|_| ()).map_err(|e| e.message), want.map_err(str::to_owned));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_caller_who_leaves_cancels() {
-        let (sink, answer) = unary();
-        let reply = reply(sink);
-        let mut waiting = Box::pin(answer.wait(Arc::downgrade(&reply)));
-        let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
-        assert!(first.await.is_pending());
-        drop(waiting);
-        assert!(reply.is_cancelled());
-    }
-}
+#[path = "sink_tests.rs"]
+mod tests;

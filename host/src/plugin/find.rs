@@ -133,42 +133,5 @@ fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn direct_named_and_versioned() {
-        let dir = tempfile::tempdir().unwrap();
-        let so = std::env::consts::DLL_SUFFIX;
-        for file in [
-            format!("libtrtserver_a{so}"),
-            format!("b/libtrtserver_b{so}"),
-            format!("c/2/libtrtserver_c{so}"),
-            format!("c/other{so}"),
-            format!("b/libtrtserver_wrong{so}"),
-            format!("c/.3.part/libtrtserver_c{so}"),
-            format!(".libtrtserver_d{so}"),
-            "readme".into(),
-        ] {
-            let path = dir.path().join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "").unwrap();
-        }
-        std::fs::write(dir.path().join("b/plugin.toml"), "[settings]\nthreads = 2\nlib = \"x\"\n")
-            .unwrap();
-        let dirs = [dir.path().to_owned()];
-        let found = look(&dirs).candidates;
-        assert_eq!(found.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["b", "c", "a"]);
-        let versions: Vec<_> = found.iter().map(|c| c.version.as_deref()).collect();
-        assert_eq!(versions, [None, Some("2"), None]);
-        assert_eq!(found[0].settings["threads"], "2");
-        assert_eq!(found[0].settings["lib"], "x");
-        std::fs::write(dir.path().join("b/plugin.toml"), "nonsense = 1\n").unwrap();
-        let listing = look(&dirs);
-        let [(candidate, e)] = listing.unsettled.as_slice() else { panic!() };
-        assert_eq!((candidate.name.as_str(), listing.candidates.len()), ("b", 2));
-        assert!(e.message.contains("plugin.toml") && e.message.contains("nonsense"), "{e}");
-        let unread = look(&[dir.path().join("none")]).unread;
-        assert!(unread[0].1.message.contains("unable to read backend directory"));
-    }
-}
+#[path = "find_tests.rs"]
+mod tests;

@@ -199,18 +199,5 @@ fn source_text(error: &libloading::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_spelling_is_the_same_file() {
-        let path = Path::new("/b/libtrtserver_b.so");
-        for (times, expected) in [
-            (0, "/b/libtrtserver_b.so"),
-            (1, "/b/./libtrtserver_b.so"),
-            (2, "/b/././libtrtserver_b.so"),
-        ] {
-            assert_eq!(respelled(path, times).as_os_str(), expected);
-        }
-    }
-}
+#[path = "library_tests.rs"]
+mod tests;

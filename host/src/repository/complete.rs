@@ -78,35 +78,5 @@ pub(crate) fn merge(config: &mut ModelConfig, patch: ModelConfig) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use trtserver_proto::v2::{ModelInput, ModelOutput};
-
-    fn config(max_batch_size: i32, inputs: &[&str], outputs: &[&str]) -> ModelConfig {
-        ModelConfig {
-            max_batch_size,
-            input: inputs
-                .iter()
-                .map(|n| ModelInput { name: (*n).into(), ..Default::default() })
-                .collect(),
-            output: outputs
-                .iter()
-                .map(|n| ModelOutput { name: (*n).into(), ..Default::default() })
-                .collect(),
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn only_what_is_absent() {
-        for (given, patch, want) in [
-            (config(0, &[], &[]), config(4, &["I"], &["O"]), config(4, &["I"], &["O"])),
-            (config(0, &["A"], &[]), config(4, &["I"], &["O"]), config(0, &["A"], &["O"])),
-            (config(2, &[], &["B"]), config(4, &["I"], &["O"]), config(2, &["I"], &["B"])),
-        ] {
-            let mut got = given;
-            merge(&mut got, patch);
-            assert_eq!(got, want);
-        }
-    }
-}
+#[path = "complete_tests.rs"]
+mod tests;

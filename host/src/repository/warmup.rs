@@ -147,4 +147,5 @@ impl Sample<'_> {
 }
 
 #[cfg(test)]
+#[path = "warmup_tests.rs"]
 mod tests;

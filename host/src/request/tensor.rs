@@ -81,19 +81,5 @@ impl fmt::Display for ShapeText<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn element_counts() {
-        for (shape, want) in [
-            (&[][..], Some(1)),
-            (&[0, 5], Some(0)),
-            (&[2, 3], Some(6)),
-            (&[-1, 3], None),
-            (&[i64::MAX, 3], None),
-        ] {
-            assert_eq!(element_count(shape), want, "{}", ShapeText(shape));
-        }
-    }
-}
+#[path = "tensor_tests.rs"]
+mod tests;

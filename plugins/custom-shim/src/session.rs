@@ -266,45 +266,5 @@ impl Output {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn output(dims: &[i64]) -> Output {
-        Output { dtype: Dtype::Int32, dims: dims.to_vec(), batched: true }
-    }
-
-    #[test]
-    fn a_shape_is_found_for_a_library_that_gives_none() {
-        let mut shape = Vec::new();
-        for (dims, bytes, want) in [
-            (&[4][..], 99, &[2, 4][..]),
-            (&[-1], 32, &[2, 4]),
-            (&[3, -1], 48, &[2, 3, 2]),
-            (&[-1], 0, &[2, 0]),
-        ] {
-            output(dims).infer(2, bytes, &mut shape).unwrap();
-            assert_eq!(shape, want);
-        }
-        for (dims, bytes) in [(&[-1, -1][..], 32), (&[-1], 33), (&[0, -1], 8)] {
-            let text = output(dims).infer(2, bytes, &mut shape).unwrap_err();
-            assert!(text.contains("generation A cannot say it"), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_first_hint_says_how_many_zeros_there_are() {
-        let mut block = ZeroBlock::default();
-        let mut zeros = Zeros::default();
-        assert_eq!(zeros.next(0, 100, &mut block), END);
-        let (p, n) = zeros.next(8, 100, &mut block);
-        assert!(!p.is_null() && n == 8);
-        assert_eq!(zeros.next(8, 100, &mut block), END);
-        // A hint without bounds does not mean zeros without end.
-        let mut zeros = Zeros::default();
-        let most = ZeroBlock::BYTES + 5;
-        let sizes: Vec<u64> = std::iter::from_fn(|| Some(zeros.next(u64::MAX, most, &mut block).1))
-            .take_while(|n| *n > 0)
-            .collect();
-        assert_eq!(sizes, [ZeroBlock::BYTES, 5]);
-    }
-}
+#[path = "session_tests.rs"]
+mod tests;

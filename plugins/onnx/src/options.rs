@@ -107,53 +107,5 @@ fn switch(key: &str, value: &str) -> Result<bool, Fault> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(params: &[(&str, &str)]) -> Result<Options, Fault> {
-        Options::new(3, 0, params.iter().copied())
-    }
-
-    #[test]
-    fn parameters_override_what_the_host_suggests() {
-        let plain = options(&[("priority", "high")]).unwrap();
-        assert_eq!((plain.intra_threads, plain.inter_threads, plain.arena), (3, 1, true));
-        assert!(plain.entries.contains(&("session.intra_op.allow_spinning".into(), "0".into())));
-        let set = options(&[
-            ("intra_op_thread_count", "0"),
-            ("execution_mode", "1"),
-            ("enable_mem_arena", "0"),
-            ("session.intra_op.allow_spinning", "1"),
-        ])
-        .unwrap();
-        assert_eq!(
-            (set.intra_threads, set.mode, set.arena),
-            (0, ExecutionMode::ORT_PARALLEL, false)
-        );
-        assert_eq!(set.entries.iter().filter(|(key, _)| key.contains("intra")).count(), 1);
-        assert!(set.entries.contains(&("session.intra_op.allow_spinning".into(), "1".into())));
-    }
-
-    #[test]
-    fn nonsense_names_the_parameter() {
-        for (key, value) in [("intra_op_thread_count", "-1"), ("enable_mem_pattern", "yes")] {
-            let fault = options(&[(key, value)]).unwrap_err();
-            assert!(fault.text.contains(key) && fault.text.contains(value), "{fault}");
-        }
-    }
-
-    #[test]
-    fn graph_levels() {
-        use GraphOptimizationLevel as G;
-        let expected = [
-            (-1, G::ORT_DISABLE_ALL),
-            (0, G::ORT_ENABLE_ALL),
-            (1, G::ORT_ENABLE_BASIC),
-            (2, G::ORT_ENABLE_EXTENDED),
-            (7, G::ORT_ENABLE_ALL),
-        ];
-        for (level, wanted) in expected {
-            assert_eq!(graph(level), wanted);
-        }
-    }
-}
+#[path = "options_tests.rs"]
+mod tests;

@@ -88,37 +88,5 @@ pub fn elements(dims: &[i64]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_indexed_by_the_interface_numbers() {
-        for (at, row) in ROWS.iter().enumerate() {
-            assert_eq!(row.dtype as usize, at + 1);
-            assert_eq!(element(row.dtype), Some(row.element));
-            assert_eq!(dtype_of(row.element as i32), row.dtype);
-        }
-        assert_eq!(element(dtype::INVALID), None);
-        assert_eq!(element(99), None);
-        assert_eq!(name(0), "TYPE_INVALID");
-    }
-
-    #[test]
-    fn foreign_numbers_are_no_type_but_have_a_name() {
-        for foreign in [0, 14, 17, 21, 26, 1000, -1] {
-            assert_eq!(dtype_of(foreign), dtype::INVALID);
-            assert!(!element_name(foreign).is_empty());
-        }
-        assert_eq!(element_name(16), "TYPE_BF16");
-    }
-
-    #[test]
-    fn shapes() {
-        assert_eq!(shape_text(&[-1, 16]), "[-1,16]");
-        assert_eq!(shape_text(&[]), "[]");
-        assert_eq!(elements(&[]), Some(1));
-        assert_eq!(elements(&[3, 0, 7]), Some(0));
-        assert_eq!(elements(&[2, -1]), None);
-        assert_eq!(elements(&[i64::MAX, 4]), None);
-    }
-}
+#[path = "types_tests.rs"]
+mod tests;

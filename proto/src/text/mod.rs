@@ -90,4 +90,5 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

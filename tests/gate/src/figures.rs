@@ -121,43 +121,5 @@ fn number_text(number: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ceilings::NONE;
-
-    fn ceiling() -> Ceiling {
-        Ceiling {
-            row: "v2-http 64",
-            allocations: 10.0,
-            allocated: 1000.0,
-            copied: 0.0,
-            syscalls: NONE,
-            instructions: 20_000.0,
-        }
-    }
-
-    #[test]
-    fn what_is_above_fails_and_what_is_far_below_is_told() {
-        let figures = Figures {
-            allocations: Some(10.1),
-            allocated: Some(999.0),
-            copied: Some(0.0),
-            syscalls: Some(5.0),
-            instructions: Some(15_000.0),
-            ..Figures::default()
-        };
-        let (above, far_below) = judge(&[ceiling()], &[figures]);
-        assert_eq!(above, ["v2-http 64: 10.10 allocations, the ceiling is 10.00"]);
-        assert_eq!(far_below, ["v2-http 64: 15000 instructions, the ceiling is 20000"]);
-    }
-
-    #[test]
-    fn what_was_not_counted_is_not_judged_and_keeps_its_ceiling() {
-        let figures = Figures { allocations: Some(5.0), ..Figures::default() };
-        let (above, _) = judge(&[ceiling()], std::slice::from_ref(&figures));
-        assert!(above.is_empty());
-        let line = "    Ceiling { row: \"v2-http 64\", allocations: 5.5, allocated: 1_000.0, \
-                    copied: 0.0, syscalls: NONE, instructions: 20_000.0 },\n";
-        assert_eq!(as_source(&[ceiling()], &[figures]), line);
-    }
-}
+#[path = "figures_tests.rs"]
+mod tests;

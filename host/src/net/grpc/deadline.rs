@@ -62,49 +62,5 @@ fn exceeded() -> Status {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::pin::pin;
-    use tonic::Code;
-
-    #[test]
-    fn timeouts() {
-        let table: [(&[u8], Option<u64>); 10] = [
-            (b"1H", Some(3_600_000_000_000)),
-            (b"2M", Some(120_000_000_000)),
-            (b"3S", Some(3_000_000_000)),
-            (b"250m", Some(250_000_000)),
-            (b"7u", Some(7_000)),
-            (b"99999999n", Some(99_999_999)),
-            (b"99999999H", Some(u64::MAX)),
-            (b"100000000n", None),
-            (b"S", None),
-            (b"-1S", None),
-        ];
-        for (text, want) in table {
-            assert_eq!(timeout_ns(text), want, "{}", String::from_utf8_lossy(text));
-        }
-    }
-
-    async fn code(deadline_ns: u64, work: impl Future<Output = Result<(), Status>>) -> Code {
-        within(deadline_ns, pin!(work)).await.map_or_else(|status| status.code(), |()| Code::Ok)
-    }
-
-    #[tokio::test]
-    async fn work_and_its_time() {
-        let soon = || now_ns() + 1_000_000;
-        let refused = || std::future::ready(Err(Status::unavailable("")));
-        let forever = || std::future::pending();
-        assert_eq!(code(soon(), forever()).await, Code::DeadlineExceeded);
-        assert_eq!(code(1, forever()).await, Code::DeadlineExceeded);
-        assert_eq!(code(1, refused()).await, Code::DeadlineExceeded);
-        assert_eq!(code(1, async { Ok(()) }).await, Code::Ok);
-        assert_eq!(code(0, refused()).await, Code::Unavailable);
-        // So far away that no clock can show it.
-        let later = async {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            Ok(())
-        };
-        assert_eq!(code(u64::MAX, later).await, Code::Ok);
-    }
-}
+#[path = "deadline_tests.rs"]
+mod tests;

@@ -286,4 +286,5 @@ pub fn check_call(method: &http::Method, headers: &HeaderMap) -> Result<(), http
 }
 
 #[cfg(test)]
+#[path = "frame_tests.rs"]
 mod tests;

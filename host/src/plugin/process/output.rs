@@ -70,21 +70,5 @@ pub fn each_line(mut from: impl Read, mut line: impl FnMut(&str)) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_bounded_and_need_not_be_text() {
-        let mut told = Vec::new();
-        let long = "y".repeat(LONGEST_LINE + 5);
-        let bytes = [b"one\r\n\n\xff\xfe\n", long.as_bytes(), b"\nrest"].concat();
-        each_line(&bytes[..], |line| told.push(line.to_owned()));
-        let pieces = [&long[..LONGEST_LINE], "yyyyy"];
-        assert_eq!(told, ["one", "\u{fffd}\u{fffd}", pieces[0], pieces[1], "rest"]);
-        let tail = Tail::default();
-        assert_eq!(tail.text(), "");
-        told.iter().for_each(|line| tail.push(line));
-        (0..LINES).for_each(|n| tail.push(&format!("{n}")));
-        assert_eq!(tail.text(), "; its last lines: 0 | 1 | 2 | 3 | 4 | 5");
-    }
-}
+#[path = "output_tests.rs"]
+mod tests;

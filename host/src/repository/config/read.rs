@@ -53,42 +53,5 @@ fn position(before: &[u8]) -> (usize, usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read_bytes(bytes: &[u8]) -> (String, Result<Option<ModelConfig>, ConfigError>) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(FILE_NAME);
-        std::fs::write(&path, bytes).unwrap();
-        (path.display().to_string(), read(&path))
-    }
-
-    #[test]
-    fn a_file_becomes_a_message() {
-        let (_, config) = read_bytes(b"\xef\xbb\xbfname: 'm' # note\nmax_batch_size: 8\n");
-        let config = config.unwrap().unwrap();
-        assert_eq!((config.name.as_str(), config.max_batch_size), ("m", 8));
-        assert_eq!(read_bytes(b"").1.unwrap(), Some(ModelConfig::default()));
-    }
-
-    #[test]
-    fn no_file_is_not_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        assert_eq!(read(&dir.path().join(FILE_NAME)), Ok(None));
-        assert!(read(dir.path()).is_err(), "a directory is");
-    }
-
-    #[test]
-    fn complaints_begin_with_the_place() {
-        for (bytes, place) in [
-            (&b"name: 'm'\nno_such_field: 1\n"[..], ":2:"),
-            (b"name: 'm'\n  max_batch_size: 'eight'\n", ":2:"),
-            (b"name: 'm'\n  name: '\xff'\n", ":2:10: not UTF-8 text"),
-        ] {
-            let (path, result) = read_bytes(bytes);
-            let error = result.unwrap_err();
-            assert_eq!(error.fault, super::super::Fault::Unreadable);
-            assert!(error.message.starts_with(&format!("{path}{place}")), "{error}");
-        }
-    }
-}
+#[path = "read_tests.rs"]
+mod tests;

@@ -200,4 +200,5 @@ impl StepModel for Served {
 }
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

@@ -92,4 +92,5 @@ fn inside(ensemble: &str, e: Error) -> Error {
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

@@ -245,5 +245,5 @@ impl<T: Item> Dynamic<T> {
 mod tests;
 
 #[cfg(test)]
-#[path = "dynamic_properties.rs"]
+#[path = "dynamic_properties_tests.rs"]
 mod properties;

@@ -147,42 +147,5 @@ impl<T> IndexMut<Place> for Store<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn tickets_never_come_twice() {
-        let mut store = Store::default();
-        let mut seen = HashSet::new();
-        for burst in [1usize, 5, 6000, 3, 9000, 20] {
-            let tickets: Vec<Ticket> = (0..burst)
-                .map(|i| {
-                    let place = store.insert(i, 1, 0).unwrap();
-                    store.ticket(place)
-                })
-                .collect();
-            assert_eq!(store.len(), burst);
-            for (i, &ticket) in tickets.iter().enumerate() {
-                assert!(seen.insert(ticket));
-                let place = store.find(ticket).unwrap();
-                assert_eq!(store.remove(place), Some(i));
-                assert_eq!(store.find(ticket), None);
-            }
-            assert!(seen.iter().all(|&old| store.find(old).is_none()));
-        }
-        assert_eq!(store.nodes.len(), KEPT, "the places of a burst are given back");
-    }
-
-    #[test]
-    fn a_used_up_place_stays_empty() {
-        let mut store = Store::default();
-        let place = store.insert('a', 0, 0).unwrap();
-        store[place].generation = u32::MAX;
-        let last = store.ticket(place);
-        store.remove(place);
-        assert_ne!(store.insert('b', 0, 0).unwrap(), place);
-        assert_eq!(store.find(last), None);
-        assert_eq!(store.find(Ticket(u64::MAX)), None);
-    }
-}
+#[path = "store_tests.rs"]
+mod tests;

@@ -24,4 +24,5 @@ pub fn service(ctx: Arc<Context>) -> GrpcServiceServer<service::Service> {
 }
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

@@ -11,4 +11,5 @@ pub use infer::infer;
 pub use service::{Health, Service, services};
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

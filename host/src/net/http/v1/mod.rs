@@ -115,6 +115,7 @@ impl Form {
 }
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;
 #[cfg(test)]
 mod wire_tests;

@@ -164,4 +164,5 @@ fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Resp
 }
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

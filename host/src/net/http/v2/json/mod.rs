@@ -8,4 +8,5 @@ pub mod write; // compact objects, keys in the order written
 pub use read::{Array, Object, Picked, Value, parse, pick};
 
 #[cfg(test)]
+#[path = "mod_tests.rs"]
 mod tests;

@@ -1,0 +1,91 @@
+//! Unit tests of `input.rs`.
+
+use super::*;
+use trtserver_proto::v2::InferParameter;
+
+fn tensor(contents: Option<InferTensorContents>) -> InferInputTensor {
+    InferInputTensor { name: "I".into(), contents, ..Default::default() }
+}
+
+fn take(contents: InferTensorContents, dtype: DType) -> Result<Vec<u8>, std::string::String> {
+    let got = Source::new("m", vec![]).take(tensor(Some(contents)), dtype);
+    got.map(|b| b.to_vec()).map_err(|e| e.message)
+}
+
+#[test]
+fn typed_contents() {
+    let c = InferTensorContents::default;
+    let wrong = |text: &str| {
+        Err(format!("unexpected explicit tensor data for input tensor 'I' for model 'm'{text}"))
+    };
+    let ints = InferTensorContents { int_contents: vec![-1, 258], ..c() };
+    let uints = InferTensorContents { uint_contents: vec![258], ..c() };
+    let both = InferTensorContents { uint64_contents: vec![1], ..ints.clone() };
+    let text = InferTensorContents { bytes_contents: vec!["ab".into()], ..c() };
+    let bools = InferTensorContents { bool_contents: vec![true, false], ..c() };
+    for (contents, dtype, want) in [
+        (ints.clone(), DType::Int8, Ok(vec![255, 2])),
+        (ints.clone(), DType::Int16, Ok(vec![255, 255, 2, 1])),
+        (ints.clone(), DType::Int32, Ok(vec![255, 255, 255, 255, 2, 1, 0, 0])),
+        (uints, DType::Uint16, Ok(vec![2, 1])),
+        (text, DType::String, Ok(vec![2, 0, 0, 0, b'a', b'b'])),
+        (bools, DType::Bool, Ok(vec![1, 0])),
+        (c(), DType::Fp16, Ok(vec![])),
+        (ints, DType::Fp32, wrong(" of type 'INT32', expected datatype 'FP32'")),
+        (both, DType::Int32, wrong(", binary data was already supplied.")),
+    ] {
+        assert_eq!(take(contents, dtype), want, "{dtype:?}");
+    }
+}
+
+#[test]
+fn raw_entries_in_order() {
+    let mut source = Source::new("m", vec!["a".into(), "b".into()]);
+    assert_eq!(source.take(tensor(None), DType::Int8).unwrap(), "a");
+    let mixed = source.take(tensor(Some(Default::default())), DType::Int8).unwrap_err();
+    assert!(mixed.message.starts_with("contents field must not be specified"));
+    assert_eq!(source.take(tensor(None), DType::Int8).unwrap(), "b");
+    let short = source.take(tensor(None), DType::Int8).unwrap_err();
+    assert_eq!(short.message, "unable to find data for input tensor 'I' for model 'm' in request.");
+}
+
+#[test]
+fn shared_memory_parameters() {
+    let int = ParameterChoice::Int64Param(0);
+    let text = ParameterChoice::StringParam("r".into());
+    let table: [(&[(&str, &ParameterChoice)], &str); 5] = [
+        (
+            &[("shared_memory_offset", &int)],
+            "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter \
+             for tensor 'I'",
+        ),
+        (
+            &[("shared_memory_region", &text)],
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' \
+             parameter for tensor 'I'",
+        ),
+        (
+            &[("shared_memory_region", &int)],
+            "invalid value type for 'shared_memory_region' parameter for tensor 'I', expected \
+             string_param.",
+        ),
+        (
+            &[("shared_memory_region", &text), ("shared_memory_byte_size", &text)],
+            "invalid value type for 'shared_memory_byte_size' parameter for tensor 'I', expected \
+             int64_param.",
+        ),
+        (
+            &[("shared_memory_region", &text), ("shared_memory_byte_size", &int)],
+            SHARED_MEMORY_DISABLED,
+        ),
+    ];
+    for (parameters, want) in table {
+        let parameters = parameters.iter().map(|(key, value)| {
+            let value = InferParameter { parameter_choice: Some((*value).clone()) };
+            ((*key).to_owned(), value)
+        });
+        let tensor = InferInputTensor { parameters: parameters.collect(), ..tensor(None) };
+        let got = Source::new("m", vec!["a".into()]).take(tensor, DType::Int8);
+        assert_eq!(got.unwrap_err().message, want);
+    }
+}

@@ -1,0 +1,24 @@
+//! Unit tests of `body.rs`.
+
+use super::*;
+use http_body_util::BodyExt;
+
+#[tokio::test]
+async fn small_pieces_share_large_ones_do_not_move() {
+    let large = Bytes::from(vec![7; SMALL + 1]);
+    let mut chunks = Chunks::from(b"head".to_vec());
+    chunks.push(Bytes::from_static(b"ab"));
+    chunks.push(large.clone());
+    chunks.push(Bytes::new());
+    chunks.push_message(&"c".to_owned());
+    let mut body = ResponseBody::from_chunks(chunks);
+    assert_eq!(body.size_hint().exact(), Some(large.len() as u64 + 9));
+    let mut got = Vec::new();
+    while let Some(frame) = body.frame().await {
+        got.push(frame.unwrap().into_data().unwrap());
+    }
+    assert_eq!(got.len(), 3);
+    assert_eq!((got[0].chunk(), got[2].chunk()), (&b"headab"[..], &b"\x0a\x01c"[..]));
+    assert_eq!(got[1].chunk().as_ptr(), large.as_ptr());
+    assert!(body.is_end_stream());
+}

@@ -1,0 +1,19 @@
+//! Unit tests of `status_code.rs`.
+
+use super::*;
+
+#[test]
+fn numbers_on_the_wire() {
+    for (code, want_grpc, want_http) in [
+        (Code::Unknown, 2, 400),
+        (Code::Internal, 13, 500),
+        (Code::NotFound, 5, 404),
+        (Code::InvalidArg, 3, 400),
+        (Code::Unavailable, 14, 503),
+        (Code::Unsupported, 12, 501),
+        (Code::AlreadyExists, 6, 400),
+        (Code::Cancelled, 1, 400),
+    ] {
+        assert_eq!((grpc(code) as i32, http(code).as_u16()), (want_grpc, want_http));
+    }
+}

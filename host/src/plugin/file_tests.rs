@@ -1,0 +1,38 @@
+//! Unit tests of `file.rs`.
+
+use super::*;
+
+/// This test program is an ELF file as good as any.
+#[test]
+fn a_library_that_is_still_copied() {
+    let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lib.so");
+    for bytes in [0, 1, 20, 100, 5000, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..bytes]).unwrap();
+        let e = check_whole(&path).unwrap_err();
+        assert!(e.contains("looked at again"), "{bytes}: {e}");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    assert_eq!(check_whole(&path), Ok(()));
+    // Not ours to explain.
+    std::fs::write(&path, "a text").unwrap();
+    assert_eq!(check_whole(&path), Ok(()));
+    assert!(check_whole(&dir.path().join("none")).unwrap_err().contains("cannot be read"));
+}
+
+#[test]
+fn a_successor_has_another_stamp() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, next) = (dir.path().join("a"), dir.path().join("b"));
+    std::fs::write(&path, "1").unwrap();
+    std::fs::write(&next, "2").unwrap();
+    let old = Stamp::of(&path).unwrap();
+    assert_eq!(Stamp::of(&path).unwrap(), old);
+    std::fs::rename(&next, &path).unwrap();
+    let new = Stamp::of(&path).unwrap();
+    assert!(new != old && !new.same_inode(&old));
+    std::fs::write(&path, "22").unwrap();
+    let longer = Stamp::of(&path).unwrap();
+    assert!(longer != new && longer.same_inode(&new));
+}

@@ -1,0 +1,45 @@
+//! Unit tests of `check.rs`.
+
+use super::super::Fault;
+use super::super::testing::{complaints, parse};
+use super::*;
+
+#[test]
+fn general_rules() {
+    complaints(
+        "",
+        &[
+            ("backend: 'b'", "model configuration must specify 'name'"),
+            ("name: 'm'", "must specify 'platform' or 'backend' for 'm'"),
+            (
+                "name: 'm' backend: 'b' max_batch_size: -1",
+                "'max_batch_size' must be non-negative value for m",
+            ),
+            (
+                "name: 'm' backend: 'b' default_model_filename: '../other/1/model.onnx'",
+                "model file name '../other/1/model.onnx' leaves the version directory for m",
+            ),
+            (
+                "name: 'm' backend: 'b' cc_model_filenames { key: '7.0' value: '/a' }",
+                "model file name '/a' leaves the version directory for m",
+            ),
+            ("name: 'm' backend: 'b' default_model_filename: 'sub/model.onnx'", ""),
+            ("name: 'm' backend: 'b' parameters { key: 'k' value { string_value: 'v' } }", ""),
+        ],
+    );
+}
+
+#[test]
+fn what_normalisation_would_have_filled() {
+    let mut config = parse("name: 'm' backend: 'b'");
+    let error = |config: &ModelConfig| check(config, &Machine::default()).unwrap_err().message;
+    assert_eq!(error(&config), "must specify 'version policy' for m");
+    config.version_policy = parse("version_policy { all {} }").version_policy;
+    assert_eq!(error(&config), "must specify one or more 'instance group's for m");
+}
+
+#[test]
+fn faults() {
+    let config = parse("name: 'm' backend: 'b' max_batch_size: -1");
+    assert_eq!(check(&config, &Machine::default()).unwrap_err().fault, Fault::Invalid);
+}

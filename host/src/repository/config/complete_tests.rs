@@ -1,0 +1,183 @@
+//! Unit tests of `complete.rs`.
+
+use super::super::testing::{Installed, parse};
+use super::super::{Fault, normalise};
+use super::*;
+
+const TWO: Installed = Installed(&[
+    ("onnxruntime", &[("onnxruntime_onnx", "model.onnx")]),
+    (
+        "tensorflow",
+        &[("tensorflow_graphdef", "model.graphdef"), ("tensorflow_savedmodel", "model.savedmodel")],
+    ),
+    ("identity", &[]),
+    ("python", &[("", "model.py")]),
+]);
+
+fn run(text: &str, dir: &str, files: &[&str]) -> Result<ModelConfig, ConfigError> {
+    let files = files.iter().map(|f| (*f).to_owned()).collect();
+    let mut config = parse(text);
+    complete(&mut config, dir, &[(1, files)], &TWO).map(|()| config)
+}
+
+#[test]
+fn platform_backend_and_file_follow_from_each_other() {
+    // Configuration, files of version 1, then platform, backend and file.
+    type Row = (&'static str, &'static [&'static str], [&'static str; 3]);
+    let onnx = ["onnxruntime_onnx", "onnxruntime", "model.onnx"];
+    let saved = ["tensorflow_savedmodel", "tensorflow", "model.savedmodel"];
+    let rows: &[Row] = &[
+        ("platform: 'onnxruntime_onnx'", &[], onnx),
+        ("backend: 'onnxruntime'", &[], onnx),
+        ("platform: 'onnxruntime_onnx' backend: 'onnxruntime'", &[], onnx),
+        ("default_model_filename: 'model.onnx'", &[], onnx),
+        ("", &["readme", "model.onnx"], onnx),
+        ("platform: 'tensorflow_saved_model'", &[], saved),
+        ("backend: 'tensorflow'", &["model.savedmodel"], saved),
+        ("", &["model.savedmodel"], saved),
+        ("backend: 'tensorflow'", &[], ["", "tensorflow", ""]),
+        (
+            "default_model_filename: 'resnet.onnx'",
+            &["model.savedmodel"],
+            ["onnxruntime_onnx", "onnxruntime", "resnet.onnx"],
+        ),
+        (
+            "backend: 'tensorflow' default_model_filename: 'x.graphdef'",
+            &["model.savedmodel"],
+            ["tensorflow_graphdef", "tensorflow", "x.graphdef"],
+        ),
+        ("backend: 'identity'", &[], ["", "identity", ""]),
+        ("backend: 'identity' platform: 'anything'", &[], ["anything", "identity", ""]),
+        ("backend: 'python'", &[], ["", "python", "model.py"]),
+        ("", &["model.py"], ["", "python", "model.py"]),
+        // Both are there: the backend that the registry lists first.
+        ("", &["model.py", "model.onnx"], onnx),
+        ("platform: 'ensemble'", &["model.onnx"], ["ensemble", "", ""]),
+    ];
+    for (text, files, expected) in rows {
+        let config = run(text, "m", files).unwrap();
+        assert_eq!(config.name, "m");
+        let got = [&*config.platform, &*config.backend, &*config.default_model_filename];
+        assert_eq!(got, *expected, "{text:?} {files:?}");
+    }
+}
+
+#[test]
+fn the_name_may_tell_the_backend() {
+    let config = run("", "m.identity", &[]).unwrap();
+    assert_eq!(config.backend, "identity");
+    assert_eq!(config.default_model_filename, "model.identity");
+    let config = run("default_model_filename: 'x'", "m.identity", &[]).unwrap();
+    assert_eq!(config.default_model_filename, "x");
+}
+
+#[test]
+fn complaints() {
+    use Fault::{Invalid, Unsupported};
+    const THERE: &str = "installed backends: onnxruntime (onnxruntime_onnx), tensorflow \
+                         (tensorflow_graphdef, tensorflow_savedmodel), identity, python; \
+                         looked in (--backend-dir): /backends";
+    let unknown = "Invalid model name: Could not determine backend for model 'm' with no \
+                   backend in model configuration. Expected model name of the form \
+                   'model.<backend_name>'.";
+    for (text, files, fault, message) in [
+        (
+            "name: 'n'",
+            &[][..],
+            Invalid,
+            "unexpected directory name 'm' for model 'n', directory name must equal model name"
+                .to_owned(),
+        ),
+        ("", &["readme"][..], Invalid, unknown.to_owned()),
+        (
+            "ensemble_scheduling {}",
+            &[][..],
+            Invalid,
+            "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble: it \
+             needs platform: \"ensemble\""
+                .to_owned(),
+        ),
+        ("default_model_filename: 'm.bin'", &["model.onnx"][..], Invalid, unknown.to_owned()),
+        (
+            "",
+            &["model.plan"][..],
+            Unsupported,
+            format!(
+                "{unknown} Version 1 holds 'model.plan', which needs the backend 'tensorrt', \
+                 not installed; {THERE}."
+            ),
+        ),
+        (
+            "platform: 'tensorrt_plan'",
+            &[][..],
+            Unsupported,
+            format!(
+                "unexpected platform type 'tensorrt_plan' for m: it needs the backend \
+                 'tensorrt', which is not installed; {THERE}"
+            ),
+        ),
+        (
+            "platform: 'mxnet'",
+            &[][..],
+            Unsupported,
+            format!(
+                "unexpected platform type 'mxnet' for m: no installed backend serves it; \
+                 {THERE}"
+            ),
+        ),
+        (
+            "backend: 'tensorrt' platform: 'tensorrt_plan'",
+            &[][..],
+            Unsupported,
+            format!(
+                "unable to find backend library for backend 'tensorrt', needed by model 'm'; \
+                 {THERE}"
+            ),
+        ),
+        (
+            "backend: 'onnxruntime' platform: 'tensorflow_graphdef'",
+            &[][..],
+            Invalid,
+            "unexpected 'platform' and 'backend' pair, got:tensorflow_graphdef, onnxruntime \
+             for m"
+                .to_owned(),
+        ),
+        (
+            "backend: 'identity' platform: 'onnxruntime_onnx'",
+            &[][..],
+            Invalid,
+            "unexpected 'platform' and 'backend' pair, got:onnxruntime_onnx, identity for m"
+                .to_owned(),
+        ),
+    ] {
+        let error = run(text, "m", files).unwrap_err();
+        assert_eq!((error.fault, error.message), (fault, message), "{text:?} {files:?}");
+    }
+}
+
+#[test]
+fn a_server_without_plugins_says_so() {
+    let mut config = parse("platform: 'custom'");
+    let error = complete(&mut config, "m", &[], &Installed(&[])).unwrap_err();
+    assert_eq!(
+        error.message,
+        "unexpected platform type 'custom' for m: it needs the backend 'custom', which is not \
+         installed; installed backends: none; looked in (--backend-dir): /backends"
+    );
+}
+
+#[test]
+fn all_steps_together() {
+    let mut config = parse("max_batch_size: 8");
+    let versions = [(1, vec![]), (2, vec!["model.onnx".to_owned()])];
+    complete(&mut config, "m", &versions, &TWO).unwrap();
+    normalise(&mut config, &super::super::Machine::with_gpus(0), &[]);
+    let expected = "name: 'm' platform: 'onnxruntime_onnx' backend: 'onnxruntime' \
+         default_model_filename: 'model.onnx' max_batch_size: 8 \
+         version_policy { latest { num_versions: 1 } } \
+         optimization { input_pinned_memory { enable: true } \
+         output_pinned_memory { enable: true } } \
+         instance_group { name: 'm' kind: KIND_CPU count: 1 }";
+    assert_eq!(config, parse(expected));
+    assert_eq!(super::super::check(&config, &super::super::Machine::default()), Ok(vec![]));
+}

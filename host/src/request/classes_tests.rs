@@ -1,0 +1,29 @@
+//! Unit tests of `classes.rs`.
+
+use super::*;
+use bytes::Bytes;
+
+fn output(dtype: DType, data: Vec<u8>) -> OutputTensor {
+    OutputTensor { name: "O".into(), dtype, shape: Default::default(), data: Bytes::from(data) }
+}
+
+#[test]
+fn largest_first_lower_index_first_nan_last() {
+    let data: Vec<u8> =
+        [1f32, f32::NAN, 3., 3., -1., 2.].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let top2 = top(&output(DType::Fp32, data.clone()), 2, 2).unwrap();
+    let indices: Vec<Vec<usize>> =
+        top2.iter().map(|i| i.iter().map(|c| c.index).collect()).collect();
+    assert_eq!(indices, [vec![2, 0], vec![0, 2]]);
+    let all = top(&output(DType::Fp32, data), 1, 99).unwrap();
+    assert_eq!(all[0].iter().map(|c| c.index).collect::<Vec<_>>(), [2, 3, 5, 0, 4, 1]);
+}
+
+#[test]
+fn integers_keep_their_value() {
+    let data: Vec<u8> = [u64::MAX, u64::MAX - 1].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let got = top(&output(DType::Uint64, data), 1, 1).unwrap();
+    assert_eq!(got[0][0].integer, Some(u64::MAX as i128));
+    assert!(top(&output(DType::Bool, vec![1]), 1, 1).is_none());
+    assert_eq!(top(&output(DType::Int8, vec![5, 6]), 1, 0).unwrap(), [vec![]]);
+}

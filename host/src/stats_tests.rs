@@ -1,0 +1,55 @@
+//! Unit tests of `stats.rs`.
+
+use super::*;
+
+#[test]
+fn one_execution_for_a_batch_of_two_requests() {
+    let stats = VersionStats::new(2);
+    let execution = Execution::new(1, 2, 3, 100, &Default::default());
+    execution.note_times(110, 150);
+    stats.success(1, 50, 60, 200, &execution);
+    stats.success(2, 50, 70, 200, &execution);
+    stats.failure(0, 5, FailureReason::Other);
+    let c = stats.snapshot();
+    assert_eq!((c.inference_count, c.execution_count), (3, 1));
+    assert_eq!(c.executions[&3].compute_infer, Span { count: 1, ns: 40 });
+    assert_eq!(c.requests[&1].queue, Span { count: 1, ns: 40 });
+    assert_eq!(c.requests[&2].success, Span { count: 1, ns: 150 });
+    assert_eq!(c.total().compute, Span { count: 2, ns: 200 });
+    assert_eq!(c.total().compute_output, Span { count: 2, ns: 100 });
+    assert_eq!(c.total().failed, Span { count: 1, ns: 5 });
+    assert_eq!(c.failures, [0, 0, 0, 1]);
+    assert_eq!(c.load_ratio.iter().sum::<u64>(), 2);
+}
+
+#[test]
+fn the_slowest_instance_counts_for_warm_up() {
+    let stats = VersionStats::new(3);
+    assert!(stats.warmup().is_empty());
+    for ns in [20, 30, 10] {
+        stats.warmed_up(WarmupSpans::from([("s".into(), Span { count: 2, ns })]));
+    }
+    let want = WarmupSpans::from([("s".into(), Span { count: 2, ns: 30 })]);
+    assert_eq!(stats.warmup(), want);
+    assert_eq!(stats.snapshot().execution_count, 0);
+}
+
+#[test]
+fn counting_goes_on_with_more_instances() {
+    let stats = Arc::new(VersionStats::new(2));
+    stats.failure(1, 5, FailureReason::Other);
+    assert!(Arc::ptr_eq(&stats, &stats.continued(1)));
+    assert!(Arc::ptr_eq(&stats, &stats.continued(2)));
+    let more = stats.continued(3);
+    more.failure(1, 7, FailureReason::Other);
+    // By a request that was under way.
+    stats.failure(1, 9, FailureReason::Other);
+    assert_eq!(more.snapshot().total().failed, Span { count: 3, ns: 21 });
+}
+
+#[test]
+fn times_out_of_order_are_dropped() {
+    let execution = Execution::new(0, 1, 1, 100, &Default::default());
+    execution.note_times(5, 900);
+    assert_eq!(execution.phases(200), [0, 100, 0]);
+}

@@ -1,0 +1,106 @@
+//! Unit tests of `config.rs`.
+
+use super::*;
+
+fn message(fields: &[(u64, &[u8])], numbers: &[(u64, u64)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    fields.iter().for_each(|(number, content)| put_bytes(&mut out, *number, content));
+    numbers.iter().for_each(|(number, value)| put_number(&mut out, *number, *value));
+    out
+}
+
+fn config() -> Vec<u8> {
+    let control = |kind| {
+        let control = message(&[(2, &[0, 1])], &[(1, kind), (4, 8)]);
+        message(&[(1, b"CONTROL"), (2, &control)], &[])
+    };
+    let state = message(&[(1, b"S_IN"), (2, b"S_OUT")], &[(3, 8)]);
+    let sequence = message(
+        &[(2, &control(0)), (2, &control(2)), (3, &message(&[], &[(1, 9)])), (5, &state)],
+        &[(1, 5000)],
+    );
+    let input = message(&[(1, b"IN"), (5, &message(&[(1, &[4])], &[]))], &[(2, 8), (8, 1)]);
+    let group = message(&[(1, b"g"), (3, &[0])], &[(4, 3), (7, 1)]);
+    let parameter = message(&[(1, b"k"), (2, &message(&[(1, b"v")], &[]))], &[]);
+    let mut all = message(
+        &[
+            (1, b"m"),
+            (2, b"custom"),
+            (3, &message(&[(2, &[])], &[])),
+            (5, &input),
+            (7, &group),
+            (9, &message(&[(1, b"7.0"), (2, b"seventy.so")], &[])),
+            (11, &message(&[], &[(2, 1 << 40), (3, 1)])),
+            (13, &sequence),
+            (14, &parameter),
+            (17, b"custom"),
+        ],
+        &[],
+    );
+    put_number(&mut all, 4, 8);
+    all
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    Fields(bytes).map(|field| field.number).collect()
+}
+
+fn only(bytes: &[u8], number: u64) -> Vec<u8> {
+    let mut all = Fields(bytes).all(number);
+    let one = all.next().unwrap().to_vec();
+    assert!(all.next().is_none());
+    one
+}
+
+#[test]
+fn facts_are_read() {
+    let want = Facts {
+        sequences: true,
+        states: vec![("S_OUT".to_owned(), dtype::INT32)],
+        cc_files: vec![("7.0".to_owned(), "seventy.so".to_owned())],
+    };
+    assert_eq!(Facts::read(&config()), want);
+    assert_eq!(Facts::read(&[0xff; 9]), Facts::default());
+}
+
+#[test]
+fn b_knows_what_the_base_knew() {
+    let (bytes, n) = bytes_for(Generation::B, &config());
+    assert_eq!((bytes.len(), bytes[n]), (n + 1, 0));
+    let bytes = &bytes[..n];
+    assert_eq!(numbers(bytes), [1, 2, 3, 5, 7, 9, 11, 13, 4]);
+    assert_eq!(numbers(&only(bytes, 5)), [1, 2]);
+    // A kind that came later is the default.
+    assert_eq!(numbers(&only(bytes, 7)), [1, 3]);
+    let batching = only(bytes, 11);
+    assert_eq!((numbers(&batching), Fields(&batching).number(2)), (vec![2], i32::MAX as u64));
+    // Neither the limit whose number had another meaning nor the control END.
+    let control = only(&only(bytes, 13), 2);
+    assert_eq!(
+        (Fields(&control).text(1), numbers(&only(&control, 2))),
+        ("CONTROL".into(), vec![2, 1])
+    );
+}
+
+#[test]
+fn a_is_read_up_to_a_zero() {
+    let (bytes, n) = bytes_for(Generation::A, &config());
+    assert_eq!(bytes.iter().position(|b| *b == 0), Some(n));
+    // Without the policy, which has no bytes, and without sequences.
+    assert_eq!(numbers(&bytes[..n]), [1, 2, 5, 7, 9, 11, 4]);
+    assert_eq!(numbers(&only(&bytes[..n], 7)), [1]);
+}
+
+#[test]
+fn c_knows_what_came_until_the_end_of_version_1() {
+    let (bytes, n) = bytes_for(Generation::C, &config());
+    let bytes = &bytes[..n];
+    assert_eq!(numbers(bytes), [1, 2, 3, 5, 7, 9, 11, 13, 14, 4]);
+    assert_eq!(numbers(&only(bytes, 5)), [1, 5, 2]);
+    assert_eq!(numbers(&only(bytes, 7)), [1, 3, 4]);
+    assert_eq!(Fields(&only(bytes, 11)).number(2), 1 << 40);
+    let sequence = only(bytes, 13);
+    assert_eq!(numbers(&sequence), [2, 2, 3, 1]);
+    // The strategy is chosen, its later setting is not there.
+    assert!(only(&sequence, 3).is_empty());
+}

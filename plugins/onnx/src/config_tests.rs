@@ -1,0 +1,42 @@
+//! Unit tests of `config.rs`.
+
+use super::*;
+
+/// A length-delimited field with a number below 16 or two-byte key.
+fn field(number: u64, content: &[u8]) -> Vec<u8> {
+    let key = number << 3 | 2;
+    let mut bytes = match key {
+        0..128 => vec![key as u8],
+        _ => vec![key as u8 | 0x80, (key >> 7) as u8],
+    };
+    bytes.push(content.len() as u8);
+    bytes.extend(content);
+    bytes
+}
+
+#[test]
+fn finds_what_the_host_adds_and_what_is_asked_of_the_library() {
+    let state = [field(1, b"S_IN"), field(2, b"S_OUT")].concat();
+    let sequence = [vec![8, 5], field(2, &field(1, b"START")), field(5, &state)].concat();
+    let optimization = field(4, &field(2, &field(1, b"openvino")));
+    let config = [
+        field(1, b"name"),
+        vec![4 << 3, 0x80, 1],
+        field(13, &sequence),
+        field(12, &optimization),
+        field(20, &field(2, b"SHAPES")),
+    ]
+    .concat();
+    let facts = Facts::read(&config);
+    assert!(facts.has_scheduler);
+    assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
+    assert_eq!(facts.host_outputs, ["S_OUT"]);
+    assert_eq!(facts.accelerators, ["openvino"]);
+}
+
+#[test]
+fn nonsense_is_no_fact() {
+    assert_eq!(Facts::read(&[]), Facts::default());
+    assert_eq!(Facts::read(&[0xff; 40]), Facts::default());
+    assert_eq!(Facts::read(&[0x0a, 200, 1]), Facts::default());
+}
