@@ -1,0 +1,60 @@
+//! Wire tests: the real server binary, tested through its sockets, its command line and its files. One test binary, so that
+//! the test kit is linked once; `cargo test -p trtserver-tests --test wire v2_http::` runs one file.
+
+mod backend_interfaces;
+mod backend_versions;
+mod bad_grpc;
+mod bad_input;
+mod batching;
+mod c_plugin;
+mod cancellation;
+mod cancellation_clients;
+mod cancellation_queued;
+mod command_line;
+mod custom;
+mod custom_lifecycle;
+mod custom_load;
+mod custom_promises;
+mod custom_rogue;
+mod decoupled;
+mod docs;
+mod ensembles;
+mod isolation;
+mod isolation_ends;
+mod lifecycle;
+mod logs;
+mod metrics;
+mod misbehaviour;
+mod model_control;
+mod model_control_traffic;
+mod plugin_tool;
+mod priorities;
+mod quick_models;
+mod scheduler_errors;
+mod sdk;
+mod sequences;
+mod side_by_side;
+mod v1_grpc;
+mod v1_http;
+mod v2_grpc;
+mod v2_http;
+mod warmup;
+
+/// A file that no `mod` names would never be compiled, and its tests would be missing without notice.
+#[test]
+fn every_file_is_a_module() {
+    let folder = trtserver_tests::root().join("tests/wire");
+    let mut open = vec![(folder.clone(), folder.join("main.rs"))];
+    while let Some((folder, parent)) = open.pop() {
+        let text = std::fs::read_to_string(&parent).unwrap();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push((path.clone(), path.join("mod.rs")));
+            }
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let listed = text.lines().any(|line| line == format!("mod {name};"));
+            assert!(listed || path == parent, "{}: no `mod {name};`", parent.display());
+        }
+    }
+}
