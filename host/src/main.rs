@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     match words.next() {
         Some(word) if word == "plugin" => return tool::run(words),
-        Some(word) if word == "plugin-host" => return plugin::process::child::run(),
+        Some(word) if word == "plugin-host" => return plugin::isolated::child::run(),
         _ => {}
     }
     let env = |name: &str| std::env::var(name).ok();

@@ -7,7 +7,7 @@ mod host;
 use host::{Host, Instance, command, facts};
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
-use trtserver::plugin::process::messages::*;
+use trtserver::plugin::isolated::messages::*;
 use trtserver::request::DType;
 use trtserver_plugin_api::abi::types::{code, tensor_flags};
 use trtserver_tests::{probe, scheduled};

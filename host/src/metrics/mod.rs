@@ -6,7 +6,7 @@ mod model; // inference counters per model version
 
 pub use gpu::Gpus;
 
-use crate::plugin::metric::REGISTRY;
+use crate::plugin::host_api::metric::REGISTRY;
 use crate::repository::Repository;
 use prometheus::TextEncoder;
 

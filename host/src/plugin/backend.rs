@@ -1,14 +1,14 @@
 //! One backend: its library, what it says of itself, and the safe face of its entries.
 
-use super::describe::{ModelFacts, ModelHold};
-use super::file::Stamp;
-use super::find::Candidate;
+use super::descriptors::{ModelFacts, ModelHold};
+use super::discovery::directories::Candidate;
+use super::host_api::scope::{Patch, Scope};
+use super::isolated::{self, Limits, RemoteModel};
 use super::isolation::{self, Isolation};
+use super::library::file::Stamp;
+use super::library::{self, table};
 use super::model::Model;
-use super::process::{self, Limits, RemoteModel};
-use super::scope::{Patch, Scope};
 use super::text::{c_text, read, take, view};
-use super::{library, table};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ impl Backend {
         let limits = Limits::take(&mut settings)
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let facts = match said {
-            Some(Isolation::Process) => process::describe(&candidate.path, limits)?,
+            Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
             _ => Facts::of(library::open_same(&candidate.path, &stamp)?),
         };
         let demanded = facts.flags & about_flags::MUST_ISOLATE != 0;
@@ -242,7 +242,7 @@ impl Backend {
     /// Asks the backend to fill in what a configuration leaves out.
     pub fn complete(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
-            return process::complete(self, facts);
+            return isolated::complete(self, facts);
         }
         self.complete_here(facts)
     }

@@ -1,10 +1,10 @@
 //! An open model version and its instances, in this process or in one of their own.
 
 use super::backend::Backend;
-use super::describe::{InstanceFacts, InstanceHold, ModelHold};
-use super::frame::FrameHold;
-use super::nudge::Nudges;
-use super::process::{Health, RemoteInstance, RemoteModel};
+use super::batch::cancel_notifier::Nudges;
+use super::batch::frame::FrameHold;
+use super::descriptors::{InstanceFacts, InstanceHold, ModelHold};
+use super::isolated::{Health, RemoteInstance, RemoteModel};
 use crate::arena::Arena;
 use crate::error::Result;
 use std::ptr::null_mut;

@@ -34,7 +34,7 @@ use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::instance::priority::Priority;
 use crate::plugin::Backends;
-use crate::plugin::process::words_fit;
+use crate::plugin::isolated::words_fit;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::{FailureReason, VersionStats};

@@ -3,7 +3,7 @@
 use super::Served;
 use super::closing::{Gate, Open};
 use super::ensemble::Needs;
-use crate::plugin::process::Health;
+use crate::plugin::isolated::Health;
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::sync::{Arc, OnceLock};

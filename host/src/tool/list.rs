@@ -6,7 +6,7 @@ mod show; // table and JSON
 
 use crate::config::backend_settings;
 use crate::plugin::Isolation;
-use crate::plugin::find;
+use crate::plugin::discovery::directories;
 use crate::plugin::isolation::KEY;
 use crate::server::default_backend_dirs;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -89,7 +89,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let settings = backend_settings(typed.map(String::as_str))?;
     let (mut entries, mut complaints) = (Vec::new(), Vec::new());
     for dir in &dirs {
-        let listing = find::look(std::slice::from_ref(dir));
+        let listing = directories::look(std::slice::from_ref(dir));
         for candidate in listing.candidates {
             entries.push(entry(candidate, &settings)?);
         }
@@ -111,7 +111,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
 }
 
 fn entry(
-    candidate: find::Candidate,
+    candidate: directories::Candidate,
     settings: &BTreeMap<String, BTreeMap<String, String>>,
 ) -> Result<Entry, String> {
     let mut chosen = candidate.settings;

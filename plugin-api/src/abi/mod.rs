@@ -22,7 +22,7 @@
 //!   [`plugin::PluginModule`] an entry with the new type, so that it is compared as well from then on. Raise
 //!   [`ABI_MINOR`] and the version of this package, freeze what was (`tests/plugins/frozen`), and teach the test.
 //! - Each side reads of the other's table what its `size` covers; what lies beyond is null or zero. The host does that
-//!   once for all entries (`plugin/table.rs`), a plugin where it uses one.
+//!   once for all entries (`plugin/library/table.rs`), a plugin where it uses one.
 //! - Anything else is a new major version, which is another interface.
 
 pub mod call;

@@ -1,8 +1,8 @@
 //! One file asked what it is: in a child that loads, opens and closes it.
 
 use crate::plugin::backend::Texts;
+use crate::plugin::host_api::scope::Scope;
 use crate::plugin::library;
-use crate::plugin::scope::Scope;
 use crate::plugin::text::{c_text, read, take, view};
 use crate::tool::apart::{self, Voice};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::view::{CallSpec, Lay, held, hold};
 use super::{Model, close_scope};
-use crate::plugin::describe::InstanceHold;
+use crate::plugin::descriptors::InstanceHold;
 use crate::tool::check::child::{breach, give_up, patience, seen};
 use crate::tool::check::host::{Answer, Batch as Seen, Call as Watched, Failure, HOST, release};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ use super::{
     Building, Donation, Made, Output, REPLY, REQUEST, RESPONSE, State, Wrong, buf, entry, gathered,
     handle, misuse, number, put, tell, text,
 };
-use crate::plugin::declared::{Declared, Rows};
+use crate::plugin::batch::declared::{Declared, Rows};
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::tool::check::child::{breach, seen};

@@ -4,7 +4,7 @@ use super::answers::{answer, block, dims, donated};
 use super::{
     Building, Donation, Failure, Made, Scattered, State, Wrong, buf, entry, misuse, put, text,
 };
-use crate::plugin::declared::{Declared, Rows};
+use crate::plugin::batch::declared::{Declared, Rows};
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::tool::check::bench;

@@ -1,0 +1,16 @@
+//! One batch between the host and a backend: request views, input gathering, output scattering, responses.
+
+pub mod cancel_notifier; // calls a backend's `cancel` entry
+pub mod declared; // an output against its declaration
+pub mod frame; // a batch as backends see it
+mod gather; // an input of all requests as one block
+pub mod memory; // memory that becomes an output
+pub mod outputs; // a response while it is built
+pub mod run; // one batch through an instance
+mod scatter; // an output of all requests as one block
+pub mod slot; // what the handles of a request stand for
+pub mod views; // the flat arrays of a batch
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

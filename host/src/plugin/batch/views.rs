@@ -1,0 +1,274 @@
+//! The flat arrays behind a batch: calls, tensors, shapes and texts as plugins read them.
+
+use super::slot::Handle;
+use crate::plugin::text::{EMPTY, c_text, view};
+use crate::request::buffer::AlignedBuf;
+use crate::request::{CorrelationId, InferRequest, Parameter, Role, Signature, TensorSpec};
+use bytes::Bytes;
+use std::ffi::CString;
+use std::sync::Arc;
+use trtserver_plugin_api::abi::call::{Call, Wanted, call_flags};
+use trtserver_plugin_api::abi::types::{Buf, Param, Place, Str, Tensor, param, tensor_flags};
+
+/// Names of a model's tensors as NUL-terminated text, made once per model.
+pub struct TensorNames {
+    /// The declared inputs, then the hidden ones.
+    pub inputs: Vec<CString>,
+    pub outputs: Vec<CString>,
+    /// The outputs that write states, each with its number if it is declared, too.
+    states: Vec<(CString, Option<usize>)>,
+}
+
+impl TensorNames {
+    pub fn new(signature: &Signature) -> Self {
+        Self {
+            inputs: signature
+                .inputs
+                .iter()
+                .chain(&signature.hidden)
+                .map(|i| c_text(&i.name))
+                .collect(),
+            outputs: signature.outputs.iter().map(|o| c_text(&o.name)).collect(),
+            states: signature
+                .states
+                .iter()
+                .map(|s| (c_text(&s.output), signature.output(&s.output)))
+                .collect(),
+        }
+    }
+}
+
+/// How the requests of a batch are shown.
+pub struct Style<'a> {
+    pub signature: &'a Signature,
+    pub names: &'a Arc<TensorNames>,
+    /// What the backend wants of its inputs, 0 = natural alignment.
+    pub align: usize,
+}
+
+/// An input of one call, as the plugin sees it.
+pub struct InputView<'a> {
+    pub tensor: &'a Tensor,
+    pub shape: &'a [i64],
+    pub buf: &'a Buf,
+    /// Rows of the call.
+    pub rows: u32,
+}
+
+/// See the module text. Pointers go from one array into another: no array may grow past what
+/// [`Views::reserve`] made room for.
+#[derive(Default)]
+pub struct Views {
+    calls: Vec<Call>,
+    call_ptrs: Vec<*const Call>,
+    tensors: Vec<Tensor>,
+    bufs: Vec<Buf>,
+    shapes: Vec<i64>,
+    wanted: Vec<Wanted>,
+    params: Vec<Param>,
+    texts: Vec<CString>,
+    /// Inputs that had to be copied to an aligned place.
+    aligned: Vec<Bytes>,
+    /// What the tensors' names point into.
+    names: Option<Arc<TensorNames>>,
+}
+
+impl Views {
+    /// Makes room for `requests`, so that nothing moves while they are added.
+    pub fn reserve(&mut self, requests: &[InferRequest], style: &Style<'_>) {
+        let sum = |of: fn(&InferRequest) -> usize| requests.iter().map(of).sum::<usize>();
+        let inputs = sum(|r| r.inputs.len());
+        // As many dimensions as the caller gave, or where the model is reshaped what it declares, and a batch.
+        let dims = requests.iter().flat_map(|r| &r.inputs);
+        let dims = dims.map(|input| {
+            input.shape.len().max(style.signature.input_spec(input.index).model_dims.len()) + 1
+        });
+        self.shapes.reserve(dims.sum());
+        self.calls.reserve(requests.len());
+        self.call_ptrs.reserve(requests.len());
+        self.tensors.reserve(inputs);
+        self.bufs.reserve(inputs);
+        self.aligned.reserve(inputs);
+        let states = style.names.states.len() * requests.len();
+        self.wanted.reserve(sum(|r| r.outputs.len()) + states);
+        self.params.reserve(sum(|r| r.parameters.len()));
+        self.names = Some(Arc::clone(style.names));
+    }
+
+    /// The calls that were added.
+    pub fn calls(&mut self) -> *const *const Call {
+        self.call_ptrs.clear();
+        self.call_ptrs.extend(self.calls.iter().map(|c| c as *const Call));
+        self.call_ptrs.as_ptr()
+    }
+
+    /// Shows one request; what it points at must stay where it is until [`Views::clear`].
+    pub fn add(&mut self, handle: Handle, request: &InferRequest, style: &Style<'_>) {
+        let inputs = self.tensors.len();
+        self.inputs(request, style);
+        let wanted = self.wanted.len();
+        self.wanted.extend(request.outputs.iter().map(|o| Wanted {
+            name: view(&style.names.outputs[o.index]),
+            index: number(&style.signature.outputs[o.index], o.index),
+            classes: o.classes,
+        }));
+        // What the host keeps for the next step of a sequence is made like any output.
+        let asked = |index: Option<usize>| request.outputs.iter().any(|o| Some(o.index) == index);
+        let states = style.names.states.iter().filter(|(_, index)| !asked(*index));
+        self.wanted.extend(states.map(|(name, index)| Wanted {
+            name: view(name),
+            index: index.map_or(u32::MAX, |i| i as u32),
+            classes: 0,
+        }));
+        let params = self.params.len();
+        for (key, value) in &request.parameters {
+            let key = self.text(key);
+            let (kind, text, bits) = match value {
+                Parameter::String(s) => (param::STRING, self.text(s), 0),
+                Parameter::Int(i) => (param::INT, EMPTY, *i as u64),
+                Parameter::Bool(b) => (param::BOOL, EMPTY, u64::from(*b)),
+                Parameter::Double(d) => (param::DOUBLE, EMPTY, d.to_bits()),
+            };
+            self.params.push(Param { key, kind, pad: 0, text, bits });
+        }
+        let (sequence, sequence_text) = match &request.sequence.id {
+            CorrelationId::None => (0, EMPTY),
+            CorrelationId::Number(n) => (*n, EMPTY),
+            CorrelationId::Text(t) => (0, self.text(t)),
+        };
+        let call = Call {
+            size: std::mem::size_of::<Call>() as u64,
+            request: handle.raw(),
+            reply: handle.raw(),
+            id: self.text(&request.id),
+            sequence_text,
+            sequence,
+            flags: call_flags_of(request),
+            batch: request.batch,
+            priority: request.priority,
+            received_ns: request.reply.received_ns(),
+            queued_ns: request.reply.queued_ns(),
+            deadline_ns: request.deadline_ns,
+            cancelled: request.reply.cancelled_word(),
+            n_inputs: (self.tensors.len() - inputs) as u32,
+            n_outputs: (self.wanted.len() - wanted) as u32,
+            n_params: (self.params.len() - params) as u32,
+            pad: 0,
+            inputs: self.tensors[inputs..].as_ptr(),
+            outputs: self.wanted[wanted..].as_ptr(),
+            params: self.params[params..].as_ptr(),
+            reserved: [0; 4],
+        };
+        self.calls.push(call);
+    }
+
+    fn inputs(&mut self, request: &InferRequest, style: &Style<'_>) {
+        for input in &request.inputs {
+            let spec = style.signature.input_spec(input.index);
+            let shape_at = self.shapes.len();
+            self.shapes.extend_from_slice(&style.signature.to_model(spec, &input.shape));
+            let need = style.align.max(spec.dtype.size().unwrap_or(1));
+            let in_place = input.data.is_empty() || input.data.as_ptr().addr().is_multiple_of(need);
+            let data = if in_place {
+                &input.data
+            } else {
+                self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
+                &self.aligned[self.aligned.len() - 1]
+            };
+            self.bufs.push(Buf {
+                ptr: data.as_ptr().cast_mut(),
+                bytes: data.len() as u64,
+                place: Place::CPU,
+                ready: std::ptr::null_mut(),
+                lease: 0,
+            });
+            self.tensors.push(Tensor {
+                name: view(&style.names.inputs[input.index]),
+                index: number(spec, input.index),
+                dtype: input.dtype.number(),
+                rank: (self.shapes.len() - shape_at) as u32,
+                flags: tensor_flags_of(spec),
+                shape: self.shapes[shape_at..].as_ptr(),
+                bytes: data.len() as u64,
+                n_parts: 1,
+                pad: 0,
+                parts: &self.bufs[self.bufs.len() - 1],
+            });
+        }
+    }
+
+    /// Rows of each call.
+    pub fn rows(&self) -> impl Iterator<Item = u32> {
+        self.calls.iter().map(|call| call.batch)
+    }
+
+    /// The input in that place of each call; `None` where a call has fewer.
+    pub fn inputs_at(&self, position: usize) -> impl Iterator<Item = Option<InputView<'_>>> {
+        let mut begin = 0;
+        self.calls.iter().map(move |call| {
+            let at = begin + position;
+            begin += call.n_inputs as usize;
+            if at >= begin {
+                return None;
+            }
+            let tensor = self.tensors.get(at)?;
+            // SAFETY: a shape points at `rank` numbers of `self.shapes`, which does not move.
+            let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.rank as usize) };
+            Some(InputView { tensor, shape, buf: self.bufs.get(at)?, rows: call.batch })
+        })
+    }
+
+    fn text(&mut self, text: &str) -> Str {
+        if text.is_empty() {
+            return EMPTY;
+        }
+        // Text lives on the heap: the vector may move its elements, not what they point at.
+        self.texts.push(c_text(text));
+        view(&self.texts[self.texts.len() - 1])
+    }
+
+    pub fn clear(&mut self) {
+        self.calls.clear();
+        self.call_ptrs.clear();
+        self.tensors.clear();
+        self.bufs.clear();
+        self.shapes.clear();
+        self.wanted.clear();
+        self.params.clear();
+        self.texts.clear();
+        self.aligned.clear();
+        self.names = None;
+    }
+}
+
+/// What a call says of itself.
+pub fn call_flags_of(request: &InferRequest) -> u32 {
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    flag(request.sequence.start, call_flags::SEQUENCE_START)
+        | flag(request.sequence.end, call_flags::SEQUENCE_END)
+        | flag(request.warmup, call_flags::WARMUP)
+        | flag(request.streaming, call_flags::STREAMING)
+}
+
+/// Place in the configuration, which what the host adds has not.
+fn number(spec: &TensorSpec, index: usize) -> u32 {
+    match spec.role {
+        Role::Declared => index as u32,
+        Role::Control | Role::State => u32::MAX,
+    }
+}
+
+/// What a tensor says of itself.
+pub fn tensor_flags_of(spec: &TensorSpec) -> u32 {
+    let role = match spec.role {
+        Role::Declared => 0,
+        Role::Control => tensor_flags::CONTROL,
+        Role::State => tensor_flags::STATE,
+    };
+    let optional = if spec.optional { tensor_flags::OPTIONAL } else { 0 };
+    role | optional | if spec.shape_tensor { tensor_flags::SHAPE_TENSOR } else { 0 }
+}
+
+#[cfg(test)]
+#[path = "views_tests.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+//! Unit tests of `views.rs`.
+
+use super::*;
+use crate::plugin::batch::slot::Slot;
+use crate::request::state::{StateSpec, StateValue};
+use crate::request::testing::{request, signature};
+use crate::request::{DType, InputTensor};
+
+#[test]
+fn a_reshape_to_many_dimensions_moves_nothing() {
+    let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
+    declared.inputs[0].model_dims = vec![1; 40];
+    declared.inputs[0].model_dims[0] = 2;
+    declared.inputs.push(declared.inputs[0].clone());
+    let names = Arc::new(TensorNames::new(&declared));
+    let style = Style { signature: &declared, names: &names, align: 0 };
+    let mut request = request("").0;
+    let data = Bytes::from(vec![0; 8]);
+    request.inputs.push(InputTensor { index: 1, dtype: DType::Fp32, shape: [2][..].into(), data });
+    let requests = [request];
+    let mut views = Views::default();
+    views.reserve(&requests, &style);
+    let room = views.shapes.capacity();
+    views.add(Slot::obtain().handle(), &requests[0], &style);
+    assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, room));
+    assert_eq!(views.tensors[0].shape, views.shapes.as_ptr());
+    assert_eq!(views.tensors[1].rank, 40);
+}
+
+#[test]
+fn what_the_host_adds_is_shown_and_marked() {
+    let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
+    let hidden = |name, role| TensorSpec { role, ..TensorSpec::new(name, DType::Fp32, &[1]) };
+    declared.hidden = vec![hidden("START", Role::Control), hidden("S_IN", Role::State)];
+    let state = |output: &str| StateSpec {
+        input: 2,
+        output: output.into(),
+        dtype: DType::Fp32,
+        dims: vec![1],
+        initial: StateValue { shape: [1][..].into(), data: Bytes::from_static(&[0; 4]) },
+    };
+    declared.states = vec![state("S_OUT"), state("O")];
+    let names = Arc::new(TensorNames::new(&declared));
+    let style = Style { signature: &declared, names: &names, align: 0 };
+    let mut request = request("").0;
+    let (one, data) = ([1][..].into(), Bytes::from(vec![0; 4]));
+    let start = InputTensor { index: 1, dtype: DType::Fp32, shape: one, data };
+    request.inputs.extend([InputTensor { index: 2, ..start.clone() }, start]);
+    request.warmup = true;
+    let mut silent = crate::request::testing::request("").0;
+    silent.outputs.clear();
+    let requests = [request, silent];
+    let mut views = Views::default();
+    views.reserve(&requests, &style);
+    for request in &requests {
+        views.add(Slot::obtain().handle(), request, &style);
+    }
+    let seen: Vec<_> = views.tensors.iter().map(|t| (t.index, t.flags)).collect();
+    let none = u32::MAX;
+    assert_eq!(seen, [(0, 0), (none, tensor_flags::STATE), (none, tensor_flags::CONTROL), (0, 0)]);
+    assert_eq!(views.tensors[1].name.p, names.inputs[2].as_ptr().cast());
+    // `O` is a state and asked for by the first call, so it is not there twice.
+    let wanted: Vec<_> = views.wanted.iter().map(|w| w.index).collect();
+    assert_eq!(wanted, [0, none, none, 0]);
+    assert_eq!((views.calls[0].flags, views.calls[1].flags), (call_flags::WARMUP, 0));
+    assert_eq!(views.inputs_at(2).map(|i| i.is_some()).collect::<Vec<_>>(), [true, false]);
+}

@@ -1,0 +1,213 @@
+//! Descriptors of models and instances in memory that plugins may point into until close.
+
+use super::backend::Texts;
+use super::host_api::scope::Scope;
+use super::text::{EMPTY, bytes, c_text, view};
+use crate::request::{Signature, TensorSpec};
+use prost::Message;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+use std::time::Duration;
+use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::types::tensor_flags;
+use trtserver_proto::v2::ModelConfig;
+
+/// What there is to say about a model version.
+pub struct ModelFacts<'a> {
+    pub name: &'a str,
+    pub version: i64,
+    pub dir: &'a Path,
+    pub version_dir: &'a Path,
+    /// Model file inside the version's directory.
+    pub file: &'a str,
+    pub config: &'a ModelConfig,
+    pub signature: &'a Signature,
+    pub n_instances: u32,
+    /// Threads per instance.
+    pub threads: u32,
+}
+
+/// A [`ModelDesc`] with everything it points at.
+pub struct ModelHold {
+    pub scope: Arc<Scope>,
+    desc: Box<ModelDesc>,
+    _texts: Vec<CString>,
+    _config_pb: Vec<u8>,
+    _settings: Texts,
+    _params: Texts,
+    _decls: [Decls; 2],
+}
+
+// SAFETY: everything is immutable after construction and owned.
+unsafe impl Send for ModelHold {}
+// SAFETY: as above.
+unsafe impl Sync for ModelHold {}
+
+struct Decls {
+    list: Vec<TensorDecl>,
+    _names: Vec<CString>,
+    _dims: Vec<Vec<i64>>,
+}
+
+impl Decls {
+    fn new(specs: &[TensorSpec]) -> Self {
+        let names: Vec<CString> = specs.iter().map(|s| c_text(&s.name)).collect();
+        let dims: Vec<Vec<i64>> =
+            specs.iter().flat_map(|s| [s.dims.clone(), s.model_dims.clone()]).collect();
+        let flag = |on: bool, bit| if on { bit } else { 0 };
+        let list = specs
+            .iter()
+            .enumerate()
+            .map(|(i, s)| TensorDecl {
+                name: view(&names[i]),
+                dtype: s.dtype.number(),
+                rank: s.dims.len() as u32,
+                dims: dims[2 * i].as_ptr(),
+                model_dims: dims[2 * i + 1].as_ptr(),
+                model_rank: s.model_dims.len() as u32,
+                flags: flag(s.optional, tensor_flags::OPTIONAL)
+                    | flag(s.shape_tensor, tensor_flags::SHAPE_TENSOR),
+            })
+            .collect();
+        Self { list, _names: names, _dims: dims }
+    }
+}
+
+impl ModelHold {
+    pub fn new(
+        facts: &ModelFacts<'_>,
+        settings: &BTreeMap<String, String>,
+        autocomplete: bool,
+    ) -> Self {
+        let scope = Scope::new(format!("model {}:{}", facts.name, facts.version));
+        let texts: Vec<CString> = [
+            facts.name,
+            &facts.dir.to_string_lossy(),
+            &facts.version_dir.to_string_lossy(),
+            facts.file,
+            &trtserver_proto::json::model_config(facts.config),
+        ]
+        .iter()
+        .map(|t| c_text(t))
+        .collect();
+        let config_pb = facts.config.encode_to_vec();
+        let settings = Texts::new(settings);
+        let parameters: BTreeMap<String, String> = facts
+            .config
+            .parameters
+            .iter()
+            .map(|(k, v)| (k.clone(), v.string_value.clone()))
+            .collect();
+        let params = Texts::new(&parameters);
+        let decls = [Decls::new(&facts.signature.inputs), Decls::new(&facts.signature.outputs)];
+        let graph = facts.config.optimization.as_ref().and_then(|o| o.graph.as_ref());
+        let desc = Box::new(ModelDesc {
+            size: std::mem::size_of::<ModelDesc>() as u64,
+            scope: scope.handle(),
+            name: view(&texts[0]),
+            version: facts.version,
+            dir: view(&texts[1]),
+            version_dir: view(&texts[2]),
+            file: view(&texts[3]),
+            config_pb: bytes(&config_pb),
+            config_json: view(&texts[4]),
+            settings: settings.params().as_ptr(),
+            n_settings: settings.params().len() as u32,
+            autocomplete: u32::from(autocomplete),
+            params: params.params().as_ptr(),
+            n_params: params.params().len() as u32,
+            max_batch_size: facts.config.max_batch_size,
+            inputs: decls[0].list.as_ptr(),
+            outputs: decls[1].list.as_ptr(),
+            n_inputs: decls[0].list.len() as u32,
+            n_outputs: decls[1].list.len() as u32,
+            graph_level: graph.map_or(0, |g| g.level),
+            n_instances: facts.n_instances,
+            threads: facts.threads.max(1),
+            pad: 0,
+            reserved: [0; 4],
+        });
+        Self {
+            scope,
+            desc,
+            _texts: texts,
+            _config_pb: config_pb,
+            _settings: settings,
+            _params: params,
+            _decls: decls,
+        }
+    }
+
+    pub fn desc(&self) -> *const ModelDesc {
+        &*self.desc
+    }
+}
+
+/// What there is to say about an instance.
+pub struct InstanceFacts<'a> {
+    pub name: &'a str,
+    /// Number of `instance_kind`.
+    pub kind: u32,
+    pub ordinal: u32,
+    /// GPU ordinal, -1 for a CPU instance.
+    pub device: i32,
+    pub threads: u32,
+    pub max_rows: u32,
+    pub profiles: &'a [String],
+    /// CUDA context and the three streams, null without a GPU.
+    pub streams: [*mut u8; 4],
+    /// Nice value of the thread that executes.
+    pub nice: i32,
+    /// How long a closing instance may take.
+    pub drain: Duration,
+}
+
+/// An [`InstanceDesc`] with everything it points at.
+pub struct InstanceHold {
+    desc: Box<InstanceDesc>,
+    _scope: Arc<Scope>,
+    _name: CString,
+    _profiles: (Vec<CString>, Vec<trtserver_plugin_api::abi::types::Str>),
+}
+
+impl InstanceHold {
+    pub fn new(facts: &InstanceFacts<'_>) -> Self {
+        let scope = Scope::new(format!("instance {}", facts.name));
+        let name = c_text(facts.name);
+        let profiles: Vec<CString> = facts.profiles.iter().map(|p| c_text(p)).collect();
+        let views: Vec<_> = profiles.iter().map(view).collect();
+        let desc = Box::new(InstanceDesc {
+            size: std::mem::size_of::<InstanceDesc>() as u64,
+            scope: scope.handle(),
+            name: view(&name),
+            host_policy_json: EMPTY,
+            kind: facts.kind,
+            ordinal: facts.ordinal,
+            device: facts.device,
+            passive: 0,
+            device_uuid: [0; 16],
+            cpus: null(),
+            n_cpus: 0,
+            threads: facts.threads.max(1),
+            numa_node: -1,
+            max_rows: facts.max_rows.max(1),
+            cu_context: facts.streams[0],
+            cu_stream: facts.streams[1],
+            cu_copy_in: facts.streams[2],
+            cu_copy_out: facts.streams[3],
+            profiles: views.as_ptr(),
+            n_profiles: views.len() as u32,
+            n_secondary: 0,
+            secondary: null_mut(),
+            reserved: [0; 4],
+        });
+        Self { desc, _scope: scope, _name: name, _profiles: (profiles, views) }
+    }
+
+    pub fn desc(&self) -> *const InstanceDesc {
+        &*self.desc
+    }
+}

@@ -1,0 +1,137 @@
+//! Where backends may lie: `--backend-dir` directories and the files in them.
+//!
+//! `libtrtserver_NAME.so` directly, in `NAME/`, or in `NAME/VERSION/`; a `plugin.toml` beside the file
+//! gives defaults for its settings. Several versions of one backend may lie there. Names that begin with a dot are
+//! left alone: that is how tools call what they have not finished yet.
+
+use crate::error::{Error, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A file that may be a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub path: PathBuf,
+    /// From the file name, before the library was asked.
+    pub name: String,
+    /// The directory `VERSION` that it lies in.
+    pub version: Option<String>,
+    /// Settings from `plugin.toml`; the command line overrides them.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// What was found below the backend directories.
+#[derive(Default)]
+pub struct Listing {
+    /// Sorted by path, directory by directory.
+    pub candidates: Vec<Candidate>,
+    /// Libraries whose `plugin.toml` is none.
+    pub unsettled: Vec<(Candidate, Error)>,
+    /// Directories that could not be read.
+    pub unread: Vec<(PathBuf, Error)>,
+}
+
+/// Everything below `dirs`.
+pub fn look(dirs: &[PathBuf]) -> Listing {
+    let mut listing = Listing::default();
+    for dir in dirs {
+        let before = listing.candidates.len();
+        walk(dir, 0, &mut listing);
+        listing.candidates[before..].sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    listing
+}
+
+/// `plugin.toml` beside a backend.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    /// `none` or `process`; a setting like any other, only that it is the host's.
+    isolation: Option<String>,
+    #[serde(default)]
+    settings: BTreeMap<String, toml::Value>,
+}
+
+const PREFIX: &str = "libtrtserver_";
+const MANIFEST: &str = "plugin.toml";
+
+fn walk(dir: &Path, depth: usize, found: &mut Listing) {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        // Removed since its parent was listed.
+        Err(e) if depth > 0 && e.kind() == std::io::ErrorKind::NotFound => return,
+        Err(e) => {
+            let text = format!("unable to read backend directory '{}': {e}", dir.display());
+            found.unread.push((dir.to_owned(), Error::internal(text)));
+            return;
+        }
+    };
+    for entry in entries.flatten() {
+        let (path, file) = (entry.path(), entry.file_name());
+        if file.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if path.is_dir() {
+            if depth < 2 {
+                walk(&path, depth + 1, found);
+            }
+            continue;
+        }
+        let Some(name) = file
+            .to_str()
+            .and_then(|f| f.strip_prefix(PREFIX))
+            .and_then(|f| f.strip_suffix(std::env::consts::DLL_SUFFIX))
+        else {
+            continue;
+        };
+        // In NAME/ and NAME/VERSION/ only NAME's own library counts.
+        let owner = match depth {
+            0 => None,
+            1 => dir.file_name(),
+            _ => dir.parent().and_then(Path::file_name),
+        };
+        if owner.is_some_and(|o| o != name) {
+            continue;
+        }
+        let version = dir.file_name().filter(|_| depth == 2);
+        let version = version.map(|v| v.to_string_lossy().into_owned());
+        let (name, settings) = (name.to_owned(), BTreeMap::new());
+        let candidate = Candidate { path, name, version, settings };
+        match manifest(dir) {
+            Ok(settings) => found.candidates.push(Candidate { settings, ..candidate }),
+            Err(e) => found.unsettled.push((candidate, e)),
+        }
+    }
+}
+
+/// Where the `plugin.toml` of a library would be.
+pub fn manifest_of(library: &Path) -> PathBuf {
+    library.with_file_name(MANIFEST)
+}
+
+fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
+    let path = dir.join(MANIFEST);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(e) => return Err(Error::internal(format!("unable to read '{}': {e}", path.display()))),
+    };
+    let manifest: Manifest = toml::from_str(&text).map_err(|e| {
+        Error::invalid(format!("'{}': {}", path.display(), e.to_string().trim_end()))
+    })?;
+    let plain = |value: toml::Value| match value {
+        toml::Value::String(s) => s,
+        other => other.to_string(),
+    };
+    let mut settings: BTreeMap<_, _> =
+        manifest.settings.into_iter().map(|(k, v)| (k, plain(v))).collect();
+    if let Some(isolation) = manifest.isolation {
+        settings.insert(crate::plugin::isolation::KEY.to_owned(), isolation);
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+#[path = "directories_tests.rs"]
+mod tests;

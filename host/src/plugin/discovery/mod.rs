@@ -1,0 +1,6 @@
+//! Which backends this server has, in which versions, and which of them a model gets.
+
+pub mod backends; // all backends, in all their versions
+pub mod directories; // the files in `--backend-dir` directories
+pub mod inventory; // all versions at one moment
+mod version; // the order of version texts

@@ -1,0 +1,116 @@
+//! Host entries for a batch as a whole: inputs in one block, outputs in one block, the common end.
+
+use super::responses::{dims, near};
+use super::{block, guard, put};
+use crate::error::Error as HostError;
+use crate::plugin::batch::frame::Frame;
+use crate::plugin::batch::memory::Donation;
+use crate::plugin::text::{PluginError, read};
+use trtserver_plugin_api::abi::call::Batch;
+use trtserver_plugin_api::abi::host::{Release, gather_mode};
+use trtserver_plugin_api::abi::types::{Buf, Error, Event, Place, Str, place};
+
+pub(super) unsafe extern "C" fn gather(
+    batch: *const Batch,
+    input: u32,
+    wish: Place,
+    mode: u32,
+    _stream: *mut u8,
+    out: *mut Buf,
+) -> *mut Error {
+    guard(|| {
+        // SAFETY: null or a batch that was given to `execute`.
+        let frame = unsafe { Frame::of_batch(batch)? };
+        if mode != gather_mode::ROWS {
+            return Err(HostError::unsupported(format!(
+                "this host gathers rows one after another (mode 0), mode {mode} was asked for"
+            )));
+        }
+        if !matches!(wish.kind, place::CPU | place::PINNED) {
+            return Err(HostError::unsupported(format!(
+                "this host gathers in CPU memory, kind {} was asked for",
+                wish.kind
+            )));
+        }
+        let buf = frame.gather(input)?;
+        // SAFETY: null or room for one buffer.
+        unsafe { put(out, buf) }
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
+pub(super) unsafe extern "C" fn scatter_alloc(
+    batch: *const Batch,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    bytes: u64,
+    _wish: Place,
+    out: *mut Buf,
+) -> *mut Error {
+    guard(|| {
+        // SAFETY: null or a batch that was given to `execute`; text and shape are valid during the call.
+        let (frame, name, shape) =
+            unsafe { (Frame::of_batch(batch)?, read(name), dims(rank, shape)?) };
+        if out.is_null() {
+            return Err(HostError::invalid("a host call got null where its result was to go"));
+        }
+        let ptr = frame.scatter_alloc(&name, dtype, shape, bytes)?;
+        // SAFETY: room for one buffer.
+        unsafe { put(out, block(ptr, bytes)) }
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
+pub(super) unsafe extern "C" fn scatter_adopt(
+    batch: *const Batch,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    buf: *const Buf,
+    release: Release,
+    ctx: *mut u8,
+) -> *mut Error {
+    // First of all: whatever happens below, the donation is released exactly once.
+    let donation = Donation::new(release, ctx);
+    guard(move || {
+        // SAFETY: null or a batch that was given to `execute`; the rest is valid during the call.
+        let (frame, name, shape, buf) =
+            unsafe { (Frame::of_batch(batch)?, read(name), dims(rank, shape)?, buf.as_ref()) };
+        let Some(buf) = buf else {
+            return Err(HostError::invalid(format!("output '{name}' was donated as nothing")));
+        };
+        near(&name, std::slice::from_ref(buf))?;
+        frame.scatter_adopt(&name, dtype, shape, buf, donation)
+    })
+}
+
+pub(super) unsafe extern "C" fn batch_send(
+    batch: *const Batch,
+    error: *const Error,
+    _after: *mut Event,
+) -> *mut Error {
+    guard(|| {
+        // SAFETY: null or a batch that was given to `execute`; the error is null or alive.
+        let (frame, error) =
+            unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
+        match error {
+            Some(error) => {
+                frame.forget_scattered();
+                frame.settle(&|_| error.to_error());
+            }
+            None => {
+                frame.send_scattered();
+                frame.settle(&|reply| {
+                    let model = &reply.signature().model;
+                    HostError::internal(format!(
+                        "model '{model}': its backend ended the batch without answering the request"
+                    ))
+                });
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,147 @@
+//! The model of the process: what the messages say about it, as the backend and the requests want it.
+
+use crate::arena::{Arena, Reader};
+use crate::device::StreamPriority;
+use crate::error::{Error, Result};
+use crate::plugin::backend::Backend;
+use crate::plugin::isolated::messages;
+use crate::plugin::model::Model;
+use crate::plugin::{ModelFacts, TensorNames};
+use crate::request::{DType, Role, Signature, TensorSpec};
+use prost::Message;
+use std::path::Path;
+use std::sync::Arc;
+use trtserver_plugin_api::abi::types::tensor_flags;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_optimization_policy::ModelPriority;
+
+/// Facts about a model version, taken out of their message.
+pub struct Facts<'a> {
+    message: &'a messages::ModelFacts,
+    pub config: ModelConfig,
+    /// As the configuration declares it.
+    declared: Signature,
+}
+
+impl<'a> Facts<'a> {
+    pub fn new(message: &'a messages::ModelFacts) -> Result<Self> {
+        let config = ModelConfig::decode(&*message.config).map_err(|e| {
+            Error::internal(format!("model '{}': its configuration is damaged: {e}", message.name))
+        })?;
+        let declared = |specs: &[messages::TensorSpec], n: u32| {
+            let specs = specs.iter().take(n as usize);
+            let spec = |s: &messages::TensorSpec| {
+                let dims = if s.caller_dims.is_empty() { &s.dims } else { &s.caller_dims };
+                Ok(TensorSpec { dims: dims.clone(), ..spec(&message.name, s)? })
+            };
+            specs.map(spec).collect::<Result<Vec<_>>>()
+        };
+        let declared = Signature {
+            inputs: declared(&message.inputs, message.n_declared_inputs)?,
+            outputs: declared(&message.outputs, message.n_declared_outputs)?,
+            ..empty(message, &config)
+        };
+        Ok(Self { message, config, declared })
+    }
+
+    /// Shows them as the backend wants them.
+    pub fn with<T>(&self, show: impl FnOnce(&ModelFacts<'_>) -> T) -> T {
+        let message = self.message;
+        show(&ModelFacts {
+            name: &message.name,
+            version: message.version,
+            dir: Path::new(&message.dir),
+            version_dir: Path::new(&message.version_dir),
+            file: &message.file,
+            config: &self.config,
+            signature: &self.declared,
+            n_instances: message.n_instances,
+            threads: message.threads,
+        })
+    }
+
+    /// What travels in calls: tensors as the model sees them, and those that the host adds.
+    fn travelling(&self) -> Result<Signature> {
+        let message = self.message;
+        let all = |specs: &[messages::TensorSpec]| {
+            specs.iter().map(|s| spec(&message.name, s)).collect::<Result<Vec<_>>>()
+        };
+        let mut inputs = all(&message.inputs)?;
+        let hidden = inputs.split_off(inputs.len().min(message.n_declared_inputs as usize));
+        let mut outputs = all(&message.outputs)?;
+        let declared = message.n_declared_outputs as usize;
+        for (i, output) in outputs.iter_mut().enumerate() {
+            output.role = if i < declared { Role::Declared } else { Role::State };
+            // What is missing the host finds out, which knows who asked for it.
+            output.optional = true;
+        }
+        Ok(Signature { inputs, hidden, outputs, ..empty(message, &self.config) })
+    }
+}
+
+fn empty(message: &messages::ModelFacts, config: &ModelConfig) -> Signature {
+    Signature {
+        model: message.name.as_str().into(),
+        max_batch_size: config.max_batch_size.max(0) as u32,
+        ..Signature::default()
+    }
+}
+
+fn spec(model: &str, message: &messages::TensorSpec) -> Result<TensorSpec> {
+    let Some(dtype) = DType::from_number(message.dtype) else {
+        return Err(Error::internal(format!(
+            "model '{model}', tensor '{}': unknown data type {}",
+            message.name, message.dtype
+        )));
+    };
+    let has = |flag| message.flags & flag != 0;
+    Ok(TensorSpec {
+        optional: has(tensor_flags::OPTIONAL),
+        shape_tensor: has(tensor_flags::SHAPE_TENSOR),
+        role: match () {
+            () if has(tensor_flags::CONTROL) => Role::Control,
+            () if has(tensor_flags::STATE) => Role::State,
+            () => Role::Declared,
+        },
+        ..TensorSpec::new(&message.name, dtype, &message.dims)
+    })
+}
+
+/// As the host's own instances have it.
+fn priority(config: &ModelConfig) -> StreamPriority {
+    match config.optimization.as_ref().map(|o| o.priority()) {
+        Some(ModelPriority::PriorityMax) => StreamPriority::Greatest,
+        Some(ModelPriority::PriorityMin) => StreamPriority::Least,
+        Some(ModelPriority::PriorityDefault) | None => StreamPriority::Default,
+    }
+}
+
+/// The open model, and what its instances share.
+pub struct Opened {
+    pub model: Arc<Model>,
+    pub version: i64,
+    pub signature: Arc<Signature>,
+    pub names: Arc<TensorNames>,
+    /// Of its GPU streams.
+    pub priority: StreamPriority,
+    /// Where inputs come from.
+    pub reader: Arc<Reader>,
+    /// Where outputs go.
+    pub arena: Arc<Arena>,
+}
+
+impl Opened {
+    pub fn new(
+        backend: &Arc<Backend>,
+        message: &messages::ModelFacts,
+        reader: Arc<Reader>,
+        arena: Arc<Arena>,
+    ) -> Result<Self> {
+        let facts = Facts::new(message)?;
+        let signature = Arc::new(facts.travelling()?);
+        let names = Arc::new(TensorNames::new(&signature));
+        let priority = priority(&facts.config);
+        let model = facts.with(|facts| backend.open_model_here(facts))?;
+        Ok(Self { model, version: message.version, signature, names, priority, reader, arena })
+    }
+}

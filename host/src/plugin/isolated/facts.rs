@@ -1,0 +1,100 @@
+//! Facts of backends, models and instances, and errors, between our types and the messages.
+
+use super::messages;
+use crate::error::Error;
+use crate::plugin::backend::Facts;
+use crate::plugin::batch::views::tensor_flags_of;
+use crate::plugin::text::{PluginError, c_text};
+use crate::plugin::{InstanceFacts, ModelFacts, Patch};
+use crate::request::{Signature, TensorSpec};
+use prost::Message;
+use std::path::Path;
+use trtserver_plugin_api::abi::types::tensor_flags;
+
+pub fn model(facts: &ModelFacts<'_>) -> messages::ModelFacts {
+    let signature = facts.signature;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    messages::ModelFacts {
+        name: facts.name.to_owned(),
+        version: facts.version,
+        dir: text(facts.dir),
+        version_dir: text(facts.version_dir),
+        file: facts.file.to_owned(),
+        config: facts.config.encode_to_vec(),
+        n_instances: facts.n_instances,
+        threads: facts.threads,
+        inputs: signature.inputs.iter().chain(&signature.hidden).map(tensor).collect(),
+        outputs: signature.outputs.iter().map(tensor).chain(lone_states(signature)).collect(),
+        n_declared_inputs: signature.inputs.len() as u32,
+        n_declared_outputs: signature.outputs.len() as u32,
+    }
+}
+
+fn tensor(spec: &TensorSpec) -> messages::TensorSpec {
+    messages::TensorSpec {
+        name: spec.name.to_string(),
+        dtype: spec.dtype.number(),
+        dims: spec.model_dims.clone(),
+        flags: tensor_flags_of(spec),
+        caller_dims: if spec.dims == spec.model_dims { Vec::new() } else { spec.dims.clone() },
+    }
+}
+
+/// The states that are no outputs.
+fn lone_states(signature: &Signature) -> impl Iterator<Item = messages::TensorSpec> {
+    let lone = signature.states.iter().filter(|s| signature.output(&s.output).is_none());
+    lone.map(|state| messages::TensorSpec {
+        name: state.output.to_string(),
+        dtype: state.dtype.number(),
+        dims: state.dims.clone(),
+        flags: tensor_flags::STATE,
+        caller_dims: Vec::new(),
+    })
+}
+
+/// Where the states are among the outputs of [`model`].
+pub fn state_positions(signature: &Signature) -> Vec<u32> {
+    let mut lone = signature.outputs.len()..;
+    let position = |output: &str| signature.output(output).or_else(|| lone.next());
+    let outputs = signature.states.iter().map(|state| &*state.output);
+    outputs.filter_map(position).map(|position| position as u32).collect()
+}
+
+pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
+    messages::InstanceFacts {
+        name: facts.name.to_owned(),
+        kind: facts.kind,
+        ordinal: facts.ordinal,
+        device: facts.device,
+        threads: facts.threads,
+        max_rows: facts.max_rows,
+        profiles: facts.profiles.to_vec(),
+        nice: facts.nice,
+    }
+}
+
+pub fn about(about: messages::About) -> Facts {
+    let mut platforms = about.platforms.into_iter();
+    let pairs = std::iter::from_fn(|| Some((platforms.next()?, platforms.next()?)));
+    let preferred = about.preferred.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+    Facts {
+        name: about.name,
+        version: about.version,
+        platforms: pairs.collect(),
+        flags: about.flags,
+        max_in_flight: about.max_in_flight.max(1) as usize,
+        align: about.align as usize,
+        stack_bytes: about.stack_bytes as usize,
+        preferred: preferred.collect(),
+        abi: (about.abi_major, about.abi_minor),
+        runtime: about.runtime,
+    }
+}
+
+pub fn patch(patch: messages::Patch) -> Patch {
+    Patch { format: patch.format, data: patch.data }
+}
+
+pub fn error(failure: &messages::Failure) -> Error {
+    PluginError { code: failure.code, flags: 0, text: c_text(&failure.text) }.to_error()
+}

@@ -1,0 +1,74 @@
+//! What a process prints: lines for the log, and the last ones for those who ask what happened.
+
+use crate::sync::Mutex;
+use std::collections::VecDeque;
+use std::io::Read;
+
+/// Longer lines are cut into pieces of so many bytes.
+const LONGEST_LINE: usize = 8 << 10;
+/// What is kept of the end: lines, and characters of each.
+const LINES: usize = 6;
+const CHARACTERS: usize = 300;
+
+/// The last lines that a process printed or logged as a warning or an error.
+#[derive(Default)]
+pub struct Tail(Mutex<VecDeque<String>>);
+
+impl Tail {
+    pub fn push(&self, line: &str) {
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        let mut lines = self.0.lock();
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.chars().take(CHARACTERS).collect());
+    }
+
+    /// As the end of a sentence; empty when there was nothing.
+    pub fn text(&self) -> String {
+        let lines = self.0.lock();
+        if lines.is_empty() {
+            return String::new();
+        }
+        format!("; its last lines: {}", lines.iter().cloned().collect::<Vec<_>>().join(" | "))
+    }
+}
+
+/// Calls `line` with every line until nobody can print any more.
+pub fn each_line(mut from: impl Read, mut line: impl FnMut(&str)) {
+    let mut buffer = vec![0; LONGEST_LINE];
+    let mut filled = 0;
+    let mut tell = |bytes: &[u8]| {
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        if !bytes.is_empty() {
+            line(&String::from_utf8_lossy(bytes));
+        }
+    };
+    loop {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        }
+        let mut begin = 0;
+        while let Some(end) = buffer[begin..filled].iter().position(|byte| *byte == b'\n') {
+            tell(&buffer[begin..begin + end]);
+            begin += end + 1;
+        }
+        buffer.copy_within(begin..filled, 0);
+        filled -= begin;
+        if filled == buffer.len() {
+            tell(&buffer);
+            filled = 0;
+        }
+    }
+    tell(&buffer[..filled]);
+}
+
+#[cfg(test)]
+#[path = "stdio_tests.rs"]
+mod tests;
