@@ -107,26 +107,26 @@ impl Server {
         };
         announce(&[("http", &http), ("grpc", &grpc), ("metrics", &metrics), ("health", &health)]);
 
-        let mut spawn = |bound: Bound, door: Door| {
-            let task = door.serve(bound, Arc::clone(&context), stopped.clone());
+        let mut spawn = |bound: Bound, listener: Listener| {
+            let task = listener.serve(bound, Arc::clone(&context), stopped.clone());
             server.tasks.push(tokio::spawn(task));
         };
         if let Some(bound) = metrics {
             tracing::info!("Started Metrics Service at {}", bound.address);
             let gpus = (s.allow_gpu_metrics && !s.cpu_only).then(|| Gpus::open(s.metrics_interval));
-            spawn(bound, Door::Metrics(Arc::new(gpus.flatten())));
+            spawn(bound, Listener::Metrics(Arc::new(gpus.flatten())));
         }
         if let Some(bound) = grpc {
             tracing::info!("Started GRPCService at {}", bound.address);
-            spawn(bound, Door::Grpc);
+            spawn(bound, Listener::Grpc);
         }
         if let Some(bound) = http {
             tracing::info!("Started HTTPService at {}", bound.address);
-            spawn(bound, Door::Http);
+            spawn(bound, Listener::Http);
         }
         if let Some(bound) = health {
             tracing::info!("Started HTTP health service at {}", bound.address);
-            spawn(bound, Door::Health);
+            spawn(bound, Listener::Health);
         }
         Ok(server)
     }
@@ -238,24 +238,26 @@ impl Server {
 }
 
 /// What answers on a socket.
-enum Door {
+enum Listener {
     Http,
     Health,
     Grpc,
     Metrics(Arc<Option<Gpus>>),
 }
 
-impl Door {
+impl Listener {
     async fn serve(self, bound: Bound, context: Arc<Context>, stop: watch::Receiver<bool>) {
         let served = match self {
-            Door::Http => {
-                let http = move |request, at| net::door::http(Arc::clone(&context), request, at);
+            Listener::Http => {
+                let http = move |request, at| net::router::http(Arc::clone(&context), request, at);
                 serve(bound, Protocol::Http1, http, stop).await
             }
-            Door::Health => serve(bound, Protocol::Http1, net::door::health(context), stop).await,
-            Door::Grpc => serve(bound, Protocol::Http2, net::door::grpc(context), stop).await,
-            Door::Metrics(gpus) => {
-                serve(bound, Protocol::Http1, net::door::metrics(context, gpus), stop).await
+            Listener::Health => {
+                serve(bound, Protocol::Http1, net::router::health(context), stop).await
+            }
+            Listener::Grpc => serve(bound, Protocol::Http2, net::router::grpc(context), stop).await,
+            Listener::Metrics(gpus) => {
+                serve(bound, Protocol::Http1, net::router::metrics(context, gpus), stop).await
             }
         };
         if let Err(e) = served {

@@ -1,8 +1,8 @@
 //! Sockets: bound before models load, one task per connection, closed after what runs is answered.
 
-use super::grpc::together::{self, Arrivals};
+use super::disconnect::{self, DisconnectWatch, RequestBody};
+use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
-use super::peer::{self, Peer, RequestBody};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::heap;
@@ -58,7 +58,7 @@ pub trait Handler: Clone + Send + Sync + 'static {
     type Body: Body<Data: Buf + Send, Error = BoxError> + Send + 'static;
 
     /// Answers `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
-    fn answer(
+    fn handle(
         &self,
         request: Request<RequestBody>,
         received_ns: u64,
@@ -73,7 +73,7 @@ where
 {
     type Body = B;
 
-    fn answer(
+    fn handle(
         &self,
         request: Request<RequestBody>,
         received_ns: u64,
@@ -84,17 +84,17 @@ where
 
 pin_project_lite::pin_project! {
     /// An answer as hyper wants it. An `async` block would be twice as large, and is moved about for every call.
-    struct Infallibly<F> {
+    struct InfallibleResponse<F> {
         #[pin]
-        answer: F,
+        response: F,
     }
 }
 
-impl<F: Future> Future for Infallibly<F> {
+impl<F: Future> Future for InfallibleResponse<F> {
     type Output = std::result::Result<F::Output, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().answer.poll(cx).map(Ok)
+        self.project().response.poll(cx).map(Ok)
     }
 }
 
@@ -166,27 +166,27 @@ fn connection(
     let _ = stream.set_nodelay(true);
     match protocol {
         Protocol::Http1 => {
-            let peer = Peer::default();
-            let caller = peer.clone();
+            let watch = DisconnectWatch::default();
+            let seen = watch.clone();
             let service = service_fn(move |request: Request<Incoming>| {
-                let caller = caller.clone();
-                let body = |body| RequestBody::new(body, Some(caller.clone()));
-                let answer = handler.answer(request.map(body), now_ns());
+                let seen = seen.clone();
+                let body = |body| RequestBody::new(body, Some(seen.clone()));
+                let response = handler.handle(request.map(body), now_ns());
                 async move {
-                    let answer = answer.await;
-                    caller.answered();
-                    Ok::<_, Infallible>(answer)
+                    let response = response.await;
+                    seen.answered();
+                    Ok::<_, Infallible>(response)
                 }
             });
-            let io = TokioIo::new(peer::Connection::new(stream, peer.clone()));
-            // `half_close`: whether a caller is still there is the peer's to watch.
+            let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
+            // `half_close`: whether a seen is still there is the peer's to watch.
             let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
-                match peer.serve(connection).await {
+                match watch.serve(connection).await {
                     Some(Ok(())) => {}
                     Some(Err(e)) => tracing::debug!("HTTP connection ended: {e}"),
-                    None => tracing::debug!("HTTP connection ended: the caller left"),
+                    None => tracing::debug!("HTTP connection ended: the seen left"),
                 }
                 heap::trim_soon();
             });
@@ -194,10 +194,10 @@ fn connection(
         Protocol::Http2 => {
             let service = service_fn(move |request: Request<Incoming>| {
                 let request = request.map(|body| RequestBody::new(body, None));
-                Infallibly { answer: handler.answer(request, now_ns()) }
+                InfallibleResponse { response: handler.handle(request, now_ns()) }
             });
-            let arrivals = Arrivals::default();
-            let connection = http2::Builder::new(arrivals.clone())
+            let new_streams = NewStreams::default();
+            let connection = http2::Builder::new(new_streams.clone())
                 .auto_date_header(false)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
@@ -206,7 +206,7 @@ fn connection(
                 .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = Box::pin(graceful.watch(connection));
-            let connection = together::Connection::new(connection, arrivals);
+            let connection = first_poll::Connection::new(connection, new_streams);
             tokio::spawn(async move {
                 if let Err(e) = connection.await {
                     tracing::debug!("gRPC connection ended: {e}");

@@ -1,12 +1,12 @@
 //! HTTP and gRPC, both protocol generations, over one protocol-neutral request.
 
 pub mod context; // what every front end works with
-pub mod door; // which front end answers a path
+pub mod disconnect; // detects HTTP/1 clients that disconnect
 pub mod grpc; // gRPC front ends
 pub mod http; // HTTP front ends
 pub mod listener; // sockets and connections
-pub mod peer; // an HTTP/1 caller who leaves
-pub mod rounds; // a connection that wakes itself
+pub mod repoll; // bounded re-polling of a connection that wakes itself
+pub mod router; // picks the frontend and endpoint of a path
 pub mod sink; // where responses go on their way to a connection
 pub mod status_code; // error codes as v2 shows them
 pub mod threads; // the threads that do all this

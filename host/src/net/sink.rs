@@ -12,9 +12,9 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
 /// A sink for a caller who takes exactly one response, and the end where it arrives.
-pub fn unary() -> (Sink, UnaryAnswer) {
+pub fn unary() -> (Sink, UnaryReceiver) {
     let unary = Arc::new(Unary(Mutex::new(Stage::Empty(Single::default(), None))));
-    (Sink::shared(Arc::clone(&unary) as _), UnaryAnswer(unary))
+    (Sink::shared(Arc::clone(&unary) as _), UnaryReceiver(unary))
 }
 
 /// What both ends of a unary answer share.
@@ -77,9 +77,9 @@ impl SharedSink for Unary {
 }
 
 /// The end of a [`unary`] sink.
-pub struct UnaryAnswer(Arc<Unary>);
+pub struct UnaryReceiver(Arc<Unary>);
 
-impl UnaryAnswer {
+impl UnaryReceiver {
     /// Waits for the answer. Letting go of the future before that cancels the request.
     pub async fn wait(self, reply: Weak<Reply>) -> Result<InferResponse> {
         let mut guard = CancelGuard::new(reply);

@@ -1,14 +1,14 @@
 //! What v1 answers, whatever wire the call came by (contract/v1). HTTP and gRPC are thin skins over this.
 
-pub mod code; // request statuses
 pub mod control; // profile, model control, shared memory, repository index
-pub mod data; // a request's bytes against what its header announced
-pub mod header; // header texts in one line
+pub mod header_text; // NV-Status and NV-InferResponse
 pub mod health; // live, ready
-pub mod old; // binary forms up to v0.10
+pub mod infer; // one inference request, from look-up to response
+pub mod input_data; // input bytes checked against the request header
+pub mod legacy; // message forms of releases up to v0.10
 pub mod request; // the error ladder: from a request's header to what it asks for
+pub mod request_status; // RequestStatus of a response
 pub mod response; // outputs to response header and raw parts
-pub mod run; // a request with its data into the scheduler
 pub mod status; // ServerStatus
 
 use crate::clock::now_ns;

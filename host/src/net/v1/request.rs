@@ -15,7 +15,7 @@ use trtserver_proto::v1::infer_request_header::Input;
 
 /// Which version a caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedVersion {
     Latest,
     Exact(i64),
     /// Version 0 if there is one, else the latest: a number left out of a gRPC request reads as 0, and clients
@@ -23,23 +23,27 @@ pub enum Wanted {
     ZeroOrLatest,
 }
 
-impl Wanted {
+impl RequestedVersion {
     /// From the number in a gRPC request.
     pub fn from_number(version: i64) -> Self {
         match version {
-            0 => Wanted::ZeroOrLatest,
-            v if v < 0 => Wanted::Latest,
-            v => Wanted::Exact(v),
+            0 => RequestedVersion::ZeroOrLatest,
+            v if v < 0 => RequestedVersion::Latest,
+            v => RequestedVersion::Exact(v),
         }
     }
 }
 
 /// Row 1. One text, whatever is missing.
-pub fn find(repository: &Repository, model: &str, version: Wanted) -> Result<Arc<Served>> {
+pub fn find(
+    repository: &Repository,
+    model: &str,
+    version: RequestedVersion,
+) -> Result<Arc<Served>> {
     let found = match version {
-        Wanted::Latest => repository.find(model, None),
-        Wanted::Exact(v) => repository.find(model, Some(v)),
-        Wanted::ZeroOrLatest => {
+        RequestedVersion::Latest => repository.find(model, None),
+        RequestedVersion::Exact(v) => repository.find(model, Some(v)),
+        RequestedVersion::ZeroOrLatest => {
             repository.find(model, Some(0)).or_else(|_| repository.find(model, None))
         }
     };

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 fn planned(model: &str, header: &str) -> Result<Plan> {
     let ctx = testing::context("");
-    let served = find(&ctx.repository, model, Wanted::Latest)?;
+    let served = find(&ctx.repository, model, RequestedVersion::Latest)?;
     plan(&served.signature, &parse(model, Some(header.as_bytes()))?)
 }
 
@@ -16,25 +16,28 @@ fn versions() {
     let ctx = testing::context("");
     let repository = &ctx.repository;
     let version = |model, wanted| find(repository, model, wanted).map(|s| s.version);
-    assert_eq!(version("m", Wanted::Latest), Ok(3));
-    assert_eq!(version("m", Wanted::Exact(3)), Ok(3));
-    assert_eq!(version("m", Wanted::ZeroOrLatest), Ok(3));
-    assert_eq!(version("simple", Wanted::ZeroOrLatest), Ok(0));
-    assert_eq!(version("simple", Wanted::Latest), Ok(1));
+    assert_eq!(version("m", RequestedVersion::Latest), Ok(3));
+    assert_eq!(version("m", RequestedVersion::Exact(3)), Ok(3));
+    assert_eq!(version("m", RequestedVersion::ZeroOrLatest), Ok(3));
+    assert_eq!(version("simple", RequestedVersion::ZeroOrLatest), Ok(0));
+    assert_eq!(version("simple", RequestedVersion::Latest), Ok(1));
     let unknown =
         |m: &str| Err(Error::unavailable(format!("Inference request for unknown model '{m}'")));
     for (model, wanted) in [
-        ("none", Wanted::Latest),
-        ("", Wanted::Latest),
-        ("m", Wanted::Exact(0)),
-        ("m", Wanted::Exact(4)),
-        ("refused", Wanted::ZeroOrLatest),
+        ("none", RequestedVersion::Latest),
+        ("", RequestedVersion::Latest),
+        ("m", RequestedVersion::Exact(0)),
+        ("m", RequestedVersion::Exact(4)),
+        ("refused", RequestedVersion::ZeroOrLatest),
     ] {
         assert_eq!(version(model, wanted), unknown(model), "{model} {wanted:?}");
     }
-    for (number, wanted) in [(-1, Wanted::Latest), (0, Wanted::ZeroOrLatest), (7, Wanted::Exact(7))]
-    {
-        assert_eq!(Wanted::from_number(number), wanted);
+    for (number, wanted) in [
+        (-1, RequestedVersion::Latest),
+        (0, RequestedVersion::ZeroOrLatest),
+        (7, RequestedVersion::Exact(7)),
+    ] {
+        assert_eq!(RequestedVersion::from_number(number), wanted);
     }
 }
 
@@ -167,7 +170,7 @@ fn sizes_per_item() {
 #[test]
 fn batch_under_which_failures_count() {
     let ctx = testing::context("");
-    let served = find(&ctx.repository, "simple", Wanted::Latest).unwrap();
+    let served = find(&ctx.repository, "simple", RequestedVersion::Latest).unwrap();
     for (batch_size, counted) in [(0, 0), (1, 1), (8, 8), (9, 0), (u32::MAX, 0)] {
         let header = InferRequestHeader { batch_size, ..Default::default() };
         assert_eq!(counted_batch(&served.signature, &header), counted);
@@ -196,7 +199,7 @@ proptest! {
                 input: vec![input(0), input(1)],
                 ..InferRequestHeader::default()
             };
-            let served = find(&ctx.repository, model, Wanted::Latest).unwrap();
+            let served = find(&ctx.repository, model, RequestedVersion::Latest).unwrap();
             if let Ok(plan) = plan(&served.signature, &header) {
                 let input = &plan.inputs[0];
                 prop_assert_eq!(element_count(&input.shape).unwrap() * 4, input.bytes);

@@ -14,7 +14,7 @@ use trtserver_proto::v1::InferResponseHeader;
 use trtserver_proto::v1::infer_response_header::{Output, output};
 
 /// What of a request shapes its answer.
-pub struct Form {
+pub struct ResponseSpec {
     pub served: Arc<Served>,
     pub batch: u32,
     pub id: u64,
@@ -23,14 +23,14 @@ pub struct Form {
 }
 
 /// An answer, not yet in the form of either wire.
-pub struct Built {
+pub struct BuiltResponse {
     pub header: InferResponseHeader,
     /// One for each output of the header; empty for classes.
     pub raw: Vec<Bytes>,
 }
 
 /// The answer. An output that the model left out is left out here too.
-pub fn build(form: &Form, response: InferResponse) -> Result<Built> {
+pub fn build(form: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
     let signature = &form.served.signature;
     let mut outputs = Vec::with_capacity(form.wanted.len());
     let mut raw = Vec::with_capacity(form.wanted.len());
@@ -55,7 +55,7 @@ pub fn build(form: &Form, response: InferResponse) -> Result<Built> {
         output: outputs,
         id: form.id,
     };
-    Ok(Built { header, raw })
+    Ok(BuiltResponse { header, raw })
 }
 
 fn raw_output(tensor: &OutputTensor, batched: bool) -> Output {
@@ -94,7 +94,7 @@ pub fn without_classes(mut header: InferResponseHeader) -> InferResponseHeader {
     header
 }
 
-/// The header with sizes per batch item, as clients up to v0.10 read them in text; [`super::old`] has the binary
+/// The header with sizes per batch item, as clients up to v0.10 read them in text; [`super::legacy`] has the binary
 /// form. The field is a private one that only text knows.
 pub fn per_item(mut header: InferResponseHeader) -> InferResponseHeader {
     let batch = u64::from(header.batch_size.max(1));

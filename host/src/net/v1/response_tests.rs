@@ -1,13 +1,13 @@
 //! Unit tests of `response.rs`.
 
 use super::*;
-use crate::net::v1::{header, testing};
+use crate::net::v1::{header_text, testing};
 use trtserver_proto::text;
 
-fn form(model: &str, batch: u32, wanted: &[(usize, u32)]) -> Form {
+fn form(model: &str, batch: u32, wanted: &[(usize, u32)]) -> ResponseSpec {
     let served = testing::context("").repository.find(model, None).unwrap();
     let wanted = wanted.iter().map(|&(index, classes)| WantedOutput { index, classes }).collect();
-    Form { served, batch, id: 0, wanted, per_item: false }
+    ResponseSpec { served, batch, id: 0, wanted, per_item: false }
 }
 
 fn tensor(name: &str, dtype: DType, shape: &[i64], data: Vec<u8>) -> OutputTensor {
@@ -26,17 +26,17 @@ fn raw_outputs_in_requested_order() {
                 16 batch_byte_size: 128 } } output { name: \"OUTPUT0\" raw { dims: 16 batch_byte_size: 128 } }";
     for outputs in [vec![one.clone(), zero.clone()], vec![zero.clone(), one.clone()]] {
         let built = build(&form("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
-        assert_eq!(header::response(&built.header), want);
+        assert_eq!(header_text::response(&built.header), want);
         assert_eq!((built.raw[0][0], built.raw[1][0]), (1, 0));
         assert_eq!(
-            header::response(&per_item(built.header)),
+            header_text::response(&per_item(built.header)),
             "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { \
              byte_size: 64 } } output { name: \"OUTPUT0\" raw { byte_size: 64 } }"
         );
     }
     let built = build(&form("simple", 1, &[]), response(vec![])).unwrap();
     assert_eq!(
-        header::response(&built.header),
+        header_text::response(&built.header),
         "model_name: \"simple\" model_version: 1 batch_size: 1"
     );
     let built = build(&form("simple", 1, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
@@ -49,7 +49,7 @@ fn without_a_batch_dimension_dims_are_the_whole_shape() {
     let out = response(vec![tensor("C", DType::Fp32, &[1, 4], data)]);
     let built = build(&form("m", 1, &[(2, 0)]), out).unwrap();
     assert_eq!(
-        header::response(&built.header),
+        header_text::response(&built.header),
         "model_name: \"m\" model_version: 3 batch_size: 1 output { name: \"C\" raw { dims: 1 dims: 4 \
          batch_byte_size: 16 } }"
     );
@@ -69,7 +69,7 @@ fn classes_with_labels() {
          \"zero\" } cls { idx: 1 value: 83 label: \"one\" } } }"
     );
     assert_eq!(
-        header::response(&without_classes(built.header)),
+        header_text::response(&without_classes(built.header)),
         "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" }"
     );
 }

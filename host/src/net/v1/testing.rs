@@ -75,9 +75,9 @@ fn m_signature() -> Signature {
     }
 }
 
-type Answer = fn(&InferRequest) -> Result<InferResponse>;
+type Execute = fn(&InferRequest) -> Result<InferResponse>;
 
-fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> Arc<Model> {
+fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) -> Arc<Model> {
     let config = Arc::new(ModelConfig { name: name.into(), ..ModelConfig::default() });
     let signature = Arc::new(signature);
     let version = |n: &i64| (*n, Version::new(*n, Arc::new(VersionStats::new(1))));
@@ -104,7 +104,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Answer) -> 
 }
 
 /// One request at a time. A request whose id is above 1000 waits that many microseconds.
-fn serve(queue: &Queue, answer: Answer) {
+fn serve(queue: &Queue, answer: Execute) {
     let mut work = Work::default();
     while queue.take(0, &mut work) {
         for request in work.requests.drain(..) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 
 /// Everything a caller said, not checked against each other yet.
 #[derive(Default)]
-pub struct Draft {
+pub struct UncheckedRequest {
     pub id: String,
     pub parameters: RequestParameters,
     pub inputs: SmallVec<[InputTensor; 2]>,
@@ -21,7 +21,7 @@ pub struct Draft {
     pub streaming: bool,
 }
 
-impl Draft {
+impl UncheckedRequest {
     /// Adds an output that the caller names, and gives its position in the configuration.
     pub fn want(&mut self, signature: &Signature, name: &str, classes: u32) -> Result<usize> {
         let index = check::find_output(signature, name)?;

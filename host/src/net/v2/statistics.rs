@@ -1,6 +1,6 @@
 //! Counters as v2 shows them (contract/v2 §2.13).
 
-use super::find::parse_version;
+use super::lookup::parse_version;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::{Model, Version};

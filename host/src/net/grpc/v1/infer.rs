@@ -4,10 +4,10 @@ use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
-use crate::net::grpc::frame::{self, MAX_MESSAGE};
-use crate::net::v1::request::Wanted;
-use crate::net::v1::run::{Call, Done, Failure, Running};
-use crate::net::v1::{code, data, old};
+use crate::net::grpc::unary::{self, MAX_MESSAGE};
+use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
+use crate::net::v1::request::RequestedVersion;
+use crate::net::v1::{input_data, legacy, request_status};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
@@ -29,7 +29,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     received_ns: u64,
 ) -> Response<GrpcBody> {
     let (head, body) = request.into_parts();
-    if let Err(code) = frame::check_call(&head.method, &head.headers) {
+    if let Err(code) = unary::check_call(&head.method, &head.headers) {
         let mut response = Response::new(GrpcBody::empty());
         *response.status_mut() = code;
         return response;
@@ -37,21 +37,22 @@ pub async fn answer<B: Body<Data = Bytes>>(
     let deadline_ns = deadline::of(&head.headers);
     let work = pin!(async {
         let arena = |model: &str| ctx.repository.arena(model);
-        let old::Either(message) =
-            frame::read(InferRequest::schema(), &head.headers, body, arena).await?;
+        let legacy::WithLegacy(message) =
+            unary::read(InferRequest::schema(), &head.headers, body, arena).await?;
         call(ctx, message, received_ns, deadline_ns).await
     });
     let (mut response, per_item) = match deadline::within(deadline_ns, work).await {
         Ok(answered) => answered,
-        Err(status) => return frame::refuse(&status),
+        Err(status) => return unary::refuse(&status),
     };
     let raw = std::mem::take(&mut response.raw_output);
     if per_item {
         let InferResponse { request_status, meta_data, .. } = response;
-        let response = old::Response { request_status, meta_data: meta_data.map(old::Header::new) };
-        return frame::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1));
+        let response =
+            legacy::Response { request_status, meta_data: meta_data.map(legacy::Header::new) };
+        return unary::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1));
     }
-    frame::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1))
+    unary::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1))
 }
 
 /// The answer to the one request of a call, and whether it is to have sizes per batch item.
@@ -84,28 +85,28 @@ pub fn begin(
     request: InferRequest,
     received_ns: u64,
     deadline_ns: u64,
-) -> Result<Running, Failure> {
+) -> Result<PendingRequest, Failure> {
     let InferRequest { model_name, model_version, meta_data, raw_input } = request;
-    let version = Wanted::from_number(model_version);
+    let version = RequestedVersion::from_number(model_version);
     let header = Ok(meta_data.unwrap_or_default());
-    let (call, plan) = Call::open(ctx, &model_name, version, header, received_ns)?;
-    let parts = data::entries(&call.served.signature, &plan, raw_input);
+    let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
+    let parts = input_data::entries(&call.served.signature, &plan, raw_input);
     let parts = parts.map_err(|e| call.refuse(e))?;
     call.start(plan, parts, deadline_ns)
 }
 
 /// Waits for what [`begin`] began.
-pub async fn finish(ctx: &Context, running: Running) -> InferResponse {
+pub async fn finish(ctx: &Context, running: PendingRequest) -> InferResponse {
     match running.finish().await {
         Ok(done) => succeeded(ctx, done, MAX_MESSAGE),
         Err(failure) => failed(ctx, &failure),
     }
 }
 
-fn succeeded(ctx: &Context, done: Done, longest: usize) -> InferResponse {
+fn succeeded(ctx: &Context, done: InferResult, longest: usize) -> InferResponse {
     let id = done.built.header.id;
     let response = InferResponse {
-        request_status: Some(code::success(&ctx.settings, done.request_id)),
+        request_status: Some(request_status::success(&ctx.settings, done.request_id)),
         meta_data: Some(done.built.header),
         raw_output: done.built.raw,
     };
@@ -122,7 +123,11 @@ fn succeeded(ctx: &Context, done: Done, longest: usize) -> InferResponse {
 /// The caller's id is all that a failure repeats.
 pub fn failed(ctx: &Context, failure: &Failure) -> InferResponse {
     InferResponse {
-        request_status: Some(code::failure(&ctx.settings, &failure.error, failure.request_id)),
+        request_status: Some(request_status::failure(
+            &ctx.settings,
+            &failure.error,
+            failure.request_id,
+        )),
         meta_data: Some(InferResponseHeader { id: failure.id, ..Default::default() }),
         raw_output: Vec::new(),
     }

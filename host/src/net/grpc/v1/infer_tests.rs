@@ -1,7 +1,7 @@
 //! Unit tests of `infer.rs`.
 
 use super::*;
-use crate::net::v1::response::Built;
+use crate::net::v1::response::BuiltResponse;
 use crate::net::v1::testing;
 use trtserver_proto::v1::infer_response_header::Output;
 
@@ -10,8 +10,8 @@ fn answers_that_are_too_long() {
     let ctx = testing::context("");
     let header =
         InferResponseHeader { id: 4, output: vec![Output::default()], ..Default::default() };
-    let done = |bytes| Done {
-        built: Built { header: header.clone(), raw: vec![Bytes::from(vec![0; bytes])] },
+    let done = |bytes| InferResult {
+        built: BuiltResponse { header: header.clone(), raw: vec![Bytes::from(vec![0; bytes])] },
         request_id: 2,
         batch: 1,
         per_item: false,

@@ -9,7 +9,7 @@ mod stream; // requests and answers of one stream
 pub use infer::answer as infer;
 
 use crate::net::context::Context;
-use crate::net::grpc::frame::MAX_MESSAGE;
+use crate::net::grpc::unary::MAX_MESSAGE;
 use std::sync::Arc;
 use tonic::codec::CompressionEncoding;
 use trtserver_proto::v1::grpc_service_server::GrpcServiceServer;

@@ -72,7 +72,7 @@ async fn a_client_of_v0_8() {
         message.extend(v.to_le_bytes().repeat(16));
     }
     let got = call_raw(&ctx, message).await;
-    let old = crate::net::v1::old::Response::decode(&*got).unwrap();
+    let old = crate::net::v1::legacy::Response::decode(&*got).unwrap();
     assert_eq!(old.request_status, status(1, "", 1));
     let shown = format!("{:?}", old.meta_data.unwrap());
     assert!(shown.contains("raw: Some(Raw { byte_size: 64 })"), "{shown}");
@@ -188,8 +188,8 @@ async fn control_calls() {
 fn stream_of(
     ctx: &Arc<Context>,
     requests: Vec<Result<InferRequest, tonic::Status>>,
-) -> stream::Answers {
-    stream::answers(ctx, tokio_stream::iter(requests), 0)
+) -> stream::ResponseStream {
+    stream::responses(ctx, tokio_stream::iter(requests), 0)
 }
 
 #[tokio::test]
@@ -231,7 +231,7 @@ async fn a_dropped_stream_cancels_and_is_read_no_further() {
         // Each takes five seconds: one is executed at most, however slow the machine is.
         Ok(request(5_000_000))
     });
-    let answers = stream::answers(&ctx, tokio_stream::iter(endless), 0);
+    let answers = stream::responses(&ctx, tokio_stream::iter(endless), 0);
     while ctx.state.in_flight() < 999 {
         tokio::task::yield_now().await;
     }

@@ -6,7 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::deadline;
 use crate::net::v1::control::{self, Change, SharedMemory};
-use crate::net::v1::{code, counted, counted_later, health, request_id, status};
+use crate::net::v1::{counted, counted_later, health, request_id, request_status, status};
 use std::pin::pin;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -32,15 +32,15 @@ impl Service {
 
     /// The status of a call that ended so, with an id of its own.
     fn status_of<T>(&self, result: &Result<T>) -> Option<RequestStatus> {
-        Some(code::of_result(&self.ctx.settings, result, request_id(&self.ctx)))
+        Some(request_status::of_result(&self.ctx.settings, result, request_id(&self.ctx)))
     }
 }
 
-type Answer<T> = std::result::Result<Response<T>, Status>;
+type TonicResult<T> = std::result::Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl GrpcService for Service {
-    async fn status(&self, request: Request<StatusRequest>) -> Answer<StatusResponse> {
+    async fn status(&self, request: Request<StatusRequest>) -> TonicResult<StatusResponse> {
         let name = request.into_inner().model_name;
         Ok(Response::new(counted(&self.ctx.endpoints.status, now_ns(), || {
             let report = status::report(&self.ctx, (!name.is_empty()).then_some(&*name));
@@ -51,19 +51,19 @@ impl GrpcService for Service {
         })))
     }
 
-    async fn profile(&self, _: Request<ProfileRequest>) -> Answer<ProfileResponse> {
+    async fn profile(&self, _: Request<ProfileRequest>) -> TonicResult<ProfileResponse> {
         Ok(Response::new(counted(&self.ctx.endpoints.profile, now_ns(), || {
             let result = control::profile(&self.ctx);
             // Refused for the state of the server: not handled, no id.
             let request_status = match self.ctx.require_ready() {
                 Ok(()) => self.status_of(&result),
-                Err(e) => Some(code::failure(&self.ctx.settings, &e, 0)),
+                Err(e) => Some(request_status::failure(&self.ctx.settings, &e, 0)),
             };
             ProfileResponse { request_status }
         })))
     }
 
-    async fn health(&self, request: Request<HealthRequest>) -> Answer<HealthResponse> {
+    async fn health(&self, request: Request<HealthRequest>) -> TonicResult<HealthResponse> {
         Ok(Response::new(counted(&self.ctx.endpoints.health, now_ns(), || {
             let health = health::answer(&self.ctx, &request.get_ref().mode);
             HealthResponse {
@@ -73,7 +73,7 @@ impl GrpcService for Service {
         })))
     }
 
-    async fn infer(&self, request: Request<InferRequest>) -> Answer<InferResponse> {
+    async fn infer(&self, request: Request<InferRequest>) -> TonicResult<InferResponse> {
         let received_ns = now_ns();
         let deadline_ns = deadline::of(request.metadata().as_ref());
         let call = pin!(infer::call(&self.ctx, request.into_inner(), received_ns, deadline_ns));
@@ -81,18 +81,21 @@ impl GrpcService for Service {
         Ok(Response::new(response))
     }
 
-    type StreamInferStream = stream::Answers;
+    type StreamInferStream = stream::ResponseStream;
 
     async fn stream_infer(
         &self,
         request: Request<tonic::Streaming<InferRequest>>,
-    ) -> Answer<stream::Answers> {
+    ) -> TonicResult<stream::ResponseStream> {
         let deadline_ns = deadline::of(request.metadata().as_ref());
-        Ok(Response::new(stream::answers(&self.ctx, request.into_inner(), deadline_ns)))
+        Ok(Response::new(stream::responses(&self.ctx, request.into_inner(), deadline_ns)))
     }
 
     /// Whatever is not a load unloads, and so does a field that was left out.
-    async fn model_control(&self, r: Request<ModelControlRequest>) -> Answer<ModelControlResponse> {
+    async fn model_control(
+        &self,
+        r: Request<ModelControlRequest>,
+    ) -> TonicResult<ModelControlResponse> {
         let r = r.into_inner();
         let change = match r.r#type() {
             ControlType::Load => Change::Load,
@@ -108,7 +111,7 @@ impl GrpcService for Service {
     async fn shared_memory_control(
         &self,
         request: Request<SharedMemoryControlRequest>,
-    ) -> Answer<SharedMemoryControlResponse> {
+    ) -> TonicResult<SharedMemoryControlResponse> {
         let call = request.into_inner().shared_memory_control;
         let call = match &call {
             Some(ShmRequest::Register(r)) => Some(SharedMemory::Register(&r.name)),
@@ -135,7 +138,10 @@ impl GrpcService for Service {
         })))
     }
 
-    async fn repository(&self, request: Request<RepositoryRequest>) -> Answer<RepositoryResponse> {
+    async fn repository(
+        &self,
+        request: Request<RepositoryRequest>,
+    ) -> TonicResult<RepositoryResponse> {
         let call = async {
             let result = match request.get_ref().request_type {
                 Some(_) => control::index(&self.ctx).await,

@@ -1,14 +1,14 @@
 //! ModelInfer: the hot path, without tonic in between.
 
-use super::message::{self, Asked};
-use super::plain::Plain;
+use super::fast_path::FastRequest;
+use super::message::{self, ResponseSpec};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
-use crate::net::grpc::frame::{self, FrameBuf};
-use crate::net::sink::UnaryAnswer;
-use crate::net::v2::{Draft, refused, require_unary, serving};
+use crate::net::grpc::unary::{self, MessageBuf};
+use crate::net::sink::UnaryReceiver;
+use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
 use crate::net::{sink, status_code};
 use crate::repository::Served;
 use crate::request::Reply;
@@ -33,7 +33,7 @@ where
 {
     let ctx = Arc::clone(ctx);
     let (parts, body) = request.into_parts();
-    let is_call = frame::check_call(&parts.method, &parts.headers);
+    let is_call = unary::check_call(&parts.method, &parts.headers);
     let headers = parts.headers;
     async move {
         if let Err(code) = is_call {
@@ -45,9 +45,9 @@ where
         let ctx = &ctx;
         let work = pin!(async move {
             let arena = |model: &str| ctx.repository.arena(model);
-            let message = frame::receive(&headers, body, &arena).await?;
+            let message = unary::receive(&headers, body, &arena).await?;
             let running = begin(ctx, message, deadline_ns, received_ns)?;
-            let Running { served, asked, waiting, reply, _in_flight } = running;
+            let PendingRequest { served, asked, waiting, reply, _in_flight } = running;
             let response = waiting.wait(reply).await;
             response
                 .and_then(|r| message::respond(&served, &asked, r, headers))
@@ -55,7 +55,7 @@ where
         });
         match deadline::within(deadline_ns, work).await {
             Ok(response) => response,
-            Err(status) => frame::refuse(&status),
+            Err(status) => unary::refuse(&status),
         }
     }
 }
@@ -63,37 +63,37 @@ where
 /// Reads a message and queues the request in it.
 fn begin(
     ctx: &Arc<Context>,
-    mut frames: FrameBuf,
+    mut frames: MessageBuf,
     deadline_ns: u64,
     received_ns: u64,
-) -> Result<Running, Status> {
-    if frames.remaining() >= frame::SHARED
+) -> Result<PendingRequest, Status> {
+    if frames.remaining() >= unary::SHARED
         && let Some(arena) = frames.first_text().and_then(|model| ctx.repository.arena(model))
     {
         frames.copy_into(arena);
     } else if let Some(message) = frames.whole()
-        && let Some(plain) = Plain::parse(message)
+        && let Some(request) = FastRequest::parse(message)
     {
-        let (model, version) = (plain.model, plain.version);
-        let read = |served: &Served| match plain.draft(served, message) {
+        let (model, version) = (request.model, request.version);
+        let read = |served: &Served| match request.draft(served, message) {
             Some(read) => Ok(read),
             // Something is wrong with it; what, is said by those who look more closely.
-            None => frame::decode(ModelInferRequest::schema(), frames.clone())
+            None => unary::decode(ModelInferRequest::schema(), frames.clone())
                 .map_err(|status| Error::internal(status.message()))
                 .and_then(|request| message::read(served, request)),
         };
         return start(ctx, model, version, deadline_ns, received_ns, read)
             .map_err(status_code::status);
     }
-    let request = frame::decode(ModelInferRequest::schema(), frames)?;
+    let request = unary::decode(ModelInferRequest::schema(), frames)?;
     start_message(ctx, request, deadline_ns, received_ns).map_err(status_code::status)
 }
 
 /// A request that was queued, and what waits for its answer.
-struct Running {
+struct PendingRequest {
     served: Arc<Served>,
-    asked: Asked,
-    waiting: UnaryAnswer,
+    asked: ResponseSpec,
+    waiting: UnaryReceiver,
     reply: Weak<Reply>,
     _in_flight: InFlightGuard,
 }
@@ -102,7 +102,7 @@ fn start_message(
     request: ModelInferRequest,
     deadline_ns: u64,
     received_ns: u64,
-) -> Result<Running> {
+) -> Result<PendingRequest> {
     let (model, version) = (request.model_name.clone(), request.model_version.clone());
     let read = |served: &Served| message::read(served, request);
     start(ctx, &model, &version, deadline_ns, received_ns, read)
@@ -115,8 +115,8 @@ fn start(
     version: &str,
     deadline_ns: u64,
     received_ns: u64,
-    read: impl FnOnce(&Served) -> Result<(Draft, Asked)>,
-) -> Result<Running> {
+    read: impl FnOnce(&Served) -> Result<(UncheckedRequest, ResponseSpec)>,
+) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
     let served = find(ctx, model, version)?;
     let (sink, waiting) = sink::unary();
@@ -130,7 +130,7 @@ fn start(
         Ok((draft.submit(ctx, &served, received_ns, sink)?, asked))
     });
     let (reply, asked) = submitted.map_err(|e| refused(&served, received_ns, e))?;
-    Ok(Running { served, asked, waiting, reply, _in_flight: in_flight })
+    Ok(PendingRequest { served, asked, waiting, reply, _in_flight: in_flight })
 }
 
 /// One request, one response: the message without its tensors, and the tensors.
@@ -141,7 +141,7 @@ pub async fn answer(
     received_ns: u64,
 ) -> Result<(ModelInferResponse, Vec<Bytes>)> {
     let running = start_message(ctx, request, deadline_ns, received_ns)?;
-    let Running { served, asked, waiting, reply, _in_flight } = running;
+    let PendingRequest { served, asked, waiting, reply, _in_flight } = running;
     message::write(&served, &asked, waiting.wait(reply).await?)
 }
 

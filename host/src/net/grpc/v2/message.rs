@@ -3,8 +3,8 @@
 use super::input::{Source, shared_memory};
 use crate::error::{Error, Result};
 use crate::net::grpc::body::GrpcBody;
-use crate::net::grpc::frame;
-use crate::net::v2::{Draft, RequestParameters, classes, parameters};
+use crate::net::grpc::unary;
+use crate::net::v2::{RequestParameters, UncheckedRequest, classes, parameters};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{DType, InferResponse, InputTensor, OutputTensor};
@@ -25,16 +25,19 @@ const RAW_OUTPUTS: u32 = 6;
 
 /// What the answer needs of the request.
 #[derive(Default)]
-pub struct Asked {
+pub struct ResponseSpec {
     pub id: String,
     /// Outputs wanted as classes, and how many.
     pub classes: SmallVec<[(String, u32); 2]>,
 }
 
 /// Reads a request for the model that `served` serves.
-pub fn read(served: &Served, request: ModelInferRequest) -> Result<(Draft, Asked)> {
+pub fn read(
+    served: &Served,
+    request: ModelInferRequest,
+) -> Result<(UncheckedRequest, ResponseSpec)> {
     let signature = &served.signature;
-    let mut draft = Draft {
+    let mut draft = UncheckedRequest {
         id: request.id,
         parameters: RequestParameters::from_grpc(request.parameters)?,
         ..Default::default()
@@ -62,7 +65,7 @@ pub fn read(served: &Served, request: ModelInferRequest) -> Result<(Draft, Asked
         let data = source.take(tensor, dtype)?;
         draft.inputs.push(InputTensor { index, dtype, shape, data });
     }
-    let mut asked = Asked { id: draft.id.clone(), ..Default::default() };
+    let mut asked = ResponseSpec { id: draft.id.clone(), ..Default::default() };
     for output in request.outputs {
         let classes = match output.parameters.get("classification").map(|p| &p.parameter_choice) {
             None => 0,
@@ -97,7 +100,7 @@ pub fn read(served: &Served, request: ModelInferRequest) -> Result<(Draft, Asked
 /// The response without its tensors, and the tensors, for those who encode it themselves.
 pub fn write(
     served: &Served,
-    asked: &Asked,
+    asked: &ResponseSpec,
     response: InferResponse,
 ) -> Result<(ModelInferResponse, Vec<Bytes>)> {
     let parameters = parameters(&response);
@@ -129,7 +132,7 @@ pub fn write(
 /// The response as it goes on the wire.
 pub fn respond(
     served: &Served,
-    asked: &Asked,
+    asked: &ResponseSpec,
     mut response: InferResponse,
     room: HeaderMap,
 ) -> Result<http::Response<GrpcBody>> {
@@ -153,7 +156,7 @@ pub fn respond(
             int64::encode_packed(3, &output.shape, to);
         }
     };
-    Ok(frame::respond_with(len, head, RAW_OUTPUTS, outputs.iter().map(|o| &o.data), room))
+    Ok(unary::respond_with(len, head, RAW_OUTPUTS, outputs.iter().map(|o| &o.data), room))
 }
 
 /// The length of an InferOutputTensor.

@@ -27,7 +27,7 @@ async fn written_as_prost_writes() {
     {
         let outputs = outputs[..count].iter().cloned().collect();
         let response = InferResponse { outputs, parameters };
-        let asked = Asked { id: "7".repeat(count), ..Default::default() };
+        let asked = ResponseSpec { id: "7".repeat(count), ..Default::default() };
         let (mut want, payloads) = write(&served, &asked, response.clone()).unwrap();
         want.raw_output_contents = payloads;
         let (head, body) =

@@ -1,9 +1,9 @@
 //! `inference.GRPCInferenceService` and the standard health check.
 
+mod fast_path; // hand-written parser of ordinary ModelInferRequests
 mod infer; // the hot path: ModelInfer by hand
 mod input; // tensors of a request: raw, or typed contents
 mod message; // requests in, responses out
-mod plain; // ordinary requests, read without a detour
 mod service; // the other calls, through tonic
 mod stream; // ModelStreamInfer
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::net::context::Context;
-use crate::net::grpc::frame;
+use crate::net::grpc::unary;
 use crate::net::v2::testing::context;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -158,13 +158,13 @@ async fn not_a_call_at_all() {
             .unwrap();
         assert_eq!(infer(&ctx, call, 0).await.status(), status);
     }
-    assert_eq!(frame::MAX_MESSAGE, 2_147_483_647);
+    assert_eq!(unary::MAX_MESSAGE, 2_147_483_647);
 }
 
 /// What a stream answers, in short: `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
-    let mut answers = super::stream::answer(context(), incoming, true_status, 0);
+    let mut answers = super::stream::respond(context(), incoming, true_status, 0);
     let mut got = Vec::new();
     while let Some(answer) = answers.next().await {
         got.push(match answer {
@@ -229,7 +229,7 @@ async fn a_dropped_stream_cancels() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let answers = super::stream::answer(Arc::clone(&ctx), incoming, false, 0);
+    let answers = super::stream::respond(Arc::clone(&ctx), incoming, false, 0);
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

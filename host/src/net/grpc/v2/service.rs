@@ -4,10 +4,10 @@ use super::{infer, stream};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::net::grpc::{deadline, frame};
+use crate::net::grpc::{deadline, unary};
 use crate::net::status_code::status;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
-use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
+use crate::net::v2::{SHARED_MEMORY_DISABLED, metadata, served, settings, statistics};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use trtserver_proto::v2::*;
 /// The inference service and the health service, for one connection or for all.
 pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, HealthServer<Health>) {
     let inference = GrpcInferenceServiceServer::new(Service(Arc::clone(&ctx)))
-        .max_decoding_message_size(frame::MAX_MESSAGE)
-        .max_encoding_message_size(frame::MAX_MESSAGE)
+        .max_decoding_message_size(unary::MAX_MESSAGE)
+        .max_encoding_message_size(unary::MAX_MESSAGE)
         .accept_compressed(Gzip)
         .accept_compressed(Deflate);
     let health = HealthServer::new(Health(ctx)).accept_compressed(Gzip).accept_compressed(Deflate);
@@ -39,16 +39,16 @@ pub struct Health(Arc<Context>);
 
 #[tonic::async_trait]
 impl health_server::Health for Health {
-    async fn check(&self, _: Request<HealthCheckRequest>) -> Answer<HealthCheckResponse> {
-        let ready = describe::ready(&self.0).map_err(status)?;
+    async fn check(&self, _: Request<HealthCheckRequest>) -> TonicResult<HealthCheckResponse> {
+        let ready = metadata::ready(&self.0).map_err(status)?;
         let serving = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(Response::new(HealthCheckResponse { status: serving as i32 }))
     }
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type TonicResult<T> = Result<Response<T>, Status>;
 
-fn ok<T>(message: T) -> Answer<T> {
+fn ok<T>(message: T) -> TonicResult<T> {
     Ok(Response::new(message))
 }
 
@@ -79,37 +79,40 @@ pub struct Service(Arc<Context>);
 
 #[tonic::async_trait]
 impl GrpcInferenceService for Service {
-    async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
-        ok(ServerLiveResponse { live: describe::live(&self.0).map_err(status)? })
+    async fn server_live(&self, _: Request<ServerLiveRequest>) -> TonicResult<ServerLiveResponse> {
+        ok(ServerLiveResponse { live: metadata::live(&self.0).map_err(status)? })
     }
 
-    async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Answer<ServerReadyResponse> {
-        ok(ServerReadyResponse { ready: describe::ready(&self.0).map_err(status)? })
+    async fn server_ready(
+        &self,
+        _: Request<ServerReadyRequest>,
+    ) -> TonicResult<ServerReadyResponse> {
+        ok(ServerReadyResponse { ready: metadata::ready(&self.0).map_err(status)? })
     }
 
-    async fn model_ready(&self, r: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
+    async fn model_ready(&self, r: Request<ModelReadyRequest>) -> TonicResult<ModelReadyResponse> {
         let r = r.get_ref();
-        let ready = describe::model_ready(&self.0, &r.name, &r.version).map_err(status)?;
+        let ready = metadata::model_ready(&self.0, &r.name, &r.version).map_err(status)?;
         ok(ModelReadyResponse { ready })
     }
 
     async fn server_metadata(
         &self,
         _: Request<ServerMetadataRequest>,
-    ) -> Answer<ServerMetadataResponse> {
-        ok(describe::server(&self.0))
+    ) -> TonicResult<ServerMetadataResponse> {
+        ok(metadata::server(&self.0))
     }
 
     async fn model_metadata(
         &self,
         r: Request<ModelMetadataRequest>,
-    ) -> Answer<ModelMetadataResponse> {
+    ) -> TonicResult<ModelMetadataResponse> {
         let r = r.get_ref();
-        ok(describe::model(&self.0, &r.name, &r.version).map_err(status)?)
+        ok(metadata::model(&self.0, &r.name, &r.version).map_err(status)?)
     }
 
     /// The slow way in, for servers that route everything through tonic.
-    async fn model_infer(&self, r: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
+    async fn model_infer(&self, r: Request<ModelInferRequest>) -> TonicResult<ModelInferResponse> {
         let received_ns = now_ns();
         let (metadata, _, message) = r.into_parts();
         let deadline_ns = deadline::of(metadata.as_ref());
@@ -126,14 +129,17 @@ impl GrpcInferenceService for Service {
     async fn model_stream_infer(
         &self,
         r: Request<Streaming<ModelInferRequest>>,
-    ) -> Answer<Self::ModelStreamInferStream> {
+    ) -> TonicResult<Self::ModelStreamInferStream> {
         let true_status =
             r.metadata().get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
         let deadline_ns = deadline::of(r.metadata().as_ref());
-        ok(stream::answer(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns))
+        ok(stream::respond(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns))
     }
 
-    async fn model_config(&self, r: Request<ModelConfigRequest>) -> Answer<ModelConfigResponse> {
+    async fn model_config(
+        &self,
+        r: Request<ModelConfigRequest>,
+    ) -> TonicResult<ModelConfigResponse> {
         let r = r.get_ref();
         let served = served(&self.0, &r.name, &r.version).map_err(status)?;
         ok(ModelConfigResponse { config: Some((*served.config).clone()) })
@@ -142,7 +148,7 @@ impl GrpcInferenceService for Service {
     async fn model_statistics(
         &self,
         r: Request<ModelStatisticsRequest>,
-    ) -> Answer<ModelStatisticsResponse> {
+    ) -> TonicResult<ModelStatisticsResponse> {
         let r = r.get_ref();
         let model_stats = statistics::collect(&self.0, &r.name, &r.version).map_err(status)?;
         ok(ModelStatisticsResponse { model_stats })
@@ -151,7 +157,7 @@ impl GrpcInferenceService for Service {
     async fn repository_index(
         &self,
         r: Request<RepositoryIndexRequest>,
-    ) -> Answer<RepositoryIndexResponse> {
+    ) -> TonicResult<RepositoryIndexResponse> {
         let r = r.get_ref();
         let models = repository::index(&self.0, &r.repository_name, r.ready).await;
         ok(RepositoryIndexResponse { models: models.map_err(status)? })
@@ -160,7 +166,7 @@ impl GrpcInferenceService for Service {
     async fn repository_model_load(
         &self,
         r: Request<RepositoryModelLoadRequest>,
-    ) -> Answer<RepositoryModelLoadResponse> {
+    ) -> TonicResult<RepositoryModelLoadResponse> {
         let r = r.get_ref();
         let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
         let config = load_parameters(r).map_err(status)?;
@@ -171,7 +177,7 @@ impl GrpcInferenceService for Service {
     async fn repository_model_unload(
         &self,
         r: Request<RepositoryModelUnloadRequest>,
-    ) -> Answer<RepositoryModelUnloadResponse> {
+    ) -> TonicResult<RepositoryModelUnloadResponse> {
         let r = r.get_ref();
         let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
         let dependents = match r.parameters.get(DEPENDENTS).map(|p| &p.parameter_choice) {
@@ -190,48 +196,51 @@ impl GrpcInferenceService for Service {
     async fn system_shared_memory_status(
         &self,
         r: Request<SystemSharedMemoryStatusRequest>,
-    ) -> Answer<SystemSharedMemoryStatusResponse> {
-        describe::no_region("system", &r.get_ref().name).map_err(status)?;
+    ) -> TonicResult<SystemSharedMemoryStatusResponse> {
+        metadata::no_region("system", &r.get_ref().name).map_err(status)?;
         ok(SystemSharedMemoryStatusResponse::default())
     }
 
     async fn system_shared_memory_register(
         &self,
         _: Request<SystemSharedMemoryRegisterRequest>,
-    ) -> Answer<SystemSharedMemoryRegisterResponse> {
+    ) -> TonicResult<SystemSharedMemoryRegisterResponse> {
         Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
     }
 
     async fn system_shared_memory_unregister(
         &self,
         _: Request<SystemSharedMemoryUnregisterRequest>,
-    ) -> Answer<SystemSharedMemoryUnregisterResponse> {
+    ) -> TonicResult<SystemSharedMemoryUnregisterResponse> {
         Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
     }
 
     async fn cuda_shared_memory_status(
         &self,
         r: Request<CudaSharedMemoryStatusRequest>,
-    ) -> Answer<CudaSharedMemoryStatusResponse> {
-        describe::no_region("cuda", &r.get_ref().name).map_err(status)?;
+    ) -> TonicResult<CudaSharedMemoryStatusResponse> {
+        metadata::no_region("cuda", &r.get_ref().name).map_err(status)?;
         ok(CudaSharedMemoryStatusResponse::default())
     }
 
     async fn cuda_shared_memory_register(
         &self,
         _: Request<CudaSharedMemoryRegisterRequest>,
-    ) -> Answer<CudaSharedMemoryRegisterResponse> {
+    ) -> TonicResult<CudaSharedMemoryRegisterResponse> {
         Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
     }
 
     async fn cuda_shared_memory_unregister(
         &self,
         _: Request<CudaSharedMemoryUnregisterRequest>,
-    ) -> Answer<CudaSharedMemoryUnregisterResponse> {
+    ) -> TonicResult<CudaSharedMemoryUnregisterResponse> {
         Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
     }
 
-    async fn trace_setting(&self, r: Request<TraceSettingRequest>) -> Answer<TraceSettingResponse> {
+    async fn trace_setting(
+        &self,
+        r: Request<TraceSettingRequest>,
+    ) -> TonicResult<TraceSettingResponse> {
         let r = r.get_ref();
         let known = settings::trace(&self.0, &r.model_name).map_err(status)?;
         if !r.settings.is_empty() {
@@ -245,7 +254,10 @@ impl GrpcInferenceService for Service {
         ok(TraceSettingResponse { settings })
     }
 
-    async fn log_settings(&self, r: Request<LogSettingsRequest>) -> Answer<LogSettingsResponse> {
+    async fn log_settings(
+        &self,
+        r: Request<LogSettingsRequest>,
+    ) -> TonicResult<LogSettingsResponse> {
         if !r.get_ref().settings.is_empty() {
             return Err(status(settings::cannot_change("log")));
         }

@@ -14,7 +14,7 @@ use crate::net::v2::refused;
 use crate::repository::Served;
 use crate::request::InferResponse;
 use crate::state::InFlightGuard;
-use message::Asked;
+use message::ResponseSpec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ type Message = Result<ModelStreamInferResponse, Status>;
 
 /// Answers the requests of `incoming`. `true_status`: the first error ends the stream with its own
 /// status instead of going in-band. `deadline_ns` is that of the whole call, 0 = none.
-pub fn answer(
+pub fn respond(
     ctx: Arc<Context>,
     incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Send + Unpin + 'static,
     true_status: bool,
@@ -39,10 +39,10 @@ pub fn answer(
 ) -> ReceiverStream<Message> {
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
-    let table = Table { ctx, sink, deadline_ns, slots: BTreeMap::new(), next: 0 };
+    let pending = PendingRequests { ctx, sink, deadline_ns, slots: BTreeMap::new(), next: 0 };
     tokio::spawn(async move {
         let work = async {
-            drive(table, incoming, items, &out, true_status).await;
+            drive(pending, incoming, items, &out, true_status).await;
             Ok(())
         };
         // The work is over when this has waited for it, and whatever was under way is cancelled.
@@ -54,30 +54,30 @@ pub fn answer(
 }
 
 async fn drive(
-    mut table: Table,
+    mut pending: PendingRequests,
     mut incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Unpin,
     mut items: mpsc::UnboundedReceiver<StreamItem>,
     out: &mpsc::Sender<Message>,
     true_status: bool,
 ) {
     let mut open = true;
-    // Leaving this loop drops the table, and with it cancels whatever is under way.
-    while open || !table.slots.is_empty() {
+    // Leaving this loop drops the pending, and with it cancels whatever is under way.
+    while open || !pending.slots.is_empty() {
         tokio::select! {
-            request = incoming.next(), if open && table.slots.len() < MAX_PENDING => match request {
-                Some(Ok(request)) => table.begin(request),
+            request = incoming.next(), if open && pending.slots.len() < MAX_PENDING => match request {
+                Some(Ok(request)) => pending.begin(request),
                 // The caller broke off.
                 Some(Err(_)) => return,
                 None => open = false,
             },
-            Some(item) = items.recv() => table.take(item),
+            Some(item) = items.recv() => pending.take(item),
             () = out.closed() => return,
         }
-        while let Some(answer) = table.next_answer() {
+        while let Some(answer) = pending.next_outgoing() {
             let (message, failed) = match answer {
-                Answer::Response(response) => (Ok(response), false),
-                Answer::Error(error, _) if true_status => (Err(status_code::status(error)), true),
-                Answer::Error(error, response) => (
+                Outgoing::Response(response) => (Ok(response), false),
+                Outgoing::Error(error, _) if true_status => (Err(status_code::status(error)), true),
+                Outgoing::Error(error, response) => (
                     Ok(ModelStreamInferResponse {
                         error_message: error.message,
                         infer_response: Some(response),
@@ -92,14 +92,14 @@ async fn drive(
     }
 }
 
-enum Answer {
+enum Outgoing {
     Response(ModelStreamInferResponse),
     /// With what goes beside the error in-band.
     Error(Error, ModelInferResponse),
 }
 
 /// The requests of one stream that are not fully answered.
-struct Table {
+struct PendingRequests {
     ctx: Arc<Context>,
     sink: mpsc::UnboundedSender<StreamItem>,
     deadline_ns: u64,
@@ -112,14 +112,14 @@ struct Slot {
     /// Waits for the slots before it.
     ordered: bool,
     done: bool,
-    answers: VecDeque<Answer>,
+    outgoing: VecDeque<Outgoing>,
     /// None when it was refused before it was queued.
-    work: Option<Work>,
+    work: Option<Accepted>,
 }
 
-struct Work {
+struct Accepted {
     served: Arc<Served>,
-    asked: Asked,
+    asked: ResponseSpec,
     /// As requested, for answers that carry no result.
     model_name: String,
     model_version: String,
@@ -130,13 +130,13 @@ struct Work {
     _in_flight: InFlightGuard,
 }
 
-impl Table {
+impl PendingRequests {
     fn begin(&mut self, request: ModelInferRequest) {
         let received_ns = now_ns();
         let number = self.next;
         self.next += 1;
         let id = request.id.clone();
-        let mut slot = Slot { ordered: true, done: false, answers: VecDeque::new(), work: None };
+        let mut slot = Slot { ordered: true, done: false, outgoing: VecDeque::new(), work: None };
         match self.submit(number, request, received_ns) {
             Ok(work) => {
                 slot.ordered = !work.served.decoupled();
@@ -144,7 +144,7 @@ impl Table {
             }
             Err(error) => {
                 let response = ModelInferResponse { id, ..Default::default() };
-                slot.answers.push_back(Answer::Error(error, response));
+                slot.outgoing.push_back(Outgoing::Error(error, response));
                 slot.done = true;
             }
         }
@@ -156,7 +156,7 @@ impl Table {
         number: u64,
         request: ModelInferRequest,
         received_ns: u64,
-    ) -> Result<Work, Error> {
+    ) -> Result<Accepted, Error> {
         let in_flight = self.ctx.state.begin_request();
         let served = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
@@ -170,7 +170,7 @@ impl Table {
         });
         let (reply, asked, empty_final_response) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;
-        Ok(Work {
+        Ok(Accepted {
             served,
             asked,
             model_name,
@@ -188,30 +188,30 @@ impl Table {
         let Some(work) = &mut slot.work else { return };
         let ordered = slot.ordered;
         match item.response {
-            Err(error) => slot.answers.push_back(work.error(error)),
+            Err(error) => slot.outgoing.push_back(work.error(error)),
             Ok(response) => {
                 // An ordinary model's response is kept back until the next, or the end, is here.
                 if let Some(earlier) = work.held.take() {
                     let last = item.last && response.is_none();
-                    slot.answers.push_back(work.response(earlier, last));
+                    slot.outgoing.push_back(work.response(earlier, last));
                     if last {
                         slot.done = true;
                     }
                 }
                 match response {
                     Some(response) if ordered && !item.last => work.held = Some(response),
-                    Some(response) => slot.answers.push_back(work.response(response, item.last)),
+                    Some(response) => slot.outgoing.push_back(work.response(response, item.last)),
                     None if slot.done => {}
                     None if ordered => {
                         let error = Error::internal("expected a single response, got 0");
-                        slot.answers.push_back(work.error(error));
+                        slot.outgoing.push_back(work.error(error));
                     }
                     None if work.empty_final_response => {
                         let response = ModelStreamInferResponse {
                             infer_response: Some(work.bare()),
                             ..Default::default()
                         };
-                        slot.answers.push_back(Answer::Response(response));
+                        slot.outgoing.push_back(Outgoing::Response(response));
                     }
                     None => {}
                 }
@@ -224,7 +224,7 @@ impl Table {
     }
 
     /// The next answer that may leave now. Slots that have nothing more to say go.
-    fn next_answer(&mut self) -> Option<Answer> {
+    fn next_outgoing(&mut self) -> Option<Outgoing> {
         let mut blocked = false;
         let mut empty = Vec::new();
         let mut found = None;
@@ -232,8 +232,8 @@ impl Table {
             if slot.ordered && blocked {
                 continue;
             }
-            found = slot.answers.pop_front();
-            if slot.answers.is_empty() && slot.done {
+            found = slot.outgoing.pop_front();
+            if slot.outgoing.is_empty() && slot.done {
                 empty.push(*number);
             } else if slot.ordered {
                 blocked = true;
@@ -249,13 +249,13 @@ impl Table {
     }
 }
 
-impl Work {
-    fn response(&self, response: InferResponse, last: bool) -> Answer {
+impl Accepted {
+    fn response(&self, response: InferResponse, last: bool) -> Outgoing {
         match message::write(&self.served, &self.asked, response) {
             Ok((mut head, payloads)) => {
                 message::mark_final(&mut head, last);
                 head.raw_output_contents = payloads;
-                Answer::Response(ModelStreamInferResponse {
+                Outgoing::Response(ModelStreamInferResponse {
                     infer_response: Some(head),
                     ..Default::default()
                 })
@@ -264,8 +264,8 @@ impl Work {
         }
     }
 
-    fn error(&self, error: Error) -> Answer {
-        Answer::Error(error, self.bare())
+    fn error(&self, error: Error) -> Outgoing {
+        Outgoing::Error(error, self.bare())
     }
 
     /// The last answer of a request, without a result.

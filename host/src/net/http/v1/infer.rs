@@ -1,14 +1,14 @@
 //! Inference (contract/v1 §3.6): tensors in, tensors and a trailer out.
 
-use super::reply::{BINARY, Reply};
-use super::route;
+use super::endpoint;
+use super::response::{BINARY, V1Response};
 use super::upload::{self, Fault};
 use crate::error::{Code, Error};
 use crate::net::context::Context;
 use crate::net::http::drain::drain;
-use crate::net::v1::request::{self, Wanted};
-use crate::net::v1::run::{Call, Done, Failure};
-use crate::net::v1::{data, header, old, response};
+use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult};
+use crate::net::v1::request::{self, RequestedVersion};
+use crate::net::v1::{header_text, input_data, legacy, response};
 use bytes::Bytes;
 use http::header::{EXPECT, USER_AGENT};
 use http::{HeaderMap, Request};
@@ -23,16 +23,16 @@ const OLD_AGENT: &[u8] = b"libcurl-agent/1.0";
 pub async fn answer<B: Body<Data = Bytes>>(
     ctx: &Context,
     model: &str,
-    version: Wanted,
+    version: RequestedVersion,
     request: Request<B>,
     received_ns: u64,
-) -> Reply {
+) -> V1Response {
     let (head, body) = request.into_parts();
     let mut body = pin!(body);
     let result = run(ctx, model, version, &head.headers, body.as_mut(), received_ns).await;
     let mut reply = match result {
         Ok(done) => {
-            let format = route::query(head.uri.query(), "format");
+            let format = endpoint::query(head.uri.query(), "format");
             let binary = match format.as_deref() {
                 Some(format) => format == "binary",
                 // Clients of that time name no format and read binary.
@@ -53,18 +53,18 @@ pub async fn answer<B: Body<Data = Bytes>>(
 async fn run<B: Body<Data = Bytes>>(
     ctx: &Context,
     model: &str,
-    version: Wanted,
+    version: RequestedVersion,
     headers: &HeaderMap,
     body: Pin<&mut B>,
     received_ns: u64,
-) -> Result<Done, Failure> {
+) -> Result<InferResult, Failure> {
     let header = request::parse(model, headers.get("nv-inferrequest").map(|v| v.as_bytes()));
-    let (call, plan) = Call::open(ctx, model, version, header, received_ns)?;
+    let (call, plan) = AcceptedRequest::open(ctx, model, version, header, received_ns)?;
     let signature = &call.served.signature;
     let expected = plan.bytes();
     let parts = match upload::collect(body, expected, call.served.arena.as_ref()).await {
-        Ok(body) => data::split(signature, &plan, &body),
-        Err(Fault::Size(got)) => Err(data::wrong_body(signature, &plan, got)),
+        Ok(body) => input_data::split(signature, &plan, &body),
+        Err(Fault::Size(got)) => Err(input_data::wrong_body(signature, &plan, got)),
         Err(Fault::Memory) => Err(Error::unavailable(format!(
             "no room for {expected} bytes of input data for model '{model}'"
         ))),
@@ -81,8 +81,8 @@ fn from_old_agent(headers: &HeaderMap) -> bool {
     headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes() == OLD_AGENT)
 }
 
-fn success(ctx: &Context, done: Done, binary: bool) -> Reply {
-    let mut reply = Reply::success(&ctx.settings, done.request_id, BINARY);
+fn success(ctx: &Context, done: InferResult, binary: bool) -> V1Response {
+    let mut reply = V1Response::success(&ctx.settings, done.request_id, BINARY);
     for raw in done.built.raw {
         reply.body.push(raw);
     }
@@ -90,7 +90,7 @@ fn success(ctx: &Context, done: Done, binary: bool) -> Reply {
     match (binary, done.per_item) {
         (true, false) => reply.body.push_message(&modern),
         (true, true) => {
-            let old = old::Header::new(modern.clone());
+            let old = legacy::Header::new(modern.clone());
             reply.body.push_slice(&old.trailer(ctx.settings.era_a));
         }
         (false, _) => {}
@@ -99,13 +99,13 @@ fn success(ctx: &Context, done: Done, binary: bool) -> Reply {
     if !binary {
         reply.body.push_slice(text::print(&shown).as_bytes());
     }
-    reply.infer_response = Some(header::response(&response::without_classes(shown)));
+    reply.infer_response = Some(header_text::response(&response::without_classes(shown)));
     reply
 }
 
 /// The caller's id is all that a failure repeats.
-fn failure(ctx: &Context, failure: &Failure) -> Reply {
-    let mut reply = Reply::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);
+fn failure(ctx: &Context, failure: &Failure) -> V1Response {
+    let mut reply = V1Response::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);
     let id = match failure.id {
         0 => String::new(),
         id => format!("id: {id}"),

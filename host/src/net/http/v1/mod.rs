@@ -1,8 +1,8 @@
 //! v1 over HTTP: everything under `/api` (contract/v1 §3).
 
+mod endpoint; // the endpoint of a path, query parameters
 mod infer; // tensors in, tensors and a trailer out
-mod reply; // codes and headers of an answer
-mod route; // paths and queries
+mod response; // status code and headers of a v1 response
 mod upload; // the request's body
 
 use crate::error::Result;
@@ -10,12 +10,12 @@ use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::v1::{control, counted_later, health, request_id, status};
 use bytes::Bytes;
+use endpoint::{ControlEndpoint, Endpoint};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use prost::Message;
-use reply::{BINARY, JSON, Reply, TEXT, bare};
-use route::{Control, Route};
+use response::{BINARY, JSON, TEXT, V1Response, bare};
 use std::sync::Arc;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::SharedMemoryStatus;
@@ -28,88 +28,93 @@ pub async fn handle<B: Body<Data = Bytes>>(
     received_ns: u64,
 ) -> Response<ResponseBody> {
     let uri = request.uri().clone();
-    let Some(route) = Route::of(uri.path()) else { return bare(StatusCode::BAD_REQUEST) };
-    let allowed = route.method() == *request.method();
+    let Some(endpoint) = Endpoint::from_path(uri.path()) else {
+        return bare(StatusCode::BAD_REQUEST);
+    };
+    let allowed = endpoint.method() == *request.method();
     let refused = || bare(StatusCode::METHOD_NOT_ALLOWED);
-    let call = match route {
-        Route::Infer { model, version } if allowed => {
+    let call = match endpoint {
+        Endpoint::Infer { model, version } if allowed => {
             return infer::answer(ctx, model, version, request, received_ns).await.into_response();
         }
-        Route::Infer { .. } => return refused(),
-        Route::Control(call) => call,
+        Endpoint::Infer { .. } => return refused(),
+        Endpoint::Control(call) => call,
     };
-    let form = Form::of(route::query(uri.query(), "format"), request.headers().get(ACCEPT));
+    let form =
+        MessageFormat::of(endpoint::query(uri.query(), "format"), request.headers().get(ACCEPT));
     let answer =
         async { if allowed { control(ctx, call, form).await.into_response() } else { refused() } };
     let endpoint = match call {
-        Control::Health(_) => &ctx.endpoints.health,
-        Control::Status(_) => &ctx.endpoints.status,
-        Control::Profile => &ctx.endpoints.profile,
-        Control::Model(..) => &ctx.endpoints.model_control,
-        Control::SharedMemory(_) => &ctx.endpoints.shm_control,
-        Control::Index => &ctx.endpoints.repository,
+        ControlEndpoint::Health(_) => &ctx.endpoints.health,
+        ControlEndpoint::Status(_) => &ctx.endpoints.status,
+        ControlEndpoint::Profile => &ctx.endpoints.profile,
+        ControlEndpoint::Model(..) => &ctx.endpoints.model_control,
+        ControlEndpoint::SharedMemory(_) => &ctx.endpoints.shm_control,
+        ControlEndpoint::Index => &ctx.endpoints.repository,
     };
     counted_later(endpoint, received_ns, answer).await
 }
 
 /// Everything but inference.
-async fn control(ctx: &Context, call: Control<'_>, form: Form) -> Reply {
+async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) -> V1Response {
     let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
     // Profiling belongs to a server that is ready, everything else to one that is not on its way out.
-    let admitted = call != Control::Profile || ctx.require_ready().is_ok();
+    let admitted = call != ControlEndpoint::Profile || ctx.require_ready().is_ok();
     let id = if admitted { request_id(ctx) } else { 0 };
     let result = match call {
-        Control::Health(mode) => {
+        ControlEndpoint::Health(mode) => {
             let health = health::answer(ctx, mode);
             if health == Ok(false) {
                 // A false answer is a call that went well, told by a code that says otherwise.
-                let mut reply = Reply::success(&ctx.settings, id, TEXT);
+                let mut reply = V1Response::success(&ctx.settings, id, TEXT);
                 reply.code = StatusCode::BAD_REQUEST;
                 return reply;
             }
             nothing(health.map(|_| ()))
         }
-        Control::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
-        Control::Profile => nothing(control::profile(ctx)),
-        Control::Model(name, change) => nothing(control::model(ctx, name, change).await),
-        Control::SharedMemory(control::SharedMemory::Status) => {
+        ControlEndpoint::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
+        ControlEndpoint::Profile => nothing(control::profile(ctx)),
+        ControlEndpoint::Model(name, change) => nothing(control::model(ctx, name, change).await),
+        ControlEndpoint::SharedMemory(control::SharedMemory::Status) => {
             control::shared_memory(ctx, control::SharedMemory::Status)
                 .map(|()| form.write(&SharedMemoryStatus::default()))
         }
-        Control::SharedMemory(call) => nothing(control::shared_memory(ctx, call)),
-        Control::Index => control::index(ctx).await.map(|index| form.write(&index)),
+        ControlEndpoint::SharedMemory(call) => nothing(control::shared_memory(ctx, call)),
+        ControlEndpoint::Index => control::index(ctx).await.map(|index| form.write(&index)),
     };
     match result {
-        Ok((content_type, body)) => Reply::success(&ctx.settings, id, content_type).with_body(body),
-        Err(error) => Reply::failure(&ctx.settings, &error, id, TEXT),
+        Ok((content_type, body)) => {
+            V1Response::success(&ctx.settings, id, content_type).with_body(body)
+        }
+        Err(error) => V1Response::failure(&ctx.settings, &error, id, TEXT),
     }
 }
 
 /// The three forms of a message in a body.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum MessageFormat {
     Text,
     Binary,
     Json,
 }
 
-impl Form {
+impl MessageFormat {
     /// A format that is named wins over what the caller accepts.
     fn of(format: Option<String>, accept: Option<&HeaderValue>) -> Self {
         match format.as_deref() {
-            Some("binary") => Form::Binary,
-            Some("json") => Form::Json,
-            Some(_) => Form::Text,
-            None if accept.is_some_and(|a| a == "application/json") => Form::Json,
-            None => Form::Text,
+            Some("binary") => MessageFormat::Binary,
+            Some("json") => MessageFormat::Json,
+            Some(_) => MessageFormat::Text,
+            None if accept.is_some_and(|a| a == "application/json") => MessageFormat::Json,
+            None => MessageFormat::Text,
         }
     }
 
     fn write<M: Described>(self, message: &M) -> (HeaderValue, Vec<u8>) {
         match self {
-            Form::Text => (TEXT, text::print(message).into_bytes()),
-            Form::Binary => (BINARY, Message::encode_to_vec(message)),
-            Form::Json => (JSON, json::message(message).into_bytes()),
+            MessageFormat::Text => (TEXT, text::print(message).into_bytes()),
+            MessageFormat::Binary => (BINARY, Message::encode_to_vec(message)),
+            MessageFormat::Json => (JSON, json::message(message).into_bytes()),
         }
     }
 }

@@ -8,7 +8,7 @@ use trtserver_proto::v1::{InferResponseHeader, ServerStatus};
 
 /// An answer, taken apart.
 #[derive(Debug, PartialEq)]
-struct Got {
+struct Received {
     code: u16,
     status: Option<String>,
     response: Option<String>,
@@ -16,7 +16,7 @@ struct Got {
     body: Vec<u8>,
 }
 
-async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Got {
+async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Received {
     let (method, uri) = line.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
@@ -27,7 +27,7 @@ async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: Ve
     let header = |name| response.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
     let (status, response_header) = (header("NV-Status"), header("NV-InferResponse"));
     let content_type = header("content-type");
-    Got {
+    Received {
         code: response.status().as_u16(),
         status,
         response: response_header,
@@ -282,7 +282,7 @@ async fn failures() {
     for (path, header, bytes, status, response) in rows {
         let headers: Vec<_> = header.into_iter().map(|h| ("NV-InferRequest", h)).collect();
         let got = call(&ctx, &format!("POST {path}"), &headers, vec![0; bytes]).await;
-        let want = Got {
+        let want = Received {
             code: 400,
             status,
             response: Some(response.to_owned()),

@@ -1,7 +1,7 @@
 //! `GET /v2/trtserver/backends`: which versions of which backends there are, and which models use them. Ours alone.
 
-use super::answers::{nested, object};
 use super::json::write::{array, string};
+use super::management_json::{nested, object};
 use crate::net::context::Context;
 use crate::repository::backends::BackendStatus;
 use std::path::PathBuf;

@@ -1,18 +1,18 @@
 //! `POST /v2/models/{m}[/versions/{v}]/infer`.
 
-use super::respond::{Answer, HEADER_LENGTH};
-use super::{parse, receive};
+use super::infer_response::{EncodedResponse, HEADER_LENGTH};
+use super::{infer_request, receive};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::drain::drain;
 use crate::net::sink;
-use crate::net::v2::{Draft, refused, require_unary, serving};
+use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
 use crate::repository::Served;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
-use parse::Asked;
+use infer_request::ResponseSpec;
 use std::sync::Arc;
 
 /// Of a body that is not looked at, this much is read nevertheless.
@@ -51,7 +51,7 @@ where
         Err(error) => return super::failure(&refused(&served, received_ns, error)),
     };
     let answer = waiting.wait(reply).await;
-    match answer.and_then(|response| Answer::new(&served, &asked, response, headers)) {
+    match answer.and_then(|response| EncodedResponse::new(&served, &asked, response, headers)) {
         Ok(answer) => match answer.plain() {
             Ok(response) => response,
             Err(answer) => {
@@ -120,8 +120,8 @@ impl Head {
         let sections = matches!(self.json, Some(n) if n != 0);
         let most = if sections || self.compressed { u64::MAX } else { limit };
         let too_large = |n| match self.json {
-            Some(0) => parse::too_large_raw(n, limit),
-            _ => parse::too_large_json(n, limit),
+            Some(0) => infer_request::too_large_raw(n, limit),
+            _ => infer_request::too_large_json(n, limit),
         };
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
         let arena = served.arena.as_ref();
@@ -129,14 +129,19 @@ impl Head {
         if self.compressed { Box::pin(receive::expand(body, limit)).await } else { Ok(body) }
     }
 
-    fn request(&self, served: &Served, body: Bytes, limit: u64) -> Result<(Draft, Asked)> {
+    fn request(
+        &self,
+        served: &Served,
+        body: Bytes,
+        limit: u64,
+    ) -> Result<(UncheckedRequest, ResponseSpec)> {
         match self.json {
-            Some(0) => parse::raw(&served.signature, body),
+            Some(0) => infer_request::raw(&served.signature, body),
             // Without a JSON part of any length: as if its length were given as 0.
-            None if body.is_empty() => parse::raw(&served.signature, body),
-            None => parse::request(&served.signature, &body, body.len(), limit),
+            None if body.is_empty() => infer_request::raw(&served.signature, body),
+            None => infer_request::request(&served.signature, &body, body.len(), limit),
             Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {
-                Some(n) => parse::request(&served.signature, &body, n, limit),
+                Some(n) => infer_request::request(&served.signature, &body, n, limit),
                 None => Err(Error::invalid(format!(
                     "inference header size should be in range (0, {}), got: {n}",
                     body.len()

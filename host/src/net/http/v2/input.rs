@@ -1,7 +1,7 @@
 //! One input of an inference request: where its bytes are, and what they are.
 
+use super::infer_request::{array, member, text, unsigned};
 use super::json::{Picked, Value, data};
-use super::parse::{array, member, text, unsigned};
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::tensor::element_count;

@@ -1,25 +1,25 @@
 //! The v2 endpoints over HTTP: everything under `/v2`.
 
-mod answers; // the calls around inference, as JSON
 mod backends; // who uses which backend
+mod endpoint;
 mod infer; // inference
+mod infer_request; // the JSON of inference requests
+mod infer_response; // the JSON of inference responses
 mod input; // inputs of inference requests
 mod json; // JSON as this protocol needs it
-mod models; // the repository index, loading and unloading
+mod management_json; // responses of all endpoints but inference, as JSON
 mod parameters; // request parameters
-mod parse; // inference requests
 mod receive; // request bodies
-mod respond; // inference responses
-mod route; // paths
+mod repository; // the repository index, loading and unloading // the endpoint of a path
 
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::status_code;
-use crate::net::v2::{SHARED_MEMORY_DISABLED, describe, served, settings, statistics};
+use crate::net::v2::{SHARED_MEMORY_DISABLED, metadata, served, settings, statistics};
 use bytes::Bytes;
+use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use route::{Call, Region, Route};
 use std::sync::Arc;
 
 /// Answers a request for a path under `/v2`. Dropping the future cancels an inference.
@@ -32,18 +32,18 @@ where
     B: http_body::Body<Data = Bytes>,
 {
     let (parts, body) = request.into_parts();
-    let route = match route::route(&parts.method, parts.uri.path()) {
-        Ok(route) => route,
+    let endpoint = match Endpoint::from_request(&parts.method, parts.uri.path()) {
+        Ok(endpoint) => endpoint,
         Err((status, is_json)) => {
-            let text = answers::error(status.canonical_reason().unwrap_or_default());
+            let text = management_json::error(status.canonical_reason().unwrap_or_default());
             return with_status(status, if is_json { json(text) } else { plain(text) });
         }
     };
-    if let Route::Model { name, version, call: Call::Infer } = route {
+    if let Endpoint::Model { name, version, call: ModelEndpoint::Infer } = endpoint {
         return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
     // In memory of its own: its futures are large, and an inference is not to carry them about.
-    let answer = Box::pin(async { answer(ctx, route, &small_body(body).await?).await });
+    let answer = Box::pin(async { answer(ctx, endpoint, &small_body(body).await?).await });
     answer.await.unwrap_or_else(|error| failure(&error))
 }
 
@@ -59,57 +59,65 @@ async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> 
     receive::receive(body, None, 0, None, MAX_SMALL_BODY, too_large).await
 }
 
-async fn answer(ctx: &Context, route: Route<'_>, body: &[u8]) -> Result<Response<ResponseBody>> {
-    Ok(match route {
-        Route::Live => health(describe::live(ctx)?),
-        Route::Ready => health(describe::ready(ctx)?),
-        Route::Backends => json(backends::answer(ctx)),
-        Route::Server => json(answers::server(&describe::server(ctx))),
-        Route::Model { name, version, call } => match call {
-            Call::Ready if describe::model_ready(ctx, name, version)? => health(true),
-            Call::Ready => {
-                let why = answers::error("Model version not ready");
+async fn answer(
+    ctx: &Context,
+    endpoint: Endpoint<'_>,
+    body: &[u8],
+) -> Result<Response<ResponseBody>> {
+    Ok(match endpoint {
+        Endpoint::Live => health(metadata::live(ctx)?),
+        Endpoint::Ready => health(metadata::ready(ctx)?),
+        Endpoint::Backends => json(backends::answer(ctx)),
+        Endpoint::Server => json(management_json::server(&metadata::server(ctx))),
+        Endpoint::Model { name, version, call } => match call {
+            ModelEndpoint::Ready if metadata::model_ready(ctx, name, version)? => health(true),
+            ModelEndpoint::Ready => {
+                let why = management_json::error("Model version not ready");
                 with_status(StatusCode::BAD_REQUEST, plain(why))
             }
-            Call::Metadata => json(answers::model(&describe::model(ctx, name, version)?)),
-            Call::Config => {
+            ModelEndpoint::Metadata => {
+                json(management_json::model(&metadata::model(ctx, name, version)?))
+            }
+            ModelEndpoint::Config => {
                 let served = served(ctx, name, version)?;
                 json(trtserver_proto::json::model_config(&served.config).into_bytes())
             }
-            Call::Statistics => {
-                json(answers::statistics(&statistics::collect(ctx, name, version)?))
+            ModelEndpoint::Statistics => {
+                json(management_json::statistics(&statistics::collect(ctx, name, version)?))
             }
-            Call::Infer | Call::Generate => {
+            ModelEndpoint::Infer | ModelEndpoint::Generate => {
                 served(ctx, name, version)?;
                 return Err(not_offered("generate"));
             }
         },
-        Route::AllStatistics => json(answers::statistics(&statistics::collect(ctx, "", "")?)),
-        Route::Trace { model, change } => {
+        Endpoint::AllStatistics => {
+            json(management_json::statistics(&statistics::collect(ctx, "", "")?))
+        }
+        Endpoint::Trace { model, change } => {
             let known = settings::trace(ctx, model)?;
             if change && !is_empty(body) {
                 return Err(settings::cannot_change("trace"));
             }
-            json(answers::trace(known))
+            json(management_json::trace(known))
         }
-        Route::Logging { change } => {
+        Endpoint::Logging { change } => {
             if change && !is_empty(body) {
                 return Err(settings::cannot_change("log"));
             }
-            json(answers::log(&settings::log(ctx)))
+            json(management_json::log(&settings::log(ctx)))
         }
         // The name that may stand in the path means nothing here, unlike over gRPC.
-        Route::Index => json(answers::index(&models::index(ctx, body).await?)),
-        Route::Control { repository, name, load } => {
-            models::control(ctx, repository, name, load, body).await?;
+        Endpoint::Index => json(management_json::index(&repository::index(ctx, body).await?)),
+        Endpoint::Control { repository, name, load } => {
+            repository::control(ctx, repository, name, load, body).await?;
             plain(Vec::new())
         }
-        Route::SharedMemory { kind, region, call } => match call {
-            Region::Status => {
-                describe::no_region(kind, region)?;
+        Endpoint::SharedMemory { kind, region, call } => match call {
+            RegionAction::Status => {
+                metadata::no_region(kind, region)?;
                 json(b"[]".to_vec())
             }
-            Region::Register | Region::Unregister => {
+            RegionAction::Register | RegionAction::Unregister => {
                 return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
             }
         },
@@ -150,12 +158,12 @@ fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
 
 /// An error as its callers see it.
 fn failure(error: &Error) -> Response<ResponseBody> {
-    with_status(status_code::http(error.code), json(answers::error(&error.message)))
+    with_status(status_code::http(error.code), json(management_json::error(&error.message)))
 }
 
 /// An error of an inference outside of what its JSON says: before it is read, and when the answer is made.
 fn plain_failure(error: &Error) -> Response<ResponseBody> {
-    with_status(status_code::http(error.code), plain(answers::error(&error.message)))
+    with_status(status_code::http(error.code), plain(management_json::error(&error.message)))
 }
 
 fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Response<ResponseBody> {

@@ -6,13 +6,13 @@ use http_body_util::{BodyExt, Full};
 
 const LENGTH: &str = "inference-header-content-length";
 
-struct Got {
+struct Received {
     status: u16,
     headers: http::HeaderMap,
     body: Vec<u8>,
 }
 
-async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Got {
+async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Received {
     let (method, path) = line.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
@@ -21,7 +21,7 @@ async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: &[
     let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
     let (head, body) = handle(ctx, request, crate::clock::now_ns()).await.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
-    Got { status: head.status.as_u16(), headers: head.headers, body }
+    Received { status: head.status.as_u16(), headers: head.headers, body }
 }
 
 async fn text(ctx: &Arc<Context>, line: &str, body: &str) -> (u16, String) {

@@ -1,0 +1,130 @@
+//! What arrived of a message, chunk by chunk, without putting it together first.
+
+use crate::arena::Arena;
+use crate::request::buffer::AlignedBuf;
+use bytes::{Buf, Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Tensors are handed on in place when they lie so; others are copied into a block that does.
+const ALIGN: usize = 8;
+/// Chunks below this size are put together, or a caller who sends single bytes would cost a
+/// bookkeeping entry for each.
+const TINY: usize = 512;
+
+/// A buffer of several chunks that a message is decoded from.
+#[derive(Clone, Default)]
+pub struct MessageBuf {
+    /// The first chunk, and most often the only one.
+    front: Bytes,
+    rest: VecDeque<Bytes>,
+    tiny: BytesMut,
+    remaining: usize,
+    /// Where tensors that must be copied are copied to.
+    arena: Option<Arc<Arena>>,
+}
+
+/// The key of the first field, a text: in both generations the name of the model.
+const FIRST_TEXT: u8 = 0x0a;
+
+impl MessageBuf {
+    /// The text in the first field, if it stands at the beginning of what is left; names are not longer than 127 bytes here.
+    pub fn first_text(&self) -> Option<&str> {
+        let (key, rest) = self.chunk().split_first()?;
+        let (len, rest) = rest.split_first()?;
+        let whole = *key == FIRST_TEXT && *len < 0x80;
+        std::str::from_utf8(rest.get(..usize::from(*len)).filter(|_| whole)?).ok()
+    }
+
+    /// What is left, if it lies in one piece.
+    pub fn whole(&self) -> Option<&Bytes> {
+        self.rest.is_empty().then_some(&self.front)
+    }
+
+    /// Tensors that do not lie as they must are copied into `arena`, and large ones in any case.
+    pub fn copy_into(&mut self, arena: Arc<Arena>) {
+        self.arena = Some(arena);
+    }
+
+    /// Appends a chunk. After the last one comes [`MessageBuf::seal`].
+    pub fn push(&mut self, chunk: Bytes) {
+        self.remaining += chunk.len();
+        if chunk.is_empty() {
+        } else if chunk.len() < TINY && self.rest.len() >= 8 {
+            self.tiny.extend_from_slice(&chunk);
+        } else if self.front.is_empty() {
+            self.front = chunk;
+        } else {
+            self.flush();
+            self.rest.push_back(chunk);
+        }
+    }
+
+    /// Makes everything that was pushed readable.
+    pub fn seal(&mut self) {
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        if !self.tiny.is_empty() {
+            self.rest.push_back(self.tiny.split().freeze());
+        }
+    }
+}
+
+impl Buf for MessageBuf {
+    fn remaining(&self) -> usize {
+        self.remaining
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.front
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        assert!(count <= self.remaining, "advanced past the end of a message");
+        self.remaining -= count;
+        while count >= self.front.len() {
+            count -= self.front.len();
+            self.front = self.rest.pop_front().unwrap_or_default();
+            if count == 0 {
+                return;
+            }
+        }
+        self.front.advance(count);
+    }
+
+    fn copy_to_bytes(&mut self, len: usize) -> Bytes {
+        assert!(len <= self.remaining, "read past the end of a message");
+        if len == 0 {
+            return Bytes::new();
+        }
+        if self.front.len() >= len
+            && (len < TINY
+                || self.arena.as_ref().is_none_or(|a| a.offset_of(&self.front).is_some()))
+            && (self.front.as_ptr() as usize).is_multiple_of(ALIGN)
+        {
+            let out = self.front.slice(..len);
+            self.advance(len);
+            return out;
+        }
+        let mut parts: smallvec::SmallVec<[&[u8]; 32]> = Default::default();
+        let mut missing = len;
+        for chunk in std::iter::once(&self.front).chain(&self.rest) {
+            let part = &chunk[..chunk.len().min(missing)];
+            parts.push(part);
+            missing -= part.len();
+            if missing == 0 {
+                break;
+            }
+        }
+        let out = AlignedBuf::copy_to(self.arena.as_ref(), &parts).into_bytes();
+        drop(parts);
+        self.advance(len);
+        out
+    }
+}
+
+#[cfg(test)]
+#[path = "message_buf_tests.rs"]
+mod tests;

@@ -1,0 +1,28 @@
+//! Unit tests of `message_buf.rs`.
+
+use super::*;
+
+#[test]
+fn the_first_text_and_where_tensors_go() {
+    let mut frames = MessageBuf::default();
+    assert_eq!(frames.first_text(), None);
+    let block = AlignedBuf::copy_of(&[b"\x0a\x03abc...", &[7; 2000]]).into_bytes();
+    frames.push(block.clone());
+    frames.seal();
+    assert_eq!(frames.first_text(), Some("abc"));
+    frames.advance(8);
+    let arena = Arena::new("test", 1 << 20).unwrap();
+    let mut shared = frames.clone();
+    shared.copy_into(Arc::clone(&arena));
+    let (here, there) = (frames.copy_to_bytes(1000), shared.copy_to_bytes(1000));
+    assert_eq!(here.as_ptr(), block[8..].as_ptr());
+    assert!(arena.offset_of(&there).is_some());
+    assert_eq!(here, there);
+    // Small ones are found where they are.
+    assert!(arena.offset_of(&shared.copy_to_bytes(8)).is_none());
+    for damaged in [&b"\x0a"[..], b"\x0a\x05abc", b"\x0a\x85abc", b"\x12\x01a", b"\x0a\x01\xff"] {
+        let mut frames = MessageBuf::default();
+        frames.push(Bytes::from_static(damaged));
+        assert_eq!(frames.first_text(), None, "{damaged:?}");
+    }
+}

@@ -1,0 +1,146 @@
+//! Unit tests of `fast_path.rs`.
+
+use super::*;
+use crate::net::grpc::v2::message;
+use crate::net::v2::testing::context;
+use prost::Message;
+use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
+use trtserver_proto::v2::{InferParameter, InferTensorContents, ModelInferRequest};
+
+fn input(name: &str, datatype: &str, shape: &[i64]) -> InferInputTensor {
+    InferInputTensor {
+        name: name.into(),
+        datatype: datatype.into(),
+        shape: shape.into(),
+        ..Default::default()
+    }
+}
+
+fn request(raw: &[usize]) -> ModelInferRequest {
+    ModelInferRequest {
+        model_name: "echo".into(),
+        model_version: "3".into(),
+        id: "é".into(),
+        inputs: vec![input("TEXT", "BYTES", &[1, 2]), input("FP", "FP32", &[1, -300, i64::MAX])],
+        outputs: vec![InferRequestedOutputTensor { name: "FP".into(), ..Default::default() }],
+        raw_input_contents: raw.iter().map(|n| vec![*n as u8; *n].into()).collect(),
+        ..Default::default()
+    }
+}
+
+/// What was read is what the other way reads.
+fn same(
+    served: &Served,
+    (got, asked): (&UncheckedRequest, &ResponseSpec),
+    request: ModelInferRequest,
+    what: &dyn std::fmt::Debug,
+) {
+    let (want, also_asked) =
+        message::read(served, request).unwrap_or_else(|e| panic!("{what:?}: {e}"));
+    assert_eq!((&got.id, &asked.id), (&want.id, &also_asked.id), "{what:?}");
+    assert_eq!(got.outputs, want.outputs, "{what:?}");
+    let all = |draft: &UncheckedRequest| {
+        let tensor = |t: &InputTensor| (t.index, t.dtype, t.shape.clone(), t.data.clone());
+        draft.inputs.iter().map(tensor).collect::<Vec<_>>()
+    };
+    assert_eq!(all(got), all(&want), "{what:?}");
+}
+
+#[test]
+fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
+    let served = context().repository.find("echo", None).unwrap();
+    let whole = request(&[1, 2]).encode_to_vec();
+    let mut read = 0;
+    let mut try_out = |message: Vec<u8>, what: (usize, u8)| {
+        let message = Bytes::from(message);
+        let Some(fast) = FastRequest::parse(&message) else { return };
+        let (model, version) = (fast.model.to_owned(), fast.version.to_owned());
+        let request =
+            ModelInferRequest::decode(message.clone()).unwrap_or_else(|e| panic!("{what:?}: {e}"));
+        assert_eq!((&model, &version), (&request.model_name, &request.model_version));
+        if let Some((draft, asked)) = fast.draft(&served, &message) {
+            read += 1;
+            same(&served, (&draft, &asked), request, &what);
+        }
+    };
+    for at in 0..whole.len() {
+        for byte in 0..=255 {
+            let mut other = whole.clone();
+            other[at] = byte;
+            try_out(other, (at, byte));
+            // One more byte, after which all lengths are wrong.
+            let mut longer = whole.clone();
+            longer.insert(at, byte);
+            try_out(longer, (at, byte));
+        }
+        // Fields in another order, some of them twice.
+        try_out([&whole[at..], &whole[..]].concat(), (at, 0));
+        try_out([&whole[..], &whole[..at]].concat(), (at, 1));
+    }
+    assert!(read > 1000, "{read} messages were read");
+}
+
+#[test]
+fn read_as_the_other_way_reads() {
+    let served = context().repository.find("echo", None).unwrap();
+    for raw in [[64, 64], [0, 1], [17, 0], [3, 5000], [5000, 9]] {
+        let request = request(&raw);
+        // Wherever the message lies.
+        for skip in 0..8 {
+            let message = [vec![0; skip], request.encode_to_vec()].concat();
+            let message = Bytes::from(message).slice(skip..);
+            let fast = FastRequest::parse(&message).unwrap();
+            assert_eq!((fast.model, fast.version), ("echo", "3"));
+            let (got, asked) = fast.draft(&served, &message).unwrap();
+            assert_eq!(got.inputs.len(), 2);
+            same(&served, (&got, &asked), request.clone(), &raw);
+            for got in &got.inputs {
+                let straight = (got.data.as_ptr() as usize).is_multiple_of(ALIGN);
+                assert!(straight || got.data.is_empty() || got.data.len() > SMALL);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_left_to_the_other_way() {
+    let served = context().repository.find("echo", None).unwrap();
+    let good = request(&[1, 2]);
+    let parameters = [("k".to_owned(), InferParameter::default())];
+    let parameters = || parameters.clone().into();
+    let with = |change: &dyn Fn(&mut ModelInferRequest)| {
+        let mut request = good.clone();
+        change(&mut request);
+        request.encode_to_vec()
+    };
+    let contents = InferTensorContents { fp32_contents: vec![1.0], ..Default::default() };
+    for (what, message) in [
+        ("a parameter", with(&|r| r.parameters = parameters())),
+        ("one of an input", with(&|r| r.inputs[0].parameters = parameters())),
+        ("one of an output", with(&|r| r.outputs[0].parameters = parameters())),
+        ("typed contents", with(&|r| r.inputs[0].contents = Some(contents.clone()))),
+        ("an unknown input", with(&|r| r.inputs[0].name = "X".into())),
+        ("an unknown type", with(&|r| r.inputs[0].datatype = "X".into())),
+        ("an unknown output", with(&|r| r.outputs[0].name = "X".into())),
+        ("an output twice", with(&|r| r.outputs.push(r.outputs[0].clone()))),
+        ("a tensor too few", with(&|r| r.raw_input_contents.truncate(1))),
+        ("a tensor too many", with(&|r| r.raw_input_contents.push(Bytes::new()))),
+        ("many inputs", with(&|r| r.inputs = vec![r.inputs[0].clone(); 100])),
+        ("an unknown field", [with(&|_| ()), vec![0x42, 0]].concat()),
+        ("a number", [with(&|_| ()), vec![0x08, 1]].concat()),
+        ("no text", [vec![0x0a, 1, 0xff], with(&|_| ())].concat()),
+    ] {
+        let message = Bytes::from(message);
+        let read = FastRequest::parse(&message).and_then(|p| p.draft(&served, &message));
+        assert!(read.is_none(), "{what}");
+    }
+    // What was cut short may still be a message, if a smaller one.
+    let whole = good.encode_to_vec();
+    for len in 0..whole.len() {
+        let cut = Bytes::copy_from_slice(&whole[..len]);
+        if FastRequest::parse(&cut).and_then(|p| p.draft(&served, &cut)).is_some() {
+            let request = ModelInferRequest::decode(cut).unwrap();
+            assert!(message::read(&served, request).is_ok(), "cut short after {len} bytes");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! From a raw path to what it asks for (contract/v1 §3.1). Nothing is decoded, slashes are not merged.
+
+use crate::net::v1::control::{Change, SharedMemory};
+use crate::net::v1::request::RequestedVersion;
+use http::Method;
+
+/// What a path asks for.
+#[derive(Debug, PartialEq)]
+pub enum Endpoint<'a> {
+    Infer { model: &'a str, version: RequestedVersion },
+    Control(ControlEndpoint<'a>),
+}
+
+/// Everything but inference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ControlEndpoint<'a> {
+    /// With the mode; empty when the path ends before it.
+    Health(&'a str),
+    /// With the model, if only one is meant.
+    Status(Option<&'a str>),
+    Profile,
+    Model(&'a str, Change),
+    SharedMemory(SharedMemory<'a>),
+    Index,
+}
+
+impl<'a> Endpoint<'a> {
+    /// The whole path must match; anything else is no endpoint at all.
+    pub fn from_path(path: &'a str) -> Option<Self> {
+        let rest = path.strip_prefix("/api/")?;
+        let (endpoint, rest) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, ""),
+        };
+        let control = match endpoint {
+            "health" => match rest {
+                "" | "/live" | "/ready" => ControlEndpoint::Health(rest.trim_start_matches('/')),
+                _ => return None,
+            },
+            "status" => ControlEndpoint::Status(rest.strip_prefix('/').filter(|m| !m.is_empty())),
+            "profile" if matches!(rest, "" | "/") => ControlEndpoint::Profile,
+            "infer" => return infer(rest),
+            "modelcontrol" => {
+                let (action, model) = rest.strip_prefix('/')?.split_once('/')?;
+                let change = match action {
+                    "load" => Change::Load,
+                    "unload" => Change::Unload,
+                    _ => return None,
+                };
+                if !is_name(model) {
+                    return None;
+                }
+                ControlEndpoint::Model(model, change)
+            }
+            "sharedmemorycontrol" => {
+                ControlEndpoint::SharedMemory(shared_memory(rest.strip_prefix('/')?)?)
+            }
+            "repository" if rest == "/index" => ControlEndpoint::Index,
+            _ => return None,
+        };
+        Some(Endpoint::Control(control))
+    }
+
+    /// The one method that the endpoint takes.
+    pub fn method(&self) -> Method {
+        match self {
+            Endpoint::Infer { .. } | Endpoint::Control(ControlEndpoint::Model(..)) => Method::POST,
+            Endpoint::Control(ControlEndpoint::SharedMemory(c)) if *c != SharedMemory::Status => {
+                Method::POST
+            }
+            _ => Method::GET,
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains('/')
+}
+
+/// Without a model the name is empty, which no model has.
+fn infer(rest: &str) -> Option<Endpoint<'_>> {
+    let Some(rest) = rest.strip_prefix('/') else {
+        return Some(Endpoint::Infer { model: "", version: RequestedVersion::Latest });
+    };
+    let Some((model, version)) = rest.split_once('/') else {
+        return is_name(rest)
+            .then_some(Endpoint::Infer { model: rest, version: RequestedVersion::Latest });
+    };
+    let digits = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
+    // A number too large for a version names none that exists.
+    let version = RequestedVersion::Exact(version.parse().unwrap_or(i64::MAX));
+    (is_name(model) && digits).then_some(Endpoint::Infer { model, version })
+}
+
+fn shared_memory(rest: &str) -> Option<SharedMemory<'_>> {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = rest.split('/').collect();
+    match parts[..] {
+        ["status"] => Some(SharedMemory::Status),
+        ["unregisterall"] => Some(SharedMemory::Unregister),
+        ["unregister", name] if is_name(name) => Some(SharedMemory::Unregister),
+        // The key of a POSIX region begins with a slash of its own.
+        ["register", name, "", key, offset, size] | ["register", name, key, offset, size]
+            if is_name(name) && is_name(key) && number(offset) && number(size) =>
+        {
+            Some(SharedMemory::Register(name))
+        }
+        ["cudaregister", name, size, device] if is_name(name) && number(size) && number(device) => {
+            Some(SharedMemory::Register(name))
+        }
+        _ => None,
+    }
+}
+
+/// The value of a query parameter, percent-decoded; the first one counts.
+pub fn query(query: Option<&str>, name: &str) -> Option<String> {
+    query?.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(key) == name).then(|| decoded(value))
+    })
+}
+
+fn decoded(text: &str) -> String {
+    let hex = |b: &[u8]| u8::from_str_radix(std::str::from_utf8(b).ok()?, 16).ok();
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let code = (byte == b'%').then(|| tail.get(..2).and_then(hex)).flatten();
+        out.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+#[path = "endpoint_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+//! Unit tests of `endpoint.rs`.
+
+use super::*;
+
+#[test]
+fn paths() {
+    let infer = |model, version| Some(Endpoint::Infer { model, version });
+    let call = |control| Some(Endpoint::Control(control));
+    let table = [
+        ("/api/health", call(ControlEndpoint::Health(""))),
+        ("/api/health/live", call(ControlEndpoint::Health("live"))),
+        ("/api/health/ready", call(ControlEndpoint::Health("ready"))),
+        ("/api/health/", None),
+        ("/api/health/foo", None),
+        ("/api/health/live/", None),
+        ("/api/healthy", None),
+        ("/api", None),
+        ("/api/", None),
+        ("/api/status", call(ControlEndpoint::Status(None))),
+        ("/api/status/", call(ControlEndpoint::Status(None))),
+        ("/api/status/m", call(ControlEndpoint::Status(Some("m")))),
+        ("/api/status/a/b%20/", call(ControlEndpoint::Status(Some("a/b%20/")))),
+        ("/api/profile", call(ControlEndpoint::Profile)),
+        ("/api/profile/", call(ControlEndpoint::Profile)),
+        ("/api/profile/x", None),
+        ("/api/infer", infer("", RequestedVersion::Latest)),
+        ("/api/infer/", None),
+        ("/api/infer/m", infer("m", RequestedVersion::Latest)),
+        ("/api/infer/m/0", infer("m", RequestedVersion::Exact(0))),
+        ("/api/infer/m/007", infer("m", RequestedVersion::Exact(7))),
+        ("/api/infer/m/99999999999999999999", infer("m", RequestedVersion::Exact(i64::MAX))),
+        ("/api/infer/m%2F", infer("m%2F", RequestedVersion::Latest)),
+        ("/api/infer/m/", None),
+        ("/api/infer/m/x", None),
+        ("/api/infer/m/-1", None),
+        ("/api/infer/a/b", None),
+        ("/api/infer/m/1/", None),
+        ("/api/modelcontrol/load/m", call(ControlEndpoint::Model("m", Change::Load))),
+        ("/api/modelcontrol/unload/m", call(ControlEndpoint::Model("m", Change::Unload))),
+        ("/api/modelcontrol/reload/m", None),
+        ("/api/modelcontrol/load", None),
+        (
+            "/api/sharedmemorycontrol/status",
+            call(ControlEndpoint::SharedMemory(SharedMemory::Status)),
+        ),
+        (
+            "/api/sharedmemorycontrol/unregisterall",
+            call(ControlEndpoint::SharedMemory(SharedMemory::Unregister)),
+        ),
+        (
+            "/api/sharedmemorycontrol/unregister/n",
+            call(ControlEndpoint::SharedMemory(SharedMemory::Unregister)),
+        ),
+        (
+            "/api/sharedmemorycontrol/register/n//key/0/64",
+            call(ControlEndpoint::SharedMemory(SharedMemory::Register("n"))),
+        ),
+        (
+            "/api/sharedmemorycontrol/cudaregister/n/64/0",
+            call(ControlEndpoint::SharedMemory(SharedMemory::Register("n"))),
+        ),
+        ("/api/sharedmemorycontrol/register/n/64", None),
+        ("/api/sharedmemorycontrol/register/n//key/a/64", None),
+        ("/api/repository/index", call(ControlEndpoint::Index)),
+        ("/api/repository", None),
+        ("/api/v1/models", None),
+    ];
+    for (path, want) in table {
+        assert_eq!(Endpoint::from_path(path), want, "{path}");
+    }
+}
+
+#[test]
+fn queries() {
+    for (text, want) in [
+        (None, None),
+        (Some(""), None),
+        (Some("format=binary"), Some("binary")),
+        (Some("x=1&format=%62inary&format=json"), Some("binary")),
+        (Some("format"), Some("")),
+        (Some("%66ormat=100%"), Some("100%")),
+        (Some("format=%zz%C3%A9"), Some("%zzé")),
+    ] {
+        assert_eq!(query(text, "format").as_deref(), want, "{text:?}");
+    }
+}

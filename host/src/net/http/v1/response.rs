@@ -1,0 +1,86 @@
+//! The HTTP form of an answer (contract/v1 §3.2): 200 or 400, and in headers how the call ended.
+
+use crate::config::Settings;
+use crate::error::Error;
+use crate::net::http::body::{Chunks, ResponseBody};
+use crate::net::v1::{header_text, request_status};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use trtserver_proto::v1::RequestStatus;
+
+pub const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// What the old server's HTTP library put on everything that had no type of its own.
+pub const TEXT: HeaderValue = HeaderValue::from_static("text/html; charset=ISO-8859-1");
+
+const NV_STATUS: HeaderName = HeaderName::from_static("nv-status");
+const NV_INFER_RESPONSE: HeaderName = HeaderName::from_static("nv-inferresponse");
+
+/// See the module text.
+pub struct V1Response {
+    pub code: StatusCode,
+    content_type: HeaderValue,
+    status: RequestStatus,
+    /// The value of NV-InferResponse.
+    pub infer_response: Option<String>,
+    pub body: Chunks,
+    /// Those of the request: their memory is that of the answer's, and with it of the next request's on the connection.
+    pub spent: HeaderMap,
+}
+
+impl V1Response {
+    /// A success without a body.
+    pub fn success(settings: &Settings, request_id: u64, content_type: HeaderValue) -> Self {
+        Self {
+            code: StatusCode::OK,
+            content_type,
+            status: request_status::success(settings, request_id),
+            infer_response: None,
+            body: Chunks::default(),
+            spent: HeaderMap::new(),
+        }
+    }
+
+    /// A failure; its body is empty.
+    pub fn failure(
+        settings: &Settings,
+        error: &Error,
+        request_id: u64,
+        content_type: HeaderValue,
+    ) -> Self {
+        Self {
+            code: StatusCode::BAD_REQUEST,
+            status: request_status::shortened(request_status::failure(settings, error, request_id)),
+            ..Self::success(settings, 0, content_type)
+        }
+    }
+
+    pub fn with_body(mut self, body: Vec<u8>) -> Self {
+        self.body = Chunks::from(body);
+        self
+    }
+
+    pub fn into_response(self) -> Response<ResponseBody> {
+        let mut response = Response::new(ResponseBody::from_chunks(self.body));
+        *response.status_mut() = self.code;
+        let headers = response.headers_mut();
+        *headers = self.spent;
+        headers.clear();
+        headers.insert(CONTENT_TYPE, self.content_type);
+        // The printer gives plain ASCII, so neither value can be refused.
+        if let Ok(value) = HeaderValue::try_from(header_text::status(&self.status)) {
+            headers.insert(NV_STATUS, value);
+        }
+        if let Some(Ok(value)) = self.infer_response.map(HeaderValue::try_from) {
+            headers.insert(NV_INFER_RESPONSE, value);
+        }
+        response
+    }
+}
+
+/// An answer to what never reached a handler: a code and nothing else.
+pub fn bare(code: StatusCode) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = code;
+    response
+}

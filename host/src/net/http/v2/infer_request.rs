@@ -1,0 +1,230 @@
+//! An inference request: JSON with or without tensors behind it, or the bytes of one tensor alone.
+
+use super::json::data::{self, wrong_type};
+use super::json::{self, Array, Picked, Value};
+use super::{input, parameters};
+use crate::error::{Error, Result};
+use crate::net::v2::{SHARED_MEMORY_DISABLED, UncheckedRequest};
+use crate::request::buffer::AlignedBuf;
+use crate::request::check::{self, IdPrefix};
+use crate::request::{InputTensor, Signature};
+use bytes::Bytes;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// What the answer needs of the request.
+#[derive(Debug, Default, PartialEq)]
+pub struct ResponseSpec {
+    /// Ids of a usual length need no memory of their own.
+    pub id: SmallVec<[u8; 32]>,
+    pub outputs: SmallVec<[OutputSpec; 2]>,
+    /// Outputs that are not listed go out as bytes.
+    pub binary: bool,
+}
+
+/// An output that the caller listed.
+#[derive(Debug, PartialEq)]
+pub struct OutputSpec {
+    /// Position in the model configuration's output list.
+    pub index: usize,
+    pub binary: bool,
+    /// 0 = the tensor itself.
+    pub classes: u32,
+}
+
+/// Reads a request whose first `header` bytes are JSON; the rest are binary sections.
+pub fn request(
+    signature: &Signature,
+    body: &Bytes,
+    header: usize,
+    limit: u64,
+) -> Result<(UncheckedRequest, ResponseSpec)> {
+    if header as u64 > limit {
+        return Err(too_large_json(header as u64, limit));
+    }
+    let [id, parameters, inputs, outputs] =
+        json::pick(&body[..header], ["id", "parameters", "inputs", "outputs"])?;
+    let mut draft = UncheckedRequest::default();
+    if let Some(id) = id {
+        draft.id = text("id", &id)?.into_owned();
+    }
+    if let Some(value) = parameters {
+        let Value::Object(object) = value else {
+            return Err(Error::internal(
+                "failed to get request params.: attempt to get members for non-object",
+            ));
+        };
+        draft.parameters = parameters::read(object)?;
+    }
+    let mut sections = body.slice(header..);
+    let inputs = array("inputs", member(&inputs, "inputs")?)?;
+    for members in inputs.picks(input::MEMBERS) {
+        let members = members?;
+        let input = input::read(&members, &mut sections, signature)?;
+        let Some(index) = signature.input(&input.name) else {
+            return Err(check::unknown_input(signature, &draft.id, &input.name, &names(inputs)));
+        };
+        let tensor = input.tensor(index, signature, limit)?;
+        draft.inputs.push(tensor);
+    }
+    if !sections.is_empty() {
+        return Err(Error::invalid(format!(
+            "unexpected additional input data for model '{}'",
+            signature.model
+        )));
+    }
+    let mut asked = ResponseSpec {
+        id: SmallVec::from_slice(draft.id.as_bytes()),
+        binary: draft.parameters.binary_output,
+        ..Default::default()
+    };
+    if let Some(outputs) = outputs {
+        for members in array("outputs", &outputs)?.picks(["name", "parameters"]) {
+            let [name, parameters] = members?;
+            let name = text("name", member(&name, "name")?)?;
+            let (binary, classes) = self::form(parameters)?;
+            let index = draft.want(signature, &name, classes)?;
+            asked.outputs.push(OutputSpec { index, binary, classes });
+        }
+    }
+    Ok((draft, asked))
+}
+
+pub fn too_large_json(bytes: u64, limit: u64) -> Error {
+    Error::invalid(format!(
+        "request JSON size of {bytes} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
+         --http-max-input-size to increase the limit."
+    ))
+}
+
+pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
+    Error::invalid(format!(
+        "Raw input has a byte_size ({bytes} bytes) that exceeds the maximum allowed value of {limit} \
+         bytes. Use --http-max-input-size to increase the limit."
+    ))
+}
+
+/// The names of all inputs.
+fn names(inputs: Array<'_>) -> Vec<String> {
+    let names = inputs.picks(["name"]).filter_map(Result::ok).map(|[name]| {
+        let text = name.as_ref().and_then(|name| text("name", name).ok());
+        text.unwrap_or_default().into_owned()
+    });
+    names.collect()
+}
+
+/// A member that must be there. What is no object has none, and that is what the caller is told.
+pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Value<'a>> {
+    value.as_ref().ok_or_else(|| {
+        Error::internal(format!(
+            "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
+        ))
+    })
+}
+
+pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
+    match value {
+        Value::String(text) => Ok(lossy(text)),
+        _ => Err(wrong_type(field, "string")),
+    }
+}
+
+/// Bytes as text. Looked at whole first, which is quick; what the lossy way does is not.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
+pub fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
+    match value {
+        Value::Array(array) => Ok(*array),
+        _ => Err(wrong_type(field, "array")),
+    }
+}
+
+pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
+    data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
+}
+
+/// In which form an output is wanted: as bytes or not, and as how many classes.
+fn form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
+    let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0)) };
+    let names = ["binary_data", "classification", "shared_memory_region"];
+    let [binary, classes, region]: Picked<'_, 3> = parameters.pick(names)?;
+    let binary = match binary {
+        None => false,
+        Some(Value::Bool(binary)) => binary,
+        Some(_) => return Err(wrong_type("binary_data", "boolean")),
+    };
+    let classes = match classes {
+        None => 0,
+        Some(value) => data::unsigned(&value).ok_or_else(|| {
+            Error::internal(
+                "Unable to set 'classification': attempt to access JSON non-unsigned-integer as \
+                 unsigned-integer",
+            )
+        })?,
+    };
+    let classes = u32::try_from(classes).unwrap_or(u32::MAX);
+    if let Some(region) = region {
+        text("shared_memory_region", &region)?;
+        let other = match (classes > 0, binary) {
+            (true, _) => "classification",
+            (_, true) => "binary_data",
+            _ => return Err(Error::unsupported(SHARED_MEMORY_DISABLED)),
+        };
+        return Err(Error::invalid(format!(
+            "Output can't set both 'shared_memory_region' and '{other}'"
+        )));
+    }
+    Ok((binary, classes))
+}
+
+/// A body that is nothing but the tensor of the model's only input (contract/v2 §2.7).
+pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, ResponseSpec)> {
+    let none = IdPrefix("");
+    let [spec] = signature.inputs.as_slice() else {
+        let n = signature.inputs.len();
+        return Err(Error::invalid(format!(
+            "{none}Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
+             model configuration",
+            signature.model
+        )));
+    };
+    if spec.dims.iter().filter(|d| **d < 0).count() > 1 {
+        return Err(Error::invalid(format!(
+            "{none}The shape of the raw input '{}' can not be deduced because there are more than one \
+             variable-sized dimension",
+            spec.name
+        )));
+    }
+    let fixed: i64 = spec.dims.iter().filter(|d| **d >= 0).product();
+    let (variable, data) = match spec.dtype.size() {
+        Some(size) => {
+            let elements = body.len() / size;
+            ((elements as i64).checked_div(fixed).unwrap_or(0), body)
+        }
+        None if spec.dims.iter().all(|d| *d == 1) => {
+            let length = (body.len() as u32).to_le_bytes();
+            (1, AlignedBuf::copy_of(&[&length, &body]).into_bytes())
+        }
+        None => {
+            return Err(Error::invalid(format!(
+                "{none}For BYTE datatype raw input '{}', the model must have input shape [1]",
+                spec.name
+            )));
+        }
+    };
+    let batch = (signature.batching() && !spec.shape_tensor).then_some(1);
+    let dims = spec.dims.iter().map(|&d| if d < 0 { variable } else { d });
+    let shape = batch.into_iter().chain(dims).collect();
+    let mut draft = UncheckedRequest::default();
+    draft.inputs.push(InputTensor { index: 0, dtype: spec.dtype, shape, data });
+    Ok((draft, ResponseSpec { binary: true, ..Default::default() }))
+}
+
+#[cfg(test)]
+#[path = "infer_request_tests.rs"]
+mod tests;

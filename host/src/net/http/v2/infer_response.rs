@@ -1,0 +1,225 @@
+//! The answer to an inference: JSON, then the outputs that were asked for as bytes.
+
+use super::infer_request::ResponseSpec;
+use super::json::{data, write};
+use super::receive::{SMALL, elsewhere};
+use crate::error::{Error, Result};
+use crate::net::http::body::{self, Chunks, ResponseBody};
+use crate::net::v2::classes;
+use crate::repository::Served;
+use crate::request::{InferResponse, OutputTensor, Parameter};
+use bytes::{Buf, Bytes};
+use flate2::Compression;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use smallvec::SmallVec;
+use std::io::Read;
+
+/// Length of the JSON part, in both directions.
+pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+
+/// What goes out behind the JSON.
+type Sections = SmallVec<[Bytes; 2]>;
+
+/// An answer that is written; what is left is to compress it, if the caller wants that.
+pub struct EncodedResponse {
+    headers: HeaderMap,
+    chunks: Chunks,
+    encoding: Encoding,
+}
+
+impl EncodedResponse {
+    /// The answer to a request that asked for `asked` and accepts what its `headers` say. Their memory becomes that
+    /// of the answer's, and with it that of the next request's on the connection.
+    ///
+    /// # Errors
+    /// An output has not the form that is asked for.
+    pub fn new(
+        served: &Served,
+        asked: &ResponseSpec,
+        response: InferResponse,
+        mut headers: HeaderMap,
+    ) -> Result<Self> {
+        let encoding = Encoding::pick(&headers);
+        headers.clear();
+        let mut sections = Sections::new();
+        let json = self::json(served, asked, response, &mut sections)?;
+        let binary = sections.iter().any(|s| !s.is_empty());
+        let content_type = if binary { "application/octet-stream" } else { "application/json" };
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if binary {
+            headers.insert(HEADER_LENGTH, number(json.len()));
+        }
+        let mut chunks = Chunks::from(json);
+        sections.into_iter().for_each(|s| chunks.push(s));
+        Ok(Self { headers, chunks, encoding })
+    }
+
+    /// The response, if it goes out as it is.
+    pub fn plain(self) -> std::result::Result<Response<ResponseBody>, Box<Self>> {
+        match self.encoding {
+            Encoding::Identity => Ok(whole(self.headers, ResponseBody::from_chunks(self.chunks))),
+            _ => Err(Box::new(self)),
+        }
+    }
+
+    pub async fn compressed(mut self: Box<Self>) -> Result<Response<ResponseBody>> {
+        let name = HeaderValue::from_static(self.encoding.name());
+        self.headers.insert(CONTENT_ENCODING, name);
+        let body = compress(self.chunks, self.encoding).await?;
+        Ok(whole(self.headers, ResponseBody::from(body)))
+    }
+}
+
+fn whole(headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
+    response
+}
+
+/// `n` as the value of a header. A JSON part has mostly three digits: those are there already.
+fn number(n: usize) -> HeaderValue {
+    static TEXTS: [[u8; 3]; 1000] = {
+        let mut texts = [[b'0'; 3]; 1000];
+        let mut n = 0;
+        while n < texts.len() {
+            texts[n] = [b'0' + (n / 100) as u8, b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8];
+            n += 1;
+        }
+        texts
+    };
+    match TEXTS.get(n).map(|text| std::str::from_utf8(text)) {
+        Some(Ok(text)) if n >= 100 => HeaderValue::from_static(text),
+        _ => HeaderValue::from(n),
+    }
+}
+
+fn json(
+    served: &Served,
+    asked: &ResponseSpec,
+    response: InferResponse,
+    sections: &mut Sections,
+) -> Result<Vec<u8>> {
+    let small = |o: &OutputTensor| if o.data.len() <= body::SMALL { o.data.len() } else { 0 };
+    let outputs: usize = response.outputs.iter().map(|o| 128 + o.name.len() + small(o)).sum();
+    let mut out = Vec::with_capacity(96 + asked.id.len() + served.name.len() + outputs);
+    let mut object = write::Object::new(&mut out);
+    if !asked.id.is_empty() {
+        write::string(object.key("id"), &asked.id);
+    }
+    object.string("model_name", &served.name);
+    object.string("model_version", &served.version_text);
+    if !response.parameters.is_empty() {
+        let mut inner = write::Object::new(object.key("parameters"));
+        for (key, value) in &response.parameters {
+            match value {
+                Parameter::String(text) => inner.string(key, text),
+                Parameter::Int(n) => inner.plain(key, n),
+                Parameter::Bool(b) => inner.plain(key, b),
+                Parameter::Double(d) => write::double(inner.key(key), *d),
+            }
+        }
+        inner.end();
+    }
+    let mut failed = None;
+    write::array(object.key("outputs"), response.outputs, |out, output| {
+        if failed.is_none() {
+            failed = self::output(served, asked, out, output, sections).err();
+        }
+    });
+    object.end();
+    failed.map_or(Ok(out), Err)
+}
+
+fn output(
+    served: &Served,
+    asked: &ResponseSpec,
+    out: &mut Vec<u8>,
+    mut output: OutputTensor,
+    sections: &mut Sections,
+) -> Result<()> {
+    let declared = &served.signature.outputs;
+    let listed = asked.outputs.iter().find(|o| declared[o.index].name == output.name);
+    let binary = listed.map_or(asked.binary, |o| o.binary);
+    if let Some(k) = listed.map(|o| o.classes).filter(|k| *k > 0) {
+        output = classes::of(&served.signature, &output, k)?;
+    }
+    let mut object = write::Object::new(out);
+    object.string("name", &output.name);
+    object.string("datatype", output.dtype.v2_name());
+    write::shape(object.key("shape"), &output.shape);
+    if binary {
+        let mut parameters = write::Object::new(object.key("parameters"));
+        parameters.plain("binary_data_size", output.data.len());
+        parameters.end();
+        sections.push(output.data);
+    } else {
+        data::encode(object.key("data"), output.dtype, &output.data)?;
+    }
+    object.end();
+    Ok(())
+}
+
+/// How a response is compressed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Encoding {
+    Identity,
+    Gzip,
+    Deflate,
+}
+
+impl Encoding {
+    const ALL: [Encoding; 3] = [Encoding::Identity, Encoding::Gzip, Encoding::Deflate];
+
+    fn name(self) -> &'static str {
+        match self {
+            Encoding::Identity => "identity",
+            Encoding::Gzip => "gzip",
+            Encoding::Deflate => "deflate",
+        }
+    }
+
+    /// The one of the highest weight, the first of equals.
+    fn pick(headers: &HeaderMap) -> Self {
+        let mut best = (0.0, Encoding::Identity);
+        let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
+        for item in values.flat_map(|v| v.split(',')) {
+            let mut parts = item.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            let Some(encoding) = Self::ALL.iter().find(|e| e.name().eq_ignore_ascii_case(name))
+            else {
+                continue;
+            };
+            let weight = parts.find_map(|p| p.strip_prefix("q="));
+            let weight = weight.map_or(1.0, |q| q.trim().parse::<f64>().unwrap_or(0.0));
+            if weight > best.0 {
+                best = (weight, *encoding);
+            }
+        }
+        best.1
+    }
+}
+
+async fn compress(chunks: Chunks, encoding: Encoding) -> Result<Vec<u8>> {
+    let (mut chunks, len) = chunks.finish();
+    let small = len <= SMALL as u64;
+    let work = move || {
+        let mut out = Vec::new();
+        let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
+        while let Some(last) = chunks.pop() {
+            all = Box::new(last.reader().chain(all));
+        }
+        let level = Compression::default();
+        match encoding {
+            Encoding::Gzip => flate2::read::GzEncoder::new(all, level).read_to_end(&mut out),
+            _ => flate2::read::ZlibEncoder::new(all, level).read_to_end(&mut out),
+        }
+        .map_err(|e| Error::internal(format!("failed to compress the response: {e}")))?;
+        Ok(out)
+    };
+    elsewhere(work, small).await
+}
+
+#[cfg(test)]
+#[path = "infer_response_tests.rs"]
+mod tests;

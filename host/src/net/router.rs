@@ -1,0 +1,160 @@
+//! Which front end answers: the paths of both generations on the HTTP, gRPC, health and metrics sockets.
+
+use super::context::Context;
+use super::disconnect::RequestBody;
+use super::grpc::body::GrpcBody;
+use super::http::body::ResponseBody;
+use super::listener::Handler;
+use super::{grpc, http};
+use crate::metrics::{self, Gpus};
+use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use ::http::{Method, Request, Response, StatusCode};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use tonic::service::Routes;
+use tower::Service;
+
+/// The two unary inference calls, which carry the tensors.
+const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
+const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
+
+/// What a door returns for a request, where it is not worth a future of its own.
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+
+/// `/v2…` and `/api…` on the HTTP port.
+pub async fn http(
+    context: Arc<Context>,
+    request: Request<RequestBody>,
+    received_ns: u64,
+) -> Response<ResponseBody> {
+    let path = request.uri().path();
+    if path.starts_with("/v2") {
+        http::v2::handle(&context, request, received_ns).await
+    } else if path.starts_with("/api") {
+        Box::pin(http::v1::handle(&context, request, received_ns)).await
+    } else {
+        not_found()
+    }
+}
+
+/// Health of both generations alone, on `--http-health-port`.
+pub fn health(
+    context: Arc<Context>,
+) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+    move |request, received_ns| {
+        let path = request.uri().path();
+        if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
+            return Box::pin(http(Arc::clone(&context), request, received_ns));
+        }
+        Box::pin(async { not_found() })
+    }
+}
+
+/// The gRPC services of both generations. Unary inference goes past tonic.
+pub fn grpc(context: Arc<Context>) -> GrpcRouter {
+    let (inference, health) = grpc::v2::services(Arc::clone(&context));
+    let mut builder = Routes::builder();
+    builder.add_service(grpc::v1::service(Arc::clone(&context)));
+    builder.add_service(inference);
+    builder.add_service(health);
+    GrpcRouter { context, routes: builder.routes().prepare() }
+}
+
+pin_project_lite::pin_project! {
+    /// How a call is answered. What is not v2's inference is in boxes, so that the future of every call is not as
+    /// large as theirs.
+    #[project = RoutedProjection]
+    enum Routed<F> {
+        ModelInfer { #[pin] response: F },
+        Boxed { response: Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>> },
+    }
+}
+
+impl<F: Future<Output = Response<GrpcBody>>> Future for Routed<F> {
+    type Output = Response<GrpcBody>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
+        match self.project() {
+            RoutedProjection::ModelInfer { response } => response.poll(cx),
+            RoutedProjection::Boxed { response } => response.as_mut().poll(cx),
+        }
+    }
+}
+
+/// See [`grpc`].
+#[derive(Clone)]
+pub struct GrpcRouter {
+    context: Arc<Context>,
+    routes: Routes,
+}
+
+impl Handler for GrpcRouter {
+    type Body = GrpcBody;
+
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
+        match request.uri().path() {
+            INFER_V2 => Routed::ModelInfer {
+                response: grpc::v2::infer(&self.context, request, received_ns),
+            },
+            INFER_V1 => {
+                let context = Arc::clone(&self.context);
+                let response = async move { grpc::v1::infer(&context, request, received_ns).await };
+                Routed::Boxed { response: Box::pin(response) }
+            }
+            _ => {
+                let mut routes = self.routes.clone();
+                let response = async move {
+                    match routes.call(request).await {
+                        Ok(response) => response.map(GrpcBody::from),
+                        Err(never) => match never {},
+                    }
+                };
+                Routed::Boxed { response: Box::pin(response) }
+            }
+        }
+    }
+}
+
+/// Prometheus text; any other path is an empty page (contract/v2 §5).
+pub fn metrics(
+    context: Arc<Context>,
+    gpus: Arc<Option<Gpus>>,
+) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+    move |request, _| {
+        let (context, gpus) = (Arc::clone(&context), Arc::clone(&gpus));
+        Box::pin(async move {
+            if request.method() != Method::GET {
+                let mut refused =
+                    plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
+                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+                return refused;
+            }
+            let text = match request.uri().path() {
+                "/metrics" | "/metrics/" => {
+                    // NVML may take milliseconds; the network threads have better things to do.
+                    let gather = move || metrics::text(&context.repository, gpus.as_ref().as_ref());
+                    tokio::task::spawn_blocking(gather).await.unwrap_or_default()
+                }
+                _ => String::new(),
+            };
+            plain(StatusCode::OK, "text/plain; charset=utf-8", text)
+        })
+    }
+}
+
+fn not_found() -> Response<ResponseBody> {
+    plain(StatusCode::NOT_FOUND, "text/plain", r#"{"error":"Not Found"}"#.to_owned())
+}
+
+fn plain(status: StatusCode, kind: &'static str, text: String) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

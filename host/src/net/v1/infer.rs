@@ -1,0 +1,200 @@
+//! The way of a request: found, planned, given its data, queued, answered. Both wires walk it in the same steps.
+
+use super::input_data::{self, InputParts};
+use super::request::{self, Plan, RequestedVersion};
+use super::response::{self, BuiltResponse, ResponseSpec};
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use crate::net::context::{Context, refusal};
+use crate::net::sink::{self, CancelGuard, UnaryReceiver};
+use crate::repository::Served;
+use crate::request::check::IdPrefix;
+use crate::request::{CorrelationId, InferRequest, Reply, Sequence, classes};
+use crate::state::InFlightGuard;
+use std::sync::{Arc, Weak};
+use trtserver_proto::v1::InferRequestHeader;
+use trtserver_proto::v1::infer_request_header::Flag;
+
+/// A request that failed, and what is echoed to its caller nevertheless.
+#[derive(Debug)]
+pub struct Failure {
+    pub error: Error,
+    /// The caller's own id.
+    pub id: u64,
+    /// The server's; 0 when it failed before it was run.
+    pub request_id: u64,
+}
+
+/// A request whose model was found: from here on, failures count.
+pub struct AcceptedRequest<'a> {
+    ctx: &'a Context,
+    pub served: Arc<Served>,
+    header: InferRequestHeader,
+    received_ns: u64,
+}
+
+impl<'a> AcceptedRequest<'a> {
+    /// Rows 1 to 11 of the ladder. A header that could not be read is row 2, after the look-up.
+    pub fn open(
+        ctx: &'a Context,
+        model: &str,
+        version: RequestedVersion,
+        header: Result<InferRequestHeader>,
+        received_ns: u64,
+    ) -> Result<(Self, Plan), Failure> {
+        let id = header.as_ref().map_or(0, |h| h.id);
+        let served = request::find(&ctx.repository, model, version).map_err(|error| Failure {
+            error,
+            id,
+            request_id: 0,
+        })?;
+        let (header, unreadable) = match header {
+            Ok(header) => (header, None),
+            Err(error) => (InferRequestHeader::default(), Some(error)),
+        };
+        let call = Self { ctx, served, header, received_ns };
+        if let Some(error) = unreadable {
+            return Err(call.refuse(error));
+        }
+        if call.served.decoupled() {
+            return Err(call.refuse(Error::unsupported(format!(
+                "model '{}' answers a request as often as it likes, and this protocol carries exactly one answer",
+                call.served.name
+            ))));
+        }
+        match request::plan(&call.served.signature, &call.header) {
+            Ok(plan) => Ok((call, plan)),
+            Err(error) => Err(call.refuse(error)),
+        }
+    }
+
+    /// Counts a failure before execution.
+    pub fn refuse(&self, error: Error) -> Failure {
+        let batch = request::counted_batch(&self.served.signature, &self.header);
+        let ns = now_ns().saturating_sub(self.received_ns);
+        self.served.stats.failure(batch, ns, refusal(&error));
+        Failure { error, id: self.header.id, request_id: 0 }
+    }
+
+    /// Row 16, then what the old server found while running, then the queue. `deadline_ns` 0 = none.
+    pub fn start(
+        self,
+        plan: Plan,
+        parts: InputParts,
+        deadline_ns: u64,
+    ) -> Result<PendingRequest, Failure> {
+        let in_flight = self.ctx.state.begin_request();
+        self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
+        let request_id = self.ctx.state.next_request_id();
+        let signature = &self.served.signature;
+        let (batch, per_item, wanted) = (plan.batch, plan.per_item, plan.outputs.clone());
+        let mut inputs = input_data::tensors(signature, plan, parts);
+        let unusable = wanted
+            .iter()
+            .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index].dtype));
+        let checked = match unusable {
+            Some(w) => {
+                let spec = &signature.outputs[w.index];
+                Err(response::no_classes(&spec.name, spec.dtype))
+            }
+            None => input_data::check_strings(signature, &mut inputs),
+        };
+        checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+
+        let (sink, answer) = sink::unary();
+        let stats = Arc::clone(&self.served.stats);
+        let reply = Reply::new(self.received_ns, Arc::clone(signature), stats, sink);
+        let weak = Arc::downgrade(&reply);
+        let h = &self.header;
+        let request = InferRequest {
+            id: id_text(h.id),
+            batch,
+            inputs,
+            outputs: wanted.clone(),
+            sequence: sequence(h),
+            priority: h.priority.into(),
+            timeout_us: h.timeout_microseconds,
+            parameters: Vec::new(),
+            deadline_ns,
+            streaming: false,
+            warmup: false,
+            reply,
+        };
+        let id = h.id;
+        let guard = CancelGuard::new(Weak::clone(&weak));
+        self.served.submit(request);
+        let form = ResponseSpec { served: self.served, batch, id, wanted, per_item };
+        Ok(PendingRequest { form, request_id, answer, reply: weak, guard, _in_flight: in_flight })
+    }
+}
+
+fn sequence(header: &InferRequestHeader) -> Sequence {
+    let id = match header.correlation_id {
+        0 => CorrelationId::None,
+        n => CorrelationId::Number(n),
+    };
+    let has = |flag: Flag| header.flags & flag as u32 != 0;
+    Sequence { id, start: has(Flag::SequenceStart), end: has(Flag::SequenceEnd) }
+}
+
+/// A request in the queue or on its way back. Letting go of it cancels the request.
+pub struct PendingRequest {
+    form: ResponseSpec,
+    request_id: u64,
+    answer: UnaryReceiver,
+    reply: Weak<Reply>,
+    /// The answer guards itself only from its first poll on; streams let requests wait longer than that.
+    guard: CancelGuard,
+    _in_flight: InFlightGuard,
+}
+
+/// A request that was answered well.
+pub struct InferResult {
+    pub built: BuiltResponse,
+    pub request_id: u64,
+    pub batch: u32,
+    pub per_item: bool,
+}
+
+impl PendingRequest {
+    /// The caller gave sizes per batch item, and wants them so.
+    pub fn per_item(&self) -> bool {
+        self.form.per_item
+    }
+
+    pub async fn finish(self) -> Result<InferResult, Failure> {
+        let PendingRequest { form, request_id, answer, reply, mut guard, _in_flight } = self;
+        let answer = answer.wait(reply).await;
+        guard.disarm();
+        let (batch, per_item) = (form.batch, form.per_item);
+        match answer.and_then(|r| response::build(&form, r)) {
+            Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
+            Err(error) => {
+                Err(Failure { error: in_v1_words(error, form.id), id: form.id, request_id })
+            }
+        }
+    }
+}
+
+/// What schedulers say in v2's words, as v1 had it: without the caller's id, and before ids could be text.
+fn in_v1_words(mut error: Error, id: u64) -> Error {
+    let id = id_text(id);
+    let prefix = IdPrefix(&id).to_string();
+    if let Some(rest) = error.message.strip_prefix(&prefix) {
+        error.message = rest.to_owned();
+    }
+    let today = "must specify a non-zero or non-empty correlation ID";
+    if let Some(start) = error.message.strip_suffix(today) {
+        error.message = format!("{start}must specify a non-zero correlation ID");
+    }
+    error
+}
+
+/// The caller's id as the server's other parts know it; 0 = none.
+fn id_text(id: u64) -> String {
+    if id == 0 { String::new() } else { id.to_string() }
+}
+
+#[cfg(test)]
+#[path = "infer_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! A request's bytes against what its header announced: rows 12 to 15 of the ladder, and the framing of strings.
+
+use super::request::Plan;
+use crate::error::{Error, Result};
+use crate::request::strings::{self, StringFault};
+use crate::request::{InputTensor, Signature};
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+/// Data of each input, in the order of the plan.
+pub type InputParts = SmallVec<[Bytes; 4]>;
+
+/// Rows 12 and 13, when `got` bytes came instead of `plan.bytes()`. The old server skipped them for an empty
+/// body, which then failed much later and less clearly.
+pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
+    let m = &signature.model;
+    let mut end = 0;
+    for input in &plan.inputs {
+        end += input.bytes;
+        if end > got {
+            let name = &signature.inputs[input.index].name;
+            let missing = input.bytes.min(end - got);
+            return Error::invalid(format!(
+                "unexpected size for input '{name}', missing expecting {missing} bytes for model '{m}'"
+            ));
+        }
+    }
+    Error::invalid(format!("unexpected additional input data for model '{m}'"))
+}
+
+/// The inputs of an HTTP body, one after another.
+pub fn split(signature: &Signature, plan: &Plan, body: &Bytes) -> Result<InputParts> {
+    if body.len() != plan.bytes() {
+        return Err(wrong_body(signature, plan, body.len()));
+    }
+    let mut at = 0;
+    let part = |i: &super::request::PlannedInput| {
+        at += i.bytes;
+        body.slice(at - i.bytes..at)
+    };
+    Ok(plan.inputs.iter().map(part).collect())
+}
+
+/// Rows 14 and 15: the entries of a gRPC request.
+pub fn entries(signature: &Signature, plan: &Plan, entries: Vec<Bytes>) -> Result<InputParts> {
+    let m = &signature.model;
+    let (expected, got) = (plan.inputs.len(), entries.len());
+    if expected != got {
+        return Err(Error::invalid(format!(
+            "expected tensor data for {expected} inputs but got {got} sets of data for model '{m}'"
+        )));
+    }
+    for (input, entry) in plan.inputs.iter().zip(&entries) {
+        if input.bytes != entry.len() {
+            let name = &signature.inputs[input.index].name;
+            return Err(Error::invalid(format!(
+                "unexpected size {} for input '{name}', expecting {} for model '{m}'",
+                entry.len(),
+                input.bytes
+            )));
+        }
+    }
+    Ok(entries.into_iter().collect())
+}
+
+/// Input tensors in the order of the configuration.
+pub fn tensors(signature: &Signature, plan: Plan, parts: InputParts) -> SmallVec<[InputTensor; 2]> {
+    let pairs = plan.inputs.into_iter().zip(parts);
+    let mut tensors: SmallVec<[InputTensor; 2]> = pairs
+        .map(|(i, data)| InputTensor {
+            index: i.index,
+            dtype: signature.inputs[i.index].dtype,
+            shape: i.shape,
+            data,
+        })
+        .collect();
+    tensors.sort_by_key(|t| t.index);
+    tensors.iter_mut().for_each(InputTensor::align);
+    tensors
+}
+
+/// The framing of string tensors (contract/v1 §5.4), which the old server looked at while running. Stray bytes
+/// behind the strings, which are ignored, are cut off, so that no backend meets them.
+pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Result<()> {
+    for input in inputs.iter_mut().filter(|i| i.dtype.size().is_none()) {
+        let name = &signature.inputs[input.index].name;
+        let expected = crate::request::tensor::element_count(&input.shape).unwrap_or(0);
+        let end = strings::check(&input.data, expected).map_err(|fault| match fault {
+            StringFault::TooMany { found } => Error::invalid(format!(
+                "unexpected number of string elements {found} for inference input '{name}', expecting {expected}"
+            )),
+            StringFault::Short { length, available } => Error::invalid(format!(
+                "incomplete string data for inference input '{name}', expecting string of length {length} but \
+                 only {available} bytes available"
+            )),
+            // One to three bytes where a length is due are stray bytes: too few strings came.
+            StringFault::TooFew { .. } | StringFault::NoLength { .. } => Error::internal(format!(
+                "expected {expected} strings for inference input '{name}', got {}",
+                strings::elements(&input.data).count()
+            )),
+        })?;
+        input.data.truncate(end);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "input_data_tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! How a call ended, as every v1 answer says it.
+
+use crate::config::Settings;
+use crate::error::{Code, Error};
+use trtserver_proto::v1::{RequestStatus, RequestStatusCode};
+
+/// Longest message in a header: far below what HTTP libraries take, also when every byte is escaped.
+const LONGEST: usize = 4096;
+
+/// A call that went well. `request_id` 0 is left out.
+pub fn success(settings: &Settings, request_id: u64) -> RequestStatus {
+    status(settings, RequestStatusCode::Success, String::new(), request_id)
+}
+
+/// A call that failed.
+pub fn failure(settings: &Settings, error: &Error, request_id: u64) -> RequestStatus {
+    status(settings, of(error.code), error.message.clone(), request_id)
+}
+
+/// WithLegacy.
+pub fn of_result<T>(
+    settings: &Settings,
+    result: &Result<T, Error>,
+    request_id: u64,
+) -> RequestStatus {
+    match result {
+        Ok(_) => success(settings, request_id),
+        Err(error) => failure(settings, error, request_id),
+    }
+}
+
+/// The text with its end cut off, if it is too long for a header.
+pub fn shortened(mut status: RequestStatus) -> RequestStatus {
+    if status.msg.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|i| status.msg.is_char_boundary(*i)).unwrap_or(0);
+        status.msg.truncate(end);
+        status.msg.push_str("...");
+    }
+    status
+}
+
+fn status(
+    settings: &Settings,
+    code: RequestStatusCode,
+    msg: String,
+    request_id: u64,
+) -> RequestStatus {
+    // The parsers of 18.04 refuse a text that holds `server_id`.
+    let server_id = if settings.era_a { String::new() } else { settings.server_id.clone() };
+    RequestStatus { code: code.into(), msg, server_id, request_id }
+}
+
+/// The only table from error codes to v1's. `ALREADY_EXISTS` never goes out: clients before v1.1 cannot
+/// read the name and would report that the status is missing.
+fn of(code: Code) -> RequestStatusCode {
+    match code {
+        Code::Unknown => RequestStatusCode::Unknown,
+        Code::Internal => RequestStatusCode::Internal,
+        Code::NotFound => RequestStatusCode::NotFound,
+        Code::InvalidArg | Code::AlreadyExists => RequestStatusCode::InvalidArg,
+        Code::Unavailable | Code::Cancelled => RequestStatusCode::Unavailable,
+        Code::Unsupported => RequestStatusCode::Unsupported,
+    }
+}
+
+#[cfg(test)]
+#[path = "request_status_tests.rs"]
+mod tests;

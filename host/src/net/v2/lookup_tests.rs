@@ -1,0 +1,22 @@
+//! Unit tests of `lookup.rs`.
+
+use super::*;
+
+#[test]
+fn versions() {
+    let bad = |text: &str, details: &str| {
+        Err(format!(
+            "failed to get model version from specified version string '{text}'{details}, version \
+             should be an integral value > 0"
+        ))
+    };
+    for (text, want) in [
+        ("", Ok(None)),
+        ("0", Ok(Some(0))),
+        ("3", Ok(Some(3))),
+        ("-1", bad("-1", "")),
+        ("x", bad("x", " (details: stol)")),
+    ] {
+        assert_eq!(parse_version(text).map_err(|e| e.message), want, "{text}");
+    }
+}

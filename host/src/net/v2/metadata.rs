@@ -1,0 +1,88 @@
+//! What the server says about itself and its models.
+
+use super::lookup::{parse_version, served};
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::request::{Signature, TensorSpec};
+use trtserver_proto::v2::{
+    ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
+};
+
+/// In the order in which clients have always seen them.
+const EXTENSIONS: [&str; 13] = [
+    "classification",
+    "sequence",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "trace",
+    "logging",
+];
+
+/// Live from the first moment that it answers, as in v1: who watches liveness must not kill a server
+/// that loads its models. (The original opens its ports only after that.)
+pub fn live(ctx: &Context) -> Result<bool> {
+    ctx.refuse_when_exiting()?;
+    Ok(ctx.state.is_live())
+}
+
+pub fn ready(ctx: &Context) -> Result<bool> {
+    ctx.refuse_when_exiting()?;
+    Ok(ctx.is_ready())
+}
+
+/// False for models that are not served, known or not. Only an unreadable version is an error.
+pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
+    ctx.refuse_when_exiting()?;
+    Ok(ctx.repository.is_ready(name, parse_version(version)?))
+}
+
+pub fn server(ctx: &Context) -> ServerMetadataResponse {
+    ServerMetadataResponse {
+        name: ctx.settings.server_id.clone(),
+        version: ctx.settings.server_version.clone(),
+        extensions: EXTENSIONS.iter().map(|e| (*e).to_owned()).collect(),
+    }
+}
+
+pub fn model(ctx: &Context, name: &str, version: &str) -> Result<ModelMetadataResponse> {
+    let served = served(ctx, name, version)?;
+    let versions = match ctx.repository.model(name) {
+        Some(model) if version.is_empty() => model.ready_versions(),
+        _ => vec![served.version],
+    };
+    let config = &served.config;
+    let signature = &served.signature;
+    Ok(ModelMetadataResponse {
+        name: config.name.clone(),
+        versions: versions.iter().map(i64::to_string).collect(),
+        platform: match config.platform.as_str() {
+            "" => config.backend.clone(),
+            platform => platform.to_owned(),
+        },
+        inputs: signature.inputs.iter().map(|t| tensor(signature, t)).collect(),
+        outputs: signature.outputs.iter().map(|t| tensor(signature, t)).collect(),
+    })
+}
+
+fn tensor(signature: &Signature, spec: &TensorSpec) -> TensorMetadata {
+    TensorMetadata {
+        name: spec.name.to_string(),
+        datatype: spec.dtype.v2_name().to_owned(),
+        shape: signature.full_dims(spec).to_vec(),
+    }
+}
+
+/// A shared memory region asked for by name. There are none.
+pub fn no_region(kind: &str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Ok(());
+    }
+    Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
+}
