@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod command;
 mod demo;
+mod deny;
 mod gate;
 mod paths;
 mod perf_analyzer;

@@ -40,3 +40,15 @@ impl Paths {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 }
+
+/// Where tools and runtimes that several checkouts share are kept.
+///
+/// # Errors
+/// Neither `XDG_CACHE_HOME` nor `HOME` is set.
+pub fn user_cache() -> crate::command::Result<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("trtserver"))
+        .ok_or_else(|| "no cache folder: set HOME or XDG_CACHE_HOME to an absolute path".to_owned())
+}
