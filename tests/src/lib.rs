@@ -25,6 +25,7 @@ mod fixture; // the repository of the protocol tests
 pub mod grpc; // inference requests as gRPC carries them
 pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off
 mod install; // where the server, its plugins and the Python environments lie
+mod latch; // requests held until the test lets them go on
 pub mod pages; // READMEs and tutorials, followed
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
@@ -39,6 +40,7 @@ pub use caller::{Caller, DOORS, Door, GRPC_DOORS};
 pub use compile::{compile_c, folder};
 pub use fixture::every_model;
 pub use install::{backends, dist, root};
+pub use latch::Latch;
 pub use process::{Ended, PATIENCE, Process};
 pub use python::{python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};

@@ -3,11 +3,10 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
 use trtserver_tests::wire::request;
 use trtserver_tests::{
-    Connection, Response, Running, Server, Signal, backends, folder, inference, probe, root,
+    Connection, Latch, Response, Running, Server, Signal, backends, folder, inference, probe, root,
 };
 
 /// A model that takes as long to load as the test wants: its labels are a pipe, and the load waits for a writer.
@@ -92,34 +91,32 @@ fn no_models_is_no_error() {
     assert!(server.stop().success());
 }
 
-/// Two requests of 1.5 s for a model that does one at a time: when one waits, the other runs.
-fn two_under_way(server: &Running) -> [Connection; 2] {
+/// Two requests that the latch holds, for a model of one instance: one is executed, the other is in the queue.
+fn two_under_way(server: &Running, latch: &Latch) -> [Connection; 2] {
     let mut connections = [server.connect(), server.connect()];
     for connection in &mut connections {
         connection.send(inference("slow", ""));
     }
     let sample = r#"nv_inference_pending_request_count{model="slow",version="1"}"#;
-    let waits = |server: &Running| server.metrics(sample) == Some(1.0);
-    server.ask_until("one runs and one waits", |server| {
-        // The first waits too, for as long as the instance takes to wake up.
-        waits(server) && {
-            std::thread::sleep(Duration::from_millis(100));
-            waits(server)
-        }
-    });
+    latch.wait_for(server, 1);
+    server.ask_until("the other is queued", |server| server.metrics(sample) == Some(1.0));
     connections
 }
 
-fn slow_server() -> Server {
-    Server::new().model("slow", probe("slow", &[("delay_ms", "1500")]))
+fn slow_server(latch: &Latch) -> Server {
+    let (key, path) = latch.config();
+    Server::new().model("slow", probe("slow", &[(key, &path)]))
 }
 
 #[test]
 fn what_runs_and_what_waits_is_answered_before_the_end() {
     for signal in [Signal::TERM, Signal::INT] {
-        let server = slow_server().start();
-        let connections = two_under_way(&server);
+        let latch = Latch::new();
+        let server = slow_server(&latch).start();
+        let connections = two_under_way(&server, &latch);
         server.signal(signal);
+        server.wait_for_log("in-flight requests");
+        latch.open();
         for mut connection in connections {
             let response = connection.response();
             assert_eq!(response.status, 200, "{}", response.text());
@@ -133,14 +130,15 @@ fn what_runs_and_what_waits_is_answered_before_the_end() {
 
 #[test]
 fn while_it_ends_new_requests_are_refused_in_words() {
-    let server = slow_server().start();
+    let latch = Latch::new();
+    let server = slow_server(&latch).start();
     // Opened before, because a server that ends need not accept new connections.
     let mut more: Vec<Connection> = (0..4).map(|_| server.connect()).collect();
     for connection in &mut more {
         connection.send("GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
         assert_eq!(connection.response().status, 200);
     }
-    let _under_way = two_under_way(&server);
+    let _under_way = two_under_way(&server, &latch);
     server.signal(Signal::TERM);
     server.wait_for_log("Waiting for in-flight inferences to complete.");
     let mut ask = |bytes: Vec<u8>| more.pop().expect("a connection").send(bytes).response();
@@ -241,12 +239,9 @@ fn a_sequence_that_never_ends_holds_it_up_until_the_timeout() {
 
 #[test]
 fn what_takes_too_long_is_left_behind_and_the_exit_status_tells() {
-    let server = Server::new()
-        .model("slow", probe("slow", &[("delay_ms", "20000")]))
-        .flag("--exit-timeout-secs=1")
-        .start();
-    let _under_way = two_under_way(&server);
-    let begin = Instant::now();
+    let latch = Latch::new();
+    let server = slow_server(&latch).flag("--exit-timeout-secs=1").start();
+    let _under_way = two_under_way(&server, &latch);
     server.signal(Signal::TERM);
     let ended = server.wait();
     assert_eq!(ended.code(), 1, "{}", ended.stderr);
@@ -255,21 +250,19 @@ fn what_takes_too_long_is_left_behind_and_the_exit_status_tells() {
         "{}",
         ended.stderr
     );
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let server = Server::new().model("slow", probe("slow", &[("delay_ms", "20000")])).start();
-    let _under_way = two_under_way(&server);
-    let begin = Instant::now();
+    let latch = Latch::new();
+    let server = slow_server(&latch).start();
+    let _under_way = two_under_way(&server, &latch);
     server.signal(Signal::TERM);
     server.wait_for_log("Interrupt signal (15) received.");
     server.wait_for_log("in-flight requests");
     server.signal(Signal::INT);
     let ended = server.wait();
     assert_eq!(ended.code(), 1);
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]
@@ -280,10 +273,9 @@ fn idle_connections_do_not_hold_up_the_end() {
         connection.send(inference("echo", ""));
         assert_eq!(connection.response().status, 200);
     }
-    let begin = Instant::now();
     server.signal(Signal::TERM);
+    // Connections that are waited for would end it with 1, after the exit timeout.
     assert_eq!(server.wait().code(), 0);
-    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     for connection in &mut idle {
         assert!(connection.is_closed());
     }

@@ -6,83 +6,119 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use trtserver_tests::control::{Control, explicit, pair, ready, unloaded, well};
 use trtserver_tests::wire::request;
-use trtserver_tests::{Running, Signal, inference, probe};
+use trtserver_tests::{Latch, Response, Running, Signal, inference, probe};
 
-/// Asks `model` on two connections until `end`, and gives the status of every answer.
-fn hammer(server: &Running, model: &str, end: &AtomicBool) -> Vec<u16> {
+/// Sends requests to `model` on two connections until `end`. Each connection always has one under way; `check` sees every
+/// response.
+fn send_until(server: &Running, model: &str, end: &AtomicBool, check: impl Fn(Response) + Sync) {
     let bytes = inference(model, "");
     let one = || {
         let mut connection = server.connect();
-        let mut got = Vec::new();
         while !end.load(Ordering::Relaxed) {
-            got.push(connection.send(&bytes).response().status);
+            check(connection.send(&bytes).response());
         }
-        got
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(one)).collect();
-        let failed = |_| panic!("a caller failed");
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(failed)).collect()
-    })
+        scope.spawn(one);
+        scope.spawn(one);
+    });
+}
+
+/// Sets a flag when dropped, also by a failed assertion: threads that wait for it end.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until one more response was counted.
+#[track_caller]
+fn one_more(server: &Running, what: &str, count: &AtomicUsize) {
+    let before = count.load(Ordering::Relaxed);
+    server.ask_until(what, |_| count.load(Ordering::Relaxed) > before);
 }
 
 #[test]
-fn no_request_fails_while_its_model_is_loaded_anew() {
-    let server = explicit()
-        .model("m", probe("m", &[("delay_ms", "1")]))
-        .model("pair", pair("m"))
-        .flag("--load-model=pair")
-        .start();
-    let (end, before) = (AtomicBool::new(false), server.log());
-    thread::scope(|scope| {
-        let (server, end) = (&server, &end);
-        let callers = ["m", "pair"].map(|model| scope.spawn(move || hammer(server, model, end)));
-        for i in 0..30 {
-            let config = probe("m", &[("delay_ms", "1"), ("round", &i.to_string())]);
-            server.models().file("m/config.pbtxt", config);
-            well(server.load("m"));
+fn no_request_fails_while_its_model_is_reloaded() {
+    const RELOADS: usize = 30;
+    // Responses tell the configurations apart: every second one has the output BATCH.
+    let config = |round: usize| {
+        let number = round.to_string();
+        if round.is_multiple_of(2) {
+            return probe("m", &[("round", &number)]);
         }
-        end.store(true, Ordering::Relaxed);
-        for caller in callers {
-            let got = caller.join().unwrap();
-            assert!(got.len() > 30 && got.iter().all(|status| *status == 200), "{got:?}");
+        let config = probe("m", &[("round", &number), ("report_batch", "true")]);
+        config
+            .replace("output [", "output [ { name: \"BATCH\" data_type: TYPE_INT32 dims: [ 2 ] },")
+    };
+    let server =
+        explicit().model("m", config(0)).model("pair", pair("m")).flag("--load-model=pair").start();
+    assert!(!server.log().contains("re-loading"));
+    let end = AtomicBool::new(false);
+    let by_model: [AtomicUsize; 2] = Default::default();
+    let by_ensemble = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
+        scope.spawn(|| {
+            send_until(&server, "m", &end, |response| {
+                assert_eq!(response.status, 200, "{}", response.text());
+                let odd = response.text().contains("BATCH");
+                by_model[usize::from(odd)].fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        scope.spawn(|| {
+            send_until(&server, "pair", &end, |response| {
+                assert_eq!(response.status, 200, "{}", response.text());
+                by_ensemble.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        for round in 1..=RELOADS {
+            server.models().file("m/config.pbtxt", config(round));
+            well(server.load("m"));
+            one_more(&server, "a response of the new configuration", &by_model[round % 2]);
+            one_more(&server, "a response of the ensemble", &by_ensemble);
         }
     });
-    assert!(!before.contains("re-loading"));
-    assert_eq!(server.log().matches("re-loading: m:1").count(), 30);
+    assert_eq!(server.log().matches("re-loading: m:1").count(), RELOADS);
     assert!(server.stop().success());
 }
 
 #[test]
-fn every_request_is_answered_while_its_model_comes_and_goes() {
+fn every_request_is_answered_while_its_model_is_unloaded_and_loaded() {
     let server = explicit()
         .model("m", probe("m", &[]))
         .model("other", probe("other", &[]))
         .flag("--load-model=*")
         .start();
     let end = AtomicBool::new(false);
-    let (server, end) = (&server, &end);
-    let (good, bad) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (served, not_found) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
-        let callers =
-            ["m", "other"].map(|model| scope.spawn(move || (model, hammer(server, model, end))));
+        let _end = SetOnDrop(&end);
+        scope.spawn(|| {
+            send_until(&server, "m", &end, |response| {
+                let count = match response.status {
+                    200 => &served,
+                    404 => &not_found,
+                    status => panic!("m: {status} {}", response.text()),
+                };
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        scope.spawn(|| {
+            send_until(&server, "other", &end, |response| {
+                assert_eq!(response.status, 200, "{}", response.text());
+            });
+        });
         for _ in 0..30 {
             well(server.unload("m"));
+            one_more(&server, "a refusal", &not_found);
             well(server.load("m"));
-        }
-        end.store(true, Ordering::Relaxed);
-        for caller in callers {
-            let (model, got) = caller.join().unwrap();
-            for status in got {
-                match (model, status) {
-                    (_, 200) => good.fetch_add(1, Ordering::Relaxed),
-                    ("m", 404) => bad.fetch_add(1, Ordering::Relaxed),
-                    _ => panic!("{model}: {status}"),
-                };
-            }
+            one_more(&server, "a response", &served);
         }
     });
-    assert!(good.into_inner() > 0 && bad.into_inner() > 0);
+    assert!(server.stop().success());
 }
 
 #[test]
@@ -108,14 +144,16 @@ fn changes_of_one_model_take_turns() {
 
 #[test]
 fn unload_does_not_wait_for_requests_and_loses_none() {
-    let server =
-        explicit().model("m", probe("m", &[("delay_ms", "600")])).flag("--load-model=m").start();
+    let latch = Latch::new();
+    let (key, path) = latch.config();
+    let server = explicit().model("m", probe("m", &[(key, &path)])).flag("--load-model=m").start();
     let mut running = server.connect();
     running.send(inference("m", ""));
     let mut queued = server.connect();
     queued.send(inference("m", ""));
     let pending = r#"nv_inference_pending_request_count{model="m",version="1"}"#;
-    server.ask_until("one runs, one waits", |s| s.metrics(pending) == Some(1.0));
+    latch.wait_for(&server, 1);
+    server.ask_until("the other is queued", |s| s.metrics(pending) == Some(1.0));
     well(server.unload("m"));
     let entry = &server.index()[0];
     assert_eq!(entry["state"], "UNLOADING", "{entry}");
@@ -123,6 +161,7 @@ fn unload_does_not_wait_for_requests_and_loses_none() {
     // It may come back before the old one has gone.
     well(server.load("m"));
     assert_eq!(server.index(), json!([ready("m")]));
+    latch.open();
     assert_eq!((running.response().status, queued.response().status), (200, 200));
     assert!(server.stop().success());
 }

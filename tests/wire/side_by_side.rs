@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
 use trtserver_tests::scheduled::{NEVER, accumulator, batcher, flag, sequences};
 use trtserver_tests::wire::request;
 use trtserver_tests::{Response, Running, Server, inference, probe};
@@ -72,14 +71,10 @@ fn instances_of_several_kinds_share_the_queue() {
     }
     // Three are executed, one waits.
     let waiting = r#"nv_inference_pending_request_count{model="stuck",version="1"}"#;
-    let waits = |server: &Running| server.metrics(waiting) == Some(1.0);
-    server.ask_until("three are executed and one waits", |server| {
-        // Each waits for as long as an instance takes to wake up.
-        waits(server) && {
-            thread::sleep(Duration::from_millis(100));
-            waits(server)
-        }
-    });
+    let executed =
+        |log: &str| (log.matches("the probe waits to be cancelled").count() == 3).then_some(());
+    server.process().stderr_until("three executions", executed);
+    server.ask_until("the fourth is queued", |server| server.metrics(waiting) == Some(1.0));
     drop(busy);
     let cancelled = |server: &Running, when: &str| {
         let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;

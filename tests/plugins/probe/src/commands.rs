@@ -4,8 +4,9 @@ use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Value};
 
 /// Ways to answer wrongly.
@@ -83,6 +84,7 @@ pub enum Record {
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
 /// | `until_told` | the same, but it waits for what its canceller is told and does not look at the call |
+/// | `until_file` | waits in `execute` until this file exists, at most 2 min |
 /// | `needs_deadline` | fails unless the caller said how long he waits |
 /// | `die` | takes the process along: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
 /// | `die_in` | where, instead of in `execute`: `plugin_complete`, `model_open`, `instance_open`, `close` |
@@ -103,6 +105,7 @@ pub struct Commands {
     pub detach: bool,
     pub until_cancelled: bool,
     pub until_told: bool,
+    pub until_file: Option<PathBuf>,
     pub needs_deadline: bool,
     pub broken: bool,
     pub die: Option<Death>,
@@ -148,6 +151,7 @@ impl Commands {
             "detach" => self.detach = yes(),
             "until_cancelled" => self.until_cancelled = yes(),
             "until_told" => self.until_told = yes(),
+            "until_file" => self.until_file = text().map(PathBuf::from),
             "needs_deadline" => self.needs_deadline = yes(),
             "broken" => self.broken = yes(),
             "die" => {
@@ -224,6 +228,19 @@ impl Commands {
         let error = Error::new(self.fail_code.unwrap_or(Code::Internal), text);
         if self.broken { error.model_broken() } else { error }
     }
+}
+
+/// Waits until the test has made this file.
+pub fn wait_for_file(path: &Path) -> Result<(), Error> {
+    const LIMIT: Duration = Duration::from_secs(120);
+    let begin = Instant::now();
+    while !path.exists() {
+        if begin.elapsed() > LIMIT {
+            return Err(Error::deadline(format!("no file {} within {LIMIT:?}", path.display())));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 fn die(how: Death) {

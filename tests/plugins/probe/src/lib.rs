@@ -154,6 +154,10 @@ impl Instance for Worker {
                 std::hint::spin_loop();
             }
         }
+        if let Some(path) = all.iter().find_map(|(_, commands)| commands.until_file.as_deref()) {
+            trts_info!(self.log, "the probe waits for the file {}", path.display());
+            commands::wait_for_file(path)?;
+        }
         if all.iter().any(|(_, commands)| commands.waits()) {
             // Tests leave only when they have read this.
             trts_info!(self.log, "the probe waits to be cancelled");

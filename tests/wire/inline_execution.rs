@@ -1,0 +1,60 @@
+//! Inline execution: network threads execute idle instances of fast models themselves. A model that becomes slow blocks no other.
+
+use trtserver_tests::{Caller, DOORS, Latch, Running, Server, probe};
+
+/// Makes the model one that is executed inline.
+fn serve_fast(server: &Running, model: &str) {
+    for _ in 0..100 {
+        assert_eq!(server.infer(model, "").status, 200);
+    }
+}
+
+#[test]
+fn fast_model_that_becomes_slow_blocks_no_other() {
+    let instances = "\ninstance_group [ { count: 4 } ]";
+    // One for each round: slow-batch debt is paid off slowly.
+    let models = ["slow0", "slow1", "slow2"];
+    let server = Server::new().model("other", probe("other", &[]));
+    let server = models
+        .iter()
+        .fold(server, |server, model| server.model(model, probe(model, &[]) + instances))
+        .start();
+    serve_fast(&server, "other");
+    for (round, model) in models.into_iter().enumerate() {
+        serve_fast(&server, model);
+        let latch = Latch::new();
+        std::thread::scope(|scope| {
+            // More executions than there are network threads on a machine of few cores.
+            for _ in 0..4 {
+                scope.spawn(|| assert_eq!(server.infer(model, &latch.parameter()).status, 200));
+            }
+            latch.wait_for(&server, 4 * (round + 1));
+            for _ in 0..50 {
+                assert_eq!(server.get("/v2/health/ready").status, 200);
+                assert_eq!(server.infer("other", "").status, 200);
+            }
+            for door in DOORS {
+                assert!(Caller::ask(&server, door, "other", [1.0, 2.0]).is_answered());
+            }
+            latch.open();
+        });
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn concurrent_requests_are_all_answered() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..1_250 {
+                    assert_eq!(server.infer("echo", "").status, 200);
+                }
+            });
+        }
+    });
+    let count = r#"nv_inference_request_success{model="echo",version="1"}"#;
+    assert_eq!(server.metrics(count), Some(10_000.0));
+    assert!(server.stop().success());
+}
