@@ -11,7 +11,7 @@ use trtserver::plugin::isolated::messages::*;
 use trtserver::plugin::isolated::wire::{Received, Receiver, Sender, halves, pair};
 use trtserver::request::DType;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_tests::{PATIENCE, backends, dist};
+use trtserver_tests::{TIMEOUT, backends, dist};
 
 /// The process and its control connection.
 pub struct Host {
@@ -39,7 +39,7 @@ impl Host {
         command.stdin(Stdio::from(OwnedFd::from(its))).stdout(Stdio::null());
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
         let (sender, mut receiver) = halves(mine);
-        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        receiver.set_timeout(Some(TIMEOUT)).unwrap();
         let arenas = ["inputs", "outputs"].map(|name| Arena::new(name, 1 << 30).unwrap());
         let mut host =
             Self { child, sender: Some(sender), receiver, number: 0, heard: Vec::new(), arenas };
@@ -109,7 +109,7 @@ impl Host {
             return Err(failure);
         }
         let (sender, mut receiver) = halves(mine);
-        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        receiver.set_timeout(Some(TIMEOUT)).unwrap();
         let reader = Reader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
         let inputs = Arc::clone(&self.arenas[0]);
         Ok(Instance { sender, receiver, inputs, reader })

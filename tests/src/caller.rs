@@ -1,13 +1,13 @@
 //! A caller at any of the six doors, who may leave in the middle of his request.
 
 use crate::grpc::{INFER, STREAM, infer_v1, infer_v2, raw};
+use crate::http1::{Connection, request};
 use crate::http2::{Client, End, Ended, call_headers, message};
 use crate::server::Running;
-use crate::wire::{Connection, request};
 
 /// A way to ask for an inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     HttpV1,
     HttpV2,
     GrpcV1,
@@ -16,51 +16,58 @@ pub enum Door {
     StreamV2,
 }
 
-pub const DOORS: [Door; 6] =
-    [Door::HttpV1, Door::HttpV2, Door::GrpcV1, Door::GrpcV2, Door::StreamV1, Door::StreamV2];
+pub const ENDPOINTS: [Endpoint; 6] = [
+    Endpoint::HttpV1,
+    Endpoint::HttpV2,
+    Endpoint::GrpcV1,
+    Endpoint::GrpcV2,
+    Endpoint::StreamV1,
+    Endpoint::StreamV2,
+];
 /// Those where a call can be broken off without the connection, and where it may have a deadline.
-pub const GRPC_DOORS: [Door; 4] = [Door::GrpcV1, Door::GrpcV2, Door::StreamV1, Door::StreamV2];
+pub const GRPC_ENDPOINTS: [Endpoint; 4] =
+    [Endpoint::GrpcV1, Endpoint::GrpcV2, Endpoint::StreamV1, Endpoint::StreamV2];
 
-impl Door {
+impl Endpoint {
     /// What goes through it: the whole request over HTTP, the message over gRPC.
     pub fn bytes(self, model: &str, values: [f32; 2]) -> Vec<u8> {
         let [a, b] = values;
         match self {
-            Door::HttpV1 => {
+            Endpoint::HttpV1 => {
                 let header =
                     r#"batch_size: 1 input { name: "INPUT0" dims: 2 } output { name: "OUTPUT0" }"#;
                 let path = format!("/api/infer/{model}");
                 request("POST", &path, &[("NV-InferRequest", header)], &raw(values))
             }
-            Door::HttpV2 => {
+            Endpoint::HttpV2 => {
                 let json = format!(
                     r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[{a},{b}]}}]}}"#
                 );
                 request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
             }
-            Door::GrpcV1 | Door::StreamV1 => message(&infer_v1(model, values)),
-            Door::GrpcV2 | Door::StreamV2 => message(&infer_v2(model, values)),
+            Endpoint::GrpcV1 | Endpoint::StreamV1 => message(&infer_v1(model, values)),
+            Endpoint::GrpcV2 | Endpoint::StreamV2 => message(&infer_v2(model, values)),
         }
     }
 
     fn is_stream(self) -> bool {
-        matches!(self, Door::StreamV1 | Door::StreamV2)
+        matches!(self, Endpoint::StreamV1 | Endpoint::StreamV2)
     }
 
     fn path(self) -> Option<&'static str> {
         match self {
-            Door::HttpV1 | Door::HttpV2 => None,
-            Door::GrpcV2 => Some(INFER[0]),
-            Door::GrpcV1 => Some(INFER[1]),
-            Door::StreamV2 => Some(STREAM[0]),
-            Door::StreamV1 => Some(STREAM[1]),
+            Endpoint::HttpV1 | Endpoint::HttpV2 => None,
+            Endpoint::GrpcV2 => Some(INFER[0]),
+            Endpoint::GrpcV1 => Some(INFER[1]),
+            Endpoint::StreamV2 => Some(STREAM[0]),
+            Endpoint::StreamV1 => Some(STREAM[1]),
         }
     }
 }
 
 /// See the module text. Dropped, he hangs up.
 pub struct Caller {
-    door: Door,
+    endpoint: Endpoint,
     values: [f32; 2],
     line: Line,
 }
@@ -72,37 +79,46 @@ enum Line {
 
 impl Caller {
     /// Asks `model` for the echo of `values`.
-    pub fn ask(server: &Running, door: Door, model: &str, values: [f32; 2]) -> Self {
-        Self::send(server, door, model, values, 1, &[])
+    pub fn send(server: &Running, endpoint: Endpoint, model: &str, values: [f32; 2]) -> Self {
+        Self::start(server, endpoint, model, values, 1, &[])
     }
 
     /// The same so many times: over HTTP in one breath, over gRPC only in streams.
-    pub fn ask_often(server: &Running, door: Door, model: &str, times: usize) -> Self {
-        Self::send(server, door, model, [1.0, 2.0], times, &[])
+    pub fn send_many(server: &Running, endpoint: Endpoint, model: &str, times: usize) -> Self {
+        Self::start(server, endpoint, model, [1.0, 2.0], times, &[])
     }
 
     /// The same over gRPC with a deadline, as `grpc-timeout` has it.
-    pub fn ask_within(server: &Running, door: Door, model: &str, timeout: &str) -> Self {
-        Self::send(server, door, model, [1.0, 2.0], 1, &[("grpc-timeout", timeout)])
+    pub fn send_with_timeout(
+        server: &Running,
+        endpoint: Endpoint,
+        model: &str,
+        timeout: &str,
+    ) -> Self {
+        Self::start(server, endpoint, model, [1.0, 2.0], 1, &[("grpc-timeout", timeout)])
     }
 
-    fn send(
+    fn start(
         server: &Running,
-        door: Door,
+        endpoint: Endpoint,
         model: &str,
         values: [f32; 2],
         times: usize,
         more: &[(&str, &str)],
     ) -> Self {
-        let bytes = door.bytes(model, values).repeat(times);
-        Self { door, values, line: Line::begin(server, door, &bytes, !door.is_stream(), more) }
+        let bytes = endpoint.bytes(model, values).repeat(times);
+        Self {
+            endpoint,
+            values,
+            line: Line::begin(server, endpoint, &bytes, !endpoint.is_stream(), more),
+        }
     }
 
     /// Sends half of a request.
-    pub fn begin_to_ask(server: &Running, door: Door, model: &str) -> Self {
-        let bytes = door.bytes(model, [1.0, 2.0]);
+    pub fn send_half(server: &Running, endpoint: Endpoint, model: &str) -> Self {
+        let bytes = endpoint.bytes(model, [1.0, 2.0]);
         let half = &bytes[..bytes.len() - 5];
-        Self { door, values: [1.0, 2.0], line: Line::begin(server, door, half, false, &[]) }
+        Self { endpoint, values: [1.0, 2.0], line: Line::begin(server, endpoint, half, false, &[]) }
     }
 
     /// Breaks the call off and stays on the line, which comes back. Over HTTP there is no such thing.
@@ -118,13 +134,13 @@ impl Caller {
 
     /// Waits for the echo and says whether it is right.
     #[track_caller]
-    pub fn is_answered(self) -> bool {
+    pub fn is_echoed(self) -> bool {
         let values = self.values;
         match self.line {
             Line::Http(mut connection) => {
                 let response = connection.response();
-                let right = match self.door {
-                    Door::HttpV1 => response.body.starts_with(&raw(values)),
+                let right = match self.endpoint {
+                    Endpoint::HttpV1 => response.body.starts_with(&raw(values)),
                     _ => {
                         let [a, b] = values.map(f64::from);
                         response.json()["outputs"][0]["data"] == serde_json::json!([a, b])
@@ -133,12 +149,12 @@ impl Caller {
                 response.status == 200 && right
             }
             Line::Grpc(mut client, call) => {
-                if self.door.is_stream() {
+                if self.endpoint.is_stream() {
                     client.send(call, &[], true);
                 }
                 let Ended { end, status, body } = client.end(call);
                 let echoed = body.windows(8).any(|part| part == raw(values));
-                end == End::Answered && status == Some(0) && echoed
+                end == End::Responded && status == Some(0) && echoed
             }
         }
     }
@@ -156,12 +172,12 @@ impl Caller {
 impl Line {
     fn begin(
         server: &Running,
-        door: Door,
+        endpoint: Endpoint,
         bytes: &[u8],
         whole: bool,
         more: &[(&str, &str)],
     ) -> Self {
-        let Some(path) = door.path() else {
+        let Some(path) = endpoint.path() else {
             let mut connection = server.connect();
             connection.send(bytes);
             return Line::Http(connection);

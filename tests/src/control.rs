@@ -1,8 +1,8 @@
 //! Loading and unloading by request over HTTP: what the tests of model control share.
 
+use crate::http1::Response;
 use crate::repository::probe;
 use crate::server::{Running, Server};
-use crate::wire::Response;
 use serde_json::{Value, json};
 
 pub fn explicit() -> Server {
@@ -31,10 +31,10 @@ pub trait Control {
     fn unload(&self, model: &str) -> Response;
     fn v1(&self, act: &str, model: &str) -> Response;
     /// What a refusal says, its quotes as they were meant.
-    fn v1_says(&self, act: &str, model: &str) -> String;
+    fn v1_error(&self, act: &str, model: &str) -> String;
     fn index(&self) -> Value;
     /// Waits for that index: whoever has just got an answer may still be seen as one that waits for it.
-    fn index_becomes(&self, index: &Value);
+    fn wait_for_index(&self, index: &Value);
     fn serves(&self, model: &str) -> bool;
 }
 
@@ -56,18 +56,18 @@ impl Control for Running {
         self.post(&format!("/api/modelcontrol/{act}/{model}"), &[], "")
     }
 
-    fn v1_says(&self, act: &str, model: &str) -> String {
+    fn v1_error(&self, act: &str, model: &str) -> String {
         let response = self.v1(act, model);
         assert_eq!(response.status, 400);
-        response.complaint().replace("\\'", "'")
+        response.error_text().replace("\\'", "'")
     }
 
     fn index(&self) -> Value {
         self.post("/v2/repository/index", &[], "").json()
     }
 
-    fn index_becomes(&self, index: &Value) {
-        self.ask_until(&format!("the index {index}"), |s| s.index() == *index);
+    fn wait_for_index(&self, index: &Value) {
+        self.poll_until(&format!("the index {index}"), |s| s.index() == *index);
     }
 
     fn serves(&self, model: &str) -> bool {
@@ -76,13 +76,13 @@ impl Control for Running {
 }
 
 #[track_caller]
-pub fn well(response: Response) {
+pub fn assert_ok(response: Response) {
     assert_eq!((response.status, response.text().as_str()), (200, ""));
 }
 
 #[track_caller]
 pub fn refused(response: Response, status: u16, text: &str) {
-    assert_eq!((response.status, response.complaint().as_str()), (status, text));
+    assert_eq!((response.status, response.error_text().as_str()), (status, text));
 }
 
 pub fn unloaded(name: &str) -> Value {

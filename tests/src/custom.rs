@@ -2,9 +2,9 @@
 //! and models that are served by them.
 
 use crate::compile::{compile, folder};
+use crate::http1::request;
 use crate::repository::parameters;
 use crate::server::Server;
-use crate::wire::request;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -48,20 +48,20 @@ impl Generation {
 /// Where a library runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    InProcess,
-    Process,
+    Local,
+    Isolated,
 }
 
 /// In the order in which they are tried.
-pub const MODES: [Mode; 2] = [Mode::InProcess, Mode::Process];
+pub const MODES: [Mode; 2] = [Mode::Local, Mode::Isolated];
 
 impl Mode {
     /// A server for libraries that run there unless their models say otherwise; in a process of their own is where they
     /// run when nobody says anything.
     pub fn server(self) -> Server {
         match self {
-            Mode::InProcess => Server::new().flag("--backend-config=custom,isolation=none"),
-            Mode::Process => Server::new(),
+            Mode::Local => Server::new().flag("--backend-config=custom,isolation=none"),
+            Mode::Isolated => Server::new(),
         }
     }
 }
@@ -164,8 +164,8 @@ impl Custom {
         let mut parameters: Vec<(&str, &str)> =
             self.parameters.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         match self.mode {
-            Some(Mode::InProcess) => parameters.push(("isolation", "none")),
-            Some(Mode::Process) => parameters.push(("isolation", "process")),
+            Some(Mode::Local) => parameters.push(("isolation", "none")),
+            Some(Mode::Isolated) => parameters.push(("isolation", "process")),
             None => {}
         }
         let instances = "instance_group [ { kind: KIND_CPU count: 1 } ]\n";

@@ -1,6 +1,6 @@
 //! HTTP/2 on a bare socket, as little as it takes to send wrong gRPC calls: what no client library would send.
 
-use crate::process::PATIENCE;
+use crate::process::TIMEOUT;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
@@ -21,11 +21,11 @@ const GRPC_STATUS: &[u8] = &[0x9a, 0xca, 0xc8, 0xb2, 0x12, 0x34, 0xda, 0x8f];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Headers and trailers came, as for every answer and every refusal in words.
-    Answered,
+    Responded,
     /// The stream was reset.
     Reset,
     /// The whole connection was.
-    HungUp,
+    Closed,
 }
 
 /// The headers of an ordinary call.
@@ -93,7 +93,7 @@ impl Client {
     pub fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address)
             .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
-        let set = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
+        let set = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_nodelay(true));
         set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
         let mut client = Client { stream, next: 1, kept: None };
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -141,7 +141,7 @@ impl Client {
     }
 
     fn read(&mut self, call: u32) -> io::Result<Ended> {
-        let mut ended = Ended { end: End::HungUp, status: None, body: Vec::new() };
+        let mut ended = Ended { end: End::Closed, status: None, body: Vec::new() };
         loop {
             let mut head = [0; 9];
             match self.stream.read_exact(&mut head) {
@@ -169,7 +169,7 @@ impl Client {
                         ended.status = grpc_status(&rest).or(ended.status);
                     }
                     if flags & END_STREAM != 0 {
-                        return Ok(Ended { end: End::Answered, ..ended });
+                        return Ok(Ended { end: End::Responded, ..ended });
                     }
                 }
                 (RST_STREAM, _) if number == call => {

@@ -13,18 +13,19 @@
 //! ```
 //!
 //! Nothing here sleeps. A server tells on its standard output where it listens and that it is ready, and tells
-//! by ending that it will never be; whatever waits for longer than [`PATIENCE`] fails with all that was printed.
+//! by ending that it will never be; whatever waits for longer than [`TIMEOUT`] fails with all that was printed.
 //! What the kit cannot do is a panic, as in any test.
 
-pub mod apart; // models in processes of their own
-mod caller; // a caller at each door, who may leave
+mod caller; // a caller at each endpoint, who may leave
 mod compile; // C sources to shared libraries
 pub mod control; // loading and unloading by request
 pub mod custom; // libraries of the legacy interface
 mod fixture; // the repository of the protocol tests
 pub mod grpc; // inference requests as gRPC carries them
+pub mod http1;
 pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off
 mod install; // where the server, its plugins and the Python environments lie
+pub mod isolated; // models in processes of their own
 mod latch; // requests held until the test lets them go on
 pub mod pages; // READMEs and tutorials, followed
 mod process; // a child and what it printed
@@ -33,16 +34,15 @@ mod repository; // the models of one server
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
 pub mod soak; // many requests, every answer looked at
-pub mod versions; // backends in several versions
-pub mod wire; // HTTP/1.1 on a bare socket
+pub mod versions; // backends in several versions // HTTP/1.1 on a bare socket
 
-pub use caller::{Caller, DOORS, Door, GRPC_DOORS};
+pub use caller::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS};
 pub use compile::{compile_c, folder};
 pub use fixture::every_model;
+pub use http1::{Connection, Response};
 pub use install::{backends, dist, root};
 pub use latch::Latch;
-pub use process::{Ended, PATIENCE, Process};
+pub use process::{Ended, Process, TIMEOUT};
 pub use python::{python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
-pub use wire::{Connection, Response};

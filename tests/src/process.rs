@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long anything may take. Only failing tests ever wait that long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A child that is killed when this is dropped, or when the test program ends in whatever way.
 pub struct Process {
@@ -137,14 +137,14 @@ impl Process {
 
     #[track_caller]
     fn until<T>(&self, what: &str, look: impl Fn(&Facts) -> (&Stream, Option<T>)) -> T {
-        let found = self.seen.wait(PATIENCE, |facts| match look(facts) {
+        let found = self.seen.wait(TIMEOUT, |facts| match look(facts) {
             (_, Some(found)) => Some(Some(found)),
             (stream, None) => stream.closed.then_some(None),
         });
         match found {
             Some(Some(found)) => found,
             Some(None) => panic!("it ended without {what}\n{self}"),
-            None => panic!("no {what} within {PATIENCE:?}\n{self}"),
+            None => panic!("no {what} within {TIMEOUT:?}\n{self}"),
         }
     }
 
@@ -192,7 +192,7 @@ impl Drop for Process {
         if !self.has_ended() {
             let _ = kill_process(self.pid, rustix::process::Signal::KILL);
         }
-        self.seen.wait(PATIENCE, |facts| facts.status);
+        self.seen.wait(TIMEOUT, |facts| facts.status);
         if thread::panicking() && !self.told.load(Ordering::Relaxed) {
             eprintln!("{self}");
         }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// A whole script of checks, on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Runs a script with the client of 2020. Where that client has no build, says so and does nothing.
 #[track_caller]
@@ -34,7 +34,7 @@ fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
     command.args(["--metrics", server.metrics_address()]).args(arguments).current_dir(root());
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
     let process = Process::spawn(command);
-    let ended = process.wait(PATIENCE);
+    let ended = process.wait(TIMEOUT);
     if !ended.status.success() {
         let log = server.log();
         let lines: Vec<&str> = log.lines().collect();

@@ -1,9 +1,9 @@
 //! Starting the real server, talking to it, and ending it.
 
+use crate::http1::{Connection, Response, request};
 use crate::install::{backends, dist};
-use crate::process::{Ended, PATIENCE, Process};
+use crate::process::{Ended, Process, TIMEOUT};
 use crate::repository::Repository;
-use crate::wire::{Connection, Response, request};
 pub use rustix::process::Signal;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ impl Server {
     #[track_caller]
     pub fn refuses_to_start(self) -> Ended {
         let process = Process::spawn(self.command());
-        let ended = process.wait(PATIENCE);
+        let ended = process.wait(TIMEOUT);
         assert!(!ended.status.success(), "it should have failed\n{process}");
         ended
     }
@@ -166,7 +166,7 @@ fn listening(out: &str, kind: &str) -> Option<String> {
 pub fn trtserver<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Ended {
     let mut command = Command::new(dist().join("bin/trtserver"));
     command.args(words.into_iter().map(Into::into));
-    Process::spawn(command).wait(PATIENCE)
+    Process::spawn(command).wait(TIMEOUT)
 }
 
 /// The request of [`Running::infer`], for tests that send it themselves.
@@ -221,7 +221,7 @@ impl Running {
         self.process.stdout_until("line `ready`", ready);
     }
 
-    pub fn says_it_is_ready(&self) -> bool {
+    pub fn has_reported_ready(&self) -> bool {
         self.process.stdout().lines().any(|line| line == "ready")
     }
 
@@ -296,14 +296,10 @@ impl Running {
 
     /// Asks the server again and again, until it gives the answer that is waited for. For what no event tells.
     #[track_caller]
-    pub fn ask_until(&self, what: &str, question: impl Fn(&Running) -> bool) {
+    pub fn poll_until(&self, what: &str, question: impl Fn(&Running) -> bool) {
         let begin = Instant::now();
         while !question(self) {
-            assert!(
-                begin.elapsed() < PATIENCE,
-                "not within {PATIENCE:?}: {what}\n{}",
-                self.process
-            );
+            assert!(begin.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}\n{}", self.process);
             std::thread::yield_now();
         }
     }
@@ -332,7 +328,7 @@ impl Running {
     /// Waits for its end.
     #[track_caller]
     pub fn wait(&self) -> Ended {
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
     }
 
     /// The same with a time of one's own.

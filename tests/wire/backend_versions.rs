@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
-use trtserver_tests::apart::{kill, serves_again};
-use trtserver_tests::control::{Control, explicit, well};
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::isolated::{kill, wait_until_served};
 use trtserver_tests::versions::{Version, Versions, model};
 use trtserver_tests::{Server, folder, inference, parameters};
 
@@ -47,9 +47,9 @@ fn models_loaded_from_then_on_use_the_newer_version() {
         let new = v("1.10", 110.0).put(dir.path(), "v/1.10");
         // Nobody has looked yet.
         assert_eq!(server.number("m0"), 19.0);
-        well(server.load("m1"));
+        assert_ok(server.load("m1"));
         assert_eq!((server.number("m0"), server.number("m1")), (19.0, 110.0));
-        well(server.load("old"));
+        assert_ok(server.load("old"));
         assert_eq!(server.number("old"), 19.0);
         assert_eq!(server.users("v", "1.9"), (vec!["m0".to_owned(), "old".to_owned()], true));
         assert_eq!(server.users("v", "1.10"), (vec!["m1".to_owned()], true));
@@ -67,14 +67,14 @@ fn models_loaded_from_then_on_use_the_newer_version() {
         };
         assert_eq!((info("m0", "1.9"), info("m1", "1.10")), (Some(1.0), Some(1.0)));
         // Nothing of the model has changed, and yet there is something new to load.
-        well(server.load("m0"));
+        assert_ok(server.load("m0"));
         assert_eq!(server.number("m0"), 110.0);
-        well(server.load("m0"));
+        assert_ok(server.load("m0"));
         assert_eq!(server.log().matches("re-loading: m0:1").count(), 1);
-        well(server.unload("old"));
+        assert_ok(server.unload("old"));
         server.wait_for_log("closed backend 'v' 1.9");
         // It is still there for who wants it, open once more.
-        well(server.load("old"));
+        assert_ok(server.load("old"));
         assert_eq!(server.number("old"), 19.0);
         end.store(true, Ordering::Relaxed);
         for caller in callers {
@@ -97,11 +97,11 @@ fn a_process_that_is_started_again_says_what_it_works_with() {
     let server = server.flag("--load-model=m0").start();
     assert_eq!(server.number("m0"), 1.0);
     kill(&server, "m0");
-    serves_again(&server, "m0");
+    wait_until_served(&server, "m0");
     assert!(!server.log().contains("was replaced"), "{}", server.log());
     let file = v("2.0", 2.0).put(dir.path(), "v");
     kill(&server, "m0");
-    serves_again(&server, "m0");
+    wait_until_served(&server, "m0");
     assert_eq!(server.number("m0"), 2.0);
     server.wait_for_log_with(&[
         "model 'm0' version 1",
@@ -110,10 +110,10 @@ fn a_process_that_is_started_again_says_what_it_works_with() {
         "version 2.0",
         "load the model again",
     ]);
-    well(server.load("m0"));
+    assert_ok(server.load("m0"));
     assert_eq!(server.users("v", "2.0").0, ["m0"]);
     kill(&server, "m0");
-    serves_again(&server, "m0");
+    wait_until_served(&server, "m0");
     assert_eq!(server.log().matches("was replaced after").count(), 1);
     assert!(server.stop().success());
 }
@@ -148,11 +148,11 @@ fn a_model_pins_a_version_or_the_beginning_of_one() {
     let server = server.start();
     assert_eq!(server.number("free"), 1302.0);
     for (pin, number) in [("1.31.0", 1310.0), ("1.31", 1311.0), ("1", 1311.0), ("2024.1", 2.0)] {
-        well(server.load(pin));
+        assert_ok(server.load(pin));
         assert_eq!(server.number(pin), number, "{pin}");
     }
     for pin in ["1.3", "1.31.2"] {
-        let says = server.load(pin).complaint();
+        let says = server.load(pin).error_text();
         for part in [
             &format!(
                 "model '{pin}' wants version '{pin}' of backend 'v' (parameter 'backend_version')"
@@ -175,9 +175,9 @@ fn what_is_wrong_with_a_newer_version_harms_nobody() {
     let file = dir.path().join("v/1.1/libtrtserver_v.so");
     fs::create_dir(dir.path().join("v/1.1")).unwrap();
     fs::write(&file, "no library").unwrap();
-    well(server.load("m1"));
+    assert_ok(server.load("m1"));
     assert_eq!(server.number("m1"), 10.0);
-    let says = server.load("pinned").complaint();
+    let says = server.load("pinned").error_text();
     for part in [
         "wants version '1.1'",
         "there is '1.0'",
@@ -190,7 +190,7 @@ fn what_is_wrong_with_a_newer_version_harms_nobody() {
     assert_eq!(unusable[0]["file"], json!(file));
     assert!(unusable[0]["reason"].as_str().unwrap().contains("not a loadable library"));
     // Still the same: told once.
-    well(server.load("m2"));
+    assert_ok(server.load("m2"));
     assert_eq!(server.log().matches("not a loadable library").count(), 2, "{}", server.log());
 
     // A copy that is under way: the first half is there.
@@ -199,14 +199,14 @@ fn what_is_wrong_with_a_newer_version_harms_nobody() {
     let bytes = fs::read(&whole).unwrap();
     for there in [0, 100, 4096, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&file, &bytes[..there]).unwrap();
-        well(server.unload("m2"));
-        well(server.load("m2"));
+        assert_ok(server.unload("m2"));
+        assert_ok(server.load("m2"));
         assert_eq!(server.number("m2"), 10.0);
     }
     server.wait_for_log_with(&["is incomplete", "looked at again"]);
     fs::write(&file, &bytes).unwrap();
-    well(server.load("pinned"));
-    well(server.load("m3"));
+    assert_ok(server.load("pinned"));
+    assert_ok(server.load("m3"));
     assert_eq!((server.number("pinned"), server.number("m3")), (11.0, 11.0));
     assert_eq!((server.number("m0"), server.number("m2")), (10.0, 10.0));
     assert_eq!(server.backends()["unusable"], json!([]));
@@ -214,11 +214,11 @@ fn what_is_wrong_with_a_newer_version_harms_nobody() {
     // A plugin.toml that is none, for the file and then for itself.
     v("1.2", 12.0).put(dir.path(), "v/1.2");
     fs::write(dir.path().join("v/1.2/plugin.toml"), "nonsense = 1\n").unwrap();
-    well(server.load("m4"));
+    assert_ok(server.load("m4"));
     assert_eq!(server.number("m4"), 11.0);
     server.wait_for_log_with(&["plugin.toml", "nonsense"]);
     fs::write(dir.path().join("v/1.2/plugin.toml"), "").unwrap();
-    well(server.load("m4"));
+    assert_ok(server.load("m4"));
     assert_eq!(server.number("m4"), 12.0);
     assert!(server.stop().success());
 }
@@ -230,9 +230,9 @@ fn a_file_in_the_place_of_another() {
     let server = server(&dir).start();
     // Twice, the second time without another version number.
     v("1.1", 2.0).put(dir.path(), "v");
-    well(server.load("m1"));
+    assert_ok(server.load("m1"));
     v("1.1", 3.0).put(dir.path(), "v");
-    well(server.load("m2"));
+    assert_ok(server.load("m2"));
     let numbers = |models: &[&str]| models.iter().map(|m| server.number(m)).collect::<Vec<_>>();
     assert_eq!(numbers(&["m0", "m1", "m2"]), [1.0, 2.0, 3.0]);
     assert_eq!(server.users("v", "1.0"), (vec!["m0".to_owned()], false));
@@ -240,14 +240,14 @@ fn a_file_in_the_place_of_another() {
     // Written into instead of replaced: nobody may get what that has made of the library.
     let touched = fs::File::options().append(true).open(&file).unwrap();
     touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    let says = server.load("m3").complaint();
+    let says = server.load("m3").error_text();
     assert!(says.contains("written to while it was loaded"), "{says}");
     // Gone altogether.
     fs::remove_file(&file).unwrap();
-    assert!(server.load("m3").complaint().contains("v"));
+    assert!(server.load("m3").error_text().contains("v"));
     assert_eq!(numbers(&["m0", "m1", "m2"]), [1.0, 2.0, 3.0]);
     v("0.9", 0.5).put(dir.path(), "v/0.9");
-    well(server.load("m3"));
+    assert_ok(server.load("m3"));
     assert_eq!(server.number("m3"), 0.5);
     assert!(server.stop().success());
 }
@@ -270,7 +270,7 @@ fn two_files_of_one_version() {
     std::os::unix::fs::symlink("1.0", dir.path().join("v/latest")).unwrap();
     let server = server(&dir).start();
     fs::rename(&aside, &second).unwrap();
-    well(server.load("m1"));
+    assert_ok(server.load("m1"));
     assert_eq!(server.number("m1"), 1.0);
     server.wait_for_log_with(&[
         "is claimed by",
@@ -278,7 +278,7 @@ fn two_files_of_one_version() {
         &second.to_string_lossy(),
     ]);
     fs::remove_file(&first).unwrap();
-    well(server.load("m2"));
+    assert_ok(server.load("m2"));
     assert_eq!((server.number("m1"), server.number("m2")), (1.0, 2.0));
     assert!(server.stop().success());
 }
@@ -290,7 +290,7 @@ fn a_newer_version_may_not_take_another_backends_platform() {
     let other = Version { macros: &["PLATFORM=\"v\""], ..Version::of("w", "9.0", 9.0) };
     let server = server(&dir).start();
     other.put(dir.path(), "w/9.0");
-    well(server.load("m1"));
+    assert_ok(server.load("m1"));
     server.wait_for_log("platform 'v' is claimed by");
     assert_eq!(server.number("m1"), 1.0);
     assert!(server.stop().success());

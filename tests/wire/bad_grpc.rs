@@ -49,8 +49,8 @@ fn bodies() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn still_well(server: &Running) {
-    assert_eq!(call(server.grpc(), &call_headers(LIVE), &message(b"")), End::Answered);
+fn assert_still_serves(server: &Running) {
+    assert_eq!(call(server.grpc(), &call_headers(LIVE), &message(b"")), End::Responded);
     let response = server.infer("echo", "");
     assert_eq!(response.status, 200, "{}", response.text());
 }
@@ -60,8 +60,8 @@ fn messages_that_are_none() {
     for path in INFER.into_iter().chain(STREAM).chain([LIVE]) {
         for (what, body) in bodies() {
             let end = call(SERVER.grpc(), &call_headers(path), &body);
-            assert_ne!(end, End::HungUp, "{path}: {what}");
-            still_well(&SERVER);
+            assert_ne!(end, End::Closed, "{path}: {what}");
+            assert_still_serves(&SERVER);
         }
     }
 }
@@ -90,18 +90,18 @@ fn calls_that_are_none() {
         ] {
             let end = call(SERVER.grpc(), &headers, &prefixed(0, 6, b"\x0a\x04echo"));
             assert!(
-                end != End::HungUp || headers.contains(&("grpc-accept-encoding", "\u{7f}")),
+                end != End::Closed || headers.contains(&("grpc-accept-encoding", "\u{7f}")),
                 "{headers:?}"
             );
-            still_well(&SERVER);
+            assert_still_serves(&SERVER);
         }
     }
     let mut get = call_headers(LIVE);
     get[0].1 = "GET";
-    assert_ne!(call(SERVER.grpc(), &get, &message(b"")), End::HungUp);
+    assert_ne!(call(SERVER.grpc(), &get, &message(b"")), End::Closed);
     for path in ["", "/", "/inference.GRPCInferenceService/", "/nobody/Nothing", "no slash"] {
         call(SERVER.grpc(), &call_headers(path), &message(b""));
-        still_well(&SERVER);
+        assert_still_serves(&SERVER);
     }
 }
 
@@ -117,7 +117,7 @@ fn bytes_that_are_no_http2() {
         [vec![0, 0, 10, 1, 5, 0, 0, 0, 1], vec![0xff; 10]].concat(),
     ] {
         garbage(SERVER.grpc(), &bytes);
-        still_well(&SERVER);
+        assert_still_serves(&SERVER);
     }
 }
 
@@ -137,6 +137,6 @@ fn a_thousand_bad_calls_leave_nothing_behind() {
     round(1000);
     let after = server.resident_kib();
     assert!(after < before + 8192, "resident memory grew from {before} KiB to {after} KiB");
-    still_well(&server);
+    assert_still_serves(&server);
     assert!(server.stop().success());
 }

@@ -1,7 +1,7 @@
 //! Nothing a client sends may crash, hang or leak: wrong requests byte by byte, and what is left of them.
 
 use std::sync::LazyLock;
-use trtserver_tests::wire::request;
+use trtserver_tests::http1::request;
 use trtserver_tests::{Response, Running, Server, every_model, inference, probe};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
@@ -649,7 +649,7 @@ fn http_refusals() -> Vec<Bad> {
 }
 
 /// A request that must work after every one that must not.
-fn still_well(server: &Running) {
+fn assert_still_serves(server: &Running) {
     let response = server.infer("echo", "");
     assert_eq!(response.status, 200, "after that, a good request fails: {}", response.text());
 }
@@ -665,7 +665,7 @@ fn all_refused(server: &Running, list: &[Bad], may_hang_up: bool) {
     for bad in list {
         match send(server, bad) {
             Some(response) => {
-                let says = response.complaint().replace("\\'", "'");
+                let says = response.error_text().replace("\\'", "'");
                 if !bad.codes.contains(&response.status) || !says.contains(&bad.says) {
                     wrong.push(format!(
                         "{}: {} {says:?}\n    wanted {:?} {:?}",
@@ -677,7 +677,7 @@ fn all_refused(server: &Running, list: &[Bad], may_hang_up: bool) {
             None if may_hang_up && bad.bytes.len() > 100_000 => {}
             None => wrong.push(format!("{}: hung up without a word", bad.what)),
         }
-        still_well(server);
+        assert_still_serves(server);
     }
     assert!(wrong.is_empty(), "{} of {}:\n  {}", wrong.len(), list.len(), wrong.join("\n  "));
 }
@@ -708,9 +708,9 @@ fn a_body_that_never_comes_holds_up_nobody() {
             connection
         })
         .collect();
-    still_well(&SERVER);
+    assert_still_serves(&SERVER);
     drop(waiting);
-    still_well(&SERVER);
+    assert_still_serves(&SERVER);
 }
 
 #[test]
@@ -720,7 +720,7 @@ fn a_body_that_ends_early() {
         .send("POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{");
     connection.finish();
     assert!(connection.answer().is_none_or(|response| response.status >= 400));
-    still_well(&SERVER);
+    assert_still_serves(&SERVER);
 }
 
 #[test]
@@ -730,7 +730,7 @@ fn half_a_request_line() {
         connection.send(part).finish();
         assert!(connection.answer().is_none_or(|response| response.status == 400), "{part:?}");
     }
-    still_well(&SERVER);
+    assert_still_serves(&SERVER);
 }
 
 #[test]
@@ -740,14 +740,14 @@ fn a_body_beyond_the_limit() {
     let json = inputs(&[input("INPUT0", "FP32", "[1,2]", &format!("[1,2{}]", " ".repeat(2000)))]);
     let response = server.post("/v2/models/echo/infer", &[], &json);
     assert_eq!(response.status, 400, "{}", response.text());
-    assert!(response.complaint().contains("--http-max-input-size"), "{}", response.text());
-    still_well(&server);
+    assert!(response.error_text().contains("--http-max-input-size"), "{}", response.text());
+    assert_still_serves(&server);
 }
 
 #[test]
 fn a_small_body_that_grows_beyond_the_limit() {
     let server = Server::new().model("echo", probe("echo", &[])).start();
-    still_well(&server);
+    assert_still_serves(&server);
     let before = server.resident_kib();
     // 100 MiB of blanks, in a hundred kilobytes: a stored file of the checkout would be larger than this line.
     let bomb = gzip_of_blanks(100 << 20);
@@ -756,9 +756,9 @@ fn a_small_body_that_grows_beyond_the_limit() {
         let encoding = [("Content-Encoding", "gzip")];
         let response = server.post("/v2/models/echo/infer", &encoding, &bomb);
         assert_eq!(response.status, 400, "{}", response.text());
-        assert!(response.complaint().contains("--http-max-input-size"), "{}", response.text());
+        assert!(response.error_text().contains("--http-max-input-size"), "{}", response.text());
     }
-    still_well(&server);
+    assert_still_serves(&server);
     let after = server.resident_kib();
     assert!(after < before + (160 << 10), "resident memory grew from {before} KiB to {after} KiB");
 }
@@ -779,8 +779,8 @@ fn a_client_that_hangs_up_cancels_what_it_asked_for() {
     // The model waits for the cancellation, for ten seconds at most.
     server.connect().send(inference("echo", r#""until_cancelled":true"#));
     let canceled = r#"nv_inference_request_failure{model="echo",reason="CANCELED",version="1"}"#;
-    still_well(&server);
-    server.ask_until("it is cancelled", |server| server.metrics(canceled) >= Some(1.0));
+    assert_still_serves(&server);
+    server.poll_until("it is cancelled", |server| server.metrics(canceled) >= Some(1.0));
 }
 
 #[test]
@@ -802,7 +802,7 @@ fn clients_that_hang_up_while_their_answer_is_made() {
     for _ in 0..3 {
         SERVER.connect().send(inference("slow", ""));
     }
-    still_well(&SERVER);
+    assert_still_serves(&SERVER);
     let response = SERVER.infer("slow", "");
     assert_eq!(response.status, 200, "{}", response.text());
 }
@@ -823,7 +823,7 @@ fn a_thousand_bad_requests_leave_nothing_behind() {
     round(1000);
     let after = server.resident_kib();
     assert!(after < before + 4096, "resident memory grew from {before} KiB to {after} KiB");
-    still_well(&server);
+    assert_still_serves(&server);
     // A request that was never answered would hold this up, and make the exit status 1.
     assert!(server.stop().success());
 }

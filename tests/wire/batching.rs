@@ -73,10 +73,10 @@ fn both_names_of_the_schedulers_delay() {
     let mut first = server.connect();
     let body = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]},{"name":"INPUT1","datatype":"FP32","shape":[1,1],"data":[2]}]}"#;
     let request =
-        trtserver_tests::wire::request("POST", "/v2/models/two/infer", &[], body.as_bytes());
+        trtserver_tests::http1::request("POST", "/v2/models/two/infer", &[], body.as_bytes());
     first.send(&request);
     let waiting = r#"nv_inference_pending_request_count{model="two",version="1"}"#;
-    server.ask_until("the first waits", |server| server.metrics(waiting) == Some(1.0));
+    server.poll_until("the first waits", |server| server.metrics(waiting) == Some(1.0));
     for response in [server.send(&request), first.response()] {
         let batch = &response.json()["outputs"][2];
         assert_eq!(batch["data"], serde_json::json!([2, 2]), "{}", response.text());
@@ -94,7 +94,7 @@ fn only_models_with_a_backlog_wait_for_one() {
     for model in ["batching", "plain"] {
         let body = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]},{"name":"INPUT1","datatype":"FP32","shape":[1,1],"data":[2]}]}"#;
         let path = format!("/v2/models/{model}/infer");
-        let request = trtserver_tests::wire::request("POST", &path, &[], body.as_bytes());
+        let request = trtserver_tests::http1::request("POST", &path, &[], body.as_bytes());
         let mut two = [server.connect(), server.connect()];
         for connection in &mut two {
             connection.send(&request);

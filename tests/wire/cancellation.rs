@@ -1,11 +1,13 @@
-//! A caller who goes away takes his request with him: running ones, at every door, in every way of leaving.
+//! A caller who goes away takes his request with him: running ones, at every endpoint, in every way of leaving.
 //!
 //! The model waits until it is cancelled, ten seconds at most, and says in the log that it does. Only a request whose
 //! cancellation it has seen counts as CANCELED.
 
 use trtserver_tests::grpc::{INFER, STREAM};
 use trtserver_tests::http2::{Client, End, call_headers, message};
-use trtserver_tests::{Caller, DOORS, Door, GRPC_DOORS, Running, Server, inference, probe};
+use trtserver_tests::{
+    Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, inference, probe,
+};
 
 const DEADLINE_EXCEEDED: Option<u8> = Some(4);
 
@@ -46,9 +48,9 @@ fn pending(server: &Running) -> usize {
 fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl Fn(Caller)) {
     let (waited, (queued, executing)) = (waits(server), cancelled(server));
     let caller = ask();
-    server.ask_until(what, |server| waits(server) > waited);
+    server.poll_until(what, |server| waits(server) > waited);
     leave(caller);
-    server.ask_until(what, |server| cancelled(server) == (queued, executing + 1));
+    server.poll_until(what, |server| cancelled(server) == (queued, executing + 1));
     // The instance is free.
     assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
 }
@@ -56,11 +58,11 @@ fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl F
 #[test]
 fn a_closed_connection() {
     let server = server();
-    for door in DOORS {
-        let ask = || Caller::ask(&server, door, "stuck", [1.0, 2.0]);
-        cancels(&server, &format!("{door:?} closed"), ask, drop);
+    for endpoint in ENDPOINTS {
+        let ask = || Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        cancels(&server, &format!("{endpoint:?} closed"), ask, drop);
     }
-    assert_eq!(canceled_failures(&server), DOORS.len());
+    assert_eq!(canceled_failures(&server), ENDPOINTS.len());
     assert!(server.stop().success());
 }
 
@@ -82,9 +84,9 @@ fn backends_that_do_not_look_are_told() {
             let waited = waits(&server);
             let mut caller = server.connect();
             caller.send(inference(model, more));
-            server.ask_until(model, |server| waits(server) > waited);
+            server.poll_until(model, |server| waits(server) > waited);
             drop(caller);
-            server.ask_until(&format!("{model} {more}"), |server| told(server) == n + 1);
+            server.poll_until(&format!("{model} {more}"), |server| told(server) == n + 1);
         }
         assert_eq!(server.infer(model, r#""until_told":false"#).status, 200, "{model}");
     }
@@ -94,27 +96,27 @@ fn backends_that_do_not_look_are_told() {
 #[test]
 fn a_call_that_is_broken_off_alone() {
     let server = server();
-    for door in GRPC_DOORS {
-        let ask = || Caller::ask(&server, door, "stuck", [1.0, 2.0]);
-        let what = format!("{door:?} reset");
+    for endpoint in GRPC_ENDPOINTS {
+        let ask = || Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        let what = format!("{endpoint:?} reset");
         let reset = |caller: Caller| {
             // The connection stays open until that has had its effect.
             let client = caller.reset();
-            server.ask_until(&what, |server| cancelled(server).1 == waits(server));
+            server.poll_until(&what, |server| cancelled(server).1 == waits(server));
             drop(client);
         };
         cancels(&server, &what, ask, reset);
     }
-    assert_eq!(canceled_failures(&server), GRPC_DOORS.len());
+    assert_eq!(canceled_failures(&server), GRPC_ENDPOINTS.len());
     assert!(server.stop().success());
 }
 
 #[test]
 fn further_requests_that_nobody_has_read_yet() {
     let server = server();
-    for door in [Door::HttpV1, Door::HttpV2] {
-        let ask = || Caller::ask_often(&server, door, "stuck", 3);
-        cancels(&server, &format!("{door:?} with more behind"), ask, drop);
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        let ask = || Caller::send_many(&server, endpoint, "stuck", 3);
+        cancels(&server, &format!("{endpoint:?} with more behind"), ask, drop);
     }
     // The requests behind were never begun.
     assert_eq!(canceled_failures(&server), 2);
@@ -124,16 +126,16 @@ fn further_requests_that_nobody_has_read_yet() {
 #[test]
 fn a_connection_that_was_used_before() {
     let server = server();
-    for door in [Door::HttpV1, Door::HttpV2] {
-        let what = format!("{door:?} for the second time");
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        let what = format!("{endpoint:?} for the second time");
         let mut connection = server.connect();
-        let first = connection.send(door.bytes("echo", [1.0, 2.0])).response();
+        let first = connection.send(endpoint.bytes("echo", [1.0, 2.0])).response();
         assert_eq!(first.status, 200, "{what}");
         let (waited, executing) = (waits(&server), cancelled(&server).1);
-        connection.send(door.bytes("stuck", [1.0, 2.0]));
-        server.ask_until(&what, |server| waits(server) > waited);
+        connection.send(endpoint.bytes("stuck", [1.0, 2.0]));
+        server.poll_until(&what, |server| waits(server) > waited);
         drop(connection);
-        server.ask_until(&what, |server| cancelled(server).1 > executing);
+        server.poll_until(&what, |server| cancelled(server).1 > executing);
     }
     assert!(server.stop().success());
 }
@@ -141,13 +143,13 @@ fn a_connection_that_was_used_before() {
 #[test]
 fn everything_that_runs_for_a_stream() {
     let server = server();
-    for door in [Door::StreamV1, Door::StreamV2] {
+    for endpoint in [Endpoint::StreamV1, Endpoint::StreamV2] {
         let (waited, failures) = (waits(&server), canceled_failures(&server));
-        let caller = Caller::ask_often(&server, door, "stuck", 5);
-        let what = format!("five of {door:?}");
-        server.ask_until(&what, |server| waits(server) > waited && pending(server) == 4);
+        let caller = Caller::send_many(&server, endpoint, "stuck", 5);
+        let what = format!("five of {endpoint:?}");
+        server.poll_until(&what, |server| waits(server) > waited && pending(server) == 4);
         drop(caller);
-        server.ask_until(&what, |server| canceled_failures(server) == failures + 5);
+        server.poll_until(&what, |server| canceled_failures(server) == failures + 5);
         assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
     }
     assert_eq!(cancelled(&server), (8, 2));
@@ -157,36 +159,36 @@ fn everything_that_runs_for_a_stream() {
 #[test]
 fn a_deadline() {
     let server = server();
-    for door in GRPC_DOORS {
+    for endpoint in GRPC_ENDPOINTS {
         let failures = canceled_failures(&server);
-        let caller = Caller::ask_within(&server, door, "stuck", "100m");
-        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{door:?}");
-        server.ask_until("its end", |server| canceled_failures(server) > failures);
-        assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{door:?}");
+        let caller = Caller::send_with_timeout(&server, endpoint, "stuck", "100m");
+        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
+        server.poll_until("its end", |server| canceled_failures(server) > failures);
+        assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{endpoint:?}");
     }
     let (queued, executing) = cancelled(&server);
-    assert_eq!(queued + executing, GRPC_DOORS.len());
+    assert_eq!(queued + executing, GRPC_ENDPOINTS.len());
     assert!(server.stop().success());
 }
 
 #[test]
 fn deadlines_of_all_sizes() {
     let server = server();
-    for door in GRPC_DOORS {
+    for endpoint in GRPC_ENDPOINTS {
         for timeout in ["0n", "1n", "0H", "1u", "1m"] {
-            let caller = Caller::ask_within(&server, door, "stuck", timeout);
-            assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{door:?} {timeout}");
+            let caller = Caller::send_with_timeout(&server, endpoint, "stuck", timeout);
+            assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?} {timeout}");
         }
         for timeout in ["99999999H", "99999999M", "99999999S", "99999999m"] {
-            let caller = Caller::ask_within(&server, door, "echo", timeout);
-            assert!(caller.is_answered(), "{door:?} {timeout}");
+            let caller = Caller::send_with_timeout(&server, endpoint, "echo", timeout);
+            assert!(caller.is_echoed(), "{endpoint:?} {timeout}");
         }
         for nonsense in ["999999999999999999999S", "soon", "S", "-1m", "1", "1.5S", "1 S", "1x"] {
-            let caller = Caller::ask_within(&server, door, "echo", nonsense);
-            assert!(caller.is_answered(), "{door:?} {nonsense}");
+            let caller = Caller::send_with_timeout(&server, endpoint, "echo", nonsense);
+            assert!(caller.is_echoed(), "{endpoint:?} {nonsense}");
         }
     }
-    server.ask_until("nothing is left", |server| pending(server) == 0);
+    server.poll_until("nothing is left", |server| pending(server) == 0);
     assert!(server.stop().success());
 }
 
@@ -194,9 +196,12 @@ fn deadlines_of_all_sizes() {
 fn a_model_is_told_the_deadline() {
     let model = probe("hasty", &[("needs_deadline", "true")]);
     let server = Server::new().model("hasty", model).start();
-    for door in GRPC_DOORS {
-        assert!(Caller::ask_within(&server, door, "hasty", "1H").is_answered(), "{door:?}");
-        assert!(!Caller::ask(&server, door, "hasty", [1.0, 2.0]).is_answered(), "{door:?}");
+    for endpoint in GRPC_ENDPOINTS {
+        assert!(
+            Caller::send_with_timeout(&server, endpoint, "hasty", "1H").is_echoed(),
+            "{endpoint:?}"
+        );
+        assert!(!Caller::send(&server, endpoint, "hasty", [1.0, 2.0]).is_echoed(), "{endpoint:?}");
     }
 }
 
@@ -204,8 +209,8 @@ fn a_model_is_told_the_deadline() {
 fn half_a_request() {
     let server = server();
     for round in 0..20 {
-        for door in DOORS {
-            let caller = Caller::begin_to_ask(&server, door, "stuck");
+        for endpoint in ENDPOINTS {
+            let caller = Caller::send_half(&server, endpoint, "stuck");
             if round % 2 == 0 {
                 drop(caller);
             } else {
@@ -248,10 +253,10 @@ fn every_second_of_two_hundred_leaves_and_the_others_are_answered() {
     let mut staying = Vec::new();
     let mut leaving: Vec<(u32, Caller)> = Vec::new();
     for i in 0..200 {
-        let door = DOORS[i as usize / 2 % DOORS.len()];
-        let caller = Caller::ask(&server, door, "busy", [i as f32, i as f32 + 0.5]);
+        let endpoint = ENDPOINTS[i as usize / 2 % ENDPOINTS.len()];
+        let caller = Caller::send(&server, endpoint, "busy", [i as f32, i as f32 + 0.5]);
         if i % 2 == 0 {
-            staying.push((i, door, caller));
+            staying.push((i, endpoint, caller));
         } else {
             leaving.push((i + random(20), caller));
         }
@@ -261,11 +266,11 @@ fn every_second_of_two_hundred_leaves_and_the_others_are_answered() {
         }
     }
     drop(leaving);
-    for (i, door, caller) in staying {
-        assert!(caller.is_answered(), "number {i}, {door:?}");
+    for (i, endpoint, caller) in staying {
+        assert!(caller.is_echoed(), "number {i}, {endpoint:?}");
     }
     let pending = r#"nv_inference_pending_request_count{model="busy",version="1"}"#;
-    server.ask_until("nothing is left", |server| server.metrics(pending) == Some(0.0));
+    server.poll_until("nothing is left", |server| server.metrics(pending) == Some(0.0));
     assert!(server.stop().success());
 }
 
@@ -286,7 +291,7 @@ fn hundreds_of_calls_taken_back_at_once() {
         });
         let call = client.call(&headers);
         client.send(call, &message(b""), true);
-        assert_eq!(client.end(call).end, End::Answered, "{path}");
+        assert_eq!(client.end(call).end, End::Responded, "{path}");
     }
     assert_eq!(pending(&server), 0);
     assert!(server.stop().success());

@@ -1,6 +1,6 @@
 //! A caller who goes away takes his request with him: waiting ones leave the queue while another is executed.
 
-use trtserver_tests::{Caller, DOORS, Door, GRPC_DOORS, Running, Server, probe};
+use trtserver_tests::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, probe};
 
 const DEADLINE_EXCEEDED: Option<u8> = Some(4);
 
@@ -25,7 +25,7 @@ fn cancelled(server: &Running) -> (usize, usize) {
 fn held() -> (Running, Caller) {
     let model = probe("stuck", &[("until_cancelled", "true")]);
     let server = Server::new().model("stuck", model).start();
-    let holds = Caller::ask(&server, Door::HttpV2, "stuck", [1.0, 2.0]);
+    let holds = Caller::send(&server, Endpoint::HttpV2, "stuck", [1.0, 2.0]);
     server.wait_for_log("the probe waits to be cancelled");
     (server, holds)
 }
@@ -35,22 +35,22 @@ fn held() -> (Running, Caller) {
 fn let_go(server: Running, holds: Caller, left: usize) {
     assert_eq!(cancelled(&server), (left, 0));
     drop(holds);
-    server.ask_until("the last one ends", |server| cancelled(server) == (left, 1));
+    server.poll_until("the last one ends", |server| cancelled(server) == (left, 1));
     assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
     assert!(server.stop().success());
 }
 
 fn wait_for(server: &Running, waiting: usize) {
     let what = format!("{waiting} requests wait");
-    server.ask_until(&what, |server| pending(server) == waiting);
+    server.poll_until(&what, |server| pending(server) == waiting);
 }
 
 #[test]
 fn whoever_hangs_up() {
     let (server, holds) = held();
     let mut callers = Vec::new();
-    for door in DOORS {
-        callers.push(Caller::ask(&server, door, "stuck", [1.0, 2.0]));
+    for endpoint in ENDPOINTS {
+        callers.push(Caller::send(&server, endpoint, "stuck", [1.0, 2.0]));
         wait_for(&server, callers.len());
     }
     // From the middle, the front and the end.
@@ -58,36 +58,38 @@ fn whoever_hangs_up() {
         drop(callers.remove(index));
         wait_for(&server, callers.len());
     }
-    let_go(server, holds, DOORS.len());
+    let_go(server, holds, ENDPOINTS.len());
 }
 
 #[test]
 fn whoever_breaks_off_the_call() {
     let (server, holds) = held();
-    let callers = GRPC_DOORS.map(|door| Caller::ask(&server, door, "stuck", [1.0, 2.0]));
+    let callers =
+        GRPC_ENDPOINTS.map(|endpoint| Caller::send(&server, endpoint, "stuck", [1.0, 2.0]));
     wait_for(&server, callers.len());
     let lines = callers.map(Caller::reset);
     wait_for(&server, 0);
     drop(lines);
-    let_go(server, holds, GRPC_DOORS.len());
+    let_go(server, holds, GRPC_ENDPOINTS.len());
 }
 
 #[test]
 fn whose_time_is_over() {
     let (server, holds) = held();
-    let callers = GRPC_DOORS.map(|door| Caller::ask_within(&server, door, "stuck", "100m"));
-    for (caller, door) in callers.into_iter().zip(GRPC_DOORS) {
-        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{door:?}");
+    let callers = GRPC_ENDPOINTS
+        .map(|endpoint| Caller::send_with_timeout(&server, endpoint, "stuck", "100m"));
+    for (caller, endpoint) in callers.into_iter().zip(GRPC_ENDPOINTS) {
+        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
     }
     wait_for(&server, 0);
-    let_go(server, holds, GRPC_DOORS.len());
+    let_go(server, holds, GRPC_ENDPOINTS.len());
 }
 
 #[test]
 fn everything_that_waits_for_a_stream() {
     let (server, holds) = held();
-    let streams = [Door::StreamV1, Door::StreamV2];
-    let callers = streams.map(|door| Caller::ask_often(&server, door, "stuck", 100));
+    let streams = [Endpoint::StreamV1, Endpoint::StreamV2];
+    let callers = streams.map(|endpoint| Caller::send_many(&server, endpoint, "stuck", 100));
     wait_for(&server, 200);
     let [first, second] = callers;
     drop(first);

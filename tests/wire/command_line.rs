@@ -107,7 +107,7 @@ fn the_identity_of_the_server() {
     assert_eq!(server.get("/v2").json()["name"], "left:1");
     let status = server.get("/api/status");
     assert!(status.text().starts_with("id: \"left:1\"\n"), "{}", status.text());
-    assert!(status.complaint().contains(r#"server_id: "left:1""#), "{}", status.complaint());
+    assert!(status.error_text().contains(r#"server_id: "left:1""#), "{}", status.error_text());
 }
 
 #[test]

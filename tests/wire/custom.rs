@@ -1,9 +1,9 @@
 //! Libraries of the legacy custom interface behind the clients of both generations.
 
-use trtserver_tests::apart::processes;
 use trtserver_tests::custom::{
     Custom, GENERATIONS, Generation, MODES, Mode, library, rogue, tensors,
 };
+use trtserver_tests::isolated::processes;
 use trtserver_tests::scheduled::{NEVER, correlation, flag, sequences};
 use trtserver_tests::{Running, Server, python_v1, python_v2};
 
@@ -93,12 +93,12 @@ fn clients(mode: Mode) {
 
 #[test]
 fn both_clients_with_libraries_in_the_server() {
-    clients(Mode::InProcess);
+    clients(Mode::Local);
 }
 
 #[test]
 fn both_clients_with_libraries_in_processes_of_their_own() {
-    clients(Mode::Process);
+    clients(Mode::Isolated);
 }
 
 /// Whether 1 and 2 are 3, and the zeros behind them zero.
@@ -138,7 +138,7 @@ fn server_is_told(mode: Mode) {
         .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b))
         .start();
     // Nobody has to ask for the processes.
-    let apart = usize::from(mode == Mode::Process);
+    let apart = usize::from(mode == Mode::Isolated);
     for model in ["untold", "told", "says_2"] {
         assert_eq!(processes(&server, &format!("{model}:")).len(), apart, "{model}");
         assert!(adds(&server, model), "{model}");

@@ -46,7 +46,7 @@ fn side_by_side(mode: Mode) {
     let mut hung = server.connect();
     hung.send(command("two", "hang"));
     let hangs = |_: &Running| lines(&trace).iter().any(|line| line == "hangs");
-    server.ask_until("an instance that hangs", hangs);
+    server.poll_until("an instance that hangs", hangs);
     for _ in 0..10 {
         assert_eq!(server.send(command("two", "good")).status, 200);
     }

@@ -147,7 +147,7 @@ fn no_output(mode: Mode) {
         let header = r#"batch_size: 1 input { name: "FLOAT" dims: 2 dims: 3 } input { name: "INT" dims: 5 }"#;
         let path = format!("/api/infer/{model}");
         let response = server.post(&path, &[("NV-InferRequest", header)], [0; 44]);
-        let says = response.complaint();
+        let says = response.error_text();
         assert!(says.contains("code: INTERNAL"), "{says}");
         assert!(says.contains(&format!("payload error for \\'{model}_0_0_cpu\\': (2) ")), "{says}");
         // As a protobuf text, where a line's end is two letters.

@@ -28,7 +28,7 @@ impl Stage {
             .env("CUSTOM_TRACE", folder.path().join("trace"))
             .env("CUSTOM_RELEASE", folder.path())
             .flag("--exit-on-error=false")
-            .custom(rogue("good", Generation::C).mode(Mode::InProcess));
+            .custom(rogue("good", Generation::C).mode(Mode::Local));
         for rogue in rogues {
             server = server.custom(rogue);
         }
@@ -42,7 +42,7 @@ impl Stage {
             let trace = std::fs::read_to_string(&trace).unwrap_or_default();
             trace.lines().filter(|one| *one == line).count() >= nth
         };
-        self.server.ask_until(line, written);
+        self.server.poll_until(line, written);
     }
 
     fn release(&self, name: &str) {
@@ -78,7 +78,7 @@ impl Stage {
     #[track_caller]
     fn fails(&self, model: &str, text: &str, parts: &[&str]) {
         let response = self.told(model, text);
-        let says = response.complaint();
+        let says = response.error_text();
         assert!(response.status >= 400, "{model}, {text}: {says}");
         for part in parts {
             assert!(says.contains(part), "{model}, {text}: no {part:?} in {says:?}");
@@ -130,10 +130,10 @@ fn survivable(mode: Mode) {
         }
         let response = stage.told(model, "write_to_input");
         match mode {
-            Mode::InProcess => assert_eq!(number(&response, "OUTPUT0"), Some(99)),
+            Mode::Local => assert_eq!(number(&response, "OUTPUT0"), Some(99)),
             // Another process sees inputs in memory that it may only read.
-            Mode::Process => {
-                assert!(response.complaint().contains("SIGSEGV"), "{}", response.text())
+            Mode::Isolated => {
+                assert!(response.error_text().contains("SIGSEGV"), "{}", response.text())
             }
         }
         // The first answer stands, or the request fails; it is not answered with what came second.
@@ -166,7 +166,7 @@ fn one_payload_of_two(stage: &Stage) {
                 assert_eq!(answer.status, 200, "{}", answer.text());
                 assert_eq!(number(answer, "BATCH"), Some(2), "they were not executed together");
             } else {
-                let says = answer.complaint();
+                let says = answer.error_text();
                 assert!(
                     says.contains("payload error for 'pair_0_0_cpu': (9) out of paper"),
                     "{says}"
@@ -177,7 +177,7 @@ fn one_payload_of_two(stage: &Stage) {
     // An error of the whole execution fails both.
     let mut asked = [stage.send("pair", "good"), stage.send("pair", "execute_error")];
     for answer in asked.each_mut().map(Connection::response) {
-        let says = answer.complaint();
+        let says = answer.error_text();
         assert!(says.contains("execute error for 'pair_0_0_cpu': (7) out of ink"), "{says}");
     }
 }
@@ -211,7 +211,7 @@ fn thrower(mode: Mode) -> Custom {
 
 /// Only where it runs in a process of its own.
 fn deadly(mode: Mode) {
-    assert_eq!(mode, Mode::Process, "the server would be what dies");
+    assert_eq!(mode, Mode::Isolated, "the server would be what dies");
     let sleeper = rogue("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
     let mut rogues =
         vec![thrower(mode), rogue("late", Generation::B).mode(mode), sleeper.mode(mode)];
@@ -221,7 +221,7 @@ fn deadly(mode: Mode) {
     let stage = Stage::new(rogues);
     for (command, parts) in DEADLY {
         let response = stage.told(command, command);
-        let says = response.complaint();
+        let says = response.error_text();
         assert!(response.status >= 500, "{command}: {says}");
         for part in parts.iter().chain(&[command]) {
             assert!(says.contains(part), "{command}: no {part:?} in {says:?}");
@@ -229,12 +229,12 @@ fn deadly(mode: Mode) {
         // It is started anew, after whatever pause.
         if command != "throws" {
             let well = |_: &Running| stage.send(command, "good").response().status == 200;
-            stage.server.ask_until(&format!("{command} to be started again"), well);
+            stage.server.poll_until(&format!("{command} to be started again"), well);
         }
         stage.works("good", &format!("after {command}"));
     }
     let response = stage.told("sleeper", "sleep_forever");
-    let says = response.complaint();
+    let says = response.error_text();
     assert!(says.contains("did not answer within 0.5 s"), "{says}");
     let response = stage.told("late", "write_late");
     assert_eq!(number(&response, "OUTPUT0"), Some(1));
@@ -246,7 +246,7 @@ fn deadly(mode: Mode) {
 
 /// Libraries whose process dies while they begin.
 fn deadly_beginnings(mode: Mode) {
-    assert_eq!(mode, Mode::Process, "the server would be what dies");
+    assert_eq!(mode, Mode::Isolated, "the server would be what dies");
     let begins: [(&str, &[&str]); 3] = [
         ("initialize_crash", &["signal", "11"]),
         ("initialize_abort", &["signal", "6"]),
@@ -269,7 +269,7 @@ fn deadly_beginnings(mode: Mode) {
 fn every_misdeed_that_its_place_allows() {
     for mode in MODES {
         survivable(mode);
-        if mode == Mode::Process {
+        if mode == Mode::Isolated {
             deadly(mode);
             deadly_beginnings(mode);
         }

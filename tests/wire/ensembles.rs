@@ -1,8 +1,8 @@
 //! Ensembles on the wires: today's client, the client of 2020, and what goes wrong.
 
 use std::sync::LazyLock;
+use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
-use trtserver_tests::wire::request;
 use trtserver_tests::{
     Response, Running, Server, Signal, every_model, inference, probe, python_v1, python_v2,
 };
@@ -247,13 +247,13 @@ fn a_client_that_hangs_up_cancels_the_step_that_runs() {
     };
     let mut connection = server.connect();
     connection.send(inference("waiting", ""));
-    server.ask_until("the echo has answered", |server| {
+    server.poll_until("the echo has answered", |server| {
         server.metrics(r#"nv_inference_request_success{model="echo",version="1"}"#) >= Some(1.0)
     });
     assert_eq!(failed("stuck", "CANCELED"), Some(0.0));
     drop(connection);
-    server.ask_until("the step is cancelled", |_| failed("stuck", "CANCELED") == Some(1.0));
-    server.ask_until("so is the ensemble", |_| failed("waiting", "CANCELED") == Some(1.0));
+    server.poll_until("the step is cancelled", |_| failed("stuck", "CANCELED") == Some(1.0));
+    server.poll_until("so is the ensemble", |_| failed("waiting", "CANCELED") == Some(1.0));
     assert_eq!(failed("waiting", "OTHER"), Some(0.0));
     // A step's failure counts once, and is no execution of the ensemble.
     server.infer("failing", "");
@@ -281,7 +281,7 @@ fn what_runs_when_the_server_is_told_to_stop_is_answered() {
     }
     // First steps both; the others have not begun.
     let sample = r#"nv_inference_pending_request_count{model="slow",version="1"}"#;
-    server.ask_until("one runs and one waits", |server| server.metrics(sample) == Some(1.0));
+    server.poll_until("one runs and one waits", |server| server.metrics(sample) == Some(1.0));
     server.signal(Signal::TERM);
     for connection in &mut connections {
         let response = connection.response();

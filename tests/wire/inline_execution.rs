@@ -1,6 +1,6 @@
 //! Inline execution: network threads execute idle instances of fast models themselves. A model that becomes slow blocks no other.
 
-use trtserver_tests::{Caller, DOORS, Latch, Running, Server, probe};
+use trtserver_tests::{Caller, ENDPOINTS, Latch, Running, Server, probe};
 
 /// Makes the model one that is executed inline.
 fn serve_fast(server: &Running, model: &str) {
@@ -33,8 +33,8 @@ fn fast_model_that_becomes_slow_blocks_no_other() {
                 assert_eq!(server.get("/v2/health/ready").status, 200);
                 assert_eq!(server.infer("other", "").status, 200);
             }
-            for door in DOORS {
-                assert!(Caller::ask(&server, door, "other", [1.0, 2.0]).is_answered());
+            for endpoint in ENDPOINTS {
+                assert!(Caller::send(&server, endpoint, "other", [1.0, 2.0]).is_echoed());
             }
             latch.open();
         });

@@ -4,17 +4,17 @@ use rustix::process::kill_process;
 use std::fs;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use trtserver_tests::apart::{apart, is_there, process, processes, serves_again};
+use trtserver_tests::isolated::{is_alive, isolated, process, processes, wait_until_served};
 use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
 use trtserver_tests::{
-    Caller, DOORS, Running, Server, Signal, folder, parameters, probe, python_v2, root,
+    Caller, ENDPOINTS, Running, Server, Signal, folder, parameters, probe, python_v2, root,
 };
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| {
     Server::new()
         .model("within", probe("within", &[]))
-        .model("apart", apart("apart", &[]))
-        .model("mortal", apart("mortal", &[]))
+        .model("apart", isolated("apart", &[]))
+        .model("mortal", isolated("mortal", &[]))
         .start_shared()
 });
 
@@ -76,9 +76,9 @@ fn a_death_is_told_with_its_reason() {
         ("abort", "was killed by signal 6 (SIGABRT)"),
         ("exit", "ended with exit code 7"),
     ] {
-        serves_again(&SERVER, "mortal");
+        wait_until_served(&SERVER, "mortal");
         let response = SERVER.infer("mortal", &format!(r#""die":"{die}","say":"farewell {die}""#));
-        let says = response.complaint();
+        let says = response.error_text();
         assert_eq!(response.status, 500, "{says}");
         for part in ["model 'mortal'", "'probe'", what, &format!("farewell {die}")] {
             assert!(says.contains(part), "no {part:?} in {says:?}");
@@ -92,11 +92,11 @@ fn a_death_is_told_with_its_reason() {
 #[test]
 fn a_model_that_hangs_is_killed_after_its_time() {
     let slow = [("isolation_deadline_seconds", "0.3")];
-    let server = Server::new().model("stuck", apart("stuck", &slow)).start();
+    let server = Server::new().model("stuck", isolated("stuck", &slow)).start();
     // The time is that between answers.
     assert_eq!(server.infer("stuck", r#""delay_ms":100"#).status, 200);
     let response = server.infer("stuck", r#""die":"hang""#);
-    let says = response.complaint();
+    let says = response.error_text();
     assert_eq!(response.status, 500, "{says}");
     assert!(says.contains("did not answer within 0.3 s and was killed"), "{says}");
     assert_eq!(server.infer("stuck", "").status, 200);
@@ -106,8 +106,8 @@ fn a_model_that_hangs_is_killed_after_its_time() {
 #[test]
 fn a_hundred_kills_cost_nobody_else_a_request() {
     let server = Server::new()
-        .model("victim", apart("victim", &[]))
-        .model("apart", apart("apart", &[]))
+        .model("victim", isolated("victim", &[]))
+        .model("apart", isolated("apart", &[]))
         .model("here", probe("here", &[]))
         .start();
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -132,7 +132,7 @@ fn a_hundred_kills_cost_nobody_else_a_request() {
             let response = server.infer("victim", "");
             // It may have been on its way to the process that was killed.
             if response.status != 200 {
-                let says = response.complaint();
+                let says = response.error_text();
                 assert!(says.contains("(SIGKILL)"), "{kill}: {says}");
                 let again = server.infer("victim", "");
                 assert_eq!(again.status, 200, "{kill}: {}", again.text());
@@ -162,32 +162,33 @@ fn holdings(server: &Running) -> [usize; 4] {
 
 #[test]
 fn what_a_process_had_is_given_back() {
-    let server = Server::new().model("victim", apart("victim", &[])).start();
+    let server = Server::new().model("victim", isolated("victim", &[])).start();
     let die = || {
         kill_process(process(&server, "victim"), Signal::KILL).unwrap();
-        serves_again(&server, "victim");
+        wait_until_served(&server, "victim");
     };
     die();
     let before = holdings(&server);
     (0..10).for_each(|_| die());
     // What connections of this test still hold at the one moment may be gone at the other.
     let all = |now: [usize; 4]| now.iter().zip(before).all(|(now, before)| *now <= before);
-    server.ask_until(&format!("all is given back: {before:?}"), |server| all(holdings(server)));
+    server.poll_until(&format!("all is given back: {before:?}"), |server| all(holdings(server)));
     let pids = processes(&server, "");
     assert!(server.stop().success());
-    assert!(!pids.into_iter().any(is_there));
+    assert!(!pids.into_iter().any(is_alive));
 }
 
 #[test]
 fn a_killed_server_leaves_no_process() {
-    let server = Server::new().model("a", apart("a", &[])).model("b", apart("b", &[])).start();
+    let server =
+        Server::new().model("a", isolated("a", &[])).model("b", isolated("b", &[])).start();
     let pids = processes(&server, "");
     assert_eq!(pids.len(), 2);
     server.signal(Signal::KILL);
     server.wait();
     let begin = std::time::Instant::now();
-    while pids.iter().any(|pid| is_there(*pid)) {
-        assert!(begin.elapsed() < trtserver_tests::PATIENCE, "they live on");
+    while pids.iter().any(|pid| is_alive(*pid)) {
+        assert!(begin.elapsed() < trtserver_tests::TIMEOUT, "they live on");
         std::thread::yield_now();
     }
 }
@@ -196,13 +197,16 @@ fn a_killed_server_leaves_no_process() {
 fn what_cannot_be_opened_is_not_loaded() {
     let server = Server::new()
         .model("echo", probe("echo", &[]))
-        .model("refuses", apart("refuses", &[("fail_in", "model_open"), ("fail", "no paper")]))
-        .model("one", apart("one", &[("fail_in", "instance_open"), ("fail", "no ink")]))
-        .model("dies", apart("dies", &[("die", "crash"), ("die_in", "model_open"), ("say", "oh")]))
-        .model("dies_late", apart("dies_late", &[("die", "abort"), ("die_in", "instance_open")]))
+        .model("refuses", isolated("refuses", &[("fail_in", "model_open"), ("fail", "no paper")]))
+        .model("one", isolated("one", &[("fail_in", "instance_open"), ("fail", "no ink")]))
+        .model(
+            "dies",
+            isolated("dies", &[("die", "crash"), ("die_in", "model_open"), ("say", "oh")]),
+        )
+        .model("dies_late", isolated("dies_late", &[("die", "abort"), ("die_in", "instance_open")]))
         .model(
             "hangs",
-            apart(
+            isolated(
                 "hangs",
                 &[
                     ("die", "hang"),
@@ -212,7 +216,7 @@ fn what_cannot_be_opened_is_not_loaded() {
             ),
         )
         .model("nonsense", probe("nonsense", &[("isolation", "a cage")]))
-        .model("soon", apart("soon", &[("isolation_deadline_seconds", "soon")]))
+        .model("soon", isolated("soon", &[("isolation_deadline_seconds", "soon")]))
         .flag("--exit-on-error=false")
         .start();
     for (model, parts) in [
@@ -237,7 +241,7 @@ fn what_cannot_be_opened_is_not_loaded() {
 
 #[test]
 fn a_model_that_keeps_dying_is_refused_between_its_starts() {
-    let server = Server::new().model("weak", apart("weak", &[])).start();
+    let server = Server::new().model("weak", isolated("weak", &[])).start();
     let ready = |server: &Running| server.get("/v2/models/weak/ready").status == 200;
     assert!(ready(&server));
     let dies = |server: &Running| server.infer("weak", r#""die":"exit""#).status == 500;
@@ -245,16 +249,16 @@ fn a_model_that_keeps_dying_is_refused_between_its_starts() {
     assert!(dies(&server) && dies(&server));
     // From here on there are pauses, each twice as long: 0.1 s, 0.2 s, 0.4 s, 0.8 s.
     for _ in 0..3 {
-        server.ask_until("it dies again", dies);
+        server.poll_until("it dies again", dies);
     }
     let response = server.infer("weak", "");
-    let says = response.complaint();
+    let says = response.error_text();
     assert_eq!(response.status, 503, "{says}");
     assert!(says.contains("exit code 7") && says.contains("started again"), "{says}");
     assert!(!ready(&server));
     let index = server.post("/v2/repository/index", &[], "");
     assert!(index.text().contains("exit code 7"), "{}", index.text());
-    server.ask_until("it is ready again", ready);
+    server.poll_until("it is ready again", ready);
     assert_eq!(server.infer("weak", "").status, 200);
     assert!(server.stop().success());
 }
@@ -262,7 +266,7 @@ fn a_model_that_keeps_dying_is_refused_between_its_starts() {
 #[test]
 fn what_is_printed_and_counted_is_shown() {
     let server = Server::new()
-        .model("noisy", apart("noisy", &[("count", "probe_calls")]))
+        .model("noisy", isolated("noisy", &[("count", "probe_calls")]))
         .flag("--log-verbose=1")
         .start();
     let sample = r#"probe_calls{at="noisy_0_cpu"}"#;
@@ -271,25 +275,25 @@ fn what_is_printed_and_counted_is_shown() {
         assert_eq!(server.infer("noisy", r#""say":"so it goes""#).status, 200);
     }
     server.wait_for_log_with(&["so it goes", "process=\"model noisy:1\""]);
-    server.ask_until("they are counted", |server| server.metrics(sample) == Some(3.0));
+    server.poll_until("they are counted", |server| server.metrics(sample) == Some(3.0));
     kill_process(process(&server, "noisy"), Signal::KILL).unwrap();
-    serves_again(&server, "noisy");
-    server.ask_until("they are counted anew", |s| s.metrics(sample).is_some_and(|n| n < 3.0));
+    wait_until_served(&server, "noisy");
+    server.poll_until("they are counted anew", |s| s.metrics(sample).is_some_and(|n| n < 3.0));
     assert!(server.stop().success());
 }
 
 #[test]
 fn a_caller_who_leaves_is_noticed_in_the_process() {
     let server =
-        Server::new().model("stuck", apart("stuck", &[("until_cancelled", "true")])).start();
+        Server::new().model("stuck", isolated("stuck", &[("until_cancelled", "true")])).start();
     let waits = |s: &Running| s.log().matches("the probe waits to be cancelled").count();
     let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="executing"}"#;
-    for (n, door) in DOORS.into_iter().enumerate() {
-        let caller = Caller::ask(&server, door, "stuck", [1.0, 2.0]);
-        server.ask_until("it waits", |s| waits(s) == n + 1);
+    for (n, endpoint) in ENDPOINTS.into_iter().enumerate() {
+        let caller = Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        server.poll_until("it waits", |s| waits(s) == n + 1);
         drop(caller);
         let cancelled = Some(n as f64 + 1.0);
-        server.ask_until(&format!("{door:?}"), |s| s.metrics(sample) == cancelled);
+        server.poll_until(&format!("{endpoint:?}"), |s| s.metrics(sample) == cancelled);
         assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
     }
     assert!(server.stop().success());
@@ -303,7 +307,7 @@ fn step(server: &Running, model: &str, id: u64, flags: &str, more: &str) -> Resu
     let response = server.post(&format!("/v2/models/{model}/infer"), &[], json);
     match response.status {
         200 => Ok(response.json()["outputs"][0]["data"][0].as_i64().unwrap_or(-1)),
-        _ => Err(response.complaint()),
+        _ => Err(response.error_text()),
     }
 }
 
@@ -362,11 +366,11 @@ fn a_state_that_the_server_keeps_is_not_lost() {
 #[test]
 fn a_process_that_is_stopped_is_killed_too() {
     let server = Server::new()
-        .model("frozen", apart("frozen", &[("isolation_deadline_seconds", "0.2")]))
-        .model("echo", apart("echo", &[]))
+        .model("frozen", isolated("frozen", &[("isolation_deadline_seconds", "0.2")]))
+        .model("echo", isolated("echo", &[]))
         .start();
     kill_process(process(&server, "frozen"), Signal::STOP).unwrap();
-    let says = server.infer("frozen", "").complaint();
+    let says = server.infer("frozen", "").error_text();
     assert!(says.contains("did not answer within 0.2 s"), "{says}");
     assert_eq!(server.infer("frozen", "").status, 200);
     // Nor does one hold the server up that is stopped while nothing runs, or exits when it is closed.
@@ -411,7 +415,7 @@ fn a_backend_that_is_kept_apart_is_not_in_the_server() {
 fn a_request_of_many_words_is_refused_and_serves_nobody_ill() {
     let words = |n: usize| format!(r#""note":"{}""#, "x".repeat(n));
     let response = SERVER.infer("apart", &words(2 << 20));
-    let says = response.complaint();
+    let says = response.error_text();
     assert_eq!(response.status, 400, "{says}");
     assert!(says.contains("model 'apart'") && says.contains("at most 1048576"), "{says}");
     assert_eq!(SERVER.infer("apart", &words(900_000)).status, 200);
@@ -440,7 +444,7 @@ fn sequences_go_on_beside_and_after_a_step_of_many_words() {
 #[test]
 fn a_stopped_process_that_takes_no_request_is_killed_after_its_time() {
     let slow = [("isolation_deadline_seconds", "0.5")];
-    let server = Server::new().model("stopped", apart("stopped", &slow)).start();
+    let server = Server::new().model("stopped", isolated("stopped", &slow)).start();
     assert_eq!(server.infer("stopped", "").status, 200);
     let before = process(&server, "stopped");
     kill_process(before, Signal::STOP).unwrap();

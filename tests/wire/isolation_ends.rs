@@ -2,8 +2,8 @@
 //! with something left behind.
 
 use rustix::process::Pid;
-use trtserver_tests::apart::{apart, is_there, processes, serves_again};
-use trtserver_tests::control::{Control, explicit, well};
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::isolated::{is_alive, isolated, processes, wait_until_served};
 use trtserver_tests::{Running, Server, inference, probe};
 
 /// Open files, shared mappings and children of the server.
@@ -19,15 +19,15 @@ fn holdings(server: &Running) -> [usize; 3] {
 fn unloading_gives_everything_back() {
     let server = explicit()
         .model("here", probe("here", &[]))
-        .model("apart", apart("apart", &[]))
+        .model("apart", isolated("apart", &[]))
         .flag("--load-model=here")
         .start();
     let around = || {
-        well(server.load("apart"));
+        assert_ok(server.load("apart"));
         assert_eq!(server.infer("apart", "").status, 200);
         assert_eq!(processes(&server, "apart:").len(), 1);
-        well(server.unload("apart"));
-        server.ask_until("its process is gone", |s| processes(s, "").is_empty());
+        assert_ok(server.unload("apart"));
+        server.poll_until("its process is gone", |s| processes(s, "").is_empty());
         assert_eq!(server.infer("apart", "").status, 404);
     };
     around();
@@ -35,7 +35,7 @@ fn unloading_gives_everything_back() {
     assert_eq!(before[1..], [0, 0]);
     (0..3).for_each(|_| around());
     let all = |now: [usize; 3]| now.iter().zip(before).all(|(now, before)| *now <= before);
-    server.ask_until(&format!("all is given back: {before:?}"), |s| all(holdings(s)));
+    server.poll_until(&format!("all is given back: {before:?}"), |s| all(holdings(s)));
     assert!(server.stop().success());
 }
 
@@ -43,8 +43,8 @@ fn unloading_gives_everything_back() {
 #[test]
 fn unloading_does_not_wait_for_what_hangs() {
     let server = explicit()
-        .model("stuck", apart("stuck", &[]))
-        .model("slow", apart("slow", &[]))
+        .model("stuck", isolated("stuck", &[]))
+        .model("slow", isolated("slow", &[]))
         .flag("--load-model=*")
         .flag("--exit-timeout-secs=1")
         .start();
@@ -53,45 +53,47 @@ fn unloading_does_not_wait_for_what_hangs() {
     answered.send(inference("slow", r#""delay_ms":300,"say":"this takes a while""#));
     server.wait_for_log("from here on I hang");
     server.wait_for_log("this takes a while");
-    well(server.unload("stuck"));
-    well(server.unload("slow"));
+    assert_ok(server.unload("stuck"));
+    assert_ok(server.unload("slow"));
     // What does not hang is answered.
     assert_eq!(answered.response().status, 200);
-    let says = hung.response().complaint();
+    let says = hung.response().error_text();
     let parts = ["'stuck'", "did not answer for 1 s while its model was being unloaded"];
     for part in [&parts[..], &["and was killed", "from here on I hang"]].concat() {
         assert!(says.contains(part), "no {part:?} in {says:?}");
     }
-    server.ask_until("their processes are gone", |s| processes(s, "").is_empty());
+    server.poll_until("their processes are gone", |s| processes(s, "").is_empty());
     server.wait_for_log("successfully unloaded 'stuck' version 1");
-    well(server.load("stuck"));
+    assert_ok(server.load("stuck"));
     // Nor is what another takes the place of.
     hung.send(inference("stuck", r#""die":"hang","say":"once more""#));
     server.wait_for_log("once more");
-    server.models().file("stuck/config.pbtxt", apart("stuck", &[("responses", "1")]));
-    well(server.load("stuck"));
+    server.models().file("stuck/config.pbtxt", isolated("stuck", &[("responses", "1")]));
+    assert_ok(server.load("stuck"));
     assert_eq!(server.infer("stuck", "").status, 200);
-    let says = hung.response().complaint();
+    let says = hung.response().error_text();
     assert!(says.contains("while its model was being unloaded"), "{says}");
-    server.ask_until("its process is gone", |s| processes(s, "stuck:").len() == 1);
+    server.poll_until("its process is gone", |s| processes(s, "stuck:").len() == 1);
     assert!(server.stop().success());
 }
 
 #[test]
 fn a_process_that_writes_nonsense_is_killed_and_started_again() {
-    let server =
-        Server::new().model("wild", apart("wild", &[])).model("tame", apart("tame", &[])).start();
+    let server = Server::new()
+        .model("wild", isolated("wild", &[]))
+        .model("tame", isolated("tame", &[]))
+        .start();
     for (how, what) in
         [("garble_work", "sent what is no answer"), ("garble_control", "sent what is no message")]
     {
         let response = server.infer("wild", &format!(r#""die":"{how}""#));
-        let says = response.complaint();
+        let says = response.error_text();
         assert_eq!(response.status, 500, "{how}: {says}");
         for part in ["model 'wild' version 1", "backend 'probe'", what, "and was killed"] {
             assert!(says.contains(part), "{how}: no {part:?} in {says:?}");
         }
         assert_eq!(server.infer("tame", "").status, 200, "{how}");
-        serves_again(&server, "wild");
+        wait_until_served(&server, "wild");
     }
     assert!(server.stop().success());
 }
@@ -100,14 +102,14 @@ fn a_process_that_writes_nonsense_is_killed_and_started_again() {
 /// its output open.
 #[test]
 fn what_a_backend_has_started_goes_with_it() {
-    let server = Server::new().model("parent", apart("parent", &[])).start();
+    let server = Server::new().model("parent", isolated("parent", &[])).start();
     let response = server.infer("parent", r#""die":"orphan""#);
-    let says = response.complaint();
+    let says = response.error_text();
     assert!(says.contains("ended with exit code 7"), "{says}");
     let number = says.split_once("left process ").and_then(|(_, rest)| rest.split(' ').next());
     let pid = number.and_then(|number| Pid::from_raw(number.parse().ok()?));
     let pid = pid.unwrap_or_else(|| panic!("no number in {says:?}"));
-    server.ask_until("it is gone", |_| !is_there(pid));
+    server.poll_until("it is gone", |_| !is_alive(pid));
     assert_eq!(server.infer("parent", "").status, 200);
     assert!(server.stop().success());
 }
@@ -116,7 +118,7 @@ fn what_a_backend_has_started_goes_with_it() {
 #[test]
 fn the_level_of_the_log_is_that_of_the_server() {
     for (flag, wanted) in [("--log-verbose=0", false), ("--log-verbose=1", true)] {
-        let server = Server::new().model("quiet", apart("quiet", &[])).flag(flag).start();
+        let server = Server::new().model("quiet", isolated("quiet", &[])).flag(flag).start();
         assert_eq!(server.infer("quiet", r#""say":"a line on standard error""#).status, 200);
         // Everything that the process has told before is in the log by the end.
         server.wait_for_log("a line on standard error");

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
+use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
-use trtserver_tests::wire::request;
 use trtserver_tests::{
     Connection, Latch, Response, Running, Server, Signal, backends, folder, inference, probe, root,
 };
@@ -29,7 +29,7 @@ fn open_gate(server: &Running) {
 #[test]
 fn sockets_answer_before_models_are_loaded() {
     let server = gated().launch();
-    assert!(!server.says_it_is_ready());
+    assert!(!server.has_reported_ready());
     for (path, status) in [
         ("/v2/health/live", 200),
         ("/v2/health/ready", 400),
@@ -99,7 +99,7 @@ fn two_under_way(server: &Running, latch: &Latch) -> [Connection; 2] {
     }
     let sample = r#"nv_inference_pending_request_count{model="slow",version="1"}"#;
     latch.wait_for(server, 1);
-    server.ask_until("the other is queued", |server| server.metrics(sample) == Some(1.0));
+    server.poll_until("the other is queued", |server| server.metrics(sample) == Some(1.0));
     connections
 }
 
@@ -145,10 +145,10 @@ fn while_it_ends_new_requests_are_refused_in_words() {
     let refused = ask(inference("slow", ""));
     assert!([404, 503].contains(&refused.status), "{}", refused.text());
     let health = ask(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
-    assert_eq!((health.status, health.complaint().as_str()), (503, "Server exiting"));
+    assert_eq!((health.status, health.error_text().as_str()), (503, "Server exiting"));
     let health = ask(b"GET /api/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
     assert_eq!(health.status, 400);
-    let says = health.complaint();
+    let says = health.error_text();
     assert!(says.contains("UNAVAILABLE") && says.contains("Server exiting"), "{says}");
 }
 
@@ -214,7 +214,7 @@ fn while_it_ends_sequences_go_on_to_their_end() {
             &[],
             r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]}]}"#,
         );
-        assert_eq!((other.status, &*other.complaint()), (503, "Server not ready"));
+        assert_eq!((other.status, &*other.error_text()), (503, "Server not ready"));
         let another = in_sequence(true, model, 5, true, true);
         let another =
             String::from_utf8(another).unwrap().replace("\"sequence_id\":7", "\"sequence_id\":8");
@@ -400,7 +400,7 @@ fn a_repository_that_is_not_there() {
     let server =
         Server::new().flag("--model-store=/nowhere/at/all").flag("--exit-on-error=false").launch();
     server.wait_for_log("/nowhere/at/all");
-    server.ask_until("it has given up", |server| {
+    server.poll_until("it has given up", |server| {
         server.get("/api/status").text().contains("SERVER_FAILED_TO_INITIALIZE")
     });
     assert_eq!(server.get("/v2/health/live").status, 400);

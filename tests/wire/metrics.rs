@@ -1,6 +1,6 @@
 //! The metrics port: what both generations count, in the text format of Prometheus.
 
-use trtserver_tests::wire::request;
+use trtserver_tests::http1::request;
 use trtserver_tests::{Connection, Running, Server, probe};
 
 fn server() -> Running {
@@ -15,7 +15,7 @@ fn server() -> Running {
 fn three_rows(server: &Running) {
     let header = r#"batch_size: 3 input { name: "INPUT0" dims: 2 } output { name: "OUTPUT0" }"#;
     let response = server.post("/api/infer/echo", &[("NV-InferRequest", header)], [0; 24]);
-    assert_eq!(response.status, 200, "{}", response.complaint());
+    assert_eq!(response.status, 200, "{}", response.error_text());
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn told(parameters: &str) -> Response {
 /// It must fail, in words that have these parts.
 fn fails(parameters: &str, parts: &[&str]) {
     let response = told(parameters);
-    let says = response.complaint();
+    let says = response.error_text();
     assert!(response.status >= 400, "{parameters}: {says}");
     assert_eq!(response.header("content-type"), Some("text/plain"), "{parameters}: {says}");
     for part in parts {
@@ -35,7 +35,7 @@ fn fails(parameters: &str, parts: &[&str]) {
 #[test]
 fn an_error_is_passed_on_with_its_words() {
     let response = told(r#""fail":"out of ink""#);
-    assert_eq!((response.status, response.complaint().as_str()), (500, "out of ink"));
+    assert_eq!((response.status, response.error_text().as_str()), (500, "out of ink"));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn text_that_is_no_text_does_not_reach_clients() {
     let body = r#"{"parameters":{"garbage":"short"},"inputs":[{"name":"INPUT0","datatype":"BYTES","shape":[1,1],"data":["abc"]}]}"#;
     let response = SERVER.post("/v2/models/unlabelled/infer", &[], body);
     assert_eq!(response.status, 500, "{}", response.text());
-    assert!(response.complaint().contains("OUTPUT0"), "{}", response.text());
+    assert!(response.error_text().contains("OUTPUT0"), "{}", response.text());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn failures_are_counted() {
     let server = Server::new().model("counted", probe("counted", &[("fail", "always")])).start();
     assert_eq!(server.metrics(sample), Some(0.0));
     for n in 1..4 {
-        assert_eq!(server.infer("counted", "").complaint(), "always");
+        assert_eq!(server.infer("counted", "").error_text(), "always");
         assert_eq!(server.metrics(sample), Some(f64::from(n)));
     }
 }

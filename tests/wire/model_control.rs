@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use trtserver_tests::control::{Control, explicit, pair, ready, refused, unloaded, well};
+use trtserver_tests::control::{Control, assert_ok, explicit, pair, ready, refused, unloaded};
+use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
-use trtserver_tests::wire::request;
 use trtserver_tests::{Server, Signal, probe, python_v1, python_v2};
 
 #[test]
@@ -27,7 +27,7 @@ fn only_the_named_models_are_loaded_at_start() {
     assert_eq!(server.get("/v2/models/a/ready").status, 400);
     let v1 = server.get("/api/repository/index").text();
     assert_eq!(v1.matches("name:").count(), 4, "{v1}");
-    well(server.load("a"));
+    assert_ok(server.load("a"));
     assert!(server.serves("a"));
     assert!(server.stop().success());
 
@@ -46,7 +46,7 @@ fn without_the_mode_nothing_is_changed() {
     let text = "explicit model load / unload is not allowed if polling is enabled";
     for act in ["load", "unload"] {
         refused(server.control("a", act, json!({"nonsense": 1})), 503, text);
-        let v1 = server.v1_says(act, "a");
+        let v1 = server.v1_error(act, "a");
         assert!(v1.contains("code: UNAVAILABLE") && v1.contains(text), "{v1}");
     }
     assert!(server.serves("a"));
@@ -58,16 +58,16 @@ fn a_life() {
     let series = r#"nv_inference_request_success{model="m",version="1"}"#;
     assert_eq!(server.metrics(series), None);
     refused(server.infer("m", ""), 404, "Request for unknown model: 'm' is not found");
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
     assert_eq!(server.index(), json!([ready("m")]));
     assert_eq!(server.metrics(series), Some(1.0));
     // Nothing has changed: nothing is done.
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert_eq!(server.log().matches("loading: m:1").count(), 1);
 
-    well(server.unload("m"));
-    server.index_becomes(&json!([unloaded("m")]));
+    assert_ok(server.unload("m"));
+    server.wait_for_index(&json!([unloaded("m")]));
     server.wait_for_log("successfully unloaded 'm' version 1");
     assert_eq!(server.metrics(series), None);
     assert!(!server.metrics_text().contains("nv_inference_count"), "a family without series");
@@ -87,19 +87,19 @@ fn a_life() {
     );
     assert!(status.contains("model_execution_count: 1"), "counters stay\n{status}");
     // Again, and what nobody knows.
-    well(server.unload("m"));
-    well(server.unload("unknown"));
-    well(server.v1("unload", "unknown"));
+    assert_ok(server.unload("m"));
+    assert_ok(server.unload("unknown"));
+    assert_ok(server.v1("unload", "unknown"));
 
-    well(server.v1("load", "m"));
+    assert_ok(server.v1("load", "m"));
     assert!(server.serves("m"));
     assert_eq!(server.metrics(series), Some(2.0), "counters go on");
-    well(server.v1("unload", "m"));
+    assert_ok(server.v1("unload", "m"));
     assert!(!server.serves("m"));
     // Without its directory it is forgotten with the next change.
     server.models().remove("m");
-    server.ask_until("it is forgotten", |s| {
-        well(s.unload("m"));
+    server.poll_until("it is forgotten", |s| {
+        assert_ok(s.unload("m"));
         s.index() == json!([])
     });
     server.signal(Signal::TERM);
@@ -114,10 +114,10 @@ fn changes_are_taken_over_and_failures_are_not() {
     assert!(server.serves("m"));
     config(probe("m", &[("fail", "new words")]));
     assert!(server.serves("m"), "nothing is read unasked");
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     refused(server.infer("m", ""), 500, "new words");
     config(probe("m", &[]));
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
     let series = r#"nv_inference_request_success{model="m",version="1"}"#;
     assert_eq!(server.metrics(series), Some(3.0));
@@ -127,8 +127,12 @@ fn changes_are_taken_over_and_failures_are_not() {
     let v2 = server.load("m");
     let place = format!("load failed for model 'm': {}:2:19: max_batch_size", path.display());
     assert_eq!(v2.status, 400);
-    assert!(v2.complaint().starts_with(&place) && v2.complaint().ends_with('\n'), "{}", v2.text());
-    let v1 = server.v1_says("load", "m");
+    assert!(
+        v2.error_text().starts_with(&place) && v2.error_text().ends_with('\n'),
+        "{}",
+        v2.text()
+    );
+    let v1 = server.v1_error("load", "m");
     assert!(v1.contains("failed to load 'm', failed to poll from model repository"), "{v1}");
     assert!(v1.contains("code: INTERNAL"), "{v1}");
     assert!(server.serves("m"));
@@ -138,28 +142,28 @@ fn changes_are_taken_over_and_failures_are_not() {
     let text =
         "load failed for model 'm': version 1 is at UNAVAILABLE state: no instance for you\n";
     refused(server.load("m"), 400, text);
-    let v1 = server.v1_says("load", "m");
+    let v1 = server.v1_error("load", "m");
     assert!(v1.contains("failed to load 'm', versions that are not available: 1"), "{v1}");
     assert!(server.serves("m"));
     assert_eq!(server.index(), json!([ready("m")]));
     assert_eq!(server.get("/v2/health/ready").status, 200);
 
     // The same where nothing serves: everybody may see it, until it is unloaded.
-    well(server.unload("m"));
+    assert_ok(server.unload("m"));
     refused(server.load("m"), 400, text);
     let index = server.index();
     assert_eq!(index[0]["reason"], "no instance for you", "{index}");
     assert_eq!(server.get("/v2/health/ready").status, 400);
-    well(server.unload("m"));
-    server.index_becomes(&json!([unloaded("m")]));
+    assert_ok(server.unload("m"));
+    server.wait_for_index(&json!([unloaded("m")]));
     assert_eq!(server.get("/v2/health/ready").status, 200);
     config("nonsense".into());
     assert_eq!(server.load("m").status, 400);
     assert!(server.index()[0]["reason"].as_str().is_some_and(|r| r.contains("config.pbtxt:1:")));
-    well(server.unload("m"));
-    server.index_becomes(&json!([unloaded("m")]));
+    assert_ok(server.unload("m"));
+    server.wait_for_index(&json!([unloaded("m")]));
     config(probe("m", &[]));
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
     assert_eq!(server.metrics(series), Some(6.0));
 }
@@ -171,14 +175,14 @@ fn versions_come_and_go() {
     let metadata = || server.get("/v2/models/m").json()["versions"].clone();
     server.models().version("m", 2);
     server.models().version("m", 3);
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert_eq!(metadata(), json!(["2", "3"]));
     let entry = |version: &str, state: &str, reason: &str| match reason {
         "" => json!({"name": "m", "version": version, "state": state}),
         _ => json!({"name": "m", "version": version, "state": state, "reason": reason}),
     };
     // The one that nobody wants any more closes on its own.
-    server.ask_until("version 1 is closed", |s| {
+    server.poll_until("version 1 is closed", |s| {
         s.index()[0] == entry("1", "UNAVAILABLE", "unloaded")
     });
     assert_eq!(server.get("/v2/models/m/versions/1/ready").status, 400);
@@ -186,7 +190,7 @@ fn versions_come_and_go() {
         |n: i64| fs::remove_dir_all(server.models().path().join(format!("m/{n}"))).unwrap();
     remove(3);
     remove(1);
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert_eq!(metadata(), json!(["2"]));
     let model = &server.get("/api/status/m").text();
     assert!(model.contains("key: 3") && !model.contains("key: 1\n"), "{model}");
@@ -195,13 +199,13 @@ fn versions_come_and_go() {
     // All of them gone: what serves goes on.
     remove(2);
     refused(server.load("m"), 500, "failed to load 'm', no version is available");
-    let v1 = server.v1_says("load", "m");
+    let v1 = server.v1_error("load", "m");
     assert!(v1.contains("failed to load 'm', no version is available"), "{v1}");
     server.models().remove("m");
     refused(server.load("m"), 500, "failed to load 'm', failed to poll from model repository");
     assert!(server.serves("m"));
-    server.ask_until("it is forgotten", |s| {
-        well(s.unload("m"));
+    server.poll_until("it is forgotten", |s| {
+        assert_ok(s.unload("m"));
         s.index() == json!([])
     });
 }
@@ -213,24 +217,24 @@ fn a_version_that_does_not_open_takes_no_ones_place() {
     let path = server.models().path().join("addsub_fp32/config.pbtxt");
     let config = fs::read_to_string(&path).unwrap_or_default() + policy;
     server.models().file("addsub_fp32/config.pbtxt", config);
-    well(server.load("addsub_fp32"));
+    assert_ok(server.load("addsub_fp32"));
     server.models().file("addsub_fp32/2/model.onnx", "not a model");
     let v2 = server.load("addsub_fp32");
     let start = "load failed for model 'addsub_fp32': version 2 is at UNAVAILABLE state: ";
     assert_eq!(v2.status, 400);
-    assert!(v2.complaint().starts_with(start), "{}", v2.text());
-    let v1 = server.v1_says("load", "addsub_fp32");
+    assert!(v2.error_text().starts_with(start), "{}", v2.text());
+    let v1 = server.v1_error("load", "addsub_fp32");
     let text = "failed to load 'addsub_fp32', versions that are not available: 2";
     assert!(v1.contains(text), "{v1}");
     assert_eq!(server.index(), json!([ready("addsub_fp32")]));
     // Where nothing serves, what can be served is.
-    well(server.unload("addsub_fp32"));
+    assert_ok(server.unload("addsub_fp32"));
     assert_eq!(server.load("addsub_fp32").status, 400);
     let index = server.index();
     assert_eq!((&index[0]["state"], &index[1]["state"]), (&json!("READY"), &json!("UNAVAILABLE")));
     let model = server.models().path().join("addsub_fp32");
     fs::copy(model.join("1/model.onnx"), model.join("2/model.onnx")).unwrap();
-    well(server.load("addsub_fp32"));
+    assert_ok(server.load("addsub_fp32"));
     assert_eq!(server.get("/v2/models/addsub_fp32").json()["versions"], json!(["1", "2"]));
 }
 
@@ -248,39 +252,39 @@ fn ensembles_bring_their_steps_and_depend_on_them() {
             pair("missing").replace("name: \"pair\"\nplatform", "name: \"alone\"\nplatform"),
         )
         .start();
-    well(server.load("outer"));
+    assert_ok(server.load("outer"));
     assert!(server.serves("outer") && server.serves("pair") && server.serves("a"));
 
     // A step goes and comes back.
-    well(server.unload("a"));
+    assert_ok(server.unload("a"));
     assert!(!server.serves("pair") && !server.serves("outer"));
     let reason = server.index()[2]["reason"].clone();
     assert!(reason.as_str().is_some_and(|r| r.contains("depends on")), "{reason}");
     assert_eq!(server.get("/v2/health/ready").status, 200, "all of it was asked for");
-    well(server.load("a"));
+    assert_ok(server.load("a"));
     assert!(server.serves("pair") && server.serves("outer"));
 
     // A step with other tensors: the ensemble does not fit any more, and then again.
     let text = probe("a", &[]).replace("TYPE_FP32", "TYPE_INT32");
     server.models().file("a/config.pbtxt", text);
-    well(server.load("a"));
+    assert_ok(server.load("a"));
     assert!(!server.serves("pair") && !server.serves("outer"));
     let reason = server.index()[3]["reason"].clone();
     assert!(reason.as_str().is_some_and(|r| r.contains("inconsistent data type")), "{reason}");
     assert_eq!(server.get("/v2/health/ready").status, 400);
     server.models().file("a/config.pbtxt", probe("a", &[]));
-    well(server.load("a"));
+    assert_ok(server.load("a"));
     assert!(server.serves("pair") && server.serves("outer"));
 
     // With dependents goes what was loaded for the ensemble alone; `a` was asked for by name.
-    well(server.control("outer", "unload", json!({"unload_dependents": true})));
+    assert_ok(server.control("outer", "unload", json!({"unload_dependents": true})));
     assert!(!server.serves("outer") && !server.serves("pair") && server.serves("a"));
-    well(server.unload("a"));
-    well(server.load("outer"));
-    well(server.unload("outer"));
+    assert_ok(server.unload("a"));
+    assert_ok(server.load("outer"));
+    assert_ok(server.unload("outer"));
     assert!(server.serves("pair"), "left alone by default");
-    well(server.load("outer"));
-    well(server.control("outer", "unload", json!({"unload_dependents": true})));
+    assert_ok(server.load("outer"));
+    assert_ok(server.control("outer", "unload", json!({"unload_dependents": true})));
     assert!(!server.serves("pair") && !server.serves("a"));
 
     let text = "load failed for model 'alone': ensemble alone contains models that are not available or \
@@ -306,12 +310,12 @@ fn ensembles_made_of_themselves() {
         let text =
             format!("load failed for model '{name}': circular dependency between ensembles: ");
         assert_eq!(response.status, 400);
-        assert!(response.complaint().starts_with(&text), "{}", response.text());
+        assert!(response.error_text().starts_with(&text), "{}", response.text());
     }
     // The circle is one with what is loaded: the directory of the other does not tell.
     server.models().file("two/config.pbtxt", "nonsense");
-    let complaint = server.load("one").complaint();
-    assert!(complaint.contains("circular dependency between ensembles: "), "{complaint}");
+    let error_text = server.load("one").error_text();
+    assert!(error_text.contains("circular dependency between ensembles: "), "{error_text}");
     assert!(server.serves("one") && server.serves("two"));
 }
 
@@ -326,11 +330,11 @@ fn what_another_ensemble_needs_stays() {
         .model("left", top("left"))
         .model("right", top("right"))
         .start();
-    well(server.load("left"));
-    well(server.load("right"));
-    well(server.control("left", "unload", json!({"unload_dependents": true})));
+    assert_ok(server.load("left"));
+    assert_ok(server.load("right"));
+    assert_ok(server.control("left", "unload", json!({"unload_dependents": true})));
     assert!(!server.serves("left") && server.serves("right"));
-    well(server.control("right", "unload", json!({"unload_dependents": true})));
+    assert_ok(server.control("right", "unload", json!({"unload_dependents": true})));
     assert!(["right", "pair", "a"].iter().all(|name| !server.serves(name)));
 }
 
@@ -346,16 +350,16 @@ fn configurations_that_come_with_the_request() {
             "parameters": {"fail": {"string_value": fail}},
         })
     };
-    well(with(config("other words")));
+    assert_ok(with(config("other words")));
     refused(server.infer("m", ""), 500, "other words");
     assert_eq!(
         server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"],
         "other words"
     );
     // The same again is loaded again; and without it the file counts, though that has not changed.
-    well(with(config("more words")));
+    assert_ok(with(config("more words")));
     refused(server.infer("m", ""), 500, "more words");
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
 
     let override_of = |text: &str| server.control("m", "load", json!({"config": text}));
@@ -371,11 +375,15 @@ fn configurations_that_come_with_the_request() {
     ] {
         let response = override_of(text);
         assert_eq!(response.status, 400);
-        assert!(response.complaint().starts_with(&format!("{start}{why}")), "{}", response.text());
+        assert!(response.error_text().starts_with(&format!("{start}{why}")), "{}", response.text());
     }
     let response = override_of(r#"{"name": "other"}"#);
-    assert!(response.complaint().starts_with("load failed for model 'm': "), "{}", response.text());
-    assert!(response.complaint().contains("other"), "{}", response.text());
+    assert!(
+        response.error_text().starts_with("load failed for model 'm': "),
+        "{}",
+        response.text()
+    );
+    assert!(response.error_text().contains("other"), "{}", response.text());
     assert_eq!(response.status, 400);
 
     // Parameters of the wrong kind, and names that no model can have.
@@ -389,17 +397,17 @@ fn configurations_that_come_with_the_request() {
     ] {
         let response = server.control("m", act, parameters);
         assert_eq!(response.status, 500, "{}", response.text());
-        assert!(response.complaint().contains(json_layer), "{}", response.text());
+        assert!(response.error_text().contains(json_layer), "{}", response.text());
     }
     let file = server.control("m", "load", json!({"config": "{}", "file:1/model": "AAAA"}));
     assert_eq!(file.status, 501);
-    assert!(file.complaint().contains("'file:1/model' of model 'm'"), "{}", file.text());
+    assert!(file.error_text().contains("'file:1/model' of model 'm'"), "{}", file.text());
     for name in ["..", "."] {
         let text = format!(
             "invalid model name '{name}', model name must not contain path traversal characters"
         );
         refused(server.load(name), 400, &text);
-        let v1 = server.v1_says("load", name);
+        let v1 = server.v1_error("load", name);
         let text = format!("failed to load '{name}', failed to poll from model repository");
         assert!(v1.contains(&text), "{v1}");
     }
@@ -429,7 +437,7 @@ fn a_model_that_two_repositories_have() {
     assert_eq!(server.index(), entry);
     assert_eq!(server.post("/v2/repository/index", &[], r#"{"ready":true}"#).json(), entry);
     fs::remove_dir_all(&root).unwrap();
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
 }
 
@@ -449,16 +457,16 @@ fn sequences_end_with_their_version() {
     let first = ask(start);
     assert_eq!(first.status, 200, "{}", first.text());
     assert_eq!(ask("").status, 200);
-    well(server.unload("sum"));
+    assert_ok(server.unload("sum"));
     assert_eq!(ask("").status, 404);
-    well(server.load("sum"));
+    assert_ok(server.load("sum"));
     let lost = ask("");
     assert_eq!(lost.status, 400, "{}", lost.text());
-    assert!(lost.complaint().contains("START"), "{}", lost.text());
+    assert!(lost.error_text().contains("START"), "{}", lost.text());
     assert_eq!(ask(start).status, 200);
     server.models().file("sum/config.pbtxt", format!("{config}\n# new\n"));
-    well(server.load("sum"));
-    assert!(ask("").complaint().contains("START"));
+    assert_ok(server.load("sum"));
+    assert!(ask("").error_text().contains("START"));
     assert_eq!(ask(start).status, 200);
     assert_eq!(ask(r#","sequence_end":true"#).status, 200);
     assert!(server.stop().success());

@@ -4,8 +4,8 @@ use serde_json::json;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use trtserver_tests::control::{Control, explicit, pair, ready, unloaded, well};
-use trtserver_tests::wire::request;
+use trtserver_tests::control::{Control, assert_ok, explicit, pair, ready, unloaded};
+use trtserver_tests::http1::request;
 use trtserver_tests::{Latch, Response, Running, Signal, inference, probe};
 
 /// Sends requests to `model` on two connections until `end`. Each connection always has one under way; `check` sees every
@@ -37,7 +37,7 @@ impl Drop for SetOnDrop<'_> {
 #[track_caller]
 fn one_more(server: &Running, what: &str, count: &AtomicUsize) {
     let before = count.load(Ordering::Relaxed);
-    server.ask_until(what, |_| count.load(Ordering::Relaxed) > before);
+    server.poll_until(what, |_| count.load(Ordering::Relaxed) > before);
 }
 
 #[test]
@@ -51,7 +51,8 @@ fn no_request_fails_while_its_model_is_reloaded() {
         }
         let config = probe("m", &[("round", &number), ("report_batch", "true")]);
         config
-            .replace("output [", "output [ { name: \"BATCH\" data_type: TYPE_INT32 dims: [ 2 ] },")
+            + "output { name: \"BATCH\" data_type: TYPE_INT32 dims: 2 }
+"
     };
     let server =
         explicit().model("m", config(0)).model("pair", pair("m")).flag("--load-model=pair").start();
@@ -76,7 +77,7 @@ fn no_request_fails_while_its_model_is_reloaded() {
         });
         for round in 1..=RELOADS {
             server.models().file("m/config.pbtxt", config(round));
-            well(server.load("m"));
+            assert_ok(server.load("m"));
             one_more(&server, "a response of the new configuration", &by_model[round % 2]);
             one_more(&server, "a response of the ensemble", &by_ensemble);
         }
@@ -112,9 +113,9 @@ fn every_request_is_answered_while_its_model_is_unloaded_and_loaded() {
             });
         });
         for _ in 0..30 {
-            well(server.unload("m"));
+            assert_ok(server.unload("m"));
             one_more(&server, "a refusal", &not_found);
-            well(server.load("m"));
+            assert_ok(server.load("m"));
             one_more(&server, "a response", &served);
         }
     });
@@ -130,14 +131,14 @@ fn changes_of_one_model_take_turns() {
             let model = if i % 2 == 0 { "m" } else { "n" };
             scope.spawn(move || {
                 for _ in 0..5 {
-                    well(server.load(model));
-                    well(server.unload(model));
+                    assert_ok(server.load(model));
+                    assert_ok(server.unload(model));
                 }
             });
         }
     });
-    server.index_becomes(&json!([unloaded("m"), unloaded("n")]));
-    well(server.load("m"));
+    server.wait_for_index(&json!([unloaded("m"), unloaded("n")]));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
     assert!(server.stop().success());
 }
@@ -153,13 +154,13 @@ fn unload_does_not_wait_for_requests_and_loses_none() {
     queued.send(inference("m", ""));
     let pending = r#"nv_inference_pending_request_count{model="m",version="1"}"#;
     latch.wait_for(&server, 1);
-    server.ask_until("the other is queued", |s| s.metrics(pending) == Some(1.0));
-    well(server.unload("m"));
+    server.poll_until("the other is queued", |s| s.metrics(pending) == Some(1.0));
+    assert_ok(server.unload("m"));
     let entry = &server.index()[0];
     assert_eq!(entry["state"], "UNLOADING", "{entry}");
     assert_eq!(server.infer("m", "").status, 404);
     // It may come back before the old one has gone.
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert_eq!(server.index(), json!([ready("m")]));
     latch.open();
     assert_eq!((running.response().status, queued.response().status), (200, 200));
@@ -192,18 +193,18 @@ fn a_load_is_finished_though_its_caller_leaves_and_holds_nobody_up() {
     for connection in &mut waiting {
         connection.send(&unload);
     }
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m") && !server.serves("gated"));
-    well(server.unload("m"));
+    assert_ok(server.unload("m"));
     std::io::Write::write_all(&mut gate, b"one\n").unwrap();
     drop(gate);
     for connection in waiting {
-        well({ connection }.response());
+        assert_ok({ connection }.response());
     }
     // The load came to its end before the first of them.
     server.wait_for_log("successfully loaded 'gated' version 1");
     server.wait_for_log("successfully unloaded 'gated' version 1");
-    server.index_becomes(&json!([unloaded("gated"), unloaded("m")]));
+    server.wait_for_index(&json!([unloaded("gated"), unloaded("m")]));
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn a_signal_ends_it_while_a_model_is_loaded_by_request() {
     let mut waiting = server.connect();
     waiting.send(&load);
     // Meanwhile everything else goes on.
-    well(server.load("m"));
+    assert_ok(server.load("m"));
     assert!(server.serves("m"));
     // Opening a pipe waits for its reader, who by then is in the middle of the load.
     let mut gate = fs::File::options().write(true).open(&pipe).unwrap();
@@ -231,18 +232,18 @@ fn memory_is_given_back() {
     let server = explicit().copy_model("tests/models/addsub_fp32").start();
     let cycle = |n: usize| {
         for _ in 0..n {
-            well(server.load("addsub_fp32"));
-            well(server.unload("addsub_fp32"));
+            assert_ok(server.load("addsub_fp32"));
+            assert_ok(server.unload("addsub_fp32"));
         }
         server.resident_kib()
     };
     let before = cycle(50);
     let after = cycle(150);
     assert!(after < before + 4 * 1024, "{before} KiB after 50 rounds, {after} KiB after 200");
-    server.index_becomes(&json!([unloaded("addsub_fp32")]));
+    server.wait_for_index(&json!([unloaded("addsub_fp32")]));
     for i in 0..500 {
         assert_eq!(server.load(&format!("no{i}")).status, 500);
-        well(server.unload(&format!("no{i}")));
+        assert_ok(server.unload(&format!("no{i}")));
     }
     assert_eq!(server.index().as_array().map(Vec::len), Some(1));
     assert!(server.stop().success());

@@ -173,7 +173,7 @@ fn each_misdeed_is_found_out() {
 fn files_that_are_no_backends_are_found_out() {
     let dir = folder();
     for (name, promise, words) in [
-        ("no_symbol", "file.door", "trts_plugin_main"),
+        ("no_symbol", "file.endpoint", "trts_plugin_main"),
         ("null_table", "file.interface", "no table"),
         ("old_size", "file.interface", "bytes"),
         ("wrong_major", "file.interface", "99.0"),

@@ -2,8 +2,8 @@
 
 use std::thread::sleep;
 use std::time::Duration;
+use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::accumulator;
-use trtserver_tests::wire::request;
 use trtserver_tests::{Connection, Response, Running, Server, python_v2};
 
 const MINUTE: &str = "default_timeout_microseconds: 60000000";
@@ -75,7 +75,7 @@ fn ask(wire: Wire, model: &str, priority: u32, timeout_us: u32) -> Vec<u8> {
 }
 
 fn place(wire: Wire, response: &Response) -> i64 {
-    assert_eq!(response.status, 200, "{}", response.complaint());
+    assert_eq!(response.status, 200, "{}", response.error_text());
     match wire {
         Wire::V1 => {
             let bytes = response.body.first_chunk().copied();
@@ -103,12 +103,12 @@ fn rejected(server: &Running, model: &str) -> Option<f64> {
 }
 
 fn is_unavailable(wire: Wire, response: &Response, text: &str) {
-    let complaint = response.complaint();
-    assert!(complaint.contains(text), "{complaint}");
+    let error_text = response.error_text();
+    assert!(error_text.contains(text), "{error_text}");
     match wire {
         Wire::V1 => {
             assert_eq!(response.status, 400);
-            assert!(complaint.starts_with("code: UNAVAILABLE "), "{complaint}");
+            assert!(error_text.starts_with("code: UNAVAILABLE "), "{error_text}");
         }
         Wire::V2 => assert_eq!(response.status, 503),
     }
@@ -140,7 +140,7 @@ fn a_full_queue() {
     for (wire, model) in [(Wire::V1, "one"), (Wire::V2, "two")] {
         let mut all: Vec<Connection> =
             (0..2).map(|_| send(&server, &ask(wire, model, 2, 0))).collect();
-        server.ask_until("two wait", |server| waiting(server, model) == Some(2.0));
+        server.poll_until("two wait", |server| waiting(server, model) == Some(2.0));
         let refused = server.send(ask(wire, model, 2, 0));
         is_unavailable(wire, &refused, "Exceeds maximum queue size");
         assert_eq!(rejected(&server, model), Some(1.0));
@@ -158,7 +158,7 @@ fn a_request_that_waited_too_long() {
     let server = held().model("one", late("one")).model("two", late("two")).start();
     for (wire, model) in [(Wire::V1, "one"), (Wire::V2, "two")] {
         let mut late = send(&server, &ask(wire, model, 2, 20_000));
-        server.ask_until("it was accepted", |server| {
+        server.poll_until("it was accepted", |server| {
             waiting(server, model) == Some(1.0) || rejected(server, model) == Some(1.0)
         });
         sleep(Duration::from_millis(30));

@@ -1,8 +1,8 @@
 //! What schedulers are told wrongly, in configurations and in requests: each is refused by itself, and nothing else stops.
 
 use std::fmt::Write as _;
+use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, batcher, correlation, flag, sequences};
-use trtserver_tests::wire::request;
 use trtserver_tests::{Response, Running, Server};
 
 /// Configurations that no server may serve: name, scheduling, and a part of the reason.
@@ -236,10 +236,10 @@ fn requests() {
     let server = server.model("ranked", accumulator("ranked", 1, "slot", levels)).start();
     let mut wrong = String::new();
     let mut expect = |what: &str, response: Response, status: u16, text: &str| {
-        let complaint = response.complaint();
-        if response.status != status || !complaint.contains(text) {
+        let error_text = response.error_text();
+        if response.status != status || !error_text.contains(text) {
             let _ =
-                writeln!(wrong, "{what}: {} {complaint}\n  not {status} {text}", response.status);
+                writeln!(wrong, "{what}: {} {error_text}\n  not {status} {text}", response.status);
         }
     };
     for model in ["direct", "oldest"] {
@@ -262,10 +262,10 @@ fn requests() {
             ("correlation_id: 9 flags: 4294967292", 1, &no_start),
         ] {
             let response = v1(&server, model, fields, rows);
-            let complaint = response.complaint();
+            let error_text = response.error_text();
             expect(&format!("v1 {fields:?}"), response, 400, "code: INVALID_ARG ");
-            let plain = complaint.replace("\\'", "'");
-            assert!(plain.contains(text.as_str()), "v1 {fields:?} {rows}: {complaint}");
+            let plain = error_text.replace("\\'", "'");
+            assert!(plain.contains(text.as_str()), "v1 {fields:?} {rows}: {error_text}");
         }
         for (fields, shape, data, text) in [
             (r#""sequence_id":9,"sequence_start":true"#, "[2,1]", "[7,7]", &one_row),

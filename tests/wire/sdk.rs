@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use trtserver_tests::apart::processes;
+use trtserver_tests::isolated::processes;
 use trtserver_tests::pages::{follow, follow_with};
 use trtserver_tests::{Server, folder, python_v2, root, trtserver};
 

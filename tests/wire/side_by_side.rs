@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, batcher, flag, sequences};
-use trtserver_tests::wire::request;
 use trtserver_tests::{Response, Running, Server, inference, probe};
 
 /// An inference over HTTP v2; `data` are the members of `inputs`.
@@ -74,13 +74,13 @@ fn instances_of_several_kinds_share_the_queue() {
     let executed =
         |log: &str| (log.matches("the probe waits to be cancelled").count() == 3).then_some(());
     server.process().stderr_until("three executions", executed);
-    server.ask_until("the fourth is queued", |server| server.metrics(waiting) == Some(1.0));
+    server.poll_until("the fourth is queued", |server| server.metrics(waiting) == Some(1.0));
     drop(busy);
     let cancelled = |server: &Running, when: &str| {
         let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
         server.metrics(&format!("{sample}\"{when}\"}}"))
     };
-    server.ask_until("all are gone", |server| {
+    server.poll_until("all are gone", |server| {
         // An instance that the first of them leaves may still take the one that waited.
         let [executing, queued] = ["executing", "queued"].map(|when| cancelled(server, when));
         executing >= Some(3.0) && executing.zip(queued).is_some_and(|(e, q)| e + q == 4.0)

@@ -1,7 +1,7 @@
 //! The protocol of 2019 over HTTP: its own client, and its bytes.
 
 use std::sync::LazyLock;
-use trtserver_tests::wire::request;
+use trtserver_tests::http1::request;
 use trtserver_tests::{Response, Running, every_model, python_v1};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
@@ -90,7 +90,7 @@ fn a_header_may_be_written_in_many_ways() {
          output { name: \"OUTPUT\\060\" } batch_size: 1 id: 7",
     ] {
         let response = infer("/api/infer/addsub_int32", header, &addsub_body());
-        assert_eq!(response.status, 200, "{header}: {}", response.complaint());
+        assert_eq!(response.status, 200, "{header}: {}", response.error_text());
         assert_eq!(ints(&response.body[..64]), (1..17).collect::<Vec<_>>(), "{header}");
     }
 }
@@ -111,7 +111,7 @@ fn the_id_comes_back() {
 fn sizes_of_one_item_as_clients_of_2018_gave_them() {
     let header = r#"batch_size: 1 input { name: "INPUT0" byte_size: 64 } input { name: "INPUT1" byte_size: 64 } output { name: "OUTPUT0" byte_size: 64 }"#;
     let response = infer("/api/infer/addsub_int32", header, &addsub_body());
-    assert_eq!(response.status, 200, "{}", response.complaint());
+    assert_eq!(response.status, 200, "{}", response.error_text());
     assert_eq!(ints(&response.body[..64]), (1..17).collect::<Vec<_>>());
 }
 
@@ -139,7 +139,7 @@ fn a_body_in_chunks() {
     }
     bytes.extend(b"0\r\n\r\n");
     let response = SERVER.send(bytes);
-    assert_eq!(response.status, 200, "{}", response.complaint());
+    assert_eq!(response.status, 200, "{}", response.error_text());
     assert_eq!(ints(&response.body[..64]), (1..17).collect::<Vec<_>>());
 }
 
@@ -203,14 +203,14 @@ fn status_as_text() {
 fn status_of_an_unknown_model() {
     let response = SERVER.get("/api/status/nobody");
     assert_eq!((response.status, response.body.len()), (400, 0));
-    let complaint = response.complaint();
+    let error_text = response.error_text();
     assert!(
-        complaint.starts_with(
+        error_text.starts_with(
             r#"code: INVALID_ARG msg: "no status available for unknown model \'nobody\'" server_id: "inference:0" request_id: "#
-        ) || complaint.starts_with(
+        ) || error_text.starts_with(
             r#"code: INVALID_ARG msg: "no status available for unknown model 'nobody'" server_id: "inference:0" request_id: "#
         ),
-        "{complaint}"
+        "{error_text}"
     );
 }
 
@@ -218,10 +218,10 @@ fn status_of_an_unknown_model() {
 fn profiling_is_off() {
     let response = SERVER.get("/api/profile?cmd=start");
     assert_eq!(response.status, 400);
-    let complaint = response.complaint();
+    let error_text = response.error_text();
     assert!(
-        complaint.contains("UNSUPPORTED") && complaint.contains("Profile API not enabled"),
-        "{complaint}"
+        error_text.contains("UNSUPPORTED") && error_text.contains("Profile API not enabled"),
+        "{error_text}"
     );
 }
 

@@ -1,7 +1,7 @@
 //! The Open Inference Protocol over HTTP: today's client, and its bytes.
 
 use std::sync::LazyLock;
-use trtserver_tests::wire::request;
+use trtserver_tests::http1::request;
 use trtserver_tests::{Response, Running, every_model, python_v2};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
@@ -272,7 +272,7 @@ fn one_connection_serves_many_requests_also_after_a_refusal() {
 fn a_compression_nobody_knows() {
     let response = SERVER.post("/v2/models/echo/infer", &[("Content-Encoding", "br")], "{}");
     assert_eq!(response.status, 501, "{}", response.text());
-    assert_eq!(response.complaint(), "Unsupported compression type");
+    assert_eq!(response.error_text(), "Unsupported compression type");
     assert_eq!(response.header("accept-encoding"), Some("gzip, deflate"));
 }
 
@@ -335,7 +335,7 @@ fn parameters_are_checked() {
         let response =
             infer("echo", &format!(r#"{{"parameters":{parameters},"inputs":[{INPUT}]}}"#));
         assert_eq!(
-            (response.status, response.status == 200 || response.complaint() == text),
+            (response.status, response.status == 200 || response.error_text() == text),
             (status, true),
             "{}",
             response.text()

@@ -23,7 +23,7 @@ fn live_and_not_ready_while_it_warms_up() {
     let server = Server::new().model("slow", config).flag("--log-verbose=1").launch();
     let running = "is running warmup sample 'first'";
     server.wait_for_log_with(&["model 'slow'", "slow_0_1_cpu", running, "for iteration 1"]);
-    assert!(!server.says_it_is_ready());
+    assert!(!server.has_reported_ready());
     for (path, status) in [
         ("/v2/health/live", 200),
         ("/api/health/live", 200),

@@ -71,7 +71,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
         let some = ceilings.iter().enumerate().filter(|(_, ceiling)| !of(ceiling).is_nan());
         some.map(|(i, ceiling)| (i, ceiling.row)).unzip()
     };
-    if measure::is_there("strace") {
+    if measure::is_alive("strace") {
         let (places, rows) = wanted(|ceiling| ceiling.syscalls);
         for (i, found) in places.into_iter().zip(measure::syscalls::measure(&rows)) {
             figures[i].syscalls = Some(found.all);
@@ -80,7 +80,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
     } else {
         println!("system calls are not counted: there is no strace");
     }
-    if measure::is_there("valgrind") {
+    if measure::is_alive("valgrind") {
         let (places, rows) = wanted(|ceiling| ceiling.instructions);
         for (i, found) in places.into_iter().zip(measure::instructions::measure(&rows)) {
             figures[i].instructions = Some(found);

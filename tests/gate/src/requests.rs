@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 use serde_json::{Value, json};
 use trtserver_proto::{v1, v2};
-use trtserver_tests::wire;
+use trtserver_tests::http1;
 
 pub const MODEL: &str = "identity";
 
@@ -86,7 +86,7 @@ fn v2_path() -> String {
 }
 
 fn http(path: &str, headers: &[(&str, &str)], body: &[u8], expect: Expect) -> Request {
-    let bytes = wire::request("POST", path, headers, body).into();
+    let bytes = http1::request("POST", path, headers, body).into();
     Request { path: None, bytes, expect }
 }
 

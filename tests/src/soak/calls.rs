@@ -1,9 +1,9 @@
 //! Callers that ask one thing after the other, over a connection of their own; some hang up before the answer.
 
-use super::door::{self, Door};
+use super::endpoint::{self, Endpoint};
 use super::question::{Model, Question};
 use super::random::Random;
-use super::{Shared, grpc, http, patiently};
+use super::{Shared, grpc, http, with_timeout};
 use std::rc::Rc;
 use trtserver_proto::{v1, v2};
 
@@ -19,30 +19,30 @@ pub enum Wire {
 }
 
 impl Wire {
-    pub async fn open(shared: &Shared, door: Door) -> Result<Wire> {
-        if door.is_http() {
+    pub async fn open(shared: &Shared, endpoint: Endpoint) -> Result<Wire> {
+        if endpoint.is_http() {
             return http::Client::connect(&shared.http).await.map(Wire::Http);
         }
         grpc::Client::connect(&shared.grpc).await.map(Wire::Grpc)
     }
 
     /// Asks and compares.
-    pub async fn ask(&mut self, door: Door, q: &Question) -> Result<()> {
+    pub async fn ask(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
         match self {
             Wire::Http(client) => {
-                client.send(&door.http(q)).await?;
-                door.check_http(q, &client.body().await?)
+                client.send(&endpoint.http(q)).await?;
+                endpoint.check_http(q, &client.body().await?)
             }
             Wire::Grpc(client) => {
-                let mut call = client.call(door.path()).await?;
-                if door.is_v1() {
-                    call.send(&door::v1_request(q), true)?;
+                let mut call = client.call(endpoint.path()).await?;
+                if endpoint.is_v1() {
+                    call.send(&endpoint::v1_request(q), true)?;
                     let answer: Option<v1::InferResponse> = call.next().await?;
-                    door::check_v1(q, &answer.ok_or("an empty answer")?)?;
+                    endpoint::check_v1(q, &answer.ok_or("an empty answer")?)?;
                 } else {
-                    call.send(&door::v2_request(q), true)?;
+                    call.send(&endpoint::v2_request(q), true)?;
                     let answer: Option<v2::ModelInferResponse> = call.next().await?;
-                    door::check_v2(q, &answer.ok_or("an empty answer")?)?;
+                    endpoint::check_v2(q, &answer.ok_or("an empty answer")?)?;
                 }
                 match call.next::<v2::ModelInferResponse>().await? {
                     None => Ok(()),
@@ -55,24 +55,24 @@ impl Wire {
     /// Asks and goes away, after a moment or at once. The connection may be of no use any more.
     async fn ask_and_leave(
         mut self,
-        door: Door,
+        endpoint: Endpoint,
         q: &Question,
         at_once: bool,
     ) -> Result<Option<Wire>> {
         match &mut self {
             Wire::Http(client) => {
-                client.send(&door.http(q)).await?;
+                client.send(&endpoint.http(q)).await?;
                 if !at_once {
                     tokio::task::yield_now().await;
                 }
                 Ok(None)
             }
             Wire::Grpc(client) => {
-                let mut call = client.call(door.path()).await?;
-                if door.is_v1() {
-                    call.send(&door::v1_request(q), true)?;
+                let mut call = client.call(endpoint.path()).await?;
+                if endpoint.is_v1() {
+                    call.send(&endpoint::v1_request(q), true)?;
                 } else {
-                    call.send(&door::v2_request(q), true)?;
+                    call.send(&endpoint::v2_request(q), true)?;
                 }
                 if !at_once {
                     tokio::task::yield_now().await;
@@ -84,24 +84,24 @@ impl Wire {
     }
 }
 
-pub async fn caller(shared: Rc<Shared>, model: Model, door: Door, mut random: Random) {
-    let who = format!("{} over {door:?}", model.name());
+pub async fn caller(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
+    let who = format!("{} over {endpoint:?}", model.name());
     let mut wire = None;
     while shared.another(1) {
         let question = Question::any(model, &mut random);
-        let leaves = random.once_in_a_while(CANCELLED);
-        let at_once = random.once_in_a_while(500);
+        let leaves = random.chance(CANCELLED);
+        let at_once = random.chance(500);
         let one = async {
             let mut open = match wire.take() {
                 Some(open) => open,
-                None => Wire::open(&shared, door).await?,
+                None => Wire::open(&shared, endpoint).await?,
             };
             if leaves {
-                return open.ask_and_leave(door, &question, at_once).await;
+                return open.ask_and_leave(endpoint, &question, at_once).await;
             }
-            open.ask(door, &question).await.map(|()| Some(open))
+            open.ask(endpoint, &question).await.map(|()| Some(open))
         };
-        match patiently(one).await {
+        match with_timeout(one).await {
             Ok(open) => {
                 wire = open;
                 if leaves { shared.cancelled(1) } else { shared.right(1) }

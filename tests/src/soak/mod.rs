@@ -2,7 +2,7 @@
 //! and the server's memory is watched. `cargo run -p trtserver-tests --bin soak -- --requests 1000000`.
 
 mod calls; // callers of models without memory
-mod door; // how a question is put on each wire
+mod endpoint; // how a question is put on each wire
 mod grpc; // gRPC over HTTP/2
 mod http; // HTTP/1.1
 mod memory; // resident memory and its slope
@@ -15,7 +15,7 @@ pub use memory::Memory;
 pub use repository::server;
 
 use crate::Running;
-use door::Door;
+use endpoint::Endpoint;
 use random::Random;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, LocalSet};
 
 /// An answer that takes longer is lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const SAMPLES: u64 = 100;
 /// How many wrong answers are shown.
 const EXAMPLES: usize = 10;
@@ -92,10 +92,10 @@ impl Shared {
 }
 
 /// The result of `work`, or that it is lost.
-async fn patiently<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, work).await {
+async fn with_timeout<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    match tokio::time::timeout(TIMEOUT, work).await {
         Ok(result) => result,
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
     }
 }
 
@@ -158,18 +158,18 @@ fn callers(shared: &Rc<Shared>) -> JoinSet<()> {
         Random::new(seed)
     };
     for model in question::STATELESS {
-        for door in [Door::V1Http, Door::V2Http, Door::V1Grpc, Door::V2Grpc] {
+        for endpoint in [Endpoint::V1Http, Endpoint::V2Http, Endpoint::V1Grpc, Endpoint::V2Grpc] {
             for _ in 0..2 {
-                callers.spawn_local(calls::caller(Rc::clone(shared), *model, door, random()));
+                callers.spawn_local(calls::caller(Rc::clone(shared), *model, endpoint, random()));
             }
         }
     }
     for model in question::SEQUENCES {
-        for door in [Door::V1Http, Door::V2Http, Door::V2Grpc] {
-            callers.spawn_local(steps::one_by_one(Rc::clone(shared), *model, door, random()));
+        for endpoint in [Endpoint::V1Http, Endpoint::V2Http, Endpoint::V2Grpc] {
+            callers.spawn_local(steps::one_by_one(Rc::clone(shared), *model, endpoint, random()));
         }
-        for door in [Door::V1Stream, Door::V2Stream, Door::V2Stream] {
-            callers.spawn_local(steps::streaming(Rc::clone(shared), *model, door, random()));
+        for endpoint in [Endpoint::V1Stream, Endpoint::V2Stream, Endpoint::V2Stream] {
+            callers.spawn_local(steps::streaming(Rc::clone(shared), *model, endpoint, random()));
         }
     }
     callers

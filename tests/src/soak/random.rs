@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// True in so many of a thousand cases.
-    pub fn once_in_a_while(&mut self, per_mille: u64) -> bool {
+    pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 }

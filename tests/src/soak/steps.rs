@@ -1,10 +1,10 @@
 //! Callers with sequences: step by step, or many interleaved on a stream, which is sometimes cut off.
 
 use super::calls::Wire;
-use super::door::{self, Door};
+use super::endpoint::{self, Endpoint};
 use super::question::{Model, Question};
 use super::random::Random;
-use super::{Shared, grpc, patiently};
+use super::{Shared, grpc, with_timeout};
 use std::rc::Rc;
 use trtserver_proto::{v1, v2};
 
@@ -42,8 +42,8 @@ impl Sequence {
 }
 
 /// Each step waits for the answer to the one before.
-pub async fn one_by_one(shared: Rc<Shared>, model: Model, door: Door, mut random: Random) {
-    let who = format!("{} over {door:?}", model.name());
+pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
+    let who = format!("{} over {endpoint:?}", model.name());
     let mut wire = None;
     let mut sequence = Sequence::new(model, &shared, &mut random);
     while shared.another(1) {
@@ -51,11 +51,11 @@ pub async fn one_by_one(shared: Rc<Shared>, model: Model, door: Door, mut random
         let one = async {
             let mut open = match wire.take() {
                 Some(open) => open,
-                None => Wire::open(&shared, door).await?,
+                None => Wire::open(&shared, endpoint).await?,
             };
-            open.ask(door, &question).await.map(|()| Some(open))
+            open.ask(endpoint, &question).await.map(|()| Some(open))
         };
-        match patiently(one).await {
+        match with_timeout(one).await {
             Ok(open) => {
                 wire = open;
                 shared.right(1);
@@ -93,39 +93,39 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(shared: &Shared, door: Door) -> Result<Stream> {
+    async fn open(shared: &Shared, endpoint: Endpoint) -> Result<Stream> {
         let mut client = grpc::Client::connect(&shared.grpc).await?;
-        let call = client.call(door.path()).await?;
+        let call = client.call(endpoint.path()).await?;
         Ok(Stream { _client: client, call })
     }
 
-    fn send(&mut self, door: Door, q: &Question) -> Result<()> {
-        if door.is_v1() {
-            self.call.send(&door::v1_request(q), false)
+    fn send(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
+        if endpoint.is_v1() {
+            self.call.send(&endpoint::v1_request(q), false)
         } else {
-            self.call.send(&door::v2_request(q), false)
+            self.call.send(&endpoint::v2_request(q), false)
         }
     }
 
     /// The next answer must be that to this question.
-    async fn receive(&mut self, door: Door, q: &Question) -> Result<()> {
+    async fn receive(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
         let ended = || "the stream has ended".to_owned();
-        if door.is_v1() {
+        if endpoint.is_v1() {
             let answer: v1::InferResponse = self.call.next().await?.ok_or_else(ended)?;
-            return door::check_v1(q, &answer);
+            return endpoint::check_v1(q, &answer);
         }
         let answer: v2::ModelStreamInferResponse = self.call.next().await?.ok_or_else(ended)?;
         match answer.infer_response {
             Some(answer_itself) if answer.error_message.is_empty() => {
-                door::check_v2(q, &answer_itself)
+                endpoint::check_v2(q, &answer_itself)
             }
             _ => Err(format!("{}: {}", q.model, answer.error_message)),
         }
     }
 }
 
-pub async fn streaming(shared: Rc<Shared>, model: Model, door: Door, mut random: Random) {
-    let who = format!("{} over {door:?}", model.name());
+pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
+    let who = format!("{} over {endpoint:?}", model.name());
     let mut stream: Option<Stream> = None;
     loop {
         let questions = round(&shared, model, &mut random);
@@ -134,23 +134,23 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, door: Door, mut random:
             break;
         }
         // How many answers are read before the stream is cut off.
-        let cut = random.once_in_a_while(CANCELLED).then(|| random.below(count));
+        let cut = random.chance(CANCELLED).then(|| random.below(count));
         let one = async {
             let mut open = match stream.take() {
                 Some(open) => open,
-                None => Stream::open(&shared, door).await?,
+                None => Stream::open(&shared, endpoint).await?,
             };
             for question in &questions {
-                open.send(door, question)?;
+                open.send(endpoint, question)?;
             }
             let wanted = cut.unwrap_or(count) as usize;
             for question in &questions[..wanted] {
-                open.receive(door, question).await?;
+                open.receive(endpoint, question).await?;
                 shared.right(1);
             }
             Ok(open)
         };
-        match (patiently(one).await, cut) {
+        match (with_timeout(one).await, cut) {
             (Ok(open), Some(read)) => {
                 shared.cancelled(count - read);
                 open.call.cancel();
@@ -167,7 +167,7 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, door: Door, mut random:
             Some(_) => Err("an answer to nothing".to_owned()),
         }
     };
-    if let Err(why) = patiently(end).await {
+    if let Err(why) = with_timeout(end).await {
         shared.wrong(&who, &why);
     }
 }

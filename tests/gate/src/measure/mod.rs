@@ -29,7 +29,7 @@ fn server(delay_ms: u32) -> Server {
 }
 
 /// Whether this program can be started.
-pub fn is_there(program: &str) -> bool {
+pub fn is_alive(program: &str) -> bool {
     let silent = || Stdio::null();
     let started = Command::new(program).arg("--version").stdout(silent()).stderr(silent()).status();
     started.is_ok_and(|status| status.success())

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use trtserver_tests::{PATIENCE, dist};
+use trtserver_tests::{TIMEOUT, dist};
 
 const TIMES: u32 = 200;
 
@@ -55,7 +55,7 @@ fn whole(trace: &Path) -> String {
         if text.lines().rev().any(|line| line.contains(" exit_group(")) {
             return text;
         }
-        assert!(begin.elapsed() < PATIENCE, "{} has no end", trace.display());
+        assert!(begin.elapsed() < TIMEOUT, "{} has no end", trace.display());
         std::thread::yield_now();
     }
 }

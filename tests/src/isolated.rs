@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
 /// A model of the test plugin in a process of its own.
-pub fn apart(name: &str, more: &[(&str, &str)]) -> String {
+pub fn isolated(name: &str, more: &[(&str, &str)]) -> String {
     probe(name, &[&[("isolation", "process")], more].concat())
 }
 
@@ -33,7 +33,7 @@ pub fn processes(server: &Running, model: &str) -> Vec<Pid> {
 #[track_caller]
 pub fn process(server: &Running, model: &str) -> Pid {
     let found = || processes(server, &format!("{model}:"));
-    server.ask_until(&format!("{model} has one process"), |_| found().len() == 1);
+    server.poll_until(&format!("{model} has one process"), |_| found().len() == 1);
     found()[0]
 }
 
@@ -44,12 +44,12 @@ pub fn kill(server: &Running, model: &str) {
     kill_process(pid, Signal::KILL).unwrap_or_else(|e| panic!("{model}: {e}"));
 }
 
-pub fn is_there(pid: Pid) -> bool {
+pub fn is_alive(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 /// Asks until the model answers well.
-pub fn serves_again(server: &Running, model: &str) {
-    server.ask_until(&format!("{model} serves again"), |s| s.infer(model, "").status == 200);
+pub fn wait_until_served(server: &Running, model: &str) {
+    server.poll_until(&format!("{model} serves again"), |s| s.infer(model, "").status == 200);
 }

@@ -1,6 +1,6 @@
 //! HTTP/1.1 on a bare socket: sends exactly the bytes it is given, so that wrong ones get there too.
 
-use crate::process::PATIENCE;
+use crate::process::TIMEOUT;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -24,8 +24,8 @@ impl Connection {
         let stream = TcpStream::connect(address)
             .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
         let set = stream
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .set_read_timeout(Some(TIMEOUT))
+            .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)))
             .and_then(|()| stream.set_nodelay(true));
         set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
         Connection { stream: BufReader::new(stream) }
@@ -38,7 +38,7 @@ impl Connection {
         let stream = self.stream.get_mut();
         match stream.write_all(bytes.as_ref()).and_then(|()| stream.flush()) {
             Ok(()) => {}
-            Err(e) if hung_up(&e) => {}
+            Err(e) if is_disconnect(&e) => {}
             Err(e) => panic!("cannot send: {e}"),
         }
         self
@@ -61,7 +61,7 @@ impl Connection {
     pub fn answer(&mut self) -> Option<Response> {
         match Response::read(&mut self.stream) {
             Ok(response) => response,
-            Err(e) if hung_up(&e) => None,
+            Err(e) if is_disconnect(&e) => None,
             Err(e) => panic!("no answer: {e}"),
         }
     }
@@ -71,12 +71,12 @@ impl Connection {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
             Ok(_) => rest.is_empty(),
-            Err(e) => hung_up(&e),
+            Err(e) => is_disconnect(&e),
         }
     }
 }
 
-fn hung_up(e: &io::Error) -> bool {
+fn is_disconnect(e: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(e.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
@@ -134,7 +134,7 @@ impl Response {
     }
 
     /// The words of a refusal: `{"error": …}` of v2, the message in NV-Status of v1, or else the body.
-    pub fn complaint(&self) -> String {
+    pub fn error_text(&self) -> String {
         if let Some(status) = self.header("nv-status") {
             return status.to_owned();
         }

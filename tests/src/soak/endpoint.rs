@@ -1,14 +1,14 @@
 //! How a question is put and its answer read on each wire.
 
 use super::question::Question;
-use crate::wire::request;
+use crate::http1::request;
 use bytes::Bytes;
 use trtserver_proto::v2::infer_parameter::ParameterChoice;
 use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use trtserver_proto::{v1, v2};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     V1Http,
     V2Http,
     V1Grpc,
@@ -17,29 +17,29 @@ pub enum Door {
     V2Stream,
 }
 
-impl Door {
+impl Endpoint {
     pub fn path(self) -> &'static str {
         match self {
-            Door::V1Grpc => "/nvidia.inferenceserver.GRPCService/Infer",
-            Door::V1Stream => "/nvidia.inferenceserver.GRPCService/StreamInfer",
-            Door::V2Grpc => "/inference.GRPCInferenceService/ModelInfer",
-            Door::V2Stream => "/inference.GRPCInferenceService/ModelStreamInfer",
-            Door::V1Http | Door::V2Http => "",
+            Endpoint::V1Grpc => "/nvidia.inferenceserver.GRPCService/Infer",
+            Endpoint::V1Stream => "/nvidia.inferenceserver.GRPCService/StreamInfer",
+            Endpoint::V2Grpc => "/inference.GRPCInferenceService/ModelInfer",
+            Endpoint::V2Stream => "/inference.GRPCInferenceService/ModelStreamInfer",
+            Endpoint::V1Http | Endpoint::V2Http => "",
         }
     }
 
     pub fn is_http(self) -> bool {
-        matches!(self, Door::V1Http | Door::V2Http)
+        matches!(self, Endpoint::V1Http | Endpoint::V2Http)
     }
 
     pub fn is_v1(self) -> bool {
-        matches!(self, Door::V1Http | Door::V1Grpc | Door::V1Stream)
+        matches!(self, Endpoint::V1Http | Endpoint::V1Grpc | Endpoint::V1Stream)
     }
 
     /// The whole HTTP request.
     pub fn http(self, q: &Question) -> Vec<u8> {
         let data: Vec<u8> = q.inputs.iter().flat_map(|input| input.bytes.iter().copied()).collect();
-        if self == Door::V1Http {
+        if self == Endpoint::V1Http {
             let path = format!("/api/infer/{}?format=binary", q.model);
             return request("POST", &path, &[("NV-InferRequest", &v1_text(q))], &data);
         }
@@ -53,7 +53,7 @@ impl Door {
     /// The outputs come as raw bytes in the order of the question: v1 has them in front, v2 behind.
     pub fn check_http(self, q: &Question, body: &[u8]) -> Result<(), String> {
         let length: usize = q.outputs.iter().map(|(_, bytes)| bytes.len()).sum();
-        let place = if self == Door::V1Http {
+        let place = if self == Endpoint::V1Http {
             body.get(..length)
         } else {
             body.len().checked_sub(length).and_then(|at| body.get(at..))
