@@ -14,8 +14,9 @@ pub mod model; // an open model version and its instances
 pub(crate) mod text; // text and errors across the interface
 
 pub use backend::DEFAULT_STACK;
-pub use batch::frame::{FrameHold, times};
+pub use batch::frame::FrameHold;
 pub use batch::run::Runner;
+pub use batch::timing::times;
 pub use batch::views::{Style, TensorNames};
 pub use descriptors::{InstanceFacts, ModelFacts};
 pub use discovery::backends::{Backends, Listed};

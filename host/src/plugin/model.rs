@@ -183,7 +183,7 @@ impl LocalInstance {
     /// Executes the batch in `hold`. An error means that nothing was accepted.
     pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
         if let Some(nudges) = &self.nudges {
-            hold.frame().watch(&nudges.weak());
+            hold.frame().requests.watch(&nudges.weak());
         }
         // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
         let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });

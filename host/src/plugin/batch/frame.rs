@@ -6,30 +6,30 @@
 //! a batch that a plugin hands back too late is still a frame's, and found to be over.
 
 use super::gather::Gathered;
-use super::scatter::Scattered;
-use super::slot::Slot;
-use super::views::{Style, Views};
+use super::requests::BatchRequests;
+use super::scatter::{Scatter, Scattered};
+use super::slot::{Handle, Released, Share, Slot};
+use super::timing;
+use super::views::Style;
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply, Signature, Waiting};
+use crate::request::{InferRequest, Reply};
 use crate::stats::Execution;
 use crate::sync::Mutex;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use trtserver_plugin_api::abi::call::Batch;
+use trtserver_plugin_api::abi::types::Buf;
 
 /// See the module text.
 pub struct Frame {
     batch: UnsafeCell<Batch>,
     /// `execute` runs with the batch.
     executing: AtomicBool,
-    pub(super) slots: Vec<&'static Slot>,
-    /// Empty slots for the next batch.
-    spare: Vec<&'static Slot>,
-    pub(super) views: Views,
-    pub(super) gathered: Mutex<Gathered>,
-    pub(super) scattered: Mutex<Scattered>,
+    pub requests: BatchRequests,
+    gathered: Mutex<Gathered>,
+    scattered: Mutex<Scattered>,
     /// Requests not released, plus one while the instance's thread holds the frame.
     open: AtomicUsize,
     execution: Option<Arc<Execution>>,
@@ -66,9 +66,7 @@ impl Frame {
                 reserved: [0; 4],
             }),
             executing: AtomicBool::new(false),
-            slots: Vec::new(),
-            spare: Vec::new(),
-            views: Views::default(),
+            requests: BatchRequests::default(),
             gathered: Mutex::default(),
             scattered: Mutex::default(),
             open: AtomicUsize::new(0),
@@ -89,41 +87,34 @@ impl Frame {
         let rows = requests.iter().map(|r| r.batch).sum();
         self.execution = Some(Arc::clone(execution));
         *self.open.get_mut() = requests.len() + 1;
-        self.views.reserve(requests, style);
-        for request in requests.drain(..) {
-            let slot = self.spare.pop().unwrap_or_else(Slot::obtain);
-            // The views point at tensors and texts on the heap, which stay where they are when the request moves.
-            self.views.add(slot.handle(), &request, style);
-            slot.put(request, me);
-            self.slots.push(slot);
-        }
+        self.requests.fill(requests, style, || Share::new(me.cast()));
         let batch = self.batch.get_mut();
-        (batch.id, batch.n, batch.rows) = (id, self.slots.len() as u32, rows);
-        batch.calls = self.views.calls();
+        (batch.id, batch.n, batch.rows) = (id, self.requests.slots().len() as u32, rows);
+        batch.calls = self.requests.views.calls();
         (batch.t_start, batch.t_compute, batch.t_output, batch.t_end) = (0, 0, 0, 0);
     }
 
     fn clear(&mut self) {
-        let slots = self.slots.drain(..);
-        self.spare.extend(slots.filter(|slot| slot.leave()));
-        self.views.clear();
+        self.requests.clear();
         self.gathered.get_mut().clear();
         *self.scattered.get_mut() = Scattered::default();
         self.execution = None;
     }
 
-    /// Of the batch's model.
-    pub(super) fn signature(&self) -> Result<Arc<Signature>> {
-        let reply = self.slots.first().and_then(|slot| slot.reply());
-        let reply = reply.ok_or_else(|| Error::invalid("an empty batch has no tensors"))?;
-        Ok(Arc::clone(reply.signature()))
+    /// The input in place `position` of all requests as one block.
+    pub fn gather(&self, position: u32) -> Result<Buf> {
+        self.gathered.lock().gather(&self.requests, position)
+    }
+
+    pub fn scatter(&self) -> Scatter<'_> {
+        Scatter { requests: &self.requests, scattered: &self.scattered }
     }
 
     /// Gives one share back; the last one leaves the frame for others.
     ///
     /// # Safety
     /// The share was the caller's.
-    pub unsafe fn let_go(this: NonNull<Frame>) {
+    unsafe fn let_go(this: NonNull<Frame>) {
         // SAFETY: the share keeps the frame up to here.
         if unsafe { this.as_ref() }.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: nobody else has a share.
@@ -156,37 +147,49 @@ impl Frame {
         }
     }
 
-    /// Has `observer` told when callers go away from here on, by the tickets of their handles. Who went before is seen
-    /// in the call.
-    pub fn watch(&self, observer: &Weak<dyn Waiting>) {
-        for (handle, reply) in self.slots.iter().filter_map(|slot| slot.answerable()) {
-            reply.waits_in(Weak::clone(observer), handle.ticket());
-        }
-    }
-
     /// Ends what the plugin neither answered nor kept, and releases its request. Gives the number of
     /// such omissions.
     pub fn settle(&self, omission: &dyn Fn(&Reply) -> Error) -> usize {
         let mut omissions = 0;
-        for slot in &self.slots {
+        for slot in self.requests.slots() {
             let Some(reply) = slot.unkept() else { continue };
             if !reply.is_ended() && reply.end(Err(omission(&reply))).is_ok() {
                 omissions += 1;
             }
-            slot.release();
+            release(slot);
         }
         omissions
     }
 
     /// Ends every reply that is still open with `error` and releases every request.
     pub fn fail(&self, error: &Error) {
-        for slot in &self.slots {
+        for slot in self.requests.slots() {
             if let Some(reply) = slot.reply().filter(|r| !r.is_ended()) {
                 let _ = reply.end(Err(error.clone()));
             }
-            slot.release();
+            release(slot);
         }
     }
+}
+
+/// Releases the request of a handle.
+///
+/// # Errors
+/// The handle is stale, or the request was released before.
+pub fn release_request(handle: Handle) -> Result<()> {
+    handle.take_request().map(give_back)
+}
+
+fn release(slot: &Slot) {
+    if let Some(released) = slot.take_request() {
+        give_back(released);
+    }
+}
+
+fn give_back(Released { request, share }: Released) {
+    drop(request);
+    // SAFETY: only `Frame::fill` makes shares, of its frame; this one was taken from its slot once.
+    unsafe { Frame::let_go(share.owner().cast()) };
 }
 
 /// The instance's hold on a frame; a raw pointer, because plugins hold addresses into it at the same time.
@@ -224,12 +227,13 @@ impl FrameHold {
 
     /// Runs `execute` on this thread with the batch as the plugin gets it.
     pub fn enter<T>(&self, execute: impl FnOnce(*mut Batch) -> T) -> T {
-        CURRENT.set(self.0.as_ptr());
-        self.frame().executing.store(true, Ordering::Release);
+        let frame = self.frame();
+        let execution = frame.execution.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+        frame.executing.store(true, Ordering::Release);
         // SAFETY: a field of the frame, as an address from which the frame's can be made.
-        let result = execute(unsafe { UnsafeCell::raw_get(&raw const (*self.0.as_ptr()).batch) });
+        let batch = unsafe { UnsafeCell::raw_get(&raw const (*self.0.as_ptr()).batch) };
+        let result = timing::during(batch, execution, execute);
         self.frame().executing.store(false, Ordering::Release);
-        CURRENT.set(std::ptr::null());
         result
     }
 
@@ -261,30 +265,4 @@ impl Default for FrameHold {
     fn default() -> Self {
         Self::new()
     }
-}
-
-thread_local! {
-    /// The frame that this thread executes, null in between.
-    static CURRENT: Cell<*const Frame> = const { Cell::new(std::ptr::null()) };
-}
-
-/// Passes on the times that the plugin has written so far, if this thread executes the batch of
-/// `execution`; the batch's times belong to that thread alone.
-pub fn note_times(execution: &Arc<Execution>) {
-    if let Some([_, compute, output, _]) = times(execution) {
-        execution.note_times(compute, output);
-    }
-}
-
-/// The four times of the batch of `execution` as the plugin has written them so far: start, compute, output, end.
-/// `None` on any thread but the one that executes it.
-pub fn times(execution: &Arc<Execution>) -> Option<[u64; 4]> {
-    // SAFETY: set by `enter` for as long as the frame is held by the caller of `enter`.
-    let frame = unsafe { CURRENT.get().as_ref() }?;
-    if !frame.execution.as_ref().is_some_and(|e| Arc::ptr_eq(e, execution)) {
-        return None;
-    }
-    let batch = frame.batch.get();
-    // SAFETY: written by the plugin's `execute` on this very thread.
-    Some(unsafe { [(*batch).t_start, (*batch).t_compute, (*batch).t_output, (*batch).t_end] })
 }

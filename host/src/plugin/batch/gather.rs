@@ -1,6 +1,6 @@
 //! One block of an input over all calls of a batch: what touches already is lent, the rest copied once.
 
-use super::frame::Frame;
+use super::requests::BatchRequests;
 use super::views::InputView;
 use crate::error::{Error, Result};
 use crate::plugin::text::read;
@@ -33,48 +33,26 @@ enum Held {
 /// One call's share, and what keeps it while it is looked at.
 type Part<'a> = (InputView<'a>, Bytes);
 
-impl Frame {
+impl Gathered {
     /// The input in place `position` of all calls as one block.
     ///
     /// # Errors
     /// The calls' inputs do not fit together, or one was released before.
-    pub fn gather(&self, position: u32) -> Result<Buf> {
-        let mut gathered = self.gathered.lock();
-        if let Some(done) = gathered.done.iter().find(|d| d.position == position) {
+    pub fn gather(&mut self, requests: &BatchRequests, position: u32) -> Result<Buf> {
+        if let Some(done) = self.done.iter().find(|d| d.position == position) {
             return Ok(done.buf);
         }
-        let signature = self.signature()?;
-        let parts = self.parts(&signature, position)?;
+        let signature = requests.signature()?;
+        let parts = parts_of(requests, &signature, position)?;
         fit_together(&signature, &parts)?;
         let (buf, held) = match touching(&parts) {
             Some(buf) => (buf, Held::Lent(parts.into_iter().map(|(_, keeper)| keeper).collect())),
-            None => gathered.copy(&signature, &parts)?,
+            None => self.copy(&signature, &parts)?,
         };
-        gathered.done.push(Done { position, buf, held });
+        self.done.push(Done { position, buf, held });
         Ok(buf)
     }
 
-    fn parts(&self, signature: &Signature, position: u32) -> Result<SmallVec<[Part<'_>; 8]>> {
-        let at = position as usize;
-        let fault = |what: &str| {
-            Error::invalid(format!(
-                "model '{}': input number {position} cannot be gathered: {what}",
-                signature.model
-            ))
-        };
-        let views = self.views.inputs_at(at);
-        let mut parts = SmallVec::new();
-        for (slot, view) in self.slots.iter().zip(views) {
-            let view = view.ok_or_else(|| fault("a call of the batch has fewer inputs"))?;
-            // The views show the inputs of a request in the request's own order.
-            let keeper = slot.input(at).ok_or_else(|| fault("a request was released before"))?;
-            parts.push((view, keeper));
-        }
-        Ok(parts)
-    }
-}
-
-impl Gathered {
     fn copy(&mut self, signature: &Signature, parts: &[Part<'_>]) -> Result<(Buf, Held)> {
         let total = parts.iter().map(|(view, _)| view.buf.bytes as usize).sum();
         let mut block = self.room(total).ok_or_else(|| {
@@ -121,6 +99,29 @@ impl Gathered {
         }
         self.spare = used.filter(|block| block.len() < pool::LEAST).collect();
     }
+}
+
+fn parts_of<'a>(
+    requests: &'a BatchRequests,
+    signature: &Signature,
+    position: u32,
+) -> Result<SmallVec<[Part<'a>; 8]>> {
+    let at = position as usize;
+    let fault = |what: &str| {
+        Error::invalid(format!(
+            "model '{}': input number {position} cannot be gathered: {what}",
+            signature.model
+        ))
+    };
+    let views = requests.views.inputs_at(at);
+    let mut parts = SmallVec::new();
+    for (slot, view) in requests.slots().iter().zip(views) {
+        let view = view.ok_or_else(|| fault("a call of the batch has fewer inputs"))?;
+        // The views show the inputs of a request in the request's own order.
+        let keeper = slot.input(at).ok_or_else(|| fault("a request was released before"))?;
+        parts.push((view, keeper));
+    }
+    Ok(parts)
 }
 
 fn fit_together(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {

@@ -6,9 +6,11 @@ pub mod frame; // a batch as backends see it
 mod gather; // an input of all requests as one block
 pub mod memory; // memory that becomes an output
 pub mod outputs; // a response while it is built
+mod requests; // the requests of a batch
 pub mod run; // one batch through an instance
 mod scatter; // an output of all requests as one block
 pub mod slot; // what the handles of a request stand for
+pub mod timing; // phase times of the batch being executed
 pub mod views; // the flat arrays of a batch
 
 #[cfg(test)]

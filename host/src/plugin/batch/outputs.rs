@@ -143,7 +143,7 @@ impl Building {
     pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let reply = Arc::clone(&self.reply);
         if let Some(execution) = reply.execution() {
-            super::frame::note_times(&execution);
+            super::timing::note_times(&execution);
         }
         let result = match error {
             Some(error) => Err(error),

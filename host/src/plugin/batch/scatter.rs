@@ -1,15 +1,15 @@
 //! Outputs of a whole batch: one block each, of which every call gets its rows by reference.
 
 use super::declared::{Declared, Rows};
-use super::frame::Frame;
 use super::memory::{Donation, Memory, size_of_parts};
 use super::outputs::Building;
+use super::requests::BatchRequests;
 use super::slot::Standing;
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};
 use crate::request::{DType, Reply, Shape, ShapeText};
-use crate::sync::MutexGuard;
+use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,11 +30,18 @@ struct Block {
     memory: Memory,
 }
 
-impl Frame {
+/// The scattered outputs of one batch.
+#[derive(Clone, Copy)]
+pub struct Scatter<'a> {
+    pub requests: &'a BatchRequests,
+    pub scattered: &'a Mutex<Scattered>,
+}
+
+impl<'a> Scatter<'a> {
     /// Memory for an output of all calls; `None` when nobody wants it. The plugin writes there until
     /// the batch is sent: until then nothing here looks into it.
-    pub fn scatter_alloc(
-        &self,
+    pub fn alloc(
+        self,
         name: &str,
         dtype: u32,
         shape: &[i64],
@@ -52,8 +59,8 @@ impl Frame {
     }
 
     /// Takes donated memory as an output of all calls.
-    pub fn scatter_adopt(
-        &self,
+    pub fn adopt(
+        self,
         name: &str,
         dtype: u32,
         shape: &[i64],
@@ -77,18 +84,18 @@ impl Frame {
     }
 
     /// Checks an output of the batch; `None` = nobody wants it.
-    fn room(&self, name: &str, dtype: u32, shape: &[i64], bytes: u64) -> Result<Option<Room<'_>>> {
-        let signature = self.signature()?;
-        let rows = Rows::Batch(self.views.rows().sum());
+    fn room(self, name: &str, dtype: u32, shape: &[i64], bytes: u64) -> Result<Option<Room<'a>>> {
+        let signature = self.requests.signature()?;
+        let rows = Rows::Batch(self.requests.views.rows().sum());
         let declared = Declared::check(&signature, name, dtype, shape, bytes, rows)?;
         let fault = |what: &str| {
             Err(Error::internal(format!("model '{}': output '{name}' {what}", signature.model)))
         };
-        if !declared.batched && self.slots.len() > 1 {
+        if !declared.batched && self.requests.slots().len() > 1 {
             return fault("has no batch dimension and cannot answer several requests");
         }
         let mut wanted = false;
-        for slot in &self.slots {
+        for slot in self.requests.slots() {
             match slot.standing() {
                 Standing::Over => {}
                 Standing::Responding => {
@@ -97,7 +104,7 @@ impl Frame {
                 Standing::Open(reply) => wanted |= wants(&reply, &declared),
             }
         }
-        let mut scattered = self.scattered();
+        let mut scattered = self.scattered.lock();
         scattered.begun = true;
         if !wanted {
             return Ok(None);
@@ -108,25 +115,21 @@ impl Frame {
         Ok(Some(Room { scattered, name: name.to_owned(), declared, shape: shape.into() }))
     }
 
-    fn scattered(&self) -> MutexGuard<'_, Scattered> {
-        self.scattered.lock()
-    }
-
     /// Drops what was scattered.
-    pub fn forget_scattered(&self) {
-        let scattered = std::mem::take(&mut *self.scattered());
+    pub fn discard(self) {
+        let scattered = std::mem::take(&mut *self.scattered.lock());
         drop(scattered);
     }
 
     /// Answers every call that is still open with its rows of what was scattered, if anything was.
-    pub fn send_scattered(&self) {
-        let Scattered { blocks, begun } = std::mem::take(&mut *self.scattered());
+    pub fn send(self) {
+        let Scattered { blocks, begun } = std::mem::take(&mut *self.scattered.lock());
         if !begun {
             return;
         }
-        let rows: Vec<u32> = self.views.rows().collect();
+        let rows: Vec<u32> = self.requests.views.rows().collect();
         let cut: Vec<Cut> = blocks.into_iter().map(|block| Cut::new(block, &rows)).collect();
-        for (call, (slot, &rows)) in self.slots.iter().zip(&rows).enumerate() {
+        for (call, (slot, &rows)) in self.requests.slots().iter().zip(&rows).enumerate() {
             let Standing::Open(reply) = slot.standing() else { continue };
             let mut fault = None;
             let mut answer = Building::new(Arc::clone(&reply));

@@ -5,7 +5,6 @@
 //! generation; so a plugin that uses a handle too late gets an error (but for one chance in
 //! [`GENERATIONS`]) where a plain pointer would be undefined behaviour.
 
-use super::frame::Frame;
 use super::outputs::Building;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Reply};
@@ -27,7 +26,7 @@ pub struct Slot {
 struct State {
     generation: usize,
     /// Until the release: the request, whose tensors the views point at, and the frame of the views.
-    request: Option<(InferRequest, Share)>,
+    request: Option<Released>,
     /// Until the generation ends.
     reply: Option<Arc<Reply>>,
     /// Times that the plugin asked to keep the reply, less the times it let go.
@@ -61,11 +60,28 @@ pub enum Standing {
     Open(Arc<Reply>),
 }
 
-/// A request's share in the frame that shows it.
-struct Share(NonNull<Frame>);
+/// A request's share in what keeps its views, opaque here: `frame` makes shares and takes them back.
+pub struct Share(NonNull<()>);
 
-// SAFETY: the frame lives until its last share is given back, which may happen on any thread.
+// SAFETY: the owner lives until its last share is given back, which may happen on any thread.
 unsafe impl Send for Share {}
+
+impl Share {
+    pub fn new(owner: NonNull<()>) -> Self {
+        Self(owner)
+    }
+
+    pub fn owner(self) -> NonNull<()> {
+        self.0
+    }
+}
+
+/// A request taken out of its slot. The request is dropped first, then the share goes back to its owner.
+#[must_use]
+pub struct Released {
+    pub request: InferRequest,
+    pub share: Share,
+}
 
 /// Slots that nobody uses.
 static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
@@ -77,11 +93,11 @@ impl Slot {
         idle.unwrap_or_else(|| Box::leak(Box::new(Slot { state: Mutex::default() })))
     }
 
-    /// Puts a request in, shown by `frame`.
-    pub fn put(&'static self, request: InferRequest, frame: NonNull<Frame>) {
+    /// Puts a request in, with its share in what keeps the views.
+    pub fn put(&'static self, request: InferRequest, share: Share) {
         let mut state = self.lock();
         state.reply = Some(Arc::clone(&request.reply));
-        state.request = Some((request, Share(frame)));
+        state.request = Some(Released { request, share });
         state.left = false;
     }
 
@@ -102,7 +118,7 @@ impl Slot {
 
     /// The bytes of the request's input in place `at`; `None` after the release.
     pub fn input(&self, at: usize) -> Option<Bytes> {
-        Some(self.lock().request.as_ref()?.0.inputs.get(at)?.data.clone())
+        Some(self.lock().request.as_ref()?.request.inputs.get(at)?.data.clone())
     }
 
     /// The handle of this use and its reply, as long as it has one.
@@ -126,10 +142,9 @@ impl Slot {
         }
     }
 
-    /// Releases the request; false if that was done before.
-    pub fn release(&self) -> bool {
-        let request = self.lock().request.take();
-        give_back(request)
+    /// Takes the request out; `None` if that was done before.
+    pub fn take_request(&self) -> Option<Released> {
+        self.lock().request.take()
     }
 
     /// The frame is done with it. True: it is empty again and may be used at once; otherwise it
@@ -160,14 +175,6 @@ fn end_generation(mut state: MutexGuard<'_, State>) {
     let gone = (state.reply.take(), std::mem::take(&mut state.response));
     drop(state);
     drop(gone);
-}
-
-fn give_back(request: Option<(InferRequest, Share)>) -> bool {
-    let Some((request, share)) = request else { return false };
-    drop(request);
-    // SAFETY: the share was the request's, taken from its slot once.
-    unsafe { Frame::let_go(share.0) };
-    true
 }
 
 /// A slot in one of its generations: what `trts_request`, `trts_reply` and `trts_response` are.
@@ -223,17 +230,13 @@ impl Handle {
         self.lock()?.reply.clone().ok_or_else(stale)
     }
 
-    /// Gives the request back.
+    /// Takes the request out.
     ///
     /// # Errors
     /// That was done before.
-    pub fn release_request(self) -> Result<()> {
-        let request = self.lock()?.request.take();
-        if give_back(request) {
-            Ok(())
-        } else {
-            Err(Error::internal("a request was released twice"))
-        }
+    pub fn take_request(self) -> Result<Released> {
+        let released = self.lock()?.request.take();
+        released.ok_or_else(|| Error::internal("a request was released twice"))
     }
 
     /// Keeps the reply past the release of the request.

@@ -1,7 +1,7 @@
 //! Unit tests of `slot.rs`.
 
 use super::*;
-use crate::plugin::batch::frame::FrameHold;
+use crate::plugin::batch::frame::{FrameHold, release_request};
 use crate::plugin::batch::views::{Style, TensorNames};
 use crate::request::testing::{Told, request, signature};
 use crate::stats::{Execution, InFlight};
@@ -50,17 +50,17 @@ fn doing_it_twice_is_an_error() {
     handle.take_response().unwrap().send(true, Some(Error::internal("x"))).unwrap();
     assert!(says(handle.take_response()).contains("after it had been sent"));
     assert!(says(handle.begin()).contains("had ended"));
-    handle.release_request().unwrap();
-    assert!(says(handle.release_request()).contains("twice"));
+    release_request(handle).unwrap();
+    assert!(says(release_request(handle)).contains("twice"));
     hold.recycle();
-    for late in [handle.release_request(), handle.retain(), handle.begin()] {
+    for late in [release_request(handle), handle.retain(), handle.begin()] {
         assert!(says(late).contains("after it had been released"));
     }
     // The same place, and another call in it.
     let (next, _) = filled(&mut hold);
     assert!(std::ptr::eq(next.slot, handle.slot));
-    assert!(handle.release_request().is_err());
-    assert!(next.release_request().is_ok());
+    assert!(release_request(handle).is_err());
+    assert!(release_request(next).is_ok());
     hold.recycle();
 }
 
@@ -71,7 +71,7 @@ fn a_kept_reply_outlives_frame_and_request() {
     handle.retain().unwrap();
     assert_eq!(hold.frame().settle(&|_| Error::internal("omitted")), 0);
     hold.recycle();
-    handle.release_request().unwrap();
+    release_request(handle).unwrap();
     drop(hold);
     handle.begin().unwrap();
     handle.reply().unwrap().end(Err(Error::internal("late"))).unwrap();
@@ -85,7 +85,7 @@ fn a_reply_that_is_let_go_unanswered_ends_with_an_error() {
     let mut hold = FrameHold::new();
     let (handle, told) = filled(&mut hold);
     handle.retain().unwrap();
-    handle.release_request().unwrap();
+    release_request(handle).unwrap();
     hold.recycle();
     assert!(told.lock().is_empty());
     handle.release_reply().unwrap();

@@ -56,7 +56,7 @@ pub(super) unsafe extern "C" fn scatter_alloc(
         if out.is_null() {
             return Err(HostError::invalid("a host call got null where its result was to go"));
         }
-        let ptr = frame.scatter_alloc(&name, dtype, shape, bytes)?;
+        let ptr = frame.scatter().alloc(&name, dtype, shape, bytes)?;
         // SAFETY: room for one buffer.
         unsafe { put(out, block(ptr, bytes)) }
     })
@@ -83,7 +83,7 @@ pub(super) unsafe extern "C" fn scatter_adopt(
             return Err(HostError::invalid(format!("output '{name}' was donated as nothing")));
         };
         near(&name, std::slice::from_ref(buf))?;
-        frame.scatter_adopt(&name, dtype, shape, buf, donation)
+        frame.scatter().adopt(&name, dtype, shape, buf, donation)
     })
 }
 
@@ -98,11 +98,11 @@ pub(super) unsafe extern "C" fn batch_send(
             unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
         match error {
             Some(error) => {
-                frame.forget_scattered();
+                frame.scatter().discard();
                 frame.settle(&|_| error.to_error());
             }
             None => {
-                frame.send_scattered();
+                frame.scatter().send();
                 frame.settle(&|reply| {
                     let model = &reply.signature().model;
                     HostError::internal(format!(

@@ -2,6 +2,7 @@
 
 use super::{block, guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
+use crate::plugin::batch::frame::release_request;
 use crate::plugin::batch::memory::Donation;
 use crate::plugin::batch::slot::Handle;
 use crate::plugin::text::{PluginError, lent, read};
@@ -22,7 +23,7 @@ fn tell(body: impl FnOnce() -> Result<()>) {
 
 pub(super) unsafe extern "C" fn request_release(request: *mut Request, _after: *mut Event) {
     // SAFETY: null or a handle of ours.
-    tell(|| unsafe { Handle::of(request) }?.release_request());
+    tell(|| release_request(unsafe { Handle::of(request) }?));
 }
 
 pub(super) unsafe extern "C" fn reply_retain(reply: *mut Reply) {

@@ -1,0 +1,46 @@
+//! Phase times of the batch that this thread executes, as its backend has written them so far.
+
+use crate::stats::Execution;
+use std::cell::Cell;
+use std::ptr::null;
+use std::sync::Arc;
+use trtserver_plugin_api::abi::call::Batch;
+
+thread_local! {
+    /// The batch that this thread executes and its execution; null outside of `execute`.
+    static EXECUTING: Cell<(*const Batch, *const Execution)> =
+        const { Cell::new((null(), null())) };
+}
+
+/// Runs `execute` with `batch`, which belongs to `execution`. Both live until this returns.
+pub fn during<T>(
+    batch: *mut Batch,
+    execution: *const Execution,
+    execute: impl FnOnce(*mut Batch) -> T,
+) -> T {
+    EXECUTING.set((batch, execution));
+    let result = execute(batch);
+    EXECUTING.set((null(), null()));
+    result
+}
+
+/// Passes the times written so far on to `execution`, if this thread executes its batch.
+pub fn note_times(execution: &Arc<Execution>) {
+    if let Some([_, compute, output, _]) = times(execution) {
+        execution.note_times(compute, output);
+    }
+}
+
+/// Start, compute, output and end of the batch of `execution`, 0 where the backend has not written yet. `None` on any
+/// thread but the one that executes it.
+pub fn times(execution: &Arc<Execution>) -> Option<[u64; 4]> {
+    let (batch, executing) = EXECUTING.get();
+    // SAFETY: set by `during`, whose caller keeps the batch; only the backend's `execute` on this very thread writes it.
+    let batch = unsafe { batch.as_ref() }?;
+    std::ptr::eq(executing, Arc::as_ptr(execution)).then_some([
+        batch.t_start,
+        batch.t_compute,
+        batch.t_output,
+        batch.t_end,
+    ])
+}
