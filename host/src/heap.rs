@@ -2,7 +2,7 @@
 //! and the allocator by itself gives back no more than the end of its heap.
 
 use crate::clock::now_ns;
-use crate::timer::{self, Alarm};
+use crate::timer::{self, DeadlineCallback};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -21,12 +21,12 @@ struct Heap {
 pub fn trim_soon() {
     if !HEAP.awaited.load(Ordering::Relaxed) && !HEAP.awaited.swap(true, Ordering::Relaxed) {
         let heap: Weak<Heap> = Arc::downgrade(&HEAP);
-        timer::at(now_ns().saturating_add(AFTER_NS), heap);
+        timer::schedule(now_ns().saturating_add(AFTER_NS), heap);
     }
 }
 
-impl Alarm for Heap {
-    fn ring(&self) {
+impl DeadlineCallback for Heap {
+    fn on_deadline(&self) {
         // Before the work: what ends during it is seen by the next one.
         self.awaited.store(false, Ordering::Relaxed);
         #[cfg(target_env = "gnu")]

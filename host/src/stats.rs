@@ -48,7 +48,7 @@ pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
     (FailureReason::Other, "OTHER"),
 ];
 
-/// Why a batch was closed, as metrics and statistics name it. The numbers are those of the scheduler's `Closed`.
+/// Why a batch was closed, as metrics and statistics name it. The numbers are those of the scheduler's `CloseReason`.
 pub const CLOSE_REASONS: [&str; 7] =
     ["full", "preferred", "delay", "alone", "shape", "priority", "sequence"];
 
@@ -69,24 +69,24 @@ pub struct Execution {
     credited: AtomicBool,
     /// Replies that have not ended.
     open: AtomicU32,
-    in_flight: Arc<InFlight>,
+    outstanding: Arc<OutstandingExecutions>,
 }
 
 /// Executions of one instance that still owe answers.
 #[derive(Default)]
-pub struct InFlight {
-    state: Mutex<Owed>,
+pub struct OutstandingExecutions {
+    state: Mutex<OutstandingState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Owed {
+struct OutstandingState {
     executions: usize,
     /// The instance's thread waits; without it nobody is called, which saves the system call.
     waiting: bool,
 }
 
-impl InFlight {
+impl OutstandingExecutions {
     fn begin(&self) {
         self.lock().executions += 1;
     }
@@ -101,7 +101,7 @@ impl InFlight {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Owed> {
+    fn lock(&self) -> MutexGuard<'_, OutstandingState> {
         self.state.lock()
     }
 
@@ -138,12 +138,12 @@ impl Execution {
         calls: u32,
         rows: u32,
         start_ns: u64,
-        in_flight: &Arc<InFlight>,
+        outstanding: &Arc<OutstandingExecutions>,
     ) -> Self {
-        in_flight.begin();
+        outstanding.begin();
         Self {
             open: AtomicU32::new(calls),
-            in_flight: Arc::clone(in_flight),
+            outstanding: Arc::clone(outstanding),
             shard,
             rows,
             start_ns,
@@ -169,7 +169,7 @@ impl Execution {
     /// One of its replies has ended.
     pub fn reply_ended(&self) {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.in_flight.end();
+            self.outstanding.end();
         }
     }
 

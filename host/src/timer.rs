@@ -11,13 +11,13 @@ use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 /// Something that wants to be called at a time.
-pub trait Alarm: Send + Sync {
-    fn ring(&self);
+pub trait DeadlineCallback: Send + Sync {
+    fn on_deadline(&self);
 }
 
 /// Calls `whom` at `at_ns`, or a little later, and no more at the time that it asked for before. Someone who is gone by
 /// then is forgotten.
-pub fn at(at_ns: u64, whom: Weak<dyn Alarm>) {
+pub fn schedule(at_ns: u64, whom: Weak<dyn DeadlineCallback>) {
     static TIMER: OnceLock<Timer> = OnceLock::new();
     let mut started = false;
     let timer = TIMER.get_or_init(|| {
@@ -47,13 +47,13 @@ type Address = usize;
 /// One entry for each that waits. A second one would never end: whoever rings asks for the next time.
 #[derive(Default)]
 struct State {
-    due: BTreeMap<(u64, Address), Weak<dyn Alarm>>,
+    due: BTreeMap<(u64, Address), Weak<dyn DeadlineCallback>>,
     times: HashMap<Address, u64>,
 }
 
 impl State {
     /// True when nothing is due sooner.
-    fn set(&mut self, at_ns: u64, whom: Weak<dyn Alarm>) -> bool {
+    fn set(&mut self, at_ns: u64, whom: Weak<dyn DeadlineCallback>) -> bool {
         let address = whom.as_ptr().addr();
         if let Some(before) = self.times.insert(address, at_ns) {
             self.due.remove(&(before, address));
@@ -66,7 +66,7 @@ impl State {
         self.due.keys().next().map(|(at_ns, _)| *at_ns)
     }
 
-    fn pop(&mut self) -> Option<Weak<dyn Alarm>> {
+    fn pop(&mut self) -> Option<Weak<dyn DeadlineCallback>> {
         let ((_, address), whom) = self.due.pop_first()?;
         self.times.remove(&address);
         Some(whom)
@@ -89,7 +89,7 @@ impl Timer {
                     let due = state.pop();
                     drop(state);
                     if let Some(whom) = due.and_then(|due| due.upgrade()) {
-                        whom.ring();
+                        whom.on_deadline();
                     }
                     state = self.lock();
                 }

@@ -1,14 +1,14 @@
 //! The schedulers: alone in this process, in the server, and with many models loaded.
 
 mod added; // what dynamic batching costs a request
+mod batcher; // batching decisions alone
 mod batches; // the server's statistics
 pub mod cpu;
-mod former; // batch forming, pure
 mod full; // how many batches are full
 mod idle; // models that nobody asks
 mod models;
+mod queue; // the queue around a batcher
 pub mod samples; // requests without clients
-mod shell; // the queue around a former
 mod steps;
 mod streams; // sequences
 
@@ -17,17 +17,17 @@ use crate::options::Options;
 use crate::table::Table;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
-    let mut formers = Table::new(former::COLUMNS);
-    let mut queues = Table::new(shell::COLUMNS);
+    let mut batchers = Table::new(batcher::COLUMNS);
+    let mut queues = Table::new(queue::COLUMNS);
     let mut full = Table::new(full::COLUMNS);
     let mut added = Table::new(added::COLUMNS);
     let (mut idle, mut rest) = (Table::new(idle::COLUMNS), Table::new(idle::REST_COLUMNS));
     let mut streams = Table::new(streams::COLUMNS);
-    former::measure(options, &mut formers);
-    shell::measure(options, &mut queues);
+    batcher::measure(options, &mut batchers);
+    queue::measure(options, &mut queues);
     full::measure(options, &mut full)?;
     added::measure(options, &mut added)?;
     idle::measure(options, &mut idle, &mut rest)?;
     streams::measure(options, &mut streams)?;
-    Ok(vec![formers, queues, full, added, idle, rest, streams])
+    Ok(vec![batchers, queues, full, added, idle, rest, streams])
 }

@@ -11,9 +11,9 @@ use trtserver::request::{
 };
 use trtserver::stats::{Execution, VersionStats};
 
-struct Nobody;
+struct DiscardResponses;
 
-impl ResponseSink for Nobody {
+impl ResponseSink for DiscardResponses {
     fn send(&mut self, _: error::Result<Option<InferResponse>>, _: bool) {}
 }
 
@@ -55,7 +55,7 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
         let (signature, stats) = (Arc::clone(signature), Arc::clone(&stats));
         let shape = [1, 16][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        let reply = Reply::new(now_ns(), signature, stats, Nobody);
+        let reply = Reply::new(now_ns(), signature, stats, DiscardResponses);
         InferRequest { sequence: step(number as u64), ..self::request(input, reply) }
     };
     (0..count).map(request).collect()

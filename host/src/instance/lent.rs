@@ -1,9 +1,9 @@
 //! An instance that other threads may execute while its own one sleeps: who brings a request to a quick model runs it himself.
 
-use super::worker::{Desk, Worker};
+use super::worker::{BatchContext, Worker};
 use crate::clock::now_ns;
 use crate::plugin::AnyThread;
-use crate::scheduler::{Lendable, Queue, Work};
+use crate::scheduler::{Batch, Lendable, Queue};
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -26,9 +26,9 @@ struct Lent {
 /// Dropped in this order, on the instance's thread.
 struct Body {
     instance: AnyThread,
-    desk: Desk,
+    context: BatchContext,
     /// Of the borrowers.
-    work: Work,
+    batch: Batch,
     worker: Worker,
 }
 
@@ -36,7 +36,7 @@ struct Body {
 pub(super) fn serve(worker: Worker, instance: AnyThread) {
     let (queue, ordinal) = (Arc::clone(&worker.queue), worker.ordinal);
     let _lost = worker.lost();
-    let body = Body { instance, desk: Desk::default(), work: Work::default(), worker };
+    let body = Body { instance, context: BatchContext::default(), batch: Batch::default(), worker };
     let lent = Arc::new(Lent {
         queue: Arc::clone(&queue),
         ordinal,
@@ -45,32 +45,32 @@ pub(super) fn serve(worker: Worker, instance: AnyThread) {
     });
     let whom: Weak<Lent> = Arc::downgrade(&lent);
     queue.lend(ordinal, whom);
-    let mut work = Work::default();
-    while queue.take(ordinal, &mut work) {
+    let mut batch = Batch::default();
+    while queue.take(ordinal, &mut batch) {
         if let Some(body) = lent.lock().as_mut() {
             let start = now_ns();
-            body.run(&mut work);
+            body.run(&mut batch);
             lent.pace.note(now_ns().saturating_sub(start));
             body.wait_for_room();
         }
     }
     let body = lent.lock().take();
     if let Some(body) = body {
-        body.worker.wait_for_the_rest(&body.desk.in_flight);
+        body.worker.drain_outstanding(&body.context.outstanding);
     }
 }
 
 impl Body {
-    fn run(&mut self, work: &mut Work) {
-        self.worker.run_batch(self.instance.get_mut(), &mut self.desk, work);
+    fn run(&mut self, batch: &mut Batch) {
+        self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch);
     }
 
     fn wait_for_room(&self) {
-        self.desk.in_flight.wait_at_most(self.worker.most_owed(), None);
+        self.context.outstanding.wait_at_most(self.worker.max_outstanding(), None);
     }
 
     fn has_room(&self) -> bool {
-        self.desk.in_flight.at_most(self.worker.most_owed())
+        self.context.outstanding.at_most(self.worker.max_outstanding())
     }
 }
 
@@ -89,10 +89,10 @@ impl Lendable for Lent {
         let end = now + PATIENCE_NS;
         let mut body = self.lock();
         let Some(body) = body.as_mut() else { return };
-        let mut work = std::mem::take(&mut body.work);
-        while self.queue.take_lent(self.ordinal, now, &mut work) {
+        let mut batch = std::mem::take(&mut body.batch);
+        while self.queue.take_lent(self.ordinal, now, &mut batch) {
             let start = now;
-            body.run(&mut work);
+            body.run(&mut batch);
             now = now_ns();
             let owes = !body.has_room();
             // A backend that answers later needs somebody who can wait for it.
@@ -102,7 +102,7 @@ impl Lendable for Lent {
                 break;
             }
         }
-        body.work = work;
+        body.batch = batch;
     }
 
     fn wait_for_room(&self) {

@@ -1,6 +1,6 @@
 //! Warming an instance up: samples run on its own thread before it takes requests, past the scheduler.
 
-use super::worker::{Desk, Worker};
+use super::worker::{BatchContext, Worker};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::plugin::model::Instance;
@@ -48,7 +48,7 @@ impl Worker {
         samples: &[WarmupSample],
     ) -> Result<WarmupSpans> {
         let mut spans = WarmupSpans::new();
-        let mut desk = Desk::default();
+        let mut context = BatchContext::default();
         let start = Instant::now();
         for sample in samples {
             for iteration in 1..=sample.runs {
@@ -67,9 +67,9 @@ impl Worker {
                 let from = now_ns();
                 let faults = Faults::default();
                 let mut requests = self.requests(sample, &faults);
-                self.execute(instance, &mut desk, &mut requests);
+                self.execute(instance, &mut context, &mut requests);
                 // A plugin that answers later gets the time it takes, as `execute` itself does.
-                desk.in_flight.wait_at_most(0, None);
+                context.outstanding.wait_at_most(0, None);
                 if let Some(e) = failure(&sample.name, &faults) {
                     return Err(e);
                 }

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
-use crate::scheduler::{Queue, Work};
-use crate::stats::{Execution, InFlight, VersionStats};
+use crate::scheduler::{Batch, Queue};
+use crate::stats::{Execution, OutstandingExecutions, VersionStats};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -137,37 +137,42 @@ impl Worker {
 
     /// Serves on this thread alone.
     fn serve_here(&self, instance: &mut Instance) {
-        let mut desk = Desk::default();
-        let mut work = Work::default();
+        let mut context = BatchContext::default();
+        let mut batch = Batch::default();
         let _lost = self.lost();
-        while self.queue.take(self.ordinal, &mut work) {
-            self.run_batch(instance, &mut desk, &mut work);
+        while self.queue.take(self.ordinal, &mut batch) {
+            self.run_batch(instance, &mut context, &mut batch);
             // A plugin that answers later may owe `most` executions; the next one waits for room.
-            desk.in_flight.wait_at_most(self.most_owed(), None);
+            context.outstanding.wait_at_most(self.max_outstanding(), None);
         }
-        self.wait_for_the_rest(&desk.in_flight);
+        self.drain_outstanding(&context.outstanding);
     }
 
     /// Executes what was taken from the queue.
-    pub(super) fn run_batch(&self, instance: &mut Instance, desk: &mut Desk, work: &mut Work) {
-        if let Some(closed) = work.closed {
-            self.stats.batch(self.ordinal, closed as usize, rows(&work.requests));
+    pub(super) fn run_batch(
+        &self,
+        instance: &mut Instance,
+        context: &mut BatchContext,
+        batch: &mut Batch,
+    ) {
+        if let Some(closed) = batch.close_reason {
+            self.stats.batch(self.ordinal, closed as usize, rows(&batch.requests));
         }
-        let requests = &mut work.requests;
-        let execute = || self.execute(instance, desk, requests);
+        let requests = &mut batch.requests;
+        let execute = || self.execute(instance, context, requests);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
-            self.runner().fault(&mut desk.hold, &mut work.requests);
+            self.runner().fault(&mut context.hold, &mut batch.requests);
         }
     }
 
     /// Executions that may owe answers when the next one begins.
-    pub(super) fn most_owed(&self) -> usize {
+    pub(super) fn max_outstanding(&self) -> usize {
         let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
         most - 1
     }
 
-    pub(super) fn wait_for_the_rest(&self, in_flight: &InFlight) {
-        if !in_flight.wait_at_most(0, Some(self.drain)) {
+    pub(super) fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
+        if !outstanding.wait_at_most(0, Some(self.drain)) {
             tracing::error!(
                 "instance {}: the backend still owes answers after {:?}",
                 self.plan.name,
@@ -180,14 +185,14 @@ impl Worker {
     pub(super) fn execute(
         &self,
         instance: &mut Instance,
-        desk: &mut Desk,
+        context: &mut BatchContext,
         requests: &mut Vec<InferRequest>,
     ) {
         // What is executed, which null requests are part of.
         let rows = requests.iter().map(|r| r.batch).sum();
         let calls = requests.len() as u32;
-        let Desk { hold, in_flight, last } = desk;
-        let new = || Execution::new(self.ordinal, calls, rows, now_ns(), in_flight);
+        let BatchContext { hold, outstanding, last } = context;
+        let new = || Execution::new(self.ordinal, calls, rows, now_ns(), outstanding);
         let execution = Execution::next(last, new);
         for request in requests.iter() {
             request.reply.taken(Arc::clone(&execution));
@@ -199,8 +204,8 @@ impl Worker {
         }
     }
 
-    pub(super) fn lost(&self) -> Lost {
-        Lost(Arc::clone(&self.queue))
+    pub(super) fn lost(&self) -> PanicGuard {
+        PanicGuard(Arc::clone(&self.queue))
     }
 
     fn runner(&self) -> Runner<'_> {
@@ -210,16 +215,16 @@ impl Worker {
 
 /// What an instance needs from batch to batch.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct BatchContext {
     pub hold: FrameHold,
-    pub in_flight: Arc<InFlight>,
+    pub outstanding: Arc<OutstandingExecutions>,
     last: Option<Arc<Execution>>,
 }
 
 /// Tells the queue when the thread ends by a panic: nobody must wait for an instance that is gone.
-pub(super) struct Lost(Arc<Queue>);
+pub(super) struct PanicGuard(Arc<Queue>);
 
-impl Drop for Lost {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.give_up();

@@ -77,7 +77,7 @@ impl Context {
     /// The same for inference by `served`: while the server stops, a sequence that has begun may go on (contract/v2 §4.1).
     pub fn require_open(&self, served: &Served, sequence: &Sequence) -> Result<(), Error> {
         match self.state.phase() {
-            Phase::Exiting if served.scheduler.continues(sequence) => Ok(()),
+            Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
             _ => self.require_ready(),
         }
     }

@@ -308,7 +308,7 @@ impl Repository {
         let models = self.models.load();
         let versions = models.values().flat_map(|model| model.versions.values());
         let served = versions.filter_map(|version| version.served());
-        served.map(|served| served.scheduler.sequences()).sum()
+        served.map(|served| served.scheduler.active_sequences()).sum()
     }
 
     /// Takes every version out of service; requests that run keep theirs alive.

@@ -7,10 +7,10 @@ use crate::request::state::{StateSpec, StateValue};
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Role, Shape, ShapeText, Signature, TensorSpec};
-use crate::scheduler::former::settings::{
+use crate::scheduler::batcher::settings::{
     Batching, DynamicSettings, QueuePolicy, SequenceSettings, Strategy, TimeoutAction,
 };
-use crate::scheduler::{Controls, Corrid, Flag, Policy};
+use crate::scheduler::{Controls, Corrid, Flag, SchedulingPolicy};
 use bytes::Bytes;
 use std::path::Path;
 use trtserver_proto::v2::model_config::SchedulingChoice;
@@ -68,26 +68,31 @@ impl Schedule {
     }
 
     /// The policy of one version's queue.
-    pub fn policy(&self, instances: usize) -> Policy {
+    pub fn policy(&self, instances: usize) -> SchedulingPolicy {
         if let Some((sequence, controls)) = &self.sequences {
             let settings = self.sequence_settings(sequence, instances);
-            return Policy::Sequences(settings, Box::new(controls.clone()));
+            return SchedulingPolicy::Sequence(settings, Box::new(controls.clone()));
         }
-        Policy::Shared(self.dynamic.as_ref().map_or_else(DynamicSettings::default, |dynamic| {
-            let preferred = &dynamic.preferred_batch_size;
-            let delay_us = dynamic.max_queue_delay_microseconds;
-            let levels = dynamic.priority_queue_policy.iter();
-            DynamicSettings {
-                batching: self.batching(preferred, delay_us),
-                levels: dynamic.priority_levels,
-                default_level: dynamic.default_priority_level,
-                default_policy: dynamic
-                    .default_queue_policy
-                    .as_ref()
-                    .map_or_else(<_>::default, queue_policy),
-                policies: levels.map(|(level, policy)| (*level, queue_policy(policy))).collect(),
-            }
-        }))
+        SchedulingPolicy::Dynamic(self.dynamic.as_ref().map_or_else(
+            DynamicSettings::default,
+            |dynamic| {
+                let preferred = &dynamic.preferred_batch_size;
+                let delay_us = dynamic.max_queue_delay_microseconds;
+                let levels = dynamic.priority_queue_policy.iter();
+                DynamicSettings {
+                    batching: self.batching(preferred, delay_us),
+                    levels: dynamic.priority_levels,
+                    default_level: dynamic.default_priority_level,
+                    default_policy: dynamic
+                        .default_queue_policy
+                        .as_ref()
+                        .map_or_else(<_>::default, queue_policy),
+                    policies: levels
+                        .map(|(level, policy)| (*level, queue_policy(policy)))
+                        .collect(),
+                }
+            },
+        ))
     }
 
     /// A model without a batch dimension is never batched.

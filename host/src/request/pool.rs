@@ -8,7 +8,7 @@
 use super::pages::Pages;
 use crate::clock::now_ns;
 use crate::sync::{Mutex, MutexGuard};
-use crate::timer::{self, Alarm};
+use crate::timer::{self, DeadlineCallback};
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -158,8 +158,8 @@ pub fn put(pages: Pages) {
     }
 }
 
-impl Alarm for Pool {
-    fn ring(&self) {
+impl DeadlineCallback for Pool {
+    fn on_deadline(&self) {
         if let Some(at_ns) = self.trim(now_ns()) {
             wake_at(at_ns);
         }
@@ -168,7 +168,7 @@ impl Alarm for Pool {
 
 fn wake_at(at_ns: u64) {
     let pool: Weak<Pool> = Arc::downgrade(&POOL);
-    timer::at(at_ns, pool);
+    timer::schedule(at_ns, pool);
 }
 
 /// An eighth of what this process may use is the most that is kept on a small machine.

@@ -1,19 +1,19 @@
 //! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
 
+mod assembler; // batch entries to requests: controls, states, null requests
+pub mod batcher; // batching decisions, pure
 pub mod borrower; // threads that may execute a model themselves
-mod conflicts; // how often a START too many is logged
-mod dispatch; // controls, states and null requests of sequences
+mod conflict_log; // rate limit of the START conflict warning
+mod delay_hook; // test hook: wait for a number of queued requests
 pub mod ensemble; // a request through several models
-pub mod former; // batch forming, pure
-mod order; // responses in the order of arrival
-mod patience; // test hooks
-mod queue; // the lock, the sleeping and the waking
-mod together; // batches with null requests
-mod words; // what is said to those who leave unexecuted
+mod null_errors; // an error of a null request fails its whole batch
+mod queue; // the lock, and which instance sleeps or wakes
+mod refusal_errors; // errors of refused requests
+mod response_order; // `preserve_ordering`
 
-pub use dispatch::{Controls, Corrid, Flag};
+pub use assembler::{Controls, Corrid, Flag};
 pub use ensemble::Ensemble;
-pub use queue::{Lendable, Policy, Queue, Work};
+pub use queue::{Batch, Lendable, Queue, SchedulingPolicy};
 
 use crate::request::{InferRequest, Sequence};
 use std::sync::Arc;
@@ -36,19 +36,19 @@ impl Scheduler {
     }
 
     /// Sequences that have not ended.
-    pub fn sequences(&self) -> usize {
+    pub fn active_sequences(&self) -> usize {
         match self {
-            Scheduler::Queue(queue) => queue.sequences(),
+            Scheduler::Queue(queue) => queue.active_sequences(),
             // Its steps' models have them.
             Scheduler::Ensemble(_) => 0,
         }
     }
 
     /// Whether a request of `sequence` would go on with one of those.
-    pub fn continues(&self, sequence: &Sequence) -> bool {
+    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
         match self {
-            Scheduler::Queue(queue) => queue.continues(sequence),
-            Scheduler::Ensemble(ensemble) => ensemble.continues(sequence),
+            Scheduler::Queue(queue) => queue.has_sequence(sequence),
+            Scheduler::Ensemble(ensemble) => ensemble.has_sequence(sequence),
         }
     }
 

@@ -1,37 +1,37 @@
-//! The queue between front ends and instances: a former under the model's lock, and who sleeps and wakes.
+//! The queue between front ends and instances: a batcher under the model's lock, and who sleeps and wakes.
 //!
-//! The lock is held for one step of the former. Requests that leave unexecuted are answered, instances
+//! The lock is held for one step of the batcher. Requests that leave unexecuted are answered, instances
 //! called and tensors added after it is released.
 
+use super::assembler::{BatchAssembler, Controls};
+use super::batcher::dynamic::DynamicBatcher;
+use super::batcher::sequence::SequenceBatcher;
+use super::batcher::settings::{DynamicSettings, SequenceSettings};
+use super::batcher::{BatchDecision, BatchEntry, CloseReason, QueueTicket, Refusal, Wake};
 use super::borrower::{self, Turn};
-use super::conflicts::Conflicts;
-use super::dispatch::{Controls, Dispatch};
-use super::former::dynamic::Dynamic;
-use super::former::sequence::Sequences;
-use super::former::settings::{DynamicSettings, SequenceSettings};
-use super::former::{Closed, Formed, Refusal, Seat, Ticket, Wake};
-use super::order::Order;
-use super::patience::{self, Patience};
-use super::words::refused;
+use super::conflict_log::ConflictLog;
+use super::delay_hook::{self, DelayHook};
+use super::refusal_errors::refusal_error;
+use super::response_order::ResponseOrder;
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
 use crate::stats::FailureReason;
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::timer::{self, Alarm};
+use crate::timer::{self, DeadlineCallback};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Between two rings at least; only idle limits of microseconds would have more, while a request is executed.
-const LEAST_SILENCE_NS: u64 = 200_000;
+const MIN_TIMER_INTERVAL_NS: u64 = 200_000;
 
 /// How a version's requests wait.
-pub enum Policy {
+pub enum SchedulingPolicy {
     /// One line for all instances.
-    Shared(DynamicSettings),
+    Dynamic(DynamicSettings),
     /// Sequences that stay with an instance.
-    Sequences(SequenceSettings, Box<Controls>),
+    Sequence(SequenceSettings, Box<Controls>),
 }
 
 /// An instance that whoever brings a request may execute himself while its thread sleeps.
@@ -80,10 +80,10 @@ impl Drop for Borrowed<'_> {
 pub struct Queue {
     state: Mutex<State>,
     bells: Box<[Bell]>,
-    dispatch: Dispatch,
+    assembler: BatchAssembler,
     /// Requests leave one by one as they came, so that it makes no difference when the next one of a stream is read.
     one_by_one: bool,
-    order: Option<Arc<Order>>,
+    order: Option<Arc<ResponseOrder>>,
     signature: Arc<Signature>,
     me: Weak<Queue>,
 }
@@ -96,7 +96,7 @@ struct Bell {
 }
 
 struct State {
-    former: Former,
+    batcher: Batcher,
     /// Instances asleep that nobody has called yet; the last to fall asleep is called first, since its
     /// caches are the warmest. A busy model calls nobody, which saves the system calls.
     idle: Vec<usize>,
@@ -111,24 +111,24 @@ struct State {
     given_up: bool,
     /// When the timer rings next, `u64::MAX` = not.
     alarm: u64,
-    conflicts: Conflicts,
-    patience: Option<Patience>,
+    conflicts: ConflictLog,
+    delay_hook: Option<DelayHook>,
     wakes: Vec<Wake>,
     gone: Vec<(InferRequest, Refusal)>,
 }
 
-enum Former {
-    Shared(Box<Dynamic<InferRequest>>),
-    Sequences(Box<Sequences<InferRequest>>),
+enum Batcher {
+    Dynamic(Box<DynamicBatcher<InferRequest>>),
+    Sequence(Box<SequenceBatcher<InferRequest>>),
 }
 
 /// What an instance executes next; used again and again.
 #[derive(Default)]
-pub struct Work {
+pub struct Batch {
     /// Null requests for idle sequence slots among them.
     pub requests: Vec<InferRequest>,
-    pub closed: Option<Closed>,
-    seats: Vec<Seat<InferRequest>>,
+    pub close_reason: Option<CloseReason>,
+    entries: Vec<BatchEntry<InferRequest>>,
 }
 
 /// Instances to call, and requests to refuse, once the lock is released.
@@ -141,23 +141,27 @@ struct After {
 impl Queue {
     /// A queue for `instances` instances. `in_order`: responses leave in the order of arrival.
     pub fn new(
-        policy: Policy,
+        policy: SchedulingPolicy,
         signature: &Arc<Signature>,
         instances: usize,
         in_order: bool,
     ) -> Arc<Self> {
         let one_by_one = match &policy {
-            Policy::Shared(settings) => settings.batching.is_none() && settings.levels == 0,
-            Policy::Sequences(..) => false,
+            SchedulingPolicy::Dynamic(settings) => {
+                settings.batching.is_none() && settings.levels == 0
+            }
+            SchedulingPolicy::Sequence(..) => false,
         };
-        let (former, controls) = match policy {
-            Policy::Shared(settings) => (Former::Shared(Box::new(Dynamic::new(settings))), None),
-            Policy::Sequences(settings, controls) => {
-                (Former::Sequences(Box::new(Sequences::new(settings))), Some(*controls))
+        let (batcher, controls) = match policy {
+            SchedulingPolicy::Dynamic(settings) => {
+                (Batcher::Dynamic(Box::new(DynamicBatcher::new(settings))), None)
+            }
+            SchedulingPolicy::Sequence(settings, controls) => {
+                (Batcher::Sequence(Box::new(SequenceBatcher::new(settings))), Some(*controls))
             }
         };
         let state = State {
-            former,
+            batcher,
             idle: Vec::with_capacity(instances),
             called: vec![false; instances].into(),
             lent: vec![false; instances].into(),
@@ -165,15 +169,15 @@ impl Queue {
             closed: false,
             given_up: false,
             alarm: u64::MAX,
-            conflicts: Conflicts::default(),
-            patience: Patience::from_environment(controls.is_some()),
+            conflicts: ConflictLog::default(),
+            delay_hook: DelayHook::from_environment(controls.is_some()),
             wakes: Vec::new(),
             gone: Vec::new(),
         };
         Arc::new_cyclic(|me| Self {
             state: Mutex::new(state),
             bells: (0..instances).map(|_| Bell::default()).collect(),
-            dispatch: Dispatch::new(Arc::clone(signature), controls),
+            assembler: BatchAssembler::new(Arc::clone(signature), controls),
             one_by_one,
             order: in_order.then(Arc::default),
             signature: Arc::clone(signature),
@@ -189,7 +193,7 @@ impl Queue {
     /// Queues a checked request, and executes it where that is faster than to wake an instance. The reply is answered
     /// whatever happens.
     pub fn submit(&self, request: InferRequest) {
-        if let Err(error) = self.dispatch.check(&request) {
+        if let Err(error) = self.assembler.check(&request) {
             let _ = request.reply.fail(error, FailureReason::Other);
             return;
         }
@@ -211,11 +215,11 @@ impl Queue {
         // And whoever has a deadline is told when it passes, which the thread that executes could not do.
         let may_borrow = (self.one_by_one || !request.streaming) && request.deadline_ns == 0;
         let id = request.sequence.start.then(|| request.sequence.id.clone());
-        let State { former, wakes, gone, conflicts, .. } = &mut *state;
+        let State { batcher, wakes, gone, conflicts, .. } = &mut *state;
         let mut conflict = None;
-        let ticket = match former {
-            Former::Shared(former) => former.push(request, now, wakes),
-            Former::Sequences(former) => former.push(request, now, wakes).map(|pushed| {
+        let ticket = match batcher {
+            Batcher::Dynamic(batcher) => batcher.push(request, now, wakes),
+            Batcher::Sequence(batcher) => batcher.push(request, now, wakes).map(|pushed| {
                 conflict = pushed.conflict.then(|| conflicts.tell(now)).flatten();
                 pushed.ticket
             }),
@@ -224,13 +228,13 @@ impl Queue {
             Ok(ticket) => {
                 // A caller who went away before the queue knew the request could not tell it.
                 if reply.waits_in(self.me.clone(), ticket.0) {
-                    former.cancel(ticket, now, gone, wakes);
+                    batcher.cancel(ticket, now, gone, wakes);
                     state.close_up(now);
                 }
             }
             Err(refusal) => gone.push(refusal),
         }
-        let mut after = state.settle(|at| timer::at(at, self.me.clone()));
+        let mut after = state.settle(|at| timer::schedule(at, self.me.clone()));
         let borrowed =
             if may_borrow { self.borrow(&mut state, &mut after.calls, now) } else { None };
         drop(state);
@@ -271,20 +275,20 @@ impl Queue {
         Some(Borrowed { queue: self, instance, lendable, _turn: turn, given_back: false })
     }
 
-    /// Work for `instance`, which this thread has borrowed. False when there is none now: the instance is given back.
-    pub fn take_lent(&self, instance: usize, now: u64, work: &mut Work) -> bool {
-        work.requests.clear();
+    /// Batch for `instance`, which this thread has borrowed. False when there is none now: the instance is given back.
+    pub fn take_lent(&self, instance: usize, now: u64, batch: &mut Batch) -> bool {
+        batch.requests.clear();
         let mut state = self.lock();
         self.expire(&mut state, now);
-        match state.form(instance, now, &mut work.seats) {
-            Formed::Batch(closed) => {
-                work.closed = Some(closed);
+        match state.next_batch(instance, now, &mut batch.entries) {
+            BatchDecision::Batch(closed) => {
+                batch.close_reason = Some(closed);
                 state.hand_on();
                 self.release(state);
-                self.dispatch.fill(&mut work.seats, &mut work.requests);
+                self.assembler.fill(&mut batch.entries, &mut batch.requests);
                 true
             }
-            Formed::Nothing { until } => {
+            BatchDecision::Wait { until } => {
                 // Only its own thread waits for a moment, or ends.
                 let needed = until.is_some() || state.closed;
                 state.give_back(instance, needed);
@@ -298,14 +302,14 @@ impl Queue {
     pub fn give_back(&self, instance: usize, owes: bool) {
         let mut state = self.lock();
         state.owes[instance] = owes;
-        let needed = owes || state.closed || state.former.waiting() > 0;
+        let needed = owes || state.closed || state.batcher.waiting() > 0;
         state.give_back(instance, needed);
         self.release(state);
     }
 
-    /// Waits for work for `instance`, which executes nothing now. False when the queue is closed and empty.
-    pub fn take(&self, instance: usize, work: &mut Work) -> bool {
-        work.requests.clear();
+    /// Waits for batch for `instance`, which executes nothing now. False when the queue is closed and empty.
+    pub fn take(&self, instance: usize, batch: &mut Batch) -> bool {
+        batch.requests.clear();
         let mut state = self.lock();
         loop {
             if std::mem::take(&mut state.owes[instance]) {
@@ -319,12 +323,12 @@ impl Queue {
             }
             let now = now_ns();
             self.expire(&mut state, now);
-            let formed = state.form(instance, now, &mut work.seats);
-            if let Formed::Batch(closed) = formed {
-                work.closed = Some(closed);
+            let formed = state.next_batch(instance, now, &mut batch.entries);
+            if let BatchDecision::Batch(closed) = formed {
+                batch.close_reason = Some(closed);
                 state.hand_on();
                 self.release(state);
-                self.dispatch.fill(&mut work.seats, &mut work.requests);
+                self.assembler.fill(&mut batch.entries, &mut batch.requests);
                 return true;
             }
             if !state.gone.is_empty() || !state.wakes.is_empty() {
@@ -332,10 +336,10 @@ impl Queue {
                 state = self.lock();
                 continue;
             }
-            if state.closed && state.former.waiting() == 0 {
+            if state.closed && state.batcher.waiting() == 0 {
                 return false;
             }
-            let Formed::Nothing { until } = formed else { continue };
+            let BatchDecision::Wait { until } = formed else { continue };
             state = self.sleep(state, instance, until.map(|until| until.saturating_sub(now)));
         }
     }
@@ -355,7 +359,7 @@ impl Queue {
                     state = bell.wait(state);
                 }
             }
-            // Waking too early does no harm here: the former is asked again.
+            // Waking too early does no harm here: the batcher is asked again.
             Some(ns) => {
                 let waited = bell.wait_timeout(state, Duration::from_nanos(ns));
                 state = waited.0;
@@ -372,11 +376,11 @@ impl Queue {
     }
 
     fn expire(&self, state: &mut State, now: u64) {
-        let State { former, gone, wakes, .. } = state;
-        if former.alarm().is_some_and(|at| at <= now) {
-            match former {
-                Former::Shared(former) => former.expire(now, gone),
-                Former::Sequences(former) => former.expire(now, gone, wakes),
+        let State { batcher, gone, wakes, .. } = state;
+        if batcher.next_deadline().is_some_and(|at| at <= now) {
+            match batcher {
+                Batcher::Dynamic(batcher) => batcher.expire(now, gone),
+                Batcher::Sequence(batcher) => batcher.expire(now, gone, wakes),
             }
         }
     }
@@ -385,10 +389,10 @@ impl Queue {
         self.release_until(state, 0);
     }
 
-    /// Does what the former asked for: sets the timer, releases the lock, then calls and refuses. The timer that is set
+    /// Does what the batcher asked for: sets the timer, releases the lock, then calls and refuses. The timer that is set
     /// here does not ring before `silent`.
     fn release_until(&self, mut state: MutexGuard<'_, State>, silent: u64) {
-        let after = state.settle(|at| timer::at(at.max(silent), self.me.clone()));
+        let after = state.settle(|at| timer::schedule(at.max(silent), self.me.clone()));
         drop(state);
         self.follow(after);
     }
@@ -398,24 +402,24 @@ impl Queue {
             self.bells[instance].rung.notify_one();
         }
         for (request, refusal) in after.gone {
-            let (error, reason) = refused(refusal, &request);
+            let (error, reason) = refusal_error(refusal, &request);
             let _ = request.reply.fail(error, reason);
         }
     }
 
     /// Sequences that have not ended.
-    pub fn sequences(&self) -> usize {
-        match &self.lock().former {
-            Former::Shared(_) => 0,
-            Former::Sequences(former) => former.known(),
+    pub fn active_sequences(&self) -> usize {
+        match &self.lock().batcher {
+            Batcher::Dynamic(_) => 0,
+            Batcher::Sequence(batcher) => batcher.known(),
         }
     }
 
     /// Whether it is one of those.
-    pub fn continues(&self, sequence: &Sequence) -> bool {
-        match &self.lock().former {
-            Former::Shared(_) => false,
-            Former::Sequences(former) => former.knows(&sequence.id),
+    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+        match &self.lock().batcher {
+            Batcher::Dynamic(_) => false,
+            Batcher::Sequence(batcher) => batcher.knows(&sequence.id),
         }
     }
 
@@ -423,11 +427,11 @@ impl Queue {
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        state.patience = None;
-        let State { former, wakes, .. } = &mut *state;
-        match former {
-            Former::Shared(former) => former.close(),
-            Former::Sequences(former) => former.close(wakes),
+        state.delay_hook = None;
+        let State { batcher, wakes, .. } = &mut *state;
+        match batcher {
+            Batcher::Dynamic(batcher) => batcher.close(),
+            Batcher::Sequence(batcher) => batcher.close(wakes),
         }
         state.wake_all();
         self.release(state);
@@ -437,14 +441,15 @@ impl Queue {
     pub fn give_up(&self) {
         self.lock().given_up = true;
         self.close();
-        let mut seats = Vec::new();
+        let mut entries = Vec::new();
         let mut state = self.lock();
         for instance in 0..self.bells.len() {
-            while let Formed::Batch(_) = state.form(instance, u64::MAX, &mut seats) {}
+            while let BatchDecision::Batch(_) = state.next_batch(instance, u64::MAX, &mut entries) {
+            }
         }
         self.release(state);
-        for seat in seats {
-            if let Seat::Taken(request) = seat {
+        for entry in entries {
+            if let BatchEntry::Request(request) = entry {
                 let _ = request.reply.fail(self.no_instance(), FailureReason::Other);
             }
         }
@@ -454,9 +459,9 @@ impl Queue {
     pub fn lose(&self, instance: usize) {
         let mut state = self.lock();
         let now = now_ns();
-        let State { former, gone, wakes, .. } = &mut *state;
-        if let Former::Sequences(former) = former {
-            former.lose(instance, now, gone, wakes);
+        let State { batcher, gone, wakes, .. } = &mut *state;
+        if let Batcher::Sequence(batcher) = batcher {
+            batcher.lose(instance, now, gone, wakes);
         }
         self.release(state);
     }
@@ -474,7 +479,7 @@ impl Queue {
 
     /// Requests that wait.
     pub fn waiting(&self) -> usize {
-        self.lock().former.waiting()
+        self.lock().batcher.waiting()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -483,28 +488,33 @@ impl Queue {
 }
 
 impl State {
-    fn form(&mut self, instance: usize, now: u64, seats: &mut Vec<Seat<InferRequest>>) -> Formed {
-        if let Some(patience) = self.patience {
-            let backlog = match &self.former {
-                Former::Shared(_) => 0,
-                Former::Sequences(former) => former.backlog(),
+    fn next_batch(
+        &mut self,
+        instance: usize,
+        now: u64,
+        entries: &mut Vec<BatchEntry<InferRequest>>,
+    ) -> BatchDecision {
+        if let Some(delay_hook) = self.delay_hook {
+            let backlog = match &self.batcher {
+                Batcher::Dynamic(_) => 0,
+                Batcher::Sequence(batcher) => batcher.backlog(),
             };
-            if !patience.is_over(self.former.waiting(), backlog) {
-                let step = patience::STEP.as_nanos() as u64;
-                return Formed::Nothing { until: Some(now + step) };
+            if !delay_hook.is_satisfied(self.batcher.waiting(), backlog) {
+                let step = delay_hook::POLL_INTERVAL.as_nanos() as u64;
+                return BatchDecision::Wait { until: Some(now + step) };
             }
-            self.patience = None;
+            self.delay_hook = None;
         }
-        match &mut self.former {
-            Former::Shared(former) => former.form(now, seats),
-            Former::Sequences(former) => former.form(instance, now, seats),
+        match &mut self.batcher {
+            Batcher::Dynamic(batcher) => batcher.next_batch(now, entries),
+            Batcher::Sequence(batcher) => batcher.next_batch(instance, now, entries),
         }
     }
 
     /// After a batch was taken: somebody else sees to what is left of a shared line.
     fn hand_on(&mut self) {
-        let waiting = self.former.waiting();
-        if waiting > 0 && matches!(self.former, Former::Shared(_)) {
+        let waiting = self.batcher.waiting();
+        if waiting > 0 && matches!(self.batcher, Batcher::Dynamic(_)) {
             self.wakes.push(Wake::Any);
         }
     }
@@ -512,9 +522,9 @@ impl State {
     /// After requests have left a shared line, or changed places in it: those that stay may make a batch now, and the
     /// instances asleep look out for a later moment.
     fn close_up(&mut self, now: u64) {
-        if let Former::Shared(former) = &mut self.former
+        if let Batcher::Dynamic(batcher) = &mut self.batcher
             && !self.idle.is_empty()
-            && former.closes(now)
+            && batcher.closes(now)
         {
             self.wakes.push(Wake::Any);
         }
@@ -534,7 +544,7 @@ impl State {
     }
 
     fn settle(&mut self, set_timer: impl FnOnce(u64)) -> After {
-        if self.closed && self.former.waiting() == 0 {
+        if self.closed && self.batcher.waiting() == 0 {
             self.wake_all();
         }
         let mut calls = SmallVec::new();
@@ -549,7 +559,7 @@ impl State {
                 calls.push(instance);
             }
         }
-        if let Some(at) = self.former.alarm()
+        if let Some(at) = self.batcher.next_deadline()
             && at < self.alarm
         {
             self.alarm = at;
@@ -559,33 +569,33 @@ impl State {
     }
 }
 
-impl Former {
+impl Batcher {
     fn cancel(
         &mut self,
-        ticket: Ticket,
+        ticket: QueueTicket,
         now: u64,
         gone: &mut Vec<(InferRequest, Refusal)>,
         wakes: &mut Vec<Wake>,
     ) {
         match self {
-            Former::Shared(former) => {
-                gone.extend(former.cancel(ticket).map(|request| (request, Refusal::Cancelled)));
+            Batcher::Dynamic(batcher) => {
+                gone.extend(batcher.cancel(ticket).map(|request| (request, Refusal::Cancelled)));
             }
-            Former::Sequences(former) => former.cancel(ticket, now, gone, wakes),
+            Batcher::Sequence(batcher) => batcher.cancel(ticket, now, gone, wakes),
         }
     }
 
-    fn alarm(&self) -> Option<u64> {
+    fn next_deadline(&self) -> Option<u64> {
         match self {
-            Former::Shared(former) => former.alarm(),
-            Former::Sequences(former) => former.alarm(),
+            Batcher::Dynamic(batcher) => batcher.next_deadline(),
+            Batcher::Sequence(batcher) => batcher.next_deadline(),
         }
     }
 
     fn waiting(&self) -> usize {
         match self {
-            Former::Shared(former) => former.waiting(),
-            Former::Sequences(former) => former.waiting(),
+            Batcher::Dynamic(batcher) => batcher.waiting(),
+            Batcher::Sequence(batcher) => batcher.waiting(),
         }
     }
 }
@@ -594,21 +604,21 @@ impl Waiting for Queue {
     fn cancelled(&self, ticket: u64) {
         let mut state = self.lock();
         let now = now_ns();
-        let State { former, gone, wakes, .. } = &mut *state;
-        former.cancel(Ticket(ticket), now, gone, wakes);
+        let State { batcher, gone, wakes, .. } = &mut *state;
+        batcher.cancel(QueueTicket(ticket), now, gone, wakes);
         state.close_up(now);
         self.release(state);
     }
 }
 
-impl Alarm for Queue {
-    fn ring(&self) {
+impl DeadlineCallback for Queue {
+    fn on_deadline(&self) {
         let mut state = self.lock();
         state.alarm = u64::MAX;
         let now = now_ns();
         self.expire(&mut state, now);
         state.close_up(now);
-        self.release_until(state, now + LEAST_SILENCE_NS);
+        self.release_until(state, now + MIN_TIMER_INTERVAL_NS);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Queues with real threads and clocks: who is woken, who leaves, in which order answers go out.
 
-use super::super::former::settings::{Batching, QueuePolicy, Strategy};
+use super::super::batcher::settings::{Batching, QueuePolicy, Strategy};
 use super::*;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
@@ -20,7 +20,7 @@ fn batching(preferred: &[u32], delay_ns: u64) -> DynamicSettings {
 }
 
 fn shared(settings: DynamicSettings, instances: usize, in_order: bool) -> Arc<Queue> {
-    Queue::new(Policy::Shared(settings), &signature(&[2], 8), instances, in_order)
+    Queue::new(SchedulingPolicy::Dynamic(settings), &signature(&[2], 8), instances, in_order)
 }
 
 fn request(id: &str) -> (InferRequest, Told) {
@@ -28,8 +28,8 @@ fn request(id: &str) -> (InferRequest, Told) {
     (request, told)
 }
 
-fn ids(work: &Work) -> Vec<&str> {
-    work.requests.iter().map(|r| &*r.id).collect()
+fn ids(batch: &Batch) -> Vec<&str> {
+    batch.requests.iter().map(|r| &*r.id).collect()
 }
 
 fn error(told: &Told) -> Option<(Code, String)> {
@@ -39,7 +39,7 @@ fn error(told: &Told) -> Option<(Code, String)> {
 
 #[test]
 fn reasons_have_the_names_that_metrics_show() {
-    use Closed::{Alone, Delay, Full, Preferred, Priority, Sequence, Shape};
+    use CloseReason::{Alone, Delay, Full, Preferred, Priority, Sequence, Shape};
     for closed in [Full, Preferred, Delay, Alone, Shape, Priority, Sequence] {
         assert_eq!(CLOSE_REASONS[closed as usize], format!("{closed:?}").to_lowercase());
     }
@@ -52,18 +52,18 @@ fn first_come_first_served_until_closed_and_empty() {
         queue.submit(request(id).0);
     }
     assert_eq!(queue.waiting(), 3);
-    let mut work = Work::default();
-    assert!(queue.take(0, &mut work));
-    assert_eq!((ids(&work), work.closed), (vec!["a"], Some(Closed::Alone)));
+    let mut batch = Batch::default();
+    assert!(queue.take(0, &mut batch));
+    assert_eq!((ids(&batch), batch.close_reason), (vec!["a"], Some(CloseReason::Alone)));
     queue.close();
     let (late, told) = request("late");
     queue.submit(late);
     assert!(error(&told).unwrap().1.contains("is stopping"));
     for id in ["b", "c"] {
-        assert!(queue.take(0, &mut work));
-        assert_eq!(ids(&work), [id]);
+        assert!(queue.take(0, &mut batch));
+        assert_eq!(ids(&batch), [id]);
     }
-    assert!(!queue.take(0, &mut work));
+    assert!(!queue.take(0, &mut batch));
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn which_sequences_have_not_ended() {
         Sequence { id, start, end }
     };
     let queue = shared(DynamicSettings::default(), 1, false);
-    assert!(queue.sequences() == 0 && !queue.continues(&sequence("a", false, false)));
+    assert!(queue.active_sequences() == 0 && !queue.has_sequence(&sequence("a", false, false)));
 
     let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
     let settings = SequenceSettings { instances: 1, slots: 2, idle_ns: u64::MAX, strategy };
-    let policy = Policy::Sequences(settings, Box::default());
+    let policy = SchedulingPolicy::Sequence(settings, Box::default());
     let queue = Queue::new(policy, &signature(&[2], 2), 1, false);
     let submit = |sequence: Sequence| {
         let (mut request, told) = request("1");
@@ -87,12 +87,12 @@ fn which_sequences_have_not_ended() {
     };
     submit(sequence("a", true, false));
     submit(sequence("b", true, true));
-    assert_eq!(queue.sequences(), 1);
-    assert!(queue.continues(&sequence("a", false, true)));
-    assert!(!queue.continues(&sequence("b", false, true)), "its END has arrived");
-    assert!(!queue.continues(&Sequence::default()));
+    assert_eq!(queue.active_sequences(), 1);
+    assert!(queue.has_sequence(&sequence("a", false, true)));
+    assert!(!queue.has_sequence(&sequence("b", false, true)), "its END has arrived");
+    assert!(!queue.has_sequence(&Sequence::default()));
     submit(sequence("a", false, true));
-    assert_eq!((queue.sequences(), queue.waiting()), (0, 3));
+    assert_eq!((queue.active_sequences(), queue.waiting()), (0, 3));
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn a_cancelled_request_leaves_at_once_and_its_place_is_filled() {
     assert_eq!((queue.waiting(), error(&told).unwrap().0), (0, Code::Cancelled));
     queue.submit(request("a").0);
     queue.submit(request("b").0);
-    let mut work = Work::default();
-    assert!(queue.take(0, &mut work));
-    assert_eq!((ids(&work), work.closed), (vec!["a", "b"], Some(Closed::Preferred)));
+    let mut batch = Batch::default();
+    assert!(queue.take(0, &mut batch));
+    assert_eq!((ids(&batch), batch.close_reason), (vec!["a", "b"], Some(CloseReason::Preferred)));
     // Taken: nothing is left to take back, the plugin sees the word.
-    let reply = Arc::clone(&work.requests[0].reply);
+    let reply = Arc::clone(&batch.requests[0].reply);
     reply.cancel();
     assert!(reply.is_cancelled() && !reply.is_ended());
 }
@@ -138,10 +138,10 @@ fn a_timeout_rings_while_every_instance_is_busy() {
 fn serve(queue: &Arc<Queue>, instance: usize) -> std::thread::JoinHandle<Vec<Vec<String>>> {
     let queue = Arc::clone(queue);
     std::thread::spawn(move || {
-        let (mut work, mut batches) = (Work::default(), Vec::new());
-        while queue.take(instance, &mut work) {
-            batches.push(work.requests.iter().map(|r| r.id.clone()).collect());
-            for request in work.requests.drain(..) {
+        let (mut batch, mut batches) = (Batch::default(), Vec::new());
+        while queue.take(instance, &mut batch) {
+            batches.push(batch.requests.iter().map(|r| r.id.clone()).collect());
+            for request in batch.requests.drain(..) {
                 let execution = Execution::new(0, 1, 1, now_ns(), &Default::default());
                 request.reply.taken(Arc::new(execution));
                 if instance == 0 {
@@ -201,8 +201,8 @@ fn nobody_waits_for_an_instance_that_is_gone() {
         idle_ns: u64::MAX,
         strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
     };
-    let sequences = Policy::Sequences(settings, Box::default());
-    for policy in [Policy::Shared(batching(&[8], 3_600_000 * MS)), sequences] {
+    let sequences = SchedulingPolicy::Sequence(settings, Box::default());
+    for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences] {
         let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
         let told: Vec<Told> = (1..7)
             .map(|i| {
@@ -287,21 +287,21 @@ fn the_shortest_idle_limit_does_not_ring_all_the_time() {
         idle_ns: 1,
         strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
     };
-    let policy = Policy::Sequences(settings, Box::default());
+    let policy = SchedulingPolicy::Sequence(settings, Box::default());
     let queue = Queue::new(policy, &signature(&[2], 8), 1, false);
     let (mut begin, _) = request("begin");
     begin.sequence = Sequence { id: CorrelationId::Number(1), start: true, end: false };
     queue.submit(begin);
     // It waits, so its sequence is not silent, and is looked at again and again.
     let before = now_ns();
-    let due = |queue: &Queue| queue.lock().former.alarm();
+    let due = |queue: &Queue| queue.lock().batcher.next_deadline();
     let (mut last, mut rings) = (due(&queue), 0);
     while now_ns() < before + 50 * MS {
         let now = due(&queue);
         rings += u64::from(now != last);
         last = now;
     }
-    let most = (now_ns() - before) / LEAST_SILENCE_NS + 2;
+    let most = (now_ns() - before) / MIN_TIMER_INTERVAL_NS + 2;
     assert!(rings <= most, "{rings} of {most}");
     assert_eq!(queue.waiting(), 1);
     queue.close();
@@ -326,7 +326,8 @@ fn sequences_get_their_controls_and_gaps_are_filled() {
         strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
     };
     let controls = Controls { start: flag(1), ready: flag(2), ..Default::default() };
-    let queue = Queue::new(Policy::Sequences(settings, Box::new(controls)), &declared, 1, false);
+    let queue =
+        Queue::new(SchedulingPolicy::Sequence(settings, Box::new(controls)), &declared, 1, false);
     let step = |id: u64, start| {
         let (mut request, _, told) = request_for(&declared, &id.to_string(), 1);
         request.sequence = Sequence { id: CorrelationId::Number(id), start, end: false };
@@ -337,25 +338,25 @@ fn sequences_get_their_controls_and_gaps_are_filled() {
     let text = "inference request for sequence 9 to model 'm' must specify the START flag on the first \
                 request of the sequence";
     assert_eq!(error(&refused), Some((Code::InvalidArg, text.to_owned())));
-    let mut work = Work::default();
+    let mut batch = Batch::default();
     step(1, true);
     step(2, true);
-    assert!(queue.take(0, &mut work));
-    assert_eq!(ids(&work), ["1", "2"]);
+    assert!(queue.take(0, &mut batch));
+    assert_eq!(ids(&batch), ["1", "2"]);
     let told = step(2, false);
-    assert!(queue.take(0, &mut work));
-    assert_eq!((ids(&work), work.closed), (vec!["", "2"], Some(Closed::Sequence)));
+    assert!(queue.take(0, &mut batch));
+    assert_eq!((ids(&batch), batch.close_reason), (vec!["", "2"], Some(CloseReason::Sequence)));
     let flags = |r: &InferRequest| {
         r.inputs[1..].iter().map(|i| (i.index, i.shape.to_vec(), i.data[0])).collect::<Vec<_>>()
     };
-    assert_eq!(flags(&work.requests[0]), [(1, vec![1, 1], 0), (2, vec![1, 1], 0)]);
-    assert_eq!(flags(&work.requests[1]), [(1, vec![1, 1], 0), (2, vec![1, 1], 1)]);
-    assert_eq!(work.requests[0].inputs[0].data, vec![0; 8]);
-    assert!(!work.requests[0].reply.is_counted());
+    assert_eq!(flags(&batch.requests[0]), [(1, vec![1, 1], 0), (2, vec![1, 1], 0)]);
+    assert_eq!(flags(&batch.requests[1]), [(1, vec![1, 1], 0), (2, vec![1, 1], 1)]);
+    assert_eq!(batch.requests[0].inputs[0].data, vec![0; 8]);
+    assert!(!batch.requests[0].reply.is_counted());
     // The answer waits for the null request's, whose error is everybody's.
-    work.requests[1].reply.end(Ok(None)).unwrap();
+    batch.requests[1].reply.end(Ok(None)).unwrap();
     assert!(told.lock().is_empty());
-    work.requests[0].reply.end(Err(Error::internal("null"))).unwrap();
+    batch.requests[0].reply.end(Err(Error::internal("null"))).unwrap();
     assert_eq!(error(&told).unwrap().1, "null");
 }
 
@@ -394,8 +395,8 @@ struct Borrowable {
 }
 
 impl Borrowable {
-    fn run(&self, work: &mut Work) {
-        for request in work.requests.drain(..) {
+    fn run(&self, batch: &mut Batch) {
+        for request in batch.requests.drain(..) {
             self.ran.lock().push((request.id.clone(), std::thread::current().id()));
             let _ = request.reply.end(Ok(None));
         }
@@ -408,20 +409,20 @@ impl Lendable for Borrowable {
     }
 
     fn work(&self, now: u64) {
-        let mut work = Work::default();
-        while self.queue.take_lent(0, now, &mut work) {
-            assert!(work.requests[0].id != "panics", "as told");
-            if work.requests[0].id == "first" {
+        let mut batch = Batch::default();
+        while self.queue.take_lent(0, now, &mut batch) {
+            assert!(batch.requests[0].id != "panics", "as told");
+            if batch.requests[0].id == "first" {
                 // Others bring requests meanwhile; whoever has borrowed the instance finds them.
                 let queue = Arc::clone(&self.queue);
                 std::thread::spawn(move || queue.submit(request("meanwhile").0)).join().unwrap();
             }
-            let owes = work.requests[0].id == "owes";
-            let last = owes || work.requests[0].id == "last";
+            let owes = batch.requests[0].id == "owes";
+            let last = owes || batch.requests[0].id == "last";
             if last {
                 self.queue.submit(request("left").0);
             }
-            self.run(&mut work);
+            self.run(&mut batch);
             if last {
                 self.queue.give_back(0, owes);
                 return;
@@ -444,9 +445,9 @@ fn lent(quick: bool) -> (Arc<Queue>, Arc<Borrowable>, std::thread::JoinHandle<()
     let own = std::thread::spawn({
         let instance = Arc::clone(&instance);
         move || {
-            let mut work = Work::default();
-            while instance.queue.take(0, &mut work) {
-                instance.run(&mut work);
+            let mut batch = Batch::default();
+            while instance.queue.take(0, &mut batch) {
+                instance.run(&mut batch);
             }
         }
     });

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::net::context::{Context, EndpointStats};
 use crate::repository::{Model, Repository, Served, Version, VersionState};
 use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
-use crate::scheduler::{Policy, Queue, Scheduler, Work};
+use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
 use crate::stats::{Execution, VersionStats};
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) ->
     let table = versions.iter().map(version).collect();
     let model = Model::new(name, Some(Arc::clone(&config)), None, table);
     for version in model.versions.values() {
-        let queue = Queue::new(Policy::Shared(Default::default()), &signature, 1, false);
+        let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
         let served = Served {
             backend: None,
             name: name.into(),
@@ -105,9 +105,9 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) ->
 
 /// One request at a time. A request whose id is above 1000 waits that many microseconds.
 fn serve(queue: &Queue, answer: Execute) {
-    let mut work = Work::default();
-    while queue.take(0, &mut work) {
-        for request in work.requests.drain(..) {
+    let mut batch = Batch::default();
+    while queue.take(0, &mut batch) {
+        for request in batch.requests.drain(..) {
             if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
                 std::thread::sleep(std::time::Duration::from_micros(us));
             }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::net::context::Context;
 use crate::repository::{Model, Repository, Served, Version};
 use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Reply, Signature};
-use crate::scheduler::{Policy, Queue, Scheduler, Work};
+use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
 use crate::stats::{Execution, VersionStats};
 use std::collections::{BTreeMap, HashMap};
@@ -75,7 +75,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
     let model = Model::new(name, Some(Arc::clone(&config)), None, table);
     for version in versions {
         let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
-        let queue = Queue::new(Policy::Shared(Default::default()), &signature, 1, false);
+        let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
         let served = Served {
             backend: None,
             name: name.into(),
@@ -91,9 +91,9 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
         model.ready(&version, Arc::new(served));
         let name = name.to_owned();
         std::thread::spawn(move || {
-            let mut work = Work::default();
-            while queue.take(0, &mut work) {
-                for request in work.requests.drain(..) {
+            let mut batch = Batch::default();
+            while queue.take(0, &mut batch) {
+                for request in batch.requests.drain(..) {
                     let start = now_ns();
                     let execution = Execution::new(0, 1, request.batch, start, &Default::default());
                     request.reply.taken(Arc::new(execution));

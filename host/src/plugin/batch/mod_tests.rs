@@ -10,7 +10,7 @@ use crate::request::{
     DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, SequenceMemory, Shape,
     Signature, TensorSpec, WantedOutput, strings,
 };
-use crate::stats::{Execution, InFlight, VersionStats};
+use crate::stats::{Execution, OutstandingExecutions, VersionStats};
 use crate::sync::Mutex;
 use bytes::Bytes;
 use std::ptr::{null, null_mut};
@@ -91,7 +91,7 @@ fn request(
 fn with_batch(requests: Vec<InferRequest>, work: impl FnOnce(*mut Batch)) {
     let signature = Arc::clone(requests[0].reply.signature());
     let names = Arc::new(TensorNames::new(&signature));
-    let in_flight = Arc::new(InFlight::default());
+    let in_flight = Arc::new(OutstandingExecutions::default());
     let calls = requests.len() as u32;
     let execution = Arc::new(Execution::new(0, calls, 1, 0, &in_flight));
     let style = Style { signature: &signature, names: &names, align: 0 };

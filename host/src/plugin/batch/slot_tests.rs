@@ -4,7 +4,7 @@ use super::*;
 use crate::plugin::batch::frame::{FrameHold, release_request};
 use crate::plugin::batch::views::{Style, TensorNames};
 use crate::request::testing::{Told, request, signature};
-use crate::stats::{Execution, InFlight};
+use crate::stats::{Execution, OutstandingExecutions};
 use trtserver_plugin_api::abi::types::Reply as Raw;
 
 /// A frame with one request, its handle, and what the caller was told.
@@ -12,7 +12,7 @@ fn filled(hold: &mut FrameHold) -> (Handle, Told) {
     let (request, _, told) = request("r");
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
-    let in_flight = Arc::new(InFlight::default());
+    let in_flight = Arc::new(OutstandingExecutions::default());
     let execution = Arc::new(Execution::new(0, 1, 1, 0, &in_flight));
     let style = Style { signature: &signature, names: &names, align: 0 };
     hold.fill(1, &mut vec![request], &style, &execution);

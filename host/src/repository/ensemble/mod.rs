@@ -190,8 +190,8 @@ impl StepModel for Served {
         &self.stats
     }
 
-    fn continues(&self, sequence: &Sequence) -> bool {
-        self.scheduler.continues(sequence)
+    fn has_sequence(&self, sequence: &Sequence) -> bool {
+        self.scheduler.has_sequence(sequence)
     }
 
     fn submit(&self, request: InferRequest) {

@@ -3,7 +3,7 @@
 use super::{Prepared, steps};
 use crate::repository::{Missing, Model, Repository, Served, Version, VersionState};
 use crate::request::Signature;
-use crate::scheduler::{Policy, Queue, Scheduler};
+use crate::scheduler::{Queue, Scheduler, SchedulingPolicy};
 use crate::stats::VersionStats;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
     let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
     let labels = |name: &str| (name == "O").then(|| ["yes".to_owned(), "no".to_owned()].into());
     let signature = Arc::new(Signature::new(&config, labels).unwrap());
-    let policy = || Policy::Shared(Default::default());
+    let policy = || SchedulingPolicy::Dynamic(Default::default());
     for fate in fates {
         match fate {
             Failed(number, why) => {

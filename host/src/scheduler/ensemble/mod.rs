@@ -20,7 +20,7 @@ pub trait StepModel: Send + Sync {
     fn signature(&self) -> &Arc<Signature>;
     fn stats(&self) -> &Arc<VersionStats>;
     /// Whether a request of `sequence` would go on with one that has not ended.
-    fn continues(&self, sequence: &Sequence) -> bool;
+    fn has_sequence(&self, sequence: &Sequence) -> bool;
     /// Queues a checked request. Its reply is answered whatever happens, at the earliest before this returns.
     fn submit(&self, request: InferRequest);
 }
@@ -70,8 +70,8 @@ impl Ensemble {
     }
 
     /// Whether a request of `sequence` would go on with one that a step's model knows.
-    pub fn continues(&self, sequence: &Sequence) -> bool {
-        self.models().is_ok_and(|models| models.iter().any(|model| model.continues(sequence)))
+    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+        self.models().is_ok_and(|models| models.iter().any(|model| model.has_sequence(sequence)))
     }
 
     /// Sends a checked request through the steps. The reply is answered whatever happens.

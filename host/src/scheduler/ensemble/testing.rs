@@ -70,7 +70,7 @@ impl StepModel for Held {
         &self.stats
     }
 
-    fn continues(&self, _: &Sequence) -> bool {
+    fn has_sequence(&self, _: &Sequence) -> bool {
         false
     }
 

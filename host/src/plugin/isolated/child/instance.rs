@@ -12,7 +12,7 @@ use crate::plugin::isolated::wire::{Received, Receiver, halves};
 use crate::plugin::model::{Instance, LocalInstance};
 use crate::plugin::{FrameHold, InstanceFacts, Runner};
 use crate::request::InferRequest;
-use crate::stats::{Execution, InFlight};
+use crate::stats::{Execution, OutstandingExecutions};
 use crate::sync::{Mutex, MutexGuard};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -127,7 +127,7 @@ impl Worker {
             Err(e) => return control.done(number, Err(e)),
         };
         control.done(number, Ok(Done::default()));
-        let in_flight = Arc::new(InFlight::default());
+        let in_flight = Arc::new(OutstandingExecutions::default());
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
         receiver.set_spin(SPIN);
@@ -180,7 +180,7 @@ impl Worker {
         hold: &mut FrameHold,
         Batch { id, calls }: Batch,
         requests: &mut Vec<InferRequest>,
-        in_flight: &Arc<InFlight>,
+        in_flight: &Arc<OutstandingExecutions>,
     ) {
         if calls.is_empty() {
             return;

@@ -1,0 +1,263 @@
+//! The queue around a batcher, in this process: locks, clocks, and threads that sleep and wake.
+//!
+//! Beside it a channel of the standard library carries the same requests: less cannot be had.
+
+use super::cpu::{MAX_ADDED_US, thread_cpu};
+use super::samples::{answer, requests, signature};
+use crate::Result;
+use crate::options::Options;
+use crate::table::{Table, median, verdict};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use trtserver::request::{InferRequest, Signature};
+use trtserver::scheduler::batcher::settings::{
+    Batching, DynamicSettings, SequenceSettings, Strategy,
+};
+use trtserver::scheduler::{Batch, Queue, SchedulingPolicy};
+
+pub const COLUMNS: &[&str] =
+    &["queue", "CPU µs/req", "submit", "take", "channel", "more", "requests a batch", "target", ""];
+const POLICIES: [&str; 4] = ["default", "dynamic", "dynamic 16-preferred", "direct 16-slots"];
+/// Requests that wait at most where one thread does both sides.
+const TURN: usize = 64;
+/// Long enough for the taker to fall asleep.
+const PAUSE: Duration = Duration::from_micros(100);
+/// So many taken requests are kept, in memory that is used again and again, before they are answered.
+const KEPT: usize = 1024;
+// Duration = Duration::from_micros(100);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Pace {
+    /// One thread submits some and takes them.
+    OneThread,
+    /// One thread submits as fast as it can, another takes.
+    Busy,
+    /// The taker sleeps whenever a request comes.
+    Asleep,
+}
+
+impl Pace {
+    const ALL: [Pace; 3] = [Pace::OneThread, Pace::Busy, Pace::Asleep];
+
+    fn name(self) -> &'static str {
+        match self {
+            Pace::OneThread => "one-thread",
+            Pace::Busy => "busy",
+            Pace::Asleep => "asleep",
+        }
+    }
+}
+
+/// CPU time of both sides for one request.
+struct Cost {
+    submit_us: f64,
+    take_us: f64,
+    batches: usize,
+}
+
+fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
+    let batching = |preferred: &[u32], delay_ns| Batching {
+        max_rows: 16,
+        preferred: preferred.to_vec(),
+        delay_ns,
+    };
+    let shared =
+        |batching| SchedulingPolicy::Dynamic(DynamicSettings { batching, ..Default::default() });
+    let policy = match policy {
+        "default" => shared(None),
+        "dynamic" => shared(Some(batching(&[], 0))),
+        "dynamic 16-preferred" => shared(Some(batching(&[16], 1_000_000))),
+        _ => {
+            let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
+            let idle_ns = 1_000_000_000;
+            let settings = SequenceSettings { instances: 1, slots: 16, idle_ns, strategy };
+            SchedulingPolicy::Sequence(settings, Box::default())
+        }
+    };
+    Queue::new(policy, signature, 1, false)
+}
+
+/// Both sides in this thread: no contention, nobody sleeps.
+fn one_thread(queue: &Queue, requests: Vec<InferRequest>) -> Cost {
+    let count = requests.len();
+    let (mut submit, mut take, mut batches) = (Duration::ZERO, Duration::ZERO, 0);
+    let mut taken = Vec::with_capacity(TURN);
+    let mut batch = Batch::default();
+    let mut requests = requests.into_iter().peekable();
+    while requests.peek().is_some() {
+        let begin = thread_cpu();
+        requests.by_ref().take(TURN).for_each(|request| queue.submit(request));
+        let middle = thread_cpu();
+        while queue.waiting() > 0 && queue.take(0, &mut batch) {
+            batches += 1;
+            taken.append(&mut batch.requests);
+        }
+        let end = thread_cpu();
+        submit += middle.saturating_sub(begin);
+        take += end.saturating_sub(middle);
+        answer(&mut taken);
+    }
+    cost(count, submit, take, batches)
+}
+
+/// `submit` here, `take` on another thread: gives what is ready, waiting if there is nothing, and false at the end.
+fn two_threads(
+    pace: Pace,
+    requests: Vec<InferRequest>,
+    submit: impl Fn(InferRequest),
+    close: impl FnOnce(),
+    mut take: impl FnMut(&mut Vec<InferRequest>) -> bool + Send,
+) -> Result<Cost> {
+    let count = requests.len();
+    let ready = AtomicBool::new(false);
+    let arrived = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let taker = scope.spawn(|| {
+            let mut taken = Vec::with_capacity(KEPT);
+            let (mut spent, mut batches) = (Duration::ZERO, 0);
+            ready.store(true, Ordering::Release);
+            let mut begin = thread_cpu();
+            loop {
+                let before = taken.len();
+                if !take(&mut taken) {
+                    break;
+                }
+                batches += 1;
+                // Null requests of sequences are among them.
+                let asked = taken[before..].iter().filter(|request| request.reply.is_counted());
+                arrived.fetch_add(asked.count(), Ordering::Release);
+                if taken.len() + TURN > KEPT {
+                    spent += thread_cpu().saturating_sub(begin);
+                    answer(&mut taken);
+                    begin = thread_cpu();
+                }
+            }
+            spent += thread_cpu().saturating_sub(begin);
+            answer(&mut taken);
+            (spent, batches)
+        });
+        while !ready.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        let mut spent = Duration::ZERO;
+        if pace == Pace::Busy {
+            let begin = thread_cpu();
+            requests.into_iter().for_each(submit);
+            spent = thread_cpu().saturating_sub(begin);
+        } else {
+            let clock = clock_cost();
+            for (number, request) in requests.into_iter().enumerate() {
+                thread::sleep(PAUSE);
+                // It may wait for company, but never for longer than this.
+                let patience = Instant::now() + Duration::from_millis(10);
+                while arrived.load(Ordering::Acquire) < number && Instant::now() < patience {
+                    thread::sleep(PAUSE);
+                }
+                let begin = thread_cpu();
+                submit(request);
+                spent += thread_cpu().saturating_sub(begin).saturating_sub(clock);
+            }
+        }
+        close();
+        let (take, batches) = taker.join().map_err(|_| "the taker panicked")?;
+        Ok(cost(count, spent, take, batches))
+    })
+}
+
+/// What reading the clock twice costs.
+fn clock_cost() -> Duration {
+    let readings = (0..1_000).map(|_| {
+        let begin = thread_cpu();
+        thread_cpu().saturating_sub(begin)
+    });
+    readings.min().unwrap_or_default()
+}
+
+fn cost(count: usize, submit: Duration, take: Duration, batches: usize) -> Cost {
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
+    Cost { submit_us: each(submit), take_us: each(take), batches }
+}
+
+fn through_queue(pace: Pace, policy: &str, count: usize) -> Result<Cost> {
+    let signature = signature();
+    let (queue, requests) = (queue(policy, &signature), requests(&signature, count));
+    if pace == Pace::OneThread {
+        return Ok(one_thread(&queue, requests));
+    }
+    let mut batch = Batch::default();
+    let take = |taken: &mut Vec<InferRequest>| {
+        let more = queue.take(0, &mut batch);
+        taken.append(&mut batch.requests);
+        more
+    };
+    two_threads(pace, requests, |request| queue.submit(request), || queue.close(), take)
+}
+
+/// The same through a channel.
+fn through_channel(pace: Pace, count: usize) -> Result<Cost> {
+    let requests = requests(&signature(), count);
+    let (sender, receiver) = mpsc::channel();
+    let sender = std::cell::RefCell::new(Some(sender));
+    let submit = |request| {
+        if let Some(sender) = &*sender.borrow() {
+            let _ = sender.send(request);
+        }
+    };
+    let take = move |taken: &mut Vec<InferRequest>| match receiver.recv() {
+        Ok(request) => {
+            taken.push(request);
+            true
+        }
+        Err(_) => false,
+    };
+    two_threads(pace, requests, submit, || drop(sender.take()), take)
+}
+
+pub fn measure(options: &Options, table: &mut Table) {
+    for pace in Pace::ALL {
+        // Of the third kind, most of the time is pauses.
+        let each_second = if pace == Pace::Asleep { 3e3 } else { 1e5 };
+        let count = (options.pass.as_secs_f64() * each_second) as usize;
+        for policy in POLICIES {
+            let name = format!("scheduler queue {policy} {}", pace.name());
+            if options.wants(&name) {
+                match row(options, pace, policy, count) {
+                    Ok(cells) => table.row([vec![name], cells].concat()),
+                    Err(problem) => table.failure(&name, &problem),
+                }
+            }
+        }
+    }
+}
+
+fn row(options: &Options, pace: Pace, policy: &str, count: usize) -> Result<Vec<String>> {
+    let (mut submit, mut take, mut channel, mut batches) = (vec![], vec![], vec![], 0);
+    for _ in 0..options.passes {
+        let cost = through_queue(pace, policy, count)?;
+        submit.push(cost.submit_us);
+        take.push(cost.take_us);
+        batches += cost.batches;
+        if pace != Pace::OneThread {
+            let cost = through_channel(pace, count)?;
+            channel.push(cost.submit_us + cost.take_us);
+        }
+    }
+    let (submit, take) = (median(&submit), median(&take));
+    let (channel, beside) = match channel.is_empty() {
+        true => (0.0, "-".to_owned()),
+        false => (median(&channel), format!("{:.2}", median(&channel))),
+    };
+    let more = submit + take - channel;
+    Ok(vec![
+        format!("{:.2}", submit + take),
+        format!("{submit:.2}"),
+        format!("{take:.2}"),
+        beside,
+        format!("{more:+.2}"),
+        format!("{:.1}", (count * options.passes) as f64 / batches.max(1) as f64),
+        format!("<={MAX_ADDED_US:.0}"),
+        verdict(more <= MAX_ADDED_US).to_owned(),
+    ])
+}

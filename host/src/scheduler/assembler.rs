@@ -1,0 +1,259 @@
+//! From a formed batch to the requests that an instance executes: sequence controls, states, null requests.
+
+use super::batcher::{BatchEntry, Batchable};
+use super::null_errors;
+use crate::clock::now_ns;
+use crate::error::{Error, Result};
+use crate::request::buffer::AlignedBuf;
+use crate::request::check::IdPrefix;
+use crate::request::tensor::element_count;
+use crate::request::{
+    CorrelationId, DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence,
+    SequenceMemory, Shape, Signature, WantedOutput,
+};
+use crate::sync::Mutex;
+use bytes::Bytes;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Batchable for InferRequest {
+    type Memory = SequenceMemory;
+
+    fn rows(&self) -> u32 {
+        self.batch.max(1)
+    }
+
+    fn priority(&self) -> u64 {
+        self.priority
+    }
+
+    fn timeout_us(&self) -> u64 {
+        self.timeout_us
+    }
+
+    fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+
+    fn compatible_with(&self, first: &Self) -> bool {
+        let signature = self.reply.signature();
+        let alike = |(mine, its): (&InputTensor, &InputTensor)| {
+            let spec = signature.input_spec(mine.index);
+            let row = usize::from(signature.batching() && !spec.shape_tensor);
+            mine.index == its.index
+                && (spec.ragged || mine.shape.get(row..) == its.shape.get(row..))
+                // The values of a shape tensor are a shape.
+                && (!spec.shape_tensor || mine.data == its.data)
+        };
+        self.inputs.len() == first.inputs.len() && self.inputs.iter().zip(&first.inputs).all(alike)
+    }
+
+    fn set_memory(&mut self, memory: &SequenceMemory) {
+        self.reply.remember(memory.clone());
+    }
+}
+
+/// A control that is one of two values.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// Number of the hidden input.
+    pub input: usize,
+    pub dtype: DType,
+    /// One element each.
+    pub no_yes: [Bytes; 2],
+}
+
+/// The correlation id as a control.
+#[derive(Clone, Debug)]
+pub struct Corrid {
+    pub input: usize,
+    pub name: Arc<str>,
+    pub dtype: DType,
+}
+
+/// Control tensors of a model's sequences.
+#[derive(Clone, Debug, Default)]
+pub struct Controls {
+    pub start: Option<Flag>,
+    pub end: Option<Flag>,
+    pub ready: Option<Flag>,
+    pub corrid: Option<Corrid>,
+}
+
+/// See the module text.
+pub struct BatchAssembler {
+    signature: Arc<Signature>,
+    /// `None`: the model has no sequences.
+    controls: Option<Controls>,
+    /// What null requests read; grows to the largest that was needed.
+    zeros: Mutex<Bytes>,
+}
+
+impl BatchAssembler {
+    pub fn new(signature: Arc<Signature>, controls: Option<Controls>) -> Self {
+        Self { signature, controls, zeros: Mutex::default() }
+    }
+
+    /// Refuses a correlation id that its control cannot carry (contract/v2 §4.3).
+    pub fn check(&self, request: &InferRequest) -> Result<()> {
+        let Some(corrid) = self.controls.as_ref().and_then(|c| c.corrid.as_ref()) else {
+            return Ok(());
+        };
+        let given = match &request.sequence.id {
+            CorrelationId::None => return Ok(()),
+            CorrelationId::Number(_) => DType::Uint64,
+            CorrelationId::Text(_) => DType::String,
+        };
+        if (given == DType::String) == (corrid.dtype == DType::String) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{}sequence batching control '{}' data-type is '{}', but model '{}' expects '{}'",
+            IdPrefix(&request.id),
+            corrid.name,
+            given.v2_name(),
+            self.signature.model,
+            corrid.dtype.v2_name()
+        )))
+    }
+
+    /// Fills `requests` with what the instance executes.
+    pub fn fill(
+        &self,
+        entries: &mut Vec<BatchEntry<InferRequest>>,
+        requests: &mut Vec<InferRequest>,
+    ) {
+        let Some(controls) = &self.controls else {
+            requests.extend(entries.drain(..).filter_map(|entry| match entry {
+                BatchEntry::Request(request) => Some(request),
+                BatchEntry::Null => None,
+            }));
+            return;
+        };
+        let nulls = entries.iter().any(|entry| matches!(entry, BatchEntry::Null));
+        let first = entries.iter().filter(|_| nulls).find_map(|entry| match entry {
+            BatchEntry::Request(request) => Some(self.null(controls, request)),
+            BatchEntry::Null => None,
+        });
+        for entry in entries.drain(..) {
+            match (entry, &first) {
+                (BatchEntry::Request(mut request), _) => {
+                    self.step(controls, &mut request);
+                    requests.push(request);
+                }
+                (BatchEntry::Null, Some(null)) => requests.push(null.request(&self.signature)),
+                (BatchEntry::Null, None) => {}
+            }
+        }
+        if nulls {
+            null_errors::share(requests, |request| !request.reply.is_counted());
+        }
+    }
+
+    /// Adds controls and states to a request of a sequence.
+    fn step(&self, controls: &Controls, request: &mut InferRequest) {
+        let Sequence { id, start, end } = &request.sequence;
+        let id = id.clone();
+        let flags = [(&controls.start, *start), (&controls.end, *end), (&controls.ready, true)];
+        self.control(controls, &id, flags, &mut request.inputs);
+        if !self.signature.states.is_empty()
+            && let Some(memory) = request.reply.memory()
+        {
+            if request.sequence.start {
+                memory.reset();
+            }
+            memory.inputs(&self.signature, &mut request.inputs);
+        }
+    }
+
+    fn control(
+        &self,
+        controls: &Controls,
+        id: &CorrelationId,
+        flags: [(&Option<Flag>, bool); 3],
+        inputs: &mut impl Extend<InputTensor>,
+    ) {
+        let shape: Shape =
+            if self.signature.batching() { [1, 1][..].into() } else { [1][..].into() };
+        inputs.extend(flags.into_iter().filter_map(|(flag, yes)| {
+            let flag = flag.as_ref()?;
+            let data = flag.no_yes[usize::from(yes)].clone();
+            Some(InputTensor { index: flag.input, dtype: flag.dtype, shape: shape.clone(), data })
+        }));
+        inputs.extend(controls.corrid.as_ref().map(|corrid| {
+            let data = correlation(id, corrid.dtype);
+            InputTensor { index: corrid.input, dtype: corrid.dtype, shape, data }
+        }));
+    }
+
+    /// What stands for the idle slots beside `like`: shapes as there, all data zero.
+    fn null(&self, controls: &Controls, like: &InferRequest) -> NullTemplate {
+        let zero = |input: &InputTensor| {
+            // No string is a length of zero.
+            let size = input.dtype.size().unwrap_or(4);
+            let bytes = element_count(&input.shape).unwrap_or(0) * size;
+            InputTensor { data: self.zeros(bytes), ..input.clone() }
+        };
+        let mut inputs: SmallVec<[InputTensor; 2]> = like.inputs.iter().map(zero).collect();
+        let flags = [(&controls.start, false), (&controls.end, false), (&controls.ready, false)];
+        self.control(controls, &CorrelationId::None, flags, &mut inputs);
+        SequenceMemory::default().inputs(&self.signature, &mut inputs);
+        NullTemplate { inputs, outputs: like.outputs.clone(), batch: like.batch }
+    }
+
+    fn zeros(&self, bytes: usize) -> Bytes {
+        let mut zeros = self.zeros.lock();
+        if zeros.len() < bytes {
+            *zeros = AlignedBuf::new(bytes).into_bytes();
+        }
+        zeros.slice(..bytes)
+    }
+}
+
+/// What all null requests of a batch have in common.
+struct NullTemplate {
+    inputs: SmallVec<[InputTensor; 2]>,
+    outputs: SmallVec<[WantedOutput; 2]>,
+    batch: u32,
+}
+
+impl NullTemplate {
+    fn request(&self, signature: &Arc<Signature>) -> InferRequest {
+        let now = now_ns();
+        let request = InferRequest {
+            id: String::new(),
+            batch: self.batch,
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            sequence: Sequence::default(),
+            priority: 0,
+            timeout_us: 0,
+            parameters: Vec::new(),
+            deadline_ns: 0,
+            streaming: false,
+            warmup: false,
+            reply: Reply::uncounted(now, Arc::clone(signature), DiscardResponses),
+        };
+        Reply::queued(&request, now);
+        request
+    }
+}
+
+/// Takes the answers to null requests.
+struct DiscardResponses;
+
+impl ResponseSink for DiscardResponses {
+    fn send(&mut self, _response: Result<Option<InferResponse>>, _last: bool) {}
+}
+
+/// One element of type `dtype` that holds the id: integers are cut to their low bytes.
+fn correlation(id: &CorrelationId, dtype: DType) -> Bytes {
+    if dtype == DType::String {
+        let text = if let CorrelationId::Text(text) = id { text.as_str() } else { "" };
+        let length = text.len() as u32;
+        return AlignedBuf::copy_of(&[&length.to_le_bytes(), text.as_bytes()]).into_bytes();
+    }
+    let number = if let CorrelationId::Number(n) = id { *n } else { 0 };
+    let size = dtype.size().unwrap_or(8).min(8);
+    AlignedBuf::copy_of(&[&number.to_le_bytes()[..size]]).into_bytes()
+}

@@ -1,0 +1,251 @@
+//! Batches for models without sequences: one request at a time, or as the dynamic batcher puts them together.
+//!
+//! The requests at the front that can stand in one batch are *pending*. They are remembered from call to call: an
+//! arrival behind them continues the scan, and only one among them, or one of them leaving, makes it start again.
+
+use super::close_rule::{CloseRule, PendingBatch, Verdict};
+use super::priority_list::PriorityList;
+use super::settings::{DynamicSettings, QueuePolicy, TimeoutAction};
+use super::slab::{NONE, NodeId};
+use super::timeouts::TimeoutHeap;
+use super::{BatchDecision, BatchEntry, Batchable, CloseReason, QueueTicket, Refusal, Wake};
+
+#[derive(Debug)]
+pub struct DynamicBatcher<T> {
+    settings: DynamicSettings,
+    /// `None`: every request alone.
+    rule: Option<CloseRule>,
+    /// The order of service is that of arrival.
+    in_order: bool,
+    waiting: PriorityList<T>,
+    timeouts: TimeoutHeap,
+    /// Latest time of arrival; callers read the clock before they get the lock.
+    latest: u64,
+    pending: PendingBatch,
+    /// The last pending request.
+    last: NodeId,
+    /// Number of the scan; pending requests bear it.
+    scan: u64,
+}
+
+impl<T: Batchable> DynamicBatcher<T> {
+    pub fn new(settings: DynamicSettings) -> Self {
+        let moves =
+            |policy: &QueuePolicy| policy.timeout_us != 0 && policy.action == TimeoutAction::Delay;
+        let many = settings.levels != 0;
+        Self {
+            rule: settings.batching.as_ref().map(CloseRule::new),
+            in_order: !many && !moves(&settings.default_policy),
+            waiting: PriorityList::new(many),
+            timeouts: TimeoutHeap::default(),
+            latest: 0,
+            pending: PendingBatch::default(),
+            last: NONE,
+            scan: 1,
+            settings,
+        }
+    }
+
+    /// Appends a request to its level, or gives it back. Wakes somebody when a batch could be closed now, or when the
+    /// time to look again has moved forward: nobody waited before, or nobody's timeout ends earlier.
+    pub fn push(
+        &mut self,
+        item: T,
+        now: u64,
+        wakes: &mut Vec<Wake>,
+    ) -> Result<QueueTicket, (T, Refusal)> {
+        let level = self.settings.level_of(item.priority());
+        let policy = self.settings.policy(level);
+        if policy.max_size != 0 && self.waiting.len_of(level) >= policy.max_size as usize {
+            return Err((item, Refusal::QueueFull));
+        }
+        let timeout_us = policy.timeout_for(item.timeout_us());
+        let now = now.max(self.latest);
+        self.latest = now;
+        let place = match self.waiting.push(item, level, now) {
+            Ok(place) => place,
+            Err(item) => return Err((item, Refusal::QueueFull)),
+        };
+        let ticket = self.waiting.ticket(place);
+        let mut wake = self.waiting.len() == 1;
+        if timeout_us != 0 {
+            self.waiting.set_timed(place);
+            let when = now.saturating_add(timeout_us.saturating_mul(1000));
+            wake |= self.timeouts.push(when, ticket);
+        }
+        self.came(place);
+        if wake || self.could_close(now) {
+            wakes.push(Wake::Any);
+        }
+        Ok(ticket)
+    }
+
+    /// The batch to execute now, appended to `batch`. The caller has called [`Self::expire`] before.
+    pub fn next_batch(&mut self, now: u64, batch: &mut Vec<BatchEntry<T>>) -> BatchDecision {
+        if self.rule.is_none() {
+            let Some(item) = self.take(self.waiting.head()) else {
+                return BatchDecision::Wait { until: None };
+            };
+            batch.push(BatchEntry::Request(item));
+            return BatchDecision::Batch(CloseReason::Alone);
+        }
+        let (count, closed) = match self.look(now) {
+            Verdict::Take(count, closed) => (count, closed),
+            Verdict::Wait(until) => return BatchDecision::Wait { until },
+        };
+        self.look_again();
+        let overtaken = self.take_first(count, batch);
+        BatchDecision::Batch(match closed {
+            CloseReason::Full | CloseReason::Preferred | CloseReason::Delay if overtaken => {
+                CloseReason::Priority
+            }
+            closed => closed,
+        })
+    }
+
+    /// Takes a waiting request back, wherever it stands.
+    pub fn cancel(&mut self, ticket: QueueTicket) -> Option<T> {
+        let place = self.waiting.find(ticket)?;
+        self.leaves(place);
+        self.take(place)
+    }
+
+    /// Lets requests go whose timeout has ended, or moves them behind the others of their level.
+    pub fn expire(&mut self, now: u64, out: &mut Vec<(T, Refusal)>) {
+        while let Some(ticket) =
+            self.timeouts.pop(now, |ticket| self.waiting.find(ticket).is_some())
+        {
+            let Some(place) = self.waiting.find(ticket) else { continue };
+            self.leaves(place);
+            match self.settings.policy(self.waiting.node(place).level).action {
+                TimeoutAction::Reject => {
+                    out.extend(self.waiting.remove(place).map(|item| (item, Refusal::TimedOut)));
+                }
+                TimeoutAction::Delay => {
+                    self.waiting.move_behind(place);
+                    self.came(place);
+                }
+            }
+        }
+    }
+
+    /// When [`Self::expire`] has something to do. Too early when the request has left, never too late.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.timeouts.earliest()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether [`Self::form`] would find a batch. Worth asking when requests left or changed places, which wakes nobody.
+    pub fn closes(&mut self, now: u64) -> bool {
+        self.waiting.len() > 0 && self.could_close(now)
+    }
+
+    /// No more requests come: nothing waits for company any more.
+    pub fn close(&mut self) {
+        if let Some(rule) = &mut self.rule {
+            rule.disable_delay();
+        }
+    }
+
+    /// Continues the scan as far as `now` needs it.
+    fn look(&mut self, now: u64) -> Verdict {
+        let Some(rule) = &self.rule else { return Verdict::Wait(None) };
+        let head = self.waiting.head();
+        while self.pending.wants_more(rule, now, self.in_order) {
+            let next = match self.last {
+                NONE => head,
+                last => self.waiting.node(last).next,
+            };
+            let (Some(first), Some(item)) = (self.waiting.item(head), self.waiting.item(next))
+            else {
+                break;
+            };
+            let enqueued = self.waiting.node(next).enqueued;
+            if !self.pending.offer(rule, item.rows(), enqueued, || item.compatible_with(first)) {
+                break;
+            }
+            self.waiting.mark(next, self.scan);
+            self.last = next;
+        }
+        self.pending.verdict(rule, now)
+    }
+
+    fn could_close(&mut self, now: u64) -> bool {
+        let Some(rule) = &self.rule else { return true };
+        // Where somebody is late there is a batch: the scan reaches him, or has to end before. Saves scans that
+        // arrivals of a high level would begin again and again while a low one waits.
+        let oldest = self.waiting.oldest();
+        if oldest != NONE && rule.delay_expired(self.waiting.node(oldest).enqueued, now) {
+            return true;
+        }
+        matches!(self.look(now), Verdict::Take(..))
+    }
+
+    fn look_again(&mut self) {
+        self.pending = PendingBatch::default();
+        self.last = NONE;
+        self.scan += 1;
+    }
+
+    fn is_pending(&self, place: NodeId) -> bool {
+        place != NONE && self.waiting.node(place).scan == self.scan
+    }
+
+    /// A request stands where none stood before.
+    fn came(&mut self, place: NodeId) {
+        if self.is_pending(self.waiting.node(place).next) {
+            self.look_again();
+        } else if self.waiting.node(place).prev == self.last {
+            self.pending.reopen();
+        }
+    }
+
+    /// A request is about to leave its place.
+    fn leaves(&mut self, place: NodeId) {
+        if self.is_pending(place) {
+            self.look_again();
+        } else if self.waiting.node(place).prev == self.last {
+            self.pending.reopen();
+        }
+    }
+
+    /// The first `count`. True when one that stays came before one of a higher level that goes.
+    fn take_first(&mut self, count: usize, batch: &mut Vec<BatchEntry<T>>) -> bool {
+        let mut newest = 0;
+        for _ in 0..count {
+            let head = self.waiting.head();
+            if head == NONE {
+                break;
+            }
+            newest = newest.max(self.waiting.node(head).enqueued);
+            batch.extend(self.take(head).map(BatchEntry::Request));
+        }
+        // The oldest that stays decides for all. Nobody overtakes inside a level, but for those who were moved behind, and
+        // they do not count as overtaken: so who is younger and goes is of a higher level.
+        let oldest = self.waiting.oldest();
+        self.settings.levels != 0 && oldest != NONE && self.waiting.node(oldest).enqueued < newest
+    }
+
+    fn take(&mut self, place: NodeId) -> Option<T> {
+        if place == NONE {
+            return None;
+        }
+        let timed = self.waiting.node(place).timed;
+        let item = self.waiting.remove(place);
+        if timed {
+            self.timeouts.left(|ticket| self.waiting.find(ticket).is_some());
+        }
+        item
+    }
+}
+
+#[cfg(test)]
+#[path = "dynamic_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "dynamic_properties_tests.rs"]
+mod properties;

@@ -1,0 +1,338 @@
+//! Stories for the batcher: who arrives when, and which batches come of it.
+
+use super::*;
+use crate::request::Sequence;
+use crate::scheduler::batcher::settings::Batching;
+use std::collections::BTreeMap;
+
+/// A request for tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Req {
+    pub id: u32,
+    pub rows: u32,
+    pub shape: u8,
+    pub priority: u64,
+    pub timeout_us: u64,
+    pub sequence: Sequence,
+}
+
+impl Batchable for Req {
+    type Memory = ();
+    fn rows(&self) -> u32 {
+        self.rows
+    }
+    fn priority(&self) -> u64 {
+        self.priority
+    }
+    fn timeout_us(&self) -> u64 {
+        self.timeout_us
+    }
+    fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+    fn compatible_with(&self, first: &Self) -> bool {
+        self.shape == first.shape
+    }
+}
+
+pub fn req(id: u32) -> Req {
+    Req { id, rows: 1, shape: 0, priority: 0, timeout_us: 0, sequence: Sequence::default() }
+}
+
+pub fn ids(batch: &[BatchEntry<Req>]) -> Vec<u32> {
+    let id = |seat: &BatchEntry<Req>| match seat {
+        BatchEntry::Request(req) => req.id,
+        BatchEntry::Null => u32::MAX,
+    };
+    batch.iter().map(id).collect()
+}
+
+/// A batcher, its clock and what has happened.
+struct Story {
+    batcher: DynamicBatcher<Req>,
+    now: u64,
+}
+
+impl Story {
+    fn new(settings: DynamicSettings) -> Self {
+        Self { batcher: DynamicBatcher::new(settings), now: 0 }
+    }
+
+    fn batching(max_rows: u32, preferred: &[u32], delay_ns: u64) -> DynamicSettings {
+        let preferred = preferred.to_vec();
+        let batching = Some(Batching { max_rows, preferred, delay_ns });
+        DynamicSettings { batching, ..DynamicSettings::default() }
+    }
+
+    /// As `batching(4, [], delay)`, with levels 1 to 3 and 2 by default.
+    fn levels(delay_ns: u64) -> DynamicSettings {
+        DynamicSettings { levels: 3, default_level: 2, ..Self::batching(4, &[], delay_ns) }
+    }
+
+    fn at(&mut self, now: u64) -> &mut Self {
+        self.now = now;
+        self
+    }
+
+    /// The ticket, and whether somebody was woken.
+    fn push(&mut self, req: Req) -> (QueueTicket, bool) {
+        let mut wakes = Vec::new();
+        let ticket = self.batcher.push(req, self.now, &mut wakes).unwrap();
+        assert!(wakes.iter().all(|&wake| wake == Wake::Any));
+        (ticket, !wakes.is_empty())
+    }
+
+    fn push_all(&mut self, reqs: impl IntoIterator<Item = Req>) -> &mut Self {
+        for req in reqs {
+            self.push(req);
+        }
+        self
+    }
+
+    fn refused(&mut self, req: Req) -> Refusal {
+        let given = req.clone();
+        let (back, refusal) = self.batcher.push(req, self.now, &mut Vec::new()).unwrap_err();
+        assert_eq!(back, given);
+        refusal
+    }
+
+    fn forms(&mut self, expected: &[u32], closed: CloseReason) -> &mut Self {
+        let mut batch = Vec::new();
+        let formed = self.batcher.next_batch(self.now, &mut batch);
+        assert_eq!((ids(&batch).as_slice(), formed), (expected, BatchDecision::Batch(closed)));
+        self
+    }
+
+    fn waits(&mut self, until: Option<u64>) -> &mut Self {
+        let mut batch = Vec::new();
+        assert_eq!(self.batcher.next_batch(self.now, &mut batch), BatchDecision::Wait { until });
+        assert!(batch.is_empty());
+        self
+    }
+
+    fn expires(&mut self, expected: &[u32]) -> &mut Self {
+        let mut out = Vec::new();
+        self.batcher.expire(self.now, &mut out);
+        assert!(out.iter().all(|(_, refusal)| *refusal == Refusal::TimedOut));
+        assert_eq!(out.iter().map(|(req, _)| req.id).collect::<Vec<_>>(), expected);
+        self
+    }
+}
+
+fn rows(id: u32, rows: u32) -> Req {
+    Req { rows, ..req(id) }
+}
+
+fn level(id: u32, priority: u64) -> Req {
+    Req { priority, ..req(id) }
+}
+
+#[test]
+fn without_batching_one_at_a_time() {
+    let mut story = Story::new(DynamicSettings::default());
+    story.waits(None).push_all([rows(1, 7), level(2, 1), req(3)]);
+    story
+        .forms(&[1], CloseReason::Alone)
+        .forms(&[2], CloseReason::Alone)
+        .forms(&[3], CloseReason::Alone);
+    story.waits(None);
+    assert!(story.push(req(4)).1 && story.push(req(5)).1, "each is a batch: each wakes");
+}
+
+#[test]
+fn a_scan_goes_on_where_it_stopped() {
+    let mut story = Story::new(Story::batching(8, &[4, 8], 100));
+    assert!(story.push(req(1)).1, "somebody has to keep the time");
+    assert!(!story.at(10).push(req(2)).1);
+    story.waits(Some(100));
+    assert!(!story.push(req(3)).1);
+    assert!(story.push(req(4)).1, "a preferred size");
+    assert!(story.push(req(5)).1);
+    story.forms(&[1, 2, 3, 4], CloseReason::Preferred).waits(Some(110));
+    story.at(110).forms(&[5], CloseReason::Delay).waits(None);
+}
+
+/// v1 traps 31 and 32, v2 traps 51 and 52.
+#[test]
+fn closing() {
+    let mut story = Story::new(Story::batching(8, &[4], 100));
+    story.push_all([rows(1, 6), rows(2, 3), rows(3, 2)]);
+    story.forms(&[1], CloseReason::Alone).forms(&[2], CloseReason::Full).waits(Some(100));
+    story.at(50).push_all([req(4)]).waits(Some(100));
+    story.push_all([Req { shape: 1, ..req(5) }, req(6)]);
+    story.forms(&[3, 4], CloseReason::Shape).forms(&[5], CloseReason::Shape).waits(Some(150));
+    story.push_all([rows(7, 3), rows(8, 3), rows(9, 3)]);
+    story.at(150).forms(&[6, 7, 8], CloseReason::Full).forms(&[9], CloseReason::Delay);
+}
+
+#[test]
+fn no_delay_no_company() {
+    let mut story = Story::new(Story::batching(8, &[2], 0));
+    assert!(story.push(req(1)).1 && story.push(req(2)).1 && story.push(req(3)).1);
+    story.forms(&[1, 2], CloseReason::Preferred).forms(&[3], CloseReason::Delay);
+}
+
+#[test]
+fn closing_down_waits_for_nobody() {
+    let mut story = Story::new(Story::batching(8, &[4], 100));
+    story.push_all([req(1), req(2)]).waits(Some(100));
+    story.batcher.close();
+    story.forms(&[1, 2], CloseReason::Delay).waits(None);
+}
+
+#[test]
+fn higher_levels_first() {
+    let mut story = Story::new(Story::levels(100));
+    // 0 and everything above the number of levels are the default, v2 trap 14.
+    story.push_all([level(1, 3), level(2, 0), level(3, 9), level(4, 2), level(5, 1)]);
+    story.forms(&[5, 2, 3, 4], CloseReason::Full).waits(Some(100));
+    story.at(60).push_all([level(6, 1)]).waits(Some(100));
+    story.at(100).forms(&[6, 1], CloseReason::Delay);
+}
+
+#[test]
+fn overtaken() {
+    let mut story = Story::new(Story::levels(0));
+    story.push_all([level(1, 2), level(2, 2), level(3, 3)]);
+    story.at(1).push_all([level(4, 1), level(5, 1), level(6, 1)]);
+    story.forms(&[4, 5, 6, 1], CloseReason::Priority).forms(&[2, 3], CloseReason::Delay);
+    // Those who stay came later: not overtaken.
+    story.push_all((10..14).map(|id| level(id, 2)));
+    story.at(2).push_all([level(14, 3), level(15, 2)]);
+    story.forms(&[10, 11, 12, 13], CloseReason::Full).forms(&[15, 14], CloseReason::Delay);
+    // The last of the batch is of the same level as the one that stays.
+    story.push_all([level(20, 2), rows(21, 4)]);
+    story.at(3).push_all([level(22, 1)]);
+    story.forms(&[22, 20], CloseReason::Priority);
+}
+
+#[test]
+fn an_arrival_of_a_higher_level_starts_the_scan_again() {
+    let mut story = Story::new(Story::levels(100));
+    let odd = |id, priority| Req { shape: 1, ..level(id, priority) };
+    story.push_all([level(1, 2), odd(2, 3)]);
+    // Between the pending one and the one that ended the scan.
+    story.push_all([level(3, 2)]).forms(&[1, 3], CloseReason::Shape).waits(Some(100));
+    // In front: other shapes may join now.
+    story.push_all([odd(4, 2), odd(5, 1)]).waits(Some(100));
+    story.push_all([level(6, 1)]).forms(&[5], CloseReason::Shape).forms(&[6], CloseReason::Shape);
+}
+
+#[test]
+fn cancelled_anywhere() {
+    let mut story = Story::new(Story::batching(8, &[4], 100));
+    let tickets: Vec<QueueTicket> = (1..7).map(|id| story.push(rows(id, 3)).0).collect();
+    // The one that ended the scan, then the first, then a far one.
+    for (index, left) in [(1, 5), (0, 4), (5, 3)] {
+        let gone = story.batcher.cancel(tickets[index]).unwrap();
+        assert_eq!((gone.id, story.batcher.waiting()), (index as u32 + 1, left));
+        assert_eq!(story.batcher.cancel(tickets[index]), None, "only once");
+    }
+    story.forms(&[3], CloseReason::Full).forms(&[4], CloseReason::Full).waits(Some(100));
+    assert_eq!(story.batcher.cancel(tickets[2]), None, "it is being executed");
+    story.push_all([req(9)]);
+    assert!(
+        tickets
+            .iter()
+            .all(|&ticket| ticket == tickets[4] || story.batcher.cancel(ticket).is_none())
+    );
+    story.forms(&[5, 9], CloseReason::Preferred);
+}
+
+fn policy(timeout_us: u64, allow_override: bool) -> QueuePolicy {
+    QueuePolicy { timeout_us, allow_override, ..QueuePolicy::default() }
+}
+
+/// v1 trap 40, v2 trap 13: a request's timeout only shortens one that the policy has.
+#[test]
+fn which_timeout() {
+    #[rustfmt::skip]
+    let table = [
+        (policy(0, true), 5, None),
+        (policy(10, false), 5, Some(10_000)),
+        (policy(10, true), 5, Some(5_000)),
+        (policy(10, true), 0, Some(10_000)),
+        (policy(10, true), 11, Some(10_000)),
+        (policy(u64::MAX, true), u64::MAX - 1, Some(u64::MAX)),
+    ];
+    for (default_policy, timeout_us, alarm) in table {
+        let mut story =
+            Story::new(DynamicSettings { default_policy, ..DynamicSettings::default() });
+        story.push_all([Req { timeout_us, ..req(1) }]);
+        assert_eq!(story.batcher.next_deadline(), alarm, "{default_policy:?} {timeout_us}");
+    }
+}
+
+#[test]
+fn rejected_or_moved_behind() {
+    let reject = policy(10, false);
+    let delay = QueuePolicy { action: TimeoutAction::Delay, ..reject };
+    let policies = BTreeMap::from([(1, delay), (2, reject)]);
+    let mut story = Story::new(DynamicSettings { policies, ..Story::levels(1_000_000) });
+    story.push_all([level(1, 1), level(2, 2), level(3, 3), level(4, 1)]);
+    let alarm = story.batcher.next_deadline().unwrap();
+    assert_eq!(alarm, 10_000);
+    story.at(alarm - 1).expires(&[]).push_all([level(5, 1)]);
+    story.at(alarm).expires(&[2]).push_all([level(6, 1)]);
+    // The moved ones come behind 5 and 6, and stay.
+    story.at(alarm + 1).forms(&[5, 6, 1, 4], CloseReason::Priority);
+    story.at(u64::MAX / 2).expires(&[]).forms(&[3], CloseReason::Delay);
+    assert_eq!((story.batcher.next_deadline(), story.batcher.waiting()), (None, 0));
+}
+
+/// Without levels too, who was moved behind is older than those before.
+#[test]
+fn late_behind_a_preferred_size() {
+    let default_policy = QueuePolicy { action: TimeoutAction::Delay, ..policy(1, false) };
+    let settings = DynamicSettings { default_policy, ..Story::batching(8, &[2], 5_000) };
+    let mut story = Story::new(settings);
+    story.push_all([req(1)]).at(1_000).expires(&[]).push_all([req(2), req(3)]);
+    story.at(1_001).forms(&[2, 3], CloseReason::Preferred).push_all([req(4), req(5)]);
+    story.at(5_000).forms(&[4, 5, 1], CloseReason::Delay);
+}
+
+#[test]
+fn an_earlier_timeout_wakes_the_keeper_of_the_time() {
+    let default_policy = policy(10, true);
+    let settings = DynamicSettings { default_policy, ..Story::batching(8, &[], 1_000_000) };
+    let mut story = Story::new(settings);
+    assert!(story.push(req(1)).1);
+    assert!(!story.push(req(2)).1);
+    assert!(story.push(Req { timeout_us: 3, ..req(3) }).1);
+    story.at(3_000).expires(&[3]).at(10_000).expires(&[1, 2]).waits(None);
+}
+
+#[test]
+fn queue_sizes() {
+    let default_policy = QueuePolicy { max_size: 2, ..QueuePolicy::default() };
+    let policies = BTreeMap::from([(1, QueuePolicy { max_size: 1, ..default_policy })]);
+    let settings = DynamicSettings { default_policy, policies, ..Story::levels(100) };
+    let mut story = Story::new(settings.clone());
+    let (ticket, _) = story.push(level(1, 1));
+    story.push_all([level(2, 2), level(3, 0), level(4, 3)]);
+    assert_eq!(story.refused(level(5, 1)), Refusal::QueueFull);
+    assert_eq!(story.refused(level(5, 7)), Refusal::QueueFull);
+    story.batcher.cancel(ticket);
+    story.push(level(6, 1));
+    story.forms(&[6, 2, 3, 4], CloseReason::Full).push_all([level(7, 1)]);
+    // Without levels there is one queue, with the default policy.
+    let mut story = Story::new(DynamicSettings { levels: 0, ..settings });
+    story.push_all([level(1, 1), level(2, 1)]);
+    assert_eq!(story.refused(level(3, 2)), Refusal::QueueFull);
+}
+
+#[test]
+fn as_many_levels_as_there_are_numbers() {
+    let mut story = Story::new(DynamicSettings { levels: u64::MAX, ..Story::levels(0) });
+    story.push_all([level(1, u64::MAX), level(2, u64::MAX - 1), level(3, 1), level(4, 0)]);
+    story.forms(&[3, 4, 2, 1], CloseReason::Full);
+}
+
+/// Times that come late, because the caller waited for the lock, count as the latest that was seen.
+#[test]
+fn a_clock_that_seems_to_go_back() {
+    let mut story = Story::new(Story::batching(8, &[], 100));
+    story.at(50).push(req(1));
+    story.at(40).push(req(2));
+    story.waits(Some(150)).at(150).forms(&[1, 2], CloseReason::Delay);
+}

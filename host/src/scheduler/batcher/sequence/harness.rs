@@ -1,0 +1,246 @@
+//! A harness for the tests: requests of one word, and scripts of arrivals, batches and what leaves without one.
+//!
+//! `A1^` is a request of sequence 1 (`B`: 2, …; `a`: the text "1") with START, `A2$` one with END. `/2` gives it shape 2,
+//! `@5` a timeout of 5 µs, `x3` three rows. The word up to the first mark is its name.
+//!
+//! A line of a script is `time verb arguments : what is expected`, times in nanoseconds:
+//! `push REQUESTS`, `form INSTANCE`, `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (who was told to look since the last
+//! time), `counts` (waiting and backlog), `alarm`.
+
+use super::super::{Pushed, SequenceBatcher};
+use crate::request::{CorrelationId, Sequence};
+use crate::scheduler::batcher::settings::{Batching, SequenceSettings, Strategy};
+use crate::scheduler::batcher::{BatchDecision, BatchEntry, Batchable, QueueTicket, Refusal, Wake};
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+/// Counts the requests that were taken from a sequence.
+pub type Count = Rc<Cell<u32>>;
+
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    pub name: String,
+    pub sequence: Sequence,
+    pub rows: u32,
+    pub timeout_us: u64,
+    pub shape: u64,
+    /// The sequence's memory, and what it counted when this request was taken.
+    pub memory: Option<(Count, u32)>,
+}
+
+impl Batchable for Job {
+    type Memory = Count;
+
+    fn rows(&self) -> u32 {
+        self.rows
+    }
+    fn priority(&self) -> u64 {
+        0
+    }
+    fn timeout_us(&self) -> u64 {
+        self.timeout_us
+    }
+    fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+    fn compatible_with(&self, first: &Self) -> bool {
+        self.shape == first.shape
+    }
+    fn set_memory(&mut self, memory: &Count) {
+        assert!(self.memory.is_none(), "{} was taken twice", self.name);
+        memory.set(memory.get() + 1);
+        self.memory = Some((memory.clone(), memory.get()));
+    }
+}
+
+impl Job {
+    pub fn new(word: &str) -> Self {
+        let marks = word.find(|mark: char| "^$/@x".contains(mark)).unwrap_or(word.len());
+        let (name, marks) = word.split_at(marks);
+        let number = |mark: char| {
+            let rest = marks.split_once(mark)?.1;
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            Some(rest[..end].parse::<u64>().unwrap())
+        };
+        let id = match name.as_bytes()[0] {
+            letter @ b'A'..=b'Z' => CorrelationId::Number(u64::from(letter - b'A') + 1),
+            letter @ b'a'..=b'z' => CorrelationId::Text((letter - b'a' + 1).to_string()),
+            b'0' => CorrelationId::Number(0),
+            b'"' => CorrelationId::Text(String::new()),
+            _ => CorrelationId::None,
+        };
+        Self {
+            name: name.into(),
+            sequence: Sequence { id, start: marks.contains('^'), end: marks.contains('$') },
+            rows: number('x').unwrap_or(1) as u32,
+            timeout_us: number('@').unwrap_or(0),
+            shape: number('/').unwrap_or(0),
+            memory: None,
+        }
+    }
+}
+
+pub fn direct(instances: usize, slots: usize) -> SequenceSettings {
+    delayed(instances, slots, 0, 0)
+}
+
+pub fn delayed(
+    instances: usize,
+    slots: usize,
+    delay_ns: u64,
+    min_ready: usize,
+) -> SequenceSettings {
+    let strategy = Strategy::Direct { delay_ns, min_ready };
+    SequenceSettings { instances, slots, idle_ns: 1_000_000, strategy }
+}
+
+pub fn oldest(slots: usize, max_rows: u32, preferred: &[u32], delay_ns: u64) -> SequenceSettings {
+    let strategy = Strategy::Oldest(Batching { max_rows, preferred: preferred.into(), delay_ns });
+    SequenceSettings { instances: 1, slots, idle_ns: 1_000_000, strategy }
+}
+
+pub struct Harness {
+    pub sequences: SequenceBatcher<Job>,
+    tickets: HashMap<String, QueueTicket>,
+    wakes: Vec<Wake>,
+}
+
+/// Runs a script; what each line leads to must be what it says.
+pub fn run(settings: SequenceSettings, script: &str) -> Harness {
+    let mut harness = Harness {
+        sequences: SequenceBatcher::new(settings),
+        tickets: HashMap::new(),
+        wakes: Vec::new(),
+    };
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (what, expected) = line.split_once(':').unwrap_or((line, ""));
+        let mut words = what.split_whitespace();
+        let now = words.next().unwrap().parse().unwrap();
+        let verb = words.next().unwrap();
+        let found = harness.step(now, verb, &words.collect::<Vec<_>>());
+        assert_eq!(found, expected.trim(), "{line}");
+        harness.sequences.check();
+    }
+    harness
+}
+
+fn left(out: Vec<(Job, Refusal)>) -> String {
+    let words: Vec<_> =
+        out.into_iter().map(|(job, refusal)| format!("{} {refusal:?}", job.name)).collect();
+    words.join(", ")
+}
+
+impl Harness {
+    fn step(&mut self, now: u64, verb: &str, arguments: &[&str]) -> String {
+        let Self { sequences, tickets, wakes } = self;
+        let mut out = Vec::new();
+        match verb {
+            "push" => {
+                let mut said = Vec::new();
+                for word in arguments {
+                    let job = Job::new(word);
+                    let name = job.name.clone();
+                    match sequences.push(job, now, wakes) {
+                        Ok(Pushed { ticket, conflict }) => {
+                            tickets.insert(name.clone(), ticket);
+                            said.extend(conflict.then(|| format!("{name} conflict")));
+                        }
+                        Err((job, refusal)) => said.push(format!("{} {refusal:?}", job.name)),
+                    }
+                }
+                said.join(", ")
+            }
+            "form" => {
+                sequences.expire(now, &mut out, wakes);
+                assert!(out.is_empty(), "expire first, these are due: {}", left(out));
+                let mut batch = Vec::new();
+                match sequences.next_batch(arguments[0].parse().unwrap(), now, &mut batch) {
+                    BatchDecision::Batch(closed) => {
+                        let seats = batch.iter().map(|seat| match seat {
+                            BatchEntry::Request(job) => job.name.as_str(),
+                            BatchEntry::Null => "-",
+                        });
+                        format!("{} {closed:?}", seats.collect::<Vec<_>>().join(" "))
+                    }
+                    BatchDecision::Wait { until: None } => "nothing".into(),
+                    BatchDecision::Wait { until: Some(until) } => format!("until {until}"),
+                }
+            }
+            "cancel" => {
+                sequences.cancel(tickets[arguments[0]], now, &mut out, wakes);
+                left(out)
+            }
+            "expire" => {
+                sequences.expire(now, &mut out, wakes);
+                left(out)
+            }
+            "lose" => {
+                let instance = arguments[0].parse().unwrap();
+                sequences.lose(instance, now, &mut out, wakes);
+                left(out)
+            }
+            "close" => {
+                sequences.close(wakes);
+                String::new()
+            }
+            "woken" => {
+                let woken: BTreeSet<String> =
+                    wakes.drain(..).map(|wake| format!("{wake:?}")).collect();
+                let digits = woken
+                    .iter()
+                    .map(|wake| wake.trim_matches(|c: char| !c.is_ascii_digit()).to_string());
+                digits.collect::<Vec<_>>().join(" ")
+            }
+            "counts" => format!("{} {}", sequences.waiting(), sequences.backlog()),
+            "alarm" => sequences.next_deadline().map_or("none".into(), |time| time.to_string()),
+            other => panic!("what is {other}?"),
+        }
+    }
+}
+
+impl SequenceBatcher<Job> {
+    /// What must hold between any two calls.
+    pub fn check(&self) {
+        let mut places = BTreeSet::new();
+        let (mut waiting, mut backlogged) = (0, 0);
+        for (key, sequence) in &self.live {
+            waiting += sequence.queue.len();
+            match &sequence.slot {
+                Some(slot) => {
+                    assert!(places.insert((slot.instance(), slot.index())), "shared slot")
+                }
+                None => {
+                    backlogged += sequence.queue.len();
+                    assert!(self.backlog.contains(key));
+                }
+            }
+            assert_eq!(sequence.slot.is_some(), !self.backlog.contains(key));
+            assert!(
+                !sequence.queue.is_empty() || (sequence.slot.is_some() && sequence.id.is_some())
+            );
+            for request in &sequence.queue {
+                assert_eq!(self.tickets[&request.ticket], *key);
+            }
+            if let Some(id) = &sequence.id {
+                assert_eq!(self.known[id], *key);
+            }
+            assert!(sequence.id.is_some() || sequence.due.is_none());
+            assert!(sequence.due.is_none_or(|due| self.idle.contains(&(due, *key))));
+            assert!(sequence.deadline.is_none_or(|time| self.deadlines.contains(&(time, *key))));
+            assert!(sequence.deadline.is_none() || sequence.slot.is_none());
+        }
+        let live = self.live.values();
+        assert_eq!((waiting, backlogged), (self.waiting(), self.backlog()));
+        assert_eq!(self.slots.held(), places.len());
+        assert_eq!(self.known.len(), live.clone().filter(|s| s.id.is_some()).count());
+        assert_eq!(self.idle.len(), live.clone().filter(|s| s.due.is_some()).count());
+        assert_eq!(self.deadlines.len(), live.filter(|s| s.deadline.is_some()).count());
+        assert_eq!(self.live.len(), places.len() + self.backlog.len());
+    }
+
+    /// Nothing is left behind by what is over.
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.tickets.is_empty() && self.slots.held() == 0
+    }
+}

@@ -1,0 +1,31 @@
+//! Unit tests of `refused_ids.rs`.
+
+use super::*;
+
+#[test]
+fn requests_keep_it_and_silence_ends_it() {
+    let mut ids = RefusedIds::new(10);
+    let one = CorrelationId::Number(1);
+    assert!(!ids.refuses(&one, 0));
+    ids.remember(one.clone(), 0);
+    assert!(!ids.refuses(&CorrelationId::Text("1".into()), 0));
+    assert!(ids.refuses(&one, 9));
+    ids.expire(18);
+    assert!(ids.refuses(&one, 18));
+    assert_eq!(ids.next_deadline(), Some(28));
+    ids.expire(28);
+    assert!(!ids.refuses(&one, 28));
+    assert_eq!((ids.next_deadline(), ids.by_id.len(), ids.by_time.len()), (None, 0, 0));
+}
+
+#[test]
+fn never_more_than_the_bound() {
+    let mut ids = RefusedIds::new(u64::MAX);
+    for id in 1..=MOST as u64 + 5 {
+        ids.remember(CorrelationId::Number(id), id);
+    }
+    assert_eq!((ids.by_id.len(), ids.by_time.len()), (MOST, MOST));
+    assert!(!ids.refuses(&CorrelationId::Number(5), 0));
+    assert!(ids.refuses(&CorrelationId::Number(6), 0));
+    assert_eq!(ids.next_deadline(), None);
+}

@@ -1,0 +1,96 @@
+//! FreeSlots: the places that sequences hold at instances, as values that exist once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The right to one place of one instance. Who holds the value holds the place; it can be neither copied nor made
+/// anew, so two sequences cannot share a place, and giving one back twice does not compile:
+///
+/// ```
+/// # use trtserver::scheduler::batcher::sequence::slots::FreeSlots;
+/// let mut slots = FreeSlots::new(1, 1);
+/// if let Some(slot) = slots.take() {
+///     slots.release(slot);
+/// }
+/// ```
+///
+/// ```compile_fail,E0382
+/// # use trtserver::scheduler::batcher::sequence::slots::FreeSlots;
+/// let mut slots = FreeSlots::new(1, 1);
+/// if let Some(slot) = slots.take() {
+///     slots.release(slot);
+///     slots.release(slot);
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use trtserver::scheduler::batcher::sequence::slots::FreeSlots;
+/// let mut slots = FreeSlots::new(1, 1);
+/// if let Some(slot) = slots.take() {
+///     slots.release(slot.clone());
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a slot that is dropped instead of released is lost"]
+pub struct Slot {
+    instance: usize,
+    index: usize,
+}
+
+impl Slot {
+    pub fn instance(&self) -> usize {
+        self.instance
+    }
+
+    /// The slot's position in a batch of the direct strategy.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+/// The slots that nobody holds.
+#[derive(Debug)]
+pub struct FreeSlots {
+    instances: usize,
+    per_instance: usize,
+    /// FreeSlots below this one, counted across instances, have been handed out before. The rest need no memory, however
+    /// many a configuration asks for.
+    fresh: usize,
+    /// (index, instance) of the slots that came back.
+    returned: BinaryHeap<Reverse<(usize, usize)>>,
+}
+
+impl FreeSlots {
+    pub fn new(instances: usize, per_instance: usize) -> Self {
+        Self { instances, per_instance, fresh: 0, returned: BinaryHeap::new() }
+    }
+
+    /// The lowest index comes first, across instances, so that sequences spread before instances fill up.
+    pub fn take(&mut self) -> Option<Slot> {
+        // Every returned slot precedes every fresh one.
+        if let Some(Reverse((index, instance))) = self.returned.pop() {
+            return Some(Slot { instance, index });
+        }
+        if self.instances == 0 || self.fresh / self.instances >= self.per_instance {
+            return None;
+        }
+        let slot =
+            Slot { instance: self.fresh % self.instances, index: self.fresh / self.instances };
+        self.fresh += 1;
+        Some(slot)
+    }
+
+    pub fn release(&mut self, slot: Slot) {
+        debug_assert!(slot.instance < self.instances && slot.index < self.per_instance);
+        self.returned.push(Reverse((slot.index, slot.instance)));
+    }
+
+    /// How many are held.
+    pub fn held(&self) -> usize {
+        self.fresh - self.returned.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "slots_tests.rs"]
+mod tests;

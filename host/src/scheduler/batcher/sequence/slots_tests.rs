@@ -1,0 +1,41 @@
+//! Unit tests of `slots.rs`.
+
+use super::*;
+
+#[test]
+fn the_lowest_index_first_across_instances() {
+    let mut slots = FreeSlots::new(2, 2);
+    let mut held: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+    let seen: Vec<_> = held.iter().map(|slot| (slot.instance(), slot.index())).collect();
+    assert_eq!(seen, [(0, 0), (1, 0), (0, 1), (1, 1)]);
+    assert_eq!(slots.held(), 4);
+
+    for at in [3, 1, 0] {
+        slots.release(held.remove(at));
+    }
+    let again: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+    let seen: Vec<_> = again.iter().map(|slot| (slot.instance(), slot.index())).collect();
+    assert_eq!(seen, [(0, 0), (1, 0), (1, 1)]);
+    for slot in held.into_iter().chain(again) {
+        slots.release(slot);
+    }
+    assert_eq!(slots.held(), 0);
+}
+
+#[test]
+fn a_returned_slot_comes_before_one_that_was_never_used() {
+    let mut slots = FreeSlots::new(1, usize::MAX);
+    let first = slots.take().unwrap();
+    let second = slots.take().unwrap();
+    slots.release(first);
+    let again = slots.take().unwrap();
+    assert_eq!(again.index(), 0);
+    slots.release(second);
+    slots.release(again);
+}
+
+#[test]
+fn no_instances_no_slots() {
+    assert_eq!(FreeSlots::new(0, 4).take(), None);
+    assert_eq!(FreeSlots::new(3, 0).take(), None);
+}

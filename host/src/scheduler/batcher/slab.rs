@@ -1,0 +1,151 @@
+//! Places for waiting requests: made once, used again and again, each use with a ticket of its own.
+
+use super::QueueTicket;
+use std::ops::{Index, IndexMut};
+
+/// Number of a place.
+pub type NodeId = u32;
+/// No place: the end of a list.
+pub const NONE: NodeId = NodeId::MAX;
+
+/// So many places are kept when nothing waits; what a burst took beyond is given back.
+const KEPT: usize = 1024;
+
+/// A place. The links are those of [`super::priority_list`].
+#[derive(Debug)]
+pub struct Node<T> {
+    item: Option<T>,
+    /// Counts the uses of the place.
+    generation: u32,
+    pub prev: NodeId,
+    /// While the place is free: the next free one.
+    pub next: NodeId,
+    pub older: NodeId,
+    pub newer: NodeId,
+    pub level: u64,
+    pub enqueued: u64,
+    /// Its timeout is running.
+    pub timed: bool,
+    /// Its timeout has moved it behind the others.
+    pub delayed: bool,
+    /// Which scan has it among its pending requests.
+    pub scan: u64,
+}
+
+#[derive(Debug)]
+pub struct Slab<T> {
+    nodes: Vec<Node<T>>,
+    free: NodeId,
+    live: usize,
+    /// First generation of a new place: above all that the places given back have seen.
+    floor: u32,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), free: NONE, live: 0, floor: 0 }
+    }
+}
+
+impl<T> Slab<T> {
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Gives the item back when there are no numbers left for places.
+    pub fn insert(&mut self, item: T, level: u64, enqueued: u64) -> Result<NodeId, T> {
+        let fresh = self.free == NONE;
+        let place = if fresh { self.nodes.len() as NodeId } else { self.free };
+        if place == NONE {
+            return Err(item);
+        }
+        let generation = if fresh { self.floor } else { self[place].generation };
+        let node = Node {
+            item: Some(item),
+            generation,
+            prev: NONE,
+            next: NONE,
+            older: NONE,
+            newer: NONE,
+            level,
+            enqueued,
+            timed: false,
+            delayed: false,
+            scan: 0,
+        };
+        if fresh {
+            self.nodes.push(node);
+        } else {
+            self.free = std::mem::replace(&mut self[place], node).next;
+        }
+        self.live += 1;
+        Ok(place)
+    }
+
+    pub fn remove(&mut self, place: NodeId) -> Option<T> {
+        let free = self.free;
+        let node = &mut self[place];
+        let item = node.item.take()?;
+        // A place whose generations are used up stays empty: a ticket never comes twice.
+        if let Some(generation) = node.generation.checked_add(1) {
+            node.generation = generation;
+            node.next = free;
+            self.free = place;
+        }
+        self.live -= 1;
+        if self.live == 0 && self.nodes.len() > 4 * KEPT {
+            self.shrink();
+        }
+        Some(item)
+    }
+
+    /// Nothing waits, so every place but the used-up ones is free.
+    fn shrink(&mut self) {
+        let Some(used) = self.nodes[KEPT..].iter().map(|node| node.generation).max() else {
+            return;
+        };
+        let Some(floor) = used.checked_add(1) else { return };
+        self.floor = self.floor.max(floor);
+        self.nodes.truncate(KEPT);
+        self.nodes.shrink_to_fit();
+        self.free = NONE;
+        for (place, node) in (0..).zip(&mut self.nodes) {
+            if node.generation != u32::MAX {
+                node.next = self.free;
+                self.free = place;
+            }
+        }
+    }
+
+    pub fn item(&self, place: NodeId) -> Option<&T> {
+        self.nodes.get(place as usize)?.item.as_ref()
+    }
+
+    pub fn ticket(&self, place: NodeId) -> QueueTicket {
+        QueueTicket(u64::from(self[place].generation) << 32 | u64::from(place))
+    }
+
+    /// `None` when the request has left.
+    pub fn find(&self, ticket: QueueTicket) -> Option<NodeId> {
+        let place = (ticket.0 & u64::from(NodeId::MAX)) as NodeId;
+        self.item(place)?;
+        (self.ticket(place) == ticket).then_some(place)
+    }
+}
+
+impl<T> Index<NodeId> for Slab<T> {
+    type Output = Node<T>;
+    fn index(&self, place: NodeId) -> &Node<T> {
+        &self.nodes[place as usize]
+    }
+}
+
+impl<T> IndexMut<NodeId> for Slab<T> {
+    fn index_mut(&mut self, place: NodeId) -> &mut Node<T> {
+        &mut self.nodes[place as usize]
+    }
+}
+
+#[cfg(test)]
+#[path = "slab_tests.rs"]
+mod tests;

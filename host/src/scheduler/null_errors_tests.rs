@@ -1,0 +1,25 @@
+//! Unit tests of `null_errors.rs`.
+
+use super::*;
+use crate::request::testing::request;
+
+#[test]
+fn an_error_of_a_null_request_is_everybodys() {
+    for (null_fails, want) in [(true, "null"), (false, "")] {
+        let (a, _, told_a) = request("a");
+        let (null, _, _) = request("null");
+        let (b, _, told_b) = request("b");
+        let batch = [a, null, b];
+        share(&batch, |r| r.id == "null");
+        batch[0].reply.end(Ok(None)).unwrap();
+        batch[2].reply.end(Ok(None)).unwrap();
+        assert!(told_a.lock().is_empty());
+        let end = if null_fails { Err(Error::internal("null")) } else { Ok(None) };
+        batch[1].reply.end(end).unwrap();
+        for told in [told_a, told_b] {
+            let told = told.lock();
+            let text = told[0].0.as_ref().err().map_or("", |e| &e.message);
+            assert_eq!((told.len(), text), (1, want));
+        }
+    }
+}

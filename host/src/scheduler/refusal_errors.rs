@@ -1,0 +1,61 @@
+//! What callers are told who leave a queue unexecuted.
+
+use super::batcher::Refusal;
+use crate::error::{Code, Error};
+use crate::request::InferRequest;
+use crate::request::check::IdPrefix;
+use crate::request::state::lost;
+use crate::stats::FailureReason;
+
+/// The words of contract/v2 §4.7–4.9; v1's differ in one place, which its front ends know.
+pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
+    let m = &request.reply.signature().model;
+    let id = IdPrefix(&request.id);
+    match refusal {
+        Refusal::QueueFull => {
+            (Error::unavailable(format!("{id}Exceeds maximum queue size")), FailureReason::Rejected)
+        }
+        Refusal::TimedOut => {
+            (Error::unavailable(format!("{id}Request timeout expired")), FailureReason::Rejected)
+        }
+        Refusal::SequenceTimedOut => (
+            Error::unavailable("timeout of the corresponding sequence has been expired"),
+            FailureReason::Rejected,
+        ),
+        Refusal::Cancelled => {
+            (Error::new(Code::Cancelled, "request was cancelled"), FailureReason::Canceled)
+        }
+        Refusal::SequenceCancelled => (
+            Error::new(
+                Code::Cancelled,
+                format!(
+                    "sequence {} of model '{m}' was cancelled with one of its requests",
+                    request.sequence.id
+                ),
+            ),
+            FailureReason::Canceled,
+        ),
+        Refusal::SequenceLost => (lost(m, &request.sequence.id), FailureReason::Other),
+        Refusal::NotOneRow => (
+            Error::invalid(format!(
+                "inference request to model '{m}' must specify batch-size 1 due to requirements of \
+                 sequence batcher"
+            )),
+            FailureReason::Other,
+        ),
+        Refusal::NoCorrelationId => (
+            Error::invalid(format!(
+                "inference request to model '{m}' must specify a non-zero or non-empty correlation ID"
+            )),
+            FailureReason::Other,
+        ),
+        Refusal::NoStart => (
+            Error::invalid(format!(
+                "inference request for sequence {} to model '{m}' must specify the START flag on the \
+                 first request of the sequence",
+                request.sequence.id
+            )),
+            FailureReason::Other,
+        ),
+    }
+}
