@@ -6,10 +6,10 @@ pub use parse::{JsonError, parse};
 
 use base64::Engine;
 
+use crate::encoded::{Node, Value};
 use crate::real;
 use crate::schema::{Described, Field, Kind, Message};
 use crate::v2::ModelConfig;
-use crate::wire::{Node, Value};
 
 /// The configuration in one line: scalars that are not set print their defaults, messages and
 /// members of a oneof that are not set are left out.

@@ -3,12 +3,12 @@
 //! One model configuration serves both: v1 messages refer to [`v2::ModelConfig`].
 
 pub mod codec;
+mod encoded;
 pub mod json;
 pub mod parts;
 mod real;
 pub mod schema;
 pub mod text;
-mod wire;
 
 /// The descriptors of all files, encoded as a `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -6,6 +6,7 @@
 use crate::schema::{Kind, Message};
 use bytes::Buf;
 use prost::encoding::decode_varint;
+use trtserver_proto_wire::{Tag, WireType};
 
 /// Parts (messages inside a message, on all levels together) that a message may have. A request has
 /// a few for each tensor and parameter.
@@ -36,21 +37,21 @@ pub fn check(schema: &'static Message, mut encoded: impl Buf) -> Result<(), TooM
 /// Reads the fields of one message, down to `end` remaining bytes. None = stop, nothing more to learn.
 fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> Option<()> {
     while buf.remaining() > end {
-        let key = decode_varint(buf).ok()?;
-        let skip = match key & 7 {
-            0 => {
+        let tag = Tag::from_varint(decode_varint(buf).ok()?).ok()?;
+        let skip = match tag.wire_type {
+            WireType::Varint => {
                 decode_varint(buf).ok()?;
                 0
             }
-            1 => 8,
-            2 => usize::try_from(decode_varint(buf).ok()?).ok()?,
-            5 => 4,
-            _ => return None,
+            WireType::Fixed64 => 8,
+            WireType::Bytes => usize::try_from(decode_varint(buf).ok()?).ok()?,
+            WireType::Fixed32 => 4,
+            WireType::StartGroup | WireType::EndGroup => return None,
         };
         let after = buf.remaining().checked_sub(skip).filter(|after| *after >= end)?;
-        let field = message.fields.iter().find(|f| u64::from(f.number) == key >> 3);
+        let field = message.fields.iter().find(|f| f.number == tag.number);
         match field.map(|f| f.kind) {
-            Some(Kind::Message(part)) if key & 7 == 2 => {
+            Some(Kind::Message(part)) if tag.wire_type == WireType::Bytes => {
                 *left = left.checked_sub(1).filter(|n| *n > 0).or_else(|| {
                     *left = 0;
                     None

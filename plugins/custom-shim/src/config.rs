@@ -2,8 +2,8 @@
 
 use crate::generation::Generation;
 use crate::schema::{self, Rule};
-use crate::wire::{Field, Fields, Value, put_bytes, put_number};
 use trtserver_plugin_api::abi::types::dtype;
+use trtserver_proto_wire::{Field, Fields, Value, put_bytes, put_number};
 
 /// What the host's views of the configuration do not tell.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,16 +19,16 @@ pub struct Facts {
 impl Facts {
     pub fn read(config: &[u8]) -> Facts {
         let mut facts = Facts::default();
-        for sequence in Fields(config).all(13) {
+        for sequence in Fields::new(config).bytes(13) {
             facts.sequences = true;
-            for state in Fields(sequence).all(5) {
-                let kind = u32::try_from(Fields(state).number(3)).unwrap_or(dtype::INVALID);
-                facts.states.push((Fields(state).text(2), kind));
+            for state in Fields::new(sequence).bytes(5) {
+                let kind = u32::try_from(Fields::new(state).varint(3)).unwrap_or(dtype::INVALID);
+                facts.states.push((Fields::new(state).text(2), kind));
             }
         }
-        let files = Fields(config).all(9);
+        let files = Fields::new(config).bytes(9);
         facts.cc_files =
-            files.map(|entry| (Fields(entry).text(1), Fields(entry).text(2))).collect();
+            files.map(|entry| (Fields::new(entry).text(1), Fields::new(entry).text(2))).collect();
         facts
     }
 }
@@ -46,9 +46,9 @@ pub fn bytes_for(generation: Generation, config: &[u8]) -> (Vec<u8>, usize) {
     (bytes, n)
 }
 
-fn filter(message: &[u8], rules: &[(u64, Rule)], zero_free: bool) -> Vec<u8> {
+fn filter(message: &[u8], rules: &[(u32, Rule)], zero_free: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len());
-    for field in Fields(message) {
+    for field in Fields::new(message).map_while(Result::ok) {
         let Some((_, rule)) = rules.iter().find(|(number, _)| *number == field.number) else {
             continue;
         };
@@ -76,7 +76,7 @@ fn put(out: &mut Vec<u8>, field: &Field<'_>, rule: &Rule, zero_free: bool) {
                 put_bytes(out, field.number, &rest);
             }
         }
-        _ => out.extend_from_slice(field.raw),
+        _ => out.extend_from_slice(field.encoded),
     }
 }
 

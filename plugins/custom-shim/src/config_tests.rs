@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn message(fields: &[(u64, &[u8])], numbers: &[(u64, u64)]) -> Vec<u8> {
+fn message(fields: &[(u32, &[u8])], numbers: &[(u32, u64)]) -> Vec<u8> {
     let mut out = Vec::new();
     fields.iter().for_each(|(number, content)| put_bytes(&mut out, *number, content));
     numbers.iter().for_each(|(number, value)| put_number(&mut out, *number, *value));
@@ -41,12 +41,12 @@ fn config() -> Vec<u8> {
     all
 }
 
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    Fields(bytes).map(|field| field.number).collect()
+fn numbers(bytes: &[u8]) -> Vec<u32> {
+    Fields::new(bytes).map(|field| field.unwrap().number).collect()
 }
 
-fn only(bytes: &[u8], number: u64) -> Vec<u8> {
-    let mut all = Fields(bytes).all(number);
+fn only(bytes: &[u8], number: u32) -> Vec<u8> {
+    let mut all = Fields::new(bytes).bytes(number);
     let one = all.next().unwrap().to_vec();
     assert!(all.next().is_none());
     one
@@ -73,11 +73,11 @@ fn b_knows_what_the_base_knew() {
     // A kind that came later is the default.
     assert_eq!(numbers(&only(bytes, 7)), [1, 3]);
     let batching = only(bytes, 11);
-    assert_eq!((numbers(&batching), Fields(&batching).number(2)), (vec![2], i32::MAX as u64));
+    assert_eq!((numbers(&batching), Fields::new(&batching).varint(2)), (vec![2], i32::MAX as u64));
     // Neither the limit whose number had another meaning nor the control END.
     let control = only(&only(bytes, 13), 2);
     assert_eq!(
-        (Fields(&control).text(1), numbers(&only(&control, 2))),
+        (Fields::new(&control).text(1), numbers(&only(&control, 2))),
         ("CONTROL".into(), vec![2, 1])
     );
 }
@@ -98,7 +98,7 @@ fn c_knows_what_came_until_the_end_of_version_1() {
     assert_eq!(numbers(bytes), [1, 2, 3, 5, 7, 9, 11, 13, 14, 4]);
     assert_eq!(numbers(&only(bytes, 5)), [1, 5, 2]);
     assert_eq!(numbers(&only(bytes, 7)), [1, 3, 4]);
-    assert_eq!(Fields(&only(bytes, 11)).number(2), 1 << 40);
+    assert_eq!(Fields::new(&only(bytes, 11)).varint(2), 1 << 40);
     let sequence = only(bytes, 13);
     assert_eq!(numbers(&sequence), [2, 2, 3, 1]);
     // The strategy is chosen, its later setting is not there.

@@ -23,7 +23,6 @@ mod model;
 mod payloads;
 mod schema;
 mod session;
-mod wire;
 
 trtserver_plugin_api::export_backend!(backend::Custom);
 

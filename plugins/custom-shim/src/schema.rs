@@ -1,7 +1,7 @@
 //! Which fields of `ModelConfig` a generation knows: the numbers of contract/v1 §2.5 that its releases had.
 
 use crate::generation::Generation;
-use crate::wire::Fields;
+use trtserver_proto_wire::Fields;
 
 /// What becomes of a field.
 pub enum Rule {
@@ -11,15 +11,15 @@ pub enum Rule {
     Int32,
     /// An enumeration that ended at this value; a later one is left out.
     UpTo(u64),
-    Message(&'static [(u64, Rule)]),
+    Message(&'static [(u32, Rule)]),
     /// As `Message`, if what is left of it passes.
-    MessageIf(&'static [(u64, Rule)], fn(&[u8]) -> bool),
+    MessageIf(&'static [(u32, Rule)], fn(&[u8]) -> bool),
 }
 
 use Rule::{Int32, Keep, Message, MessageIf, UpTo};
 
 /// The fields of `ModelConfig` for a library of that generation.
-pub fn model_config(generation: Generation) -> &'static [(u64, Rule)] {
+pub fn model_config(generation: Generation) -> &'static [(u32, Rule)] {
     match generation {
         Generation::A => &BASE[..BASE.len() - 1],
         Generation::B => BASE,
@@ -28,7 +28,7 @@ pub fn model_config(generation: Generation) -> &'static [(u64, Rule)] {
 }
 
 /// v0.12; v0.10 had all of it but the last line.
-const BASE: &[(u64, Rule)] = &[
+const BASE: &[(u32, Rule)] = &[
     (1, Keep),
     (2, Keep),
     (3, Keep),
@@ -44,24 +44,27 @@ const BASE: &[(u64, Rule)] = &[
     // Number 1 is a queue delay here, but the limit of a sequence's idleness since v1.0.
     (
         13,
-        Message(&[(2, MessageIf(CONTROL_INPUT_BASE, |rest| Fields(rest).all(2).next().is_some()))]),
+        Message(&[(
+            2,
+            MessageIf(CONTROL_INPUT_BASE, |rest| Fields::new(rest).bytes(2).next().is_some()),
+        )]),
     ),
 ];
 
 /// Inputs and outputs alike.
-const TENSOR_BASE: &[(u64, Rule)] = &[(1, Keep), (2, Keep), (3, Keep), (4, Keep)];
+const TENSOR_BASE: &[(u32, Rule)] = &[(1, Keep), (2, Keep), (3, Keep), (4, Keep)];
 
-const ONE: &[(u64, Rule)] = &[(1, Keep)];
+const ONE: &[(u32, Rule)] = &[(1, Keep)];
 
-const CONTROL_INPUT_BASE: &[(u64, Rule)] = &[
+const CONTROL_INPUT_BASE: &[(u32, Rule)] = &[
     (1, Keep),
     // START and READY; END and CORRID came with v1.9.
-    (2, MessageIf(&[(1, Keep), (2, Keep)], |rest| Fields(rest).number(1) <= 1)),
+    (2, MessageIf(&[(1, Keep), (2, Keep)], |rest| Fields::new(rest).varint(1) <= 1)),
 ];
 
 /// v1.13, after which the version 1 protocol did not change. Earlier releases skip what they do not
 /// know; nothing here was renumbered.
-const V1: &[(u64, Rule)] = &[
+const V1: &[(u32, Rule)] = &[
     (1, Keep),
     (2, Keep),
     (3, Keep),
@@ -100,10 +103,10 @@ const V1: &[(u64, Rule)] = &[
     (16, Message(&[(1, Keep), (2, Keep), (3, Keep)])),
 ];
 
-const TENSOR_V1: &[(u64, Rule)] =
+const TENSOR_V1: &[(u32, Rule)] =
     &[(1, Keep), (2, Keep), (3, Keep), (4, Keep), (5, Message(ONE)), (6, Keep), (7, Keep)];
 
-const SEQUENCE_V1: &[(u64, Rule)] = &[
+const SEQUENCE_V1: &[(u32, Rule)] = &[
     (1, Keep),
     (2, Message(&[(1, Keep), (2, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, Keep)]))])),
     (3, Message(&[])),

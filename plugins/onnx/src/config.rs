@@ -4,6 +4,8 @@
 //! itself, accelerators) is read from the serialized `ModelConfig`, whose field numbers never change,
 //! by walking over it: a protobuf library would be most of the plugin's size.
 
+use trtserver_proto_wire::{Fields, Value};
+
 /// One declared tensor.
 #[derive(Debug, Clone, Default)]
 pub struct Decl {
@@ -43,13 +45,13 @@ impl Facts {
     /// Reads a serialized `ModelConfig`. Malformed bytes end the reading: the host has parsed them before.
     pub fn read(config: &[u8]) -> Self {
         let mut facts = Facts::default();
-        for (field, value) in Fields(config) {
-            match (field, value) {
+        for field in Fields::new(config).map_while(Result::ok) {
+            match (field.number, field.value) {
                 (11 | 15, _) => facts.has_scheduler = true,
-                (13, Field::Bytes(sequence)) => facts.read_sequence(sequence),
-                (12, Field::Bytes(optimization)) => facts.read_optimization(optimization),
+                (13, Value::Bytes(sequence)) => facts.read_sequence(sequence),
+                (12, Value::Bytes(optimization)) => facts.read_optimization(optimization),
                 // batch_input.target_name
-                (20, Field::Bytes(batch_input)) => facts.host_inputs.extend(texts(batch_input, 2)),
+                (20, Value::Bytes(batch_input)) => facts.host_inputs.extend(texts(batch_input, 2)),
                 _ => {}
             }
         }
@@ -58,10 +60,10 @@ impl Facts {
 
     fn read_sequence(&mut self, sequence: &[u8]) {
         self.has_scheduler = true;
-        for (field, value) in Fields(sequence) {
-            match (field, value) {
-                (2, Field::Bytes(control)) => self.host_inputs.extend(texts(control, 1)),
-                (5, Field::Bytes(state)) => {
+        for field in Fields::new(sequence).map_while(Result::ok) {
+            match (field.number, field.value) {
+                (2, Value::Bytes(control)) => self.host_inputs.extend(texts(control, 1)),
+                (5, Value::Bytes(state)) => {
                     self.host_inputs.extend(texts(state, 1));
                     self.host_outputs.extend(texts(state, 2));
                 }
@@ -71,11 +73,10 @@ impl Facts {
     }
 
     fn read_optimization(&mut self, optimization: &[u8]) {
-        for (field, value) in Fields(optimization) {
-            let (4, Field::Bytes(accelerators)) = (field, value) else { continue };
-            for (_, value) in Fields(accelerators) {
-                if let Field::Bytes(one) = value {
-                    self.accelerators.extend(texts(one, 1));
+        for accelerators in Fields::new(optimization).bytes(4) {
+            for field in Fields::new(accelerators).map_while(Result::ok) {
+                if let Value::Bytes(accelerator) = field.value {
+                    self.accelerators.extend(texts(accelerator, 1));
                 }
             }
         }
@@ -83,62 +84,8 @@ impl Facts {
 }
 
 /// All values of a text field.
-fn texts(message: &[u8], wanted: u64) -> Vec<String> {
-    let of = |(field, value)| match value {
-        Field::Bytes(text) if field == wanted => Some(String::from_utf8_lossy(text).into_owned()),
-        _ => None,
-    };
-    Fields(message).filter_map(of).collect()
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Field<'a> {
-    /// A number of any kind: none matters here.
-    Number,
-    Bytes(&'a [u8]),
-}
-
-/// The fields of a serialized message, in order; ends at the first byte that makes no sense.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = (u64, Field<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let key = self.varint()?;
-        let value = match key & 7 {
-            0 => self.varint().map(|_| Field::Number)?,
-            1 => self.take(8).map(|_| Field::Number)?,
-            5 => self.take(4).map(|_| Field::Number)?,
-            2 => {
-                let length = self.varint()?;
-                Field::Bytes(self.take(usize::try_from(length).ok()?)?)
-            }
-            _ => return None,
-        };
-        Some((key >> 3, value))
-    }
-}
-
-impl<'a> Fields<'a> {
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for at in 0..10 {
-            let (&byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7f) << (7 * at);
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(taken)
-    }
+fn texts(message: &[u8], number: u32) -> impl Iterator<Item = String> {
+    Fields::new(message).bytes(number).map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
 #[cfg(test)]

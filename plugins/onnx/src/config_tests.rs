@@ -2,16 +2,10 @@
 
 use super::*;
 
-/// A length-delimited field with a number below 16 or two-byte key.
-fn field(number: u64, content: &[u8]) -> Vec<u8> {
-    let key = number << 3 | 2;
-    let mut bytes = match key {
-        0..128 => vec![key as u8],
-        _ => vec![key as u8 | 0x80, (key >> 7) as u8],
-    };
-    bytes.push(content.len() as u8);
-    bytes.extend(content);
-    bytes
+fn field(number: u32, contents: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    trtserver_proto_wire::put_bytes(&mut out, number, contents);
+    out
 }
 
 #[test]

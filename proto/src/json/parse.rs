@@ -8,9 +8,10 @@ use std::fmt;
 use base64::Engine;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use crate::encoded::{put_sized, put_tag};
 use crate::schema::{Described, Field, Kind, Message};
 use crate::text::nearest;
-use crate::wire::{put_sized, put_tag, put_varint};
+use trtserver_proto_wire::put_varint;
 
 /// Why a text could not be read. Lines and columns count from 1, columns in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{parse, print, print_line};
+use crate::encoded::{put_sized, put_tag};
 use crate::schema::{Described, Kind, Message};
 use crate::v1::{
     InferRequestHeader, InferResponseHeader, RequestStatus, ServerStatus,
@@ -10,7 +11,7 @@ use crate::v1::{
 };
 use crate::v2::model_config::SchedulingChoice;
 use crate::v2::{ModelConfig, ModelInferRequest, ModelParameter};
-use crate::wire::{put_sized, put_tag, put_varint};
+use trtserver_proto_wire::put_varint;
 
 const RESNET: &str = r#"
 # An image classifier.

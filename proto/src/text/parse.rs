@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use super::era::{self, Now};
 use super::lexer::{Fault, Lexer, Shape, Token};
 use super::nearest;
+use crate::encoded::{put_sized, put_tag};
 use crate::schema::{Enum, Field, Kind, Message};
-use crate::wire::{put_sized, put_tag, put_varint};
+use trtserver_proto_wire::put_varint;
 
 pub(super) struct Parser<'a> {
     text: &'a str,

@@ -1,7 +1,7 @@
 //! Messages to protobuf text, in the form C++ programs print for debugging.
+use crate::encoded::{Node, Value};
 use crate::real;
 use crate::schema::{Field, Kind, Message};
-use crate::wire::{Node, Value};
 
 pub(super) fn lines(message: &'static Message, bytes: &[u8]) -> String {
     let mut printer = Printer { out: String::new(), indent: Some(0) };

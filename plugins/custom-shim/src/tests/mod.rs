@@ -188,7 +188,7 @@ fn what_a_library_is_told() {
         let mut model = probe("m", parameters);
         model.device = 3;
         // A field of a later protocol, which no generation is shown.
-        crate::wire::put_bytes(&mut model.config, 17, b"custom");
+        trtserver_proto_wire::put_bytes(&mut model.config, 17, b"custom");
         let rig = Rig::open(folder, &model).ok().unwrap();
         let told = story(&library);
         let config = "gpu 3, config 11 bytes, zero behind 1";
@@ -277,7 +277,7 @@ fn sequences_have_controls_and_null_requests() {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
         let mut model = probe("m", parameters);
-        crate::wire::put_bytes(&mut model.config, 13, &[]);
+        trtserver_proto_wire::put_bytes(&mut model.config, 13, &[]);
         let rig = Rig::open(folder, &model).ok().unwrap();
         let real = task(10).control("READY", 1).of_sequence(5);
         // Whatever the host puts there, the library reads zeros.
@@ -340,9 +340,9 @@ fn a_gpu_that_nobody_knows() {
     compile("addsub.c", &["-DGEN=2"], plain.path());
     assert!(Rig::open(plain, &model).is_ok());
     let mut entry = Vec::new();
-    crate::wire::put_bytes(&mut entry, 1, b"9.0");
-    crate::wire::put_bytes(&mut entry, 2, b"ninety.so");
-    crate::wire::put_bytes(&mut model.config, 9, &entry);
+    trtserver_proto_wire::put_bytes(&mut entry, 1, b"9.0");
+    trtserver_proto_wire::put_bytes(&mut entry, 2, b"ninety.so");
+    trtserver_proto_wire::put_bytes(&mut model.config, 9, &entry);
     let by_capability = folder();
     compile("addsub.c", &["-DGEN=2"], by_capability.path());
     let (unknown, _) = refused(by_capability, &model);

@@ -103,8 +103,8 @@ impl Rig {
             leak(list.iter().map(of).collect())
         };
         let mut config = Vec::new();
-        crate::wire::put_bytes(&mut config, 1, it.name.as_bytes());
-        crate::wire::put_bytes(&mut config, 2, b"custom");
+        trtserver_proto_wire::put_bytes(&mut config, 1, it.name.as_bytes());
+        trtserver_proto_wire::put_bytes(&mut config, 2, b"custom");
         config.extend(&it.config);
         let folder = self.folder.path().to_str().unwrap();
         let (params, n_params) = params(&it.parameters);

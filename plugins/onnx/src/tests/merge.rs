@@ -5,6 +5,7 @@ use super::host::{Ask, decl, load, model};
 use super::{addsub, addsub_call, bytes_of, floats, output, ramp, refused, start};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_plugin_api::abi::types::{code, dtype, tensor_flags};
+use trtserver_proto_wire::put_bytes;
 
 fn count(counter: &AtomicUsize, work: impl FnOnce()) -> usize {
     let before = counter.load(Ordering::Relaxed);
@@ -201,10 +202,14 @@ fn steps_of_several_sequences() {
     let f = |name| decl(name, dtype::FP32, &[1]);
     let mut desc = model("step.onnx", 8, vec![f("IN")], vec![f("IN")]);
     // What the host adds is in the configuration alone: control START, state STATE written as SUM.
-    let state = [&[5 << 3 | 2, 12, 1 << 3 | 2, 5][..], b"STATE", &[2 << 3 | 2, 3], b"SUM"].concat();
-    let control = [&[2 << 3 | 2, 7, 1 << 3 | 2, 5][..], b"START"].concat();
-    let sequence = [control, state].concat();
-    let config = [&[13 << 3 | 2, sequence.len() as u8][..], &sequence].concat().leak();
+    let field = |number, contents: &[u8]| {
+        let mut out = Vec::new();
+        put_bytes(&mut out, number, contents);
+        out
+    };
+    let control = field(1, b"START");
+    let state = [field(1, b"STATE"), field(2, b"SUM")].concat();
+    let config = field(13, &[field(2, &control), field(5, &state)].concat()).leak();
     desc.config_pb.p = config.as_ptr();
     desc.config_pb.n = config.len() as u64;
     let loaded = load(handle, desc).unwrap();

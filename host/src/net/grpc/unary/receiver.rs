@@ -6,8 +6,8 @@ use crate::arena::Arena;
 use crate::request::buffer::AlignedBuf;
 use crate::request::pool;
 use bytes::{Buf, Bytes};
-use prost::encoding::WireType;
 use std::sync::Arc;
+use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 
 /// From this size on a field gets a block; the others stay where they arrived.
 const LARGE: usize = pool::LEAST;
@@ -30,7 +30,7 @@ enum Next {
     /// Of the prefix, with its length so far.
     Prefix(u64),
     /// Of the number that is a field's key, a field's length, or a field.
-    Number(Number, Varint),
+    Number(Number, PartialVarint),
     /// Of so many more that are in no large field.
     Small(usize),
     /// The first of a large field of so many.
@@ -48,13 +48,7 @@ enum Number {
     Value,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Varint {
-    value: u64,
-    bits: u32,
-}
-
-const KEY: Next = Next::Number(Number::Key, Varint { value: 0, bits: 0 });
+const KEY: Next = Next::Number(Number::Key, PartialVarint::new());
 
 impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
     pub fn new(arena: &'a F) -> Self {
@@ -148,13 +142,11 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
                     }
                 }
             }
-            Next::Number(what, Varint { value, bits }) if bits < 64 => {
-                let value = value | u64::from(byte & 0x7f) << bits;
-                match byte & 0x80 {
-                    0 => self.field(what, value, at),
-                    _ => Next::Number(what, Varint { value, bits: bits + 7 }),
-                }
-            }
+            Next::Number(what, mut varint) => match varint.push(byte) {
+                Ok(Some(value)) => self.field(what, value, at),
+                Ok(None) => Next::Number(what, varint),
+                Err(_) => Next::Rest,
+            },
             _ => Next::Rest,
         };
     }
@@ -164,11 +156,11 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         let left = self.end.saturating_sub(at);
         match what {
             Number::Value => KEY,
-            Number::Key => match WireType::try_from(value & 7) {
-                Ok(WireType::Varint) => Next::Number(Number::Value, Varint::default()),
-                Ok(WireType::LengthDelimited) => Next::Number(Number::Length, Varint::default()),
-                Ok(WireType::ThirtyTwoBit) => Next::Small(4),
-                Ok(WireType::SixtyFourBit) => Next::Small(8),
+            Number::Key => match Tag::from_varint(value).map(|tag| tag.wire_type) {
+                Ok(WireType::Varint) => Next::Number(Number::Value, PartialVarint::new()),
+                Ok(WireType::Bytes) => Next::Number(Number::Length, PartialVarint::new()),
+                Ok(WireType::Fixed32) => Next::Small(4),
+                Ok(WireType::Fixed64) => Next::Small(8),
                 Ok(WireType::StartGroup | WireType::EndGroup) | Err(_) => Next::Rest,
             },
             Number::Length => match usize::try_from(value) {

@@ -8,8 +8,8 @@ use crate::net::v2::UncheckedRequest;
 use crate::repository::Served;
 use crate::request::{DType, InputTensor, Shape};
 use bytes::Bytes;
-use prost::encoding::decode_varint;
 use smallvec::SmallVec;
+use trtserver_proto_wire::{Error, Field, Fields, Value, read_varint};
 
 /// Inputs, outputs and tensors beyond this number are for those who guard against too many.
 const MANY: usize = 64;
@@ -37,33 +37,20 @@ struct Input<'a> {
     shape: Shape,
 }
 
-/// Fields of a message that all have a length.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    /// The next field's number and bytes; the inner `None` is the end, the outer one something unusual.
-    fn next(&mut self) -> Option<Option<(u8, &'a [u8])>> {
-        let Some((key, rest)) = self.0.split_first() else { return Some(None) };
-        if key & 7 != 2 || *key >= 0x80 {
-            return None;
-        }
-        self.0 = rest;
-        let len = self.varint()?;
-        let (field, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
-        self.0 = rest;
-        Some(Some((key >> 3, field)))
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        decode_varint(&mut self.0).ok()
+/// The number and contents of a field that has a length, as all fields of ordinary requests have.
+#[inline]
+fn bytes_field(field: Result<Field<'_>, Error>) -> Option<(u32, &[u8])> {
+    match field.ok()? {
+        Field { number, value: Value::Bytes(contents), .. } => Some((number, contents)),
+        _ => None,
     }
 }
 
 impl<'a> FastRequest<'a> {
     pub fn parse(message: &'a [u8]) -> Option<Self> {
         let mut request = Self::default();
-        let mut fields = Fields(message);
-        while let Some((number, field)) = fields.next()? {
+        for field in Fields::new(message) {
+            let (number, field) = bytes_field(field)?;
             match number {
                 1 => request.model = std::str::from_utf8(field).ok()?,
                 2 => request.version = std::str::from_utf8(field).ok()?,
@@ -110,15 +97,14 @@ impl<'a> FastRequest<'a> {
 impl<'a> Input<'a> {
     fn parse(message: &'a [u8]) -> Option<Self> {
         let mut input = Self::default();
-        let mut fields = Fields(message);
-        while let Some((number, field)) = fields.next()? {
+        for field in Fields::new(message) {
+            let (number, mut field) = bytes_field(field)?;
             match number {
                 1 => input.name = std::str::from_utf8(field).ok()?,
                 2 => input.datatype = std::str::from_utf8(field).ok()?,
                 3 => {
-                    let mut packed = Fields(field);
-                    while !packed.0.is_empty() {
-                        input.shape.push(packed.varint()? as i64);
+                    while !field.is_empty() {
+                        input.shape.push(read_varint(&mut field).ok()? as i64);
                     }
                 }
                 _ => return None,
@@ -130,11 +116,10 @@ impl<'a> Input<'a> {
 
 /// The name of a wanted output.
 fn output(message: &[u8]) -> Option<&str> {
-    let mut fields = Fields(message);
     let mut name = "";
-    while let Some((number, field)) = fields.next()? {
-        match number {
-            1 => name = std::str::from_utf8(field).ok()?,
+    for field in Fields::new(message) {
+        match bytes_field(field)? {
+            (1, field) => name = std::str::from_utf8(field).ok()?,
             _ => return None,
         }
     }
