@@ -6,6 +6,7 @@ mod receiver;
 pub use message_buf::MessageBuf;
 
 use crate::arena::Arena;
+use crate::net::compression::{Coding, offload};
 use crate::net::grpc::body::{self, GrpcBody, STATUS};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -13,7 +14,6 @@ use http_body_util::BodyExt;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use receiver::MessageReceiver;
-use std::io::Read;
 use std::sync::Arc;
 use tonic::Status;
 use trtserver_proto::parts;
@@ -95,7 +95,7 @@ where
         _ => {}
     }
     if compressed {
-        return expand(headers, frames).await;
+        return decompress(headers, frames).await;
     }
     if len > LONG {
         // Where calls are tried together, this one becomes a task of its own.
@@ -143,11 +143,11 @@ fn too_long(len: usize) -> Status {
     ))
 }
 
-async fn expand(headers: &HeaderMap, frames: MessageBuf) -> Result<MessageBuf, Status> {
+async fn decompress(headers: &HeaderMap, frames: MessageBuf) -> Result<MessageBuf, Status> {
     let encoding = headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
-    let gzip = match encoding {
-        b"gzip" => true,
-        b"deflate" => false,
+    let coding = match encoding {
+        b"gzip" => Coding::Gzip,
+        b"deflate" => Coding::Deflate,
         b"" | b"identity" => {
             return Err(Status::internal("a message is compressed, but grpc-encoding is not set"));
         }
@@ -163,21 +163,9 @@ async fn expand(headers: &HeaderMap, frames: MessageBuf) -> Result<MessageBuf, S
             return Err(status);
         }
     };
-    // Expanding takes long enough to hold up other connections of this thread.
-    let work = move || -> std::io::Result<Vec<u8>> {
-        let mut out = Vec::new();
-        let limit = MAX_MESSAGE as u64 + 1;
-        let reader = frames.reader();
-        if gzip {
-            flate2::read::MultiGzDecoder::new(reader).take(limit).read_to_end(&mut out)?;
-        } else {
-            flate2::read::ZlibDecoder::new(reader).take(limit).read_to_end(&mut out)?;
-        }
-        Ok(out)
-    };
-    let out = tokio::task::spawn_blocking(work)
+    let out = offload(false, move || coding.decompress(frames.reader(), MAX_MESSAGE as u64))
         .await
-        .map_err(|_| Status::internal("failed to decompress the message"))?
+        .ok_or_else(|| Status::internal("decompression of the message panicked"))?
         .map_err(|e| Status::internal(format!("failed to decompress the message: {e}")))?;
     if out.len() > MAX_MESSAGE {
         return Err(too_long(out.len()));

@@ -2,9 +2,9 @@
 
 use super::endpoint;
 use super::response::{BINARY, V1Response};
-use super::upload::{self, Fault};
 use crate::error::{Code, Error};
 use crate::net::context::Context;
+use crate::net::http::collect::{BodyError, BodySpec, collect};
 use crate::net::http::drain::drain;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult};
 use crate::net::v1::request::{self, RequestedVersion};
@@ -62,14 +62,29 @@ async fn run<B: Body<Data = Bytes>>(
     let (call, plan) = AcceptedRequest::open(ctx, model, version, header, received_ns)?;
     let signature = &call.served.signature;
     let expected = plan.bytes();
-    let parts = match upload::collect(body, expected, call.served.arena.as_ref()).await {
+    let announced = body.size_hint().exact().filter(|announced| *announced != expected as u64);
+    let collected = match announced {
+        // Neither a longer nor a shorter body is buffered.
+        Some(announced) => Err(BodyError::TooLong(announced)),
+        None => {
+            let length = expected as u64;
+            let arena = call.served.arena.as_ref();
+            collect(body, BodySpec { length: Some(length), limit: length, aligned_at: 0, arena })
+                .await
+        }
+    };
+    let parts = match collected {
         Ok(body) => input_data::split(signature, &plan, &body),
-        Err(Fault::Size(got)) => Err(input_data::wrong_body(signature, &plan, got)),
-        Err(Fault::Memory) => Err(Error::unavailable(format!(
-            "no room for {expected} bytes of input data for model '{model}'"
+        Err(BodyError::TooLong(got)) => {
+            let got = usize::try_from(got).unwrap_or(usize::MAX);
+            Err(input_data::wrong_body(signature, &plan, got))
+        }
+        Err(BodyError::OutOfMemory(_)) => Err(Error::unavailable(format!(
+            "out of memory for {expected} bytes of input data for model '{model}'"
         ))),
-        Err(Fault::Broken) => {
-            let text = format!("the input data for model '{model}' broke off");
+        Err(BodyError::Disconnected | BodyError::TooManyChunks) => {
+            let text =
+                format!("the client disconnected while sending input data for model '{model}'");
             Err(Error::new(Code::Cancelled, text))
         }
     };

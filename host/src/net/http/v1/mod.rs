@@ -3,7 +3,6 @@
 mod endpoint; // the endpoint of a path, query parameters
 mod infer; // tensors in, tensors and a trailer out
 mod response; // status code and headers of a v1 response
-mod upload; // the request's body
 
 use crate::error::Result;
 use crate::net::context::Context;

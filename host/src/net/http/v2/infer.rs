@@ -5,6 +5,7 @@ use super::{infer_request, receive};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
+use crate::net::http::collect::BodySpec;
 use crate::net::http::drain::drain;
 use crate::net::sink;
 use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
@@ -52,10 +53,10 @@ where
     };
     let answer = waiting.wait(reply).await;
     match answer.and_then(|response| EncodedResponse::new(&served, &asked, response, headers)) {
-        Ok(answer) => match answer.plain() {
+        Ok(encoded) => match encoded.uncompressed() {
             Ok(response) => response,
-            Err(answer) => {
-                let response = Box::pin(answer.compressed()).await;
+            Err((encoded, coding)) => {
+                let response = Box::pin(encoded.compressed(coding)).await;
                 response.unwrap_or_else(|error| super::plain_failure(&error))
             }
         },
@@ -125,8 +126,9 @@ impl Head {
         };
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
         let arena = served.arena.as_ref();
-        let body = receive::receive(body, self.length, aligned_at, arena, most, too_large).await?;
-        if self.compressed { Box::pin(receive::expand(body, limit)).await } else { Ok(body) }
+        let spec = BodySpec { length: self.length, limit: most, aligned_at, arena };
+        let body = receive::receive(body, spec, too_large).await?;
+        if self.compressed { Box::pin(receive::decompress(body, limit)).await } else { Ok(body) }
     }
 
     fn request(

@@ -2,19 +2,20 @@
 
 use super::infer_request::ResponseSpec;
 use super::json::{data, write};
-use super::receive::{SMALL, elsewhere};
 use crate::error::{Error, Result};
+use crate::net::compression::{Coding, offload};
 use crate::net::http::body::{self, Chunks, ResponseBody};
 use crate::net::v2::classes;
 use crate::repository::Served;
 use crate::request::{InferResponse, OutputTensor, Parameter};
 use bytes::{Buf, Bytes};
-use flate2::Compression;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use smallvec::SmallVec;
 use std::io::Read;
 
+/// Larger responses are compressed on a blocking thread.
+const MAX_INLINE: u64 = 64 << 10;
 /// Length of the JSON part, in both directions.
 pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
@@ -25,7 +26,7 @@ type Sections = SmallVec<[Bytes; 2]>;
 pub struct EncodedResponse {
     headers: HeaderMap,
     chunks: Chunks,
-    encoding: Encoding,
+    coding: Option<Coding>,
 }
 
 impl EncodedResponse {
@@ -40,7 +41,7 @@ impl EncodedResponse {
         response: InferResponse,
         mut headers: HeaderMap,
     ) -> Result<Self> {
-        let encoding = Encoding::pick(&headers);
+        let coding = accepted_coding(&headers);
         headers.clear();
         let mut sections = Sections::new();
         let json = self::json(served, asked, response, &mut sections)?;
@@ -52,21 +53,20 @@ impl EncodedResponse {
         }
         let mut chunks = Chunks::from(json);
         sections.into_iter().for_each(|s| chunks.push(s));
-        Ok(Self { headers, chunks, encoding })
+        Ok(Self { headers, chunks, coding })
     }
 
-    /// The response, if it goes out as it is.
-    pub fn plain(self) -> std::result::Result<Response<ResponseBody>, Box<Self>> {
-        match self.encoding {
-            Encoding::Identity => Ok(whole(self.headers, ResponseBody::from_chunks(self.chunks))),
-            _ => Err(Box::new(self)),
+    /// The response, if it is not to be compressed; else the coding.
+    pub fn uncompressed(self) -> std::result::Result<Response<ResponseBody>, (Box<Self>, Coding)> {
+        match self.coding {
+            None => Ok(whole(self.headers, ResponseBody::from_chunks(self.chunks))),
+            Some(coding) => Err((Box::new(self), coding)),
         }
     }
 
-    pub async fn compressed(mut self: Box<Self>) -> Result<Response<ResponseBody>> {
-        let name = HeaderValue::from_static(self.encoding.name());
-        self.headers.insert(CONTENT_ENCODING, name);
-        let body = compress(self.chunks, self.encoding).await?;
+    pub async fn compressed(mut self: Box<Self>, coding: Coding) -> Result<Response<ResponseBody>> {
+        self.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        let body = compress(self.chunks, coding).await?;
         Ok(whole(self.headers, ResponseBody::from(body)))
     }
 }
@@ -160,64 +160,41 @@ fn output(
     Ok(())
 }
 
-/// How a response is compressed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Encoding {
-    Identity,
-    Gzip,
-    Deflate,
-}
-
-impl Encoding {
-    const ALL: [Encoding; 3] = [Encoding::Identity, Encoding::Gzip, Encoding::Deflate];
-
-    fn name(self) -> &'static str {
-        match self {
-            Encoding::Identity => "identity",
-            Encoding::Gzip => "gzip",
-            Encoding::Deflate => "deflate",
+/// The coding of the highest weight in `Accept-Encoding`, the first of equals; `None` is identity.
+fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
+    const NAMES: [(&str, Option<Coding>); 3] =
+        [("identity", None), ("gzip", Some(Coding::Gzip)), ("deflate", Some(Coding::Deflate))];
+    let mut best = (0.0, None);
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
+    for item in values.flat_map(|v| v.split(',')) {
+        let mut parts = item.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let Some((_, coding)) = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+        else {
+            continue;
+        };
+        let weight = parts.find_map(|p| p.strip_prefix("q="));
+        let weight = weight.map_or(1.0, |q| q.trim().parse::<f64>().unwrap_or(0.0));
+        if weight > best.0 {
+            best = (weight, *coding);
         }
     }
-
-    /// The one of the highest weight, the first of equals.
-    fn pick(headers: &HeaderMap) -> Self {
-        let mut best = (0.0, Encoding::Identity);
-        let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
-        for item in values.flat_map(|v| v.split(',')) {
-            let mut parts = item.split(';').map(str::trim);
-            let name = parts.next().unwrap_or_default();
-            let Some(encoding) = Self::ALL.iter().find(|e| e.name().eq_ignore_ascii_case(name))
-            else {
-                continue;
-            };
-            let weight = parts.find_map(|p| p.strip_prefix("q="));
-            let weight = weight.map_or(1.0, |q| q.trim().parse::<f64>().unwrap_or(0.0));
-            if weight > best.0 {
-                best = (weight, *encoding);
-            }
-        }
-        best.1
-    }
+    best.1
 }
 
-async fn compress(chunks: Chunks, encoding: Encoding) -> Result<Vec<u8>> {
+async fn compress(chunks: Chunks, coding: Coding) -> Result<Vec<u8>> {
     let (mut chunks, len) = chunks.finish();
-    let small = len <= SMALL as u64;
     let work = move || {
-        let mut out = Vec::new();
         let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
         while let Some(last) = chunks.pop() {
             all = Box::new(last.reader().chain(all));
         }
-        let level = Compression::default();
-        match encoding {
-            Encoding::Gzip => flate2::read::GzEncoder::new(all, level).read_to_end(&mut out),
-            _ => flate2::read::ZlibEncoder::new(all, level).read_to_end(&mut out),
-        }
-        .map_err(|e| Error::internal(format!("failed to compress the response: {e}")))?;
-        Ok(out)
+        coding.compress(all)
     };
-    elsewhere(work, small).await
+    offload(len <= MAX_INLINE, work)
+        .await
+        .ok_or_else(|| Error::internal("compression of the response panicked"))?
+        .map_err(|e| Error::internal(format!("failed to compress the response: {e}")))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod repository; // the repository index, loading and unloading // the endpoint o
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
+use crate::net::http::collect::BodySpec;
 use crate::net::status_code;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, metadata, served, settings, statistics};
 use bytes::Bytes;
@@ -56,7 +57,8 @@ async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> 
             "request body of {n} bytes is too long, this endpoint takes at most {MAX_SMALL_BODY}"
         ))
     };
-    receive::receive(body, None, 0, None, MAX_SMALL_BODY, too_large).await
+    let spec = BodySpec { limit: MAX_SMALL_BODY, ..BodySpec::default() };
+    receive::receive(body, spec, too_large).await
 }
 
 async fn answer(

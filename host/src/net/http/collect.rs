@@ -1,0 +1,107 @@
+//! Collects the body of a request, for both generations: zero-copy if it arrives in one piece, else with one copy into an
+//! aligned block.
+
+use crate::arena::Arena;
+use crate::request::buffer::{ALIGN, AlignedBuf};
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::BodyExt;
+use smallvec::SmallVec;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Chunked bodies in more pieces than this are refused if the pieces are small.
+pub const MAX_CHUNKS: usize = 1 << 16;
+
+/// What is known of a body before it is read.
+#[derive(Clone, Copy, Default)]
+pub struct BodySpec<'a> {
+    /// The announced length, if there is one. It need not be true.
+    pub length: Option<u64>,
+    /// A longer body is refused as soon as it exceeds this.
+    pub limit: u64,
+    /// Offset of the byte that is placed at a multiple of [`ALIGN`] when the body is copied.
+    pub aligned_at: usize,
+    /// Shared memory of an isolated model: the body is copied into it in any case.
+    pub arena: Option<&'a Arc<Arena>>,
+}
+
+/// Why a body could not be collected.
+#[derive(Debug, PartialEq)]
+pub enum BodyError {
+    /// The body exceeds its limit or its announced length; the number is of the bytes received so far.
+    TooLong(u64),
+    /// No memory for this many bytes.
+    OutOfMemory(u64),
+    /// More than [`MAX_CHUNKS`] small pieces.
+    TooManyChunks,
+    /// The client disconnected.
+    Disconnected,
+}
+
+/// Reads a body to its end. The result may be shorter than announced.
+pub async fn collect<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+    spec: BodySpec<'_>,
+) -> Result<Bytes, BodyError> {
+    let pad = (ALIGN - spec.aligned_at % ALIGN) % ALIGN;
+    let mut pieces: SmallVec<[Bytes; 1]> = SmallVec::new();
+    let mut block: Option<AlignedBuf> = None;
+    let mut total = 0;
+    while let Some(piece) = next_piece(body.as_mut()).await? {
+        let end = total + piece.len();
+        if end as u64 > spec.limit {
+            return Err(BodyError::TooLong(end as u64));
+        }
+        if block.is_none()
+            && let Some(length) = spec.length.filter(|length| *length > piece.len() as u64)
+        {
+            let len = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(pad);
+            // A false length must not end the process. Pages that are never written cost address space only.
+            let allocated = AlignedBuf::try_for_input(spec.arena, len);
+            block = Some(allocated.ok_or(BodyError::OutOfMemory(length))?);
+        }
+        match &mut block {
+            Some(block) => match block.as_mut().get_mut(pad + total..pad + end) {
+                Some(target) => target.copy_from_slice(&piece),
+                None => return Err(BodyError::TooLong(end as u64)),
+            },
+            None => {
+                pieces.push(piece);
+                if pieces.len() > MAX_CHUNKS && end < pieces.len() * 1024 {
+                    return Err(BodyError::TooManyChunks);
+                }
+            }
+        }
+        total = end;
+    }
+    if let Some(block) = block {
+        return Ok(block.into_bytes().slice(pad..pad + total));
+    }
+    if spec.arena.is_none() && pieces.len() <= 1 {
+        return Ok(pieces.pop().unwrap_or_default());
+    }
+    let mut parts: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);
+    parts.push(&[0; ALIGN][..pad]);
+    parts.extend(pieces.iter().map(|p| p.as_ref()));
+    Ok(AlignedBuf::copy_to(spec.arena, &parts).into_bytes().slice(pad..))
+}
+
+/// The next data frame that is not empty.
+async fn next_piece<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+) -> Result<Option<Bytes>, BodyError> {
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
+        match frame.map_err(|_| BodyError::Disconnected)?.into_data() {
+            Ok(data) if !data.is_empty() => return Ok(Some(data)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+#[path = "collect_tests.rs"]
+mod tests;
