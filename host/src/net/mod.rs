@@ -1,5 +1,6 @@
 //! HTTP and gRPC, both protocol generations, over one protocol-neutral request.
 
+mod chunks; // response bodies: copied pieces and zero-copy chunks
 mod compression; // gzip and deflate
 pub mod context; // what every front end works with
 pub mod disconnect; // detects HTTP/1 clients that disconnect

@@ -1,23 +1,20 @@
 //! The body of a gRPC response: one message and its trailers, nothing, or a body made by tonic.
 
+use crate::net::chunks::{Chunk, ChunkList, Chunks};
 use crate::net::http::body::BoxError;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
-/// Pieces up to this size are copied into a shared buffer; larger ones travel alone.
-const SMALL: usize = 4 << 10;
 
-/// See the module text. A message is followed by the trailers of a success.
+/// See the module text.
 pub struct GrpcBody(Kind);
 
 enum Kind {
-    Message { next: Bytes, rest: VecDeque<Bytes> },
-    Trailers,
+    /// Followed by the trailers of a success.
+    Message(<ChunkList as IntoIterator>::IntoIter),
     Empty,
     Tonic(tonic::body::Body),
 }
@@ -25,6 +22,11 @@ enum Kind {
 impl GrpcBody {
     pub fn empty() -> Self {
         Self(Kind::Empty)
+    }
+
+    /// The body of a successful unary call.
+    pub fn message(message: Chunks) -> Self {
+        Self(Kind::Message(message.finish().0.into_iter()))
     }
 }
 
@@ -35,30 +37,33 @@ impl From<tonic::body::Body> for GrpcBody {
 }
 
 impl Body for GrpcBody {
-    type Data = Bytes;
+    type Data = Chunk;
     type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
         match &mut self.0 {
-            Kind::Message { next, rest } => {
-                let chunk = std::mem::take(next);
-                match rest.pop_front() {
-                    Some(following) => *next = following,
-                    None => self.0 = Kind::Trailers,
+            Kind::Message(chunks) => {
+                if let Some(chunk) = chunks.next() {
+                    return Poll::Ready(Some(Ok(Frame::data(chunk))));
                 }
-                Poll::Ready(Some(Ok(Frame::data(chunk))))
-            }
-            Kind::Trailers => {
                 self.0 = Kind::Empty;
                 let mut trailers = HeaderMap::with_capacity(1);
                 trailers.insert(STATUS, HeaderValue::from_static("0"));
                 Poll::Ready(Some(Ok(Frame::trailers(trailers))))
             }
             Kind::Empty => Poll::Ready(None),
-            Kind::Tonic(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Kind::Tonic(body) => {
+                let frame = Pin::new(body).poll_frame(cx);
+                frame.map(|frame| {
+                    frame.map(|frame| match frame {
+                        Ok(frame) => Ok(frame.map_data(Chunk::Shared)),
+                        Err(status) => Err(status.into()),
+                    })
+                })
+            }
         }
     }
 
@@ -66,60 +71,9 @@ impl Body for GrpcBody {
         match &self.0 {
             Kind::Empty => true,
             Kind::Tonic(body) => body.is_end_stream(),
-            Kind::Message { .. } | Kind::Trailers => false,
+            Kind::Message(_) => false,
         }
     }
 
-    // No size hint: hyper would make a content-length of it, which gRPC has no use for.
-}
-
-/// A message under construction.
-pub struct Message {
-    done: VecDeque<Bytes>,
-    open: Vec<u8>,
-}
-
-impl Message {
-    /// `small` bytes will be copied, as far as is known.
-    pub fn with_room(small: usize) -> Self {
-        Self { done: VecDeque::new(), open: Vec::with_capacity(small) }
-    }
-
-    /// What a piece of `len` bytes takes of the shared buffer.
-    pub fn room_for(len: usize) -> usize {
-        if len <= SMALL { len } else { 0 }
-    }
-
-    /// Where to append what is copied.
-    pub fn open(&mut self) -> &mut Vec<u8> {
-        &mut self.open
-    }
-
-    /// Appends a piece, copied only if it is small.
-    pub fn push(&mut self, piece: &Bytes) {
-        if piece.len() <= SMALL {
-            self.open.extend_from_slice(piece);
-        } else {
-            self.close();
-            self.done.push_back(piece.clone());
-        }
-    }
-
-    pub fn finish(mut self) -> GrpcBody {
-        // Most messages are one chunk, which needs no queue.
-        let next = match self.done.pop_front() {
-            Some(first) => {
-                self.close();
-                first
-            }
-            None => self.open.into(),
-        };
-        GrpcBody(Kind::Message { next, rest: self.done })
-    }
-
-    fn close(&mut self) {
-        if !self.open.is_empty() {
-            self.done.push_back(std::mem::take(&mut self.open).into());
-        }
-    }
+    // No size hint: hyper would send a `Content-Length`, which gRPC does not use.
 }

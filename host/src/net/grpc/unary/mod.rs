@@ -6,8 +6,9 @@ mod receiver;
 pub use message_buf::MessageBuf;
 
 use crate::arena::Arena;
+use crate::net::chunks::{self, Chunks};
 use crate::net::compression::{Coding, offload};
-use crate::net::grpc::body::{self, GrpcBody, STATUS};
+use crate::net::grpc::body::{GrpcBody, STATUS};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::BodyExt;
@@ -201,24 +202,26 @@ pub fn respond_with<'a>(
     for payload in payloads.clone() {
         let key = key_len(field) + encoded_len_varint(payload.len() as u64);
         len += key + payload.len();
-        small += key + body::Message::room_for(payload.len());
+        small += key + chunks::copied(payload.len());
     }
     if len > MAX_MESSAGE {
         return refuse(&Status::invalid_argument(format!(
             "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
         )));
     }
-    let mut message = body::Message::with_room(small);
-    let open = message.open();
-    open.put_u8(0);
-    open.put_u32(len as u32);
-    head(open);
+    let mut message = Chunks::with_capacity(small);
+    let buffer = message.buffer(PREFIX + head_len);
+    buffer.put_u8(0);
+    buffer.put_u32(len as u32);
+    head(buffer);
     for payload in payloads {
-        encode_key(field, WireType::LengthDelimited, message.open());
-        encode_varint(payload.len() as u64, message.open());
-        message.push(payload);
+        let payload_len = payload.len() as u64;
+        let buffer = message.buffer(key_len(field) + encoded_len_varint(payload_len));
+        encode_key(field, WireType::LengthDelimited, buffer);
+        encode_varint(payload_len, buffer);
+        message.push_ref(payload);
     }
-    let mut response = http::Response::new(message.finish());
+    let mut response = http::Response::new(GrpcBody::message(message));
     room.clear();
     room.insert(header::CONTENT_TYPE, GRPC);
     *response.headers_mut() = room;

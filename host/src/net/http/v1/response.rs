@@ -2,7 +2,8 @@
 
 use crate::config::Settings;
 use crate::error::Error;
-use crate::net::http::body::{Chunks, ResponseBody};
+use crate::net::chunks::Chunks;
+use crate::net::http::body::ResponseBody;
 use crate::net::v1::{header_text, request_status};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};

@@ -3,8 +3,9 @@
 use super::infer_request::ResponseSpec;
 use super::json::{data, write};
 use crate::error::{Error, Result};
+use crate::net::chunks::{self, Chunks};
 use crate::net::compression::{Coding, offload};
-use crate::net::http::body::{self, Chunks, ResponseBody};
+use crate::net::http::body::ResponseBody;
 use crate::net::v2::classes;
 use crate::repository::Served;
 use crate::request::{InferResponse, OutputTensor, Parameter};
@@ -100,8 +101,8 @@ fn json(
     response: InferResponse,
     sections: &mut Sections,
 ) -> Result<Vec<u8>> {
-    let small = |o: &OutputTensor| if o.data.len() <= body::SMALL { o.data.len() } else { 0 };
-    let outputs: usize = response.outputs.iter().map(|o| 128 + o.name.len() + small(o)).sum();
+    let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied(o.data.len());
+    let outputs: usize = response.outputs.iter().map(size).sum();
     let mut out = Vec::with_capacity(96 + asked.id.len() + served.name.len() + outputs);
     let mut object = write::Object::new(&mut out);
     if !asked.id.is_empty() {

@@ -1,11 +1,13 @@
-//! Unit tests of `body.rs`.
+//! Unit tests of `chunks.rs`.
 
 use super::*;
+use crate::net::http::body::ResponseBody;
+use http_body::Body;
 use http_body_util::BodyExt;
 
 #[tokio::test]
-async fn small_pieces_share_large_ones_do_not_move() {
-    let large = Bytes::from(vec![7; SMALL + 1]);
+async fn small_pieces_are_copied_large_ones_are_not() {
+    let large = Bytes::from(vec![7; MAX_COPIED + 1]);
     let mut chunks = Chunks::from(b"head".to_vec());
     chunks.push(Bytes::from_static(b"ab"));
     chunks.push(large.clone());
