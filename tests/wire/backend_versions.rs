@@ -155,9 +155,9 @@ fn a_model_pins_a_version_or_the_beginning_of_one() {
         let says = server.load(pin).error_text();
         for part in [
             &format!(
-                "model '{pin}' wants version '{pin}' of backend 'v' (parameter 'backend_version')"
+                "model '{pin}' requests version '{pin}' of backend 'v' (parameter 'backend_version')"
             ),
-            "there is '2024.1-rc2', '1.31.1', '1.31.0', '1.30.2'",
+            "installed: '2024.1-rc2', '1.31.1', '1.31.0', '1.30.2'",
         ] {
             assert!(says.contains(part), "no {part:?} in {says:?}");
         }
@@ -179,8 +179,8 @@ fn what_is_wrong_with_a_newer_version_harms_nobody() {
     assert_eq!(server.number("m1"), 10.0);
     let says = server.load("pinned").error_text();
     for part in [
-        "wants version '1.1'",
-        "there is '1.0'",
+        "requests version '1.1'",
+        "installed: '1.0'",
         &file.display().to_string(),
         "not a loadable library",
     ] {
@@ -203,7 +203,7 @@ fn what_is_wrong_with_a_newer_version_harms_nobody() {
         assert_ok(server.load("m2"));
         assert_eq!(server.number("m2"), 10.0);
     }
-    server.wait_for_log_with(&["is incomplete", "looked at again"]);
+    server.wait_for_log_with(&["is truncated", "tried again"]);
     fs::write(&file, &bytes).unwrap();
     assert_ok(server.load("pinned"));
     assert_ok(server.load("m3"));
@@ -236,7 +236,7 @@ fn a_file_in_the_place_of_another() {
     let numbers = |models: &[&str]| models.iter().map(|m| server.number(m)).collect::<Vec<_>>();
     assert_eq!(numbers(&["m0", "m1", "m2"]), [1.0, 2.0, 3.0]);
     assert_eq!(server.users("v", "1.0"), (vec!["m0".to_owned()], false));
-    server.wait_for_log_with(&["the file of backend 'v' 1.0", "is gone or another"]);
+    server.wait_for_log_with(&["the file of backend 'v' 1.0", "was removed or replaced"]);
     // Written into instead of replaced: nobody may get what that has made of the library.
     let touched = fs::File::options().append(true).open(&file).unwrap();
     touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();

@@ -24,6 +24,7 @@ pub mod ensemble; // models made of other models
 mod job; // a model whose versions can be opened
 pub mod labels; // class labels
 pub mod load; // the repository on disk into this table
+mod platforms; // the platforms of installed backends
 pub mod policy; // which versions are wanted
 mod schedule; // how requests wait, and the inputs that the host adds
 mod turns; // one load or unload of a model at a time

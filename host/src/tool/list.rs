@@ -89,15 +89,15 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let settings = backend_settings(typed.map(String::as_str))?;
     let (mut entries, mut complaints) = (Vec::new(), Vec::new());
     for dir in &dirs {
-        let listing = directories::look(std::slice::from_ref(dir));
+        let listing = directories::scan(std::slice::from_ref(dir));
         for candidate in listing.candidates {
             entries.push(entry(candidate, &settings)?);
         }
-        for (candidate, e) in listing.unsettled {
-            let unsettled = entry(candidate, &settings)?;
-            entries.push(Entry { usable: false, problem: Some(e.message), ..unsettled });
+        for (candidate, e) in listing.bad_manifests {
+            let listed = entry(candidate, &settings)?;
+            entries.push(Entry { usable: false, problem: Some(e.message), ..listed });
         }
-        complaints.extend(listing.unread.into_iter().map(|(_, e)| e.message));
+        complaints.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
     }
     clashes(&mut entries);
     let text = if matches.get_flag("json") {

@@ -1,8 +1,8 @@
-//! Where backends may lie: `--backend-dir` directories and the files in them.
+//! Scans `--backend-dir` directories for plugin files.
 //!
-//! `libtrtserver_NAME.so` directly, in `NAME/`, or in `NAME/VERSION/`; a `plugin.toml` beside the file
-//! gives defaults for its settings. Several versions of one backend may lie there. Names that begin with a dot are
-//! left alone: that is how tools call what they have not finished yet.
+//! A plugin is `libtrtserver_NAME.so` in the directory itself, in `NAME/` or in `NAME/VERSION/`; a `plugin.toml` beside
+//! it gives defaults for its settings. Several versions of one backend may be installed. Names that begin with a dot
+//! are skipped: tools use them for files that are still being written.
 
 use crate::error::{Error, Result};
 use serde::Deserialize;
@@ -13,27 +13,27 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub path: PathBuf,
-    /// From the file name, before the library was asked.
+    /// From the file name; the library itself may give another one.
     pub name: String,
-    /// The directory `VERSION` that it lies in.
+    /// Name of the directory `VERSION` around it.
     pub version: Option<String>,
     /// Settings from `plugin.toml`; the command line overrides them.
     pub settings: BTreeMap<String, String>,
 }
 
-/// What was found below the backend directories.
+/// Result of a scan.
 #[derive(Default)]
 pub struct Listing {
     /// Sorted by path, directory by directory.
     pub candidates: Vec<Candidate>,
-    /// Libraries whose `plugin.toml` is none.
-    pub unsettled: Vec<(Candidate, Error)>,
+    /// Libraries whose `plugin.toml` is malformed or unreadable.
+    pub bad_manifests: Vec<(Candidate, Error)>,
     /// Directories that could not be read.
-    pub unread: Vec<(PathBuf, Error)>,
+    pub unreadable: Vec<(PathBuf, Error)>,
 }
 
-/// Everything below `dirs`.
-pub fn look(dirs: &[PathBuf]) -> Listing {
+/// Lists the plugin files below `dirs`.
+pub fn scan(dirs: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
     for dir in dirs {
         let before = listing.candidates.len();
@@ -47,7 +47,7 @@ pub fn look(dirs: &[PathBuf]) -> Listing {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
-    /// `none` or `process`; a setting like any other, only that it is the host's.
+    /// `none` or `process`. Kept among the settings, where the host takes it out again.
     isolation: Option<String>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,
@@ -59,11 +59,11 @@ const MANIFEST: &str = "plugin.toml";
 fn walk(dir: &Path, depth: usize, found: &mut Listing) {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
-        // Removed since its parent was listed.
+        // Removed after its parent was listed.
         Err(e) if depth > 0 && e.kind() == std::io::ErrorKind::NotFound => return,
         Err(e) => {
             let text = format!("unable to read backend directory '{}': {e}", dir.display());
-            found.unread.push((dir.to_owned(), Error::internal(text)));
+            found.unreadable.push((dir.to_owned(), Error::internal(text)));
             return;
         }
     };
@@ -85,7 +85,7 @@ fn walk(dir: &Path, depth: usize, found: &mut Listing) {
         else {
             continue;
         };
-        // In NAME/ and NAME/VERSION/ only NAME's own library counts.
+        // NAME/ and NAME/VERSION/ are for the library of NAME alone.
         let owner = match depth {
             0 => None,
             1 => dir.file_name(),
@@ -100,7 +100,7 @@ fn walk(dir: &Path, depth: usize, found: &mut Listing) {
         let candidate = Candidate { path, name, version, settings };
         match manifest(dir) {
             Ok(settings) => found.candidates.push(Candidate { settings, ..candidate }),
-            Err(e) => found.unsettled.push((candidate, e)),
+            Err(e) => found.bad_manifests.push((candidate, e)),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Unit tests of `find.rs`.
+//! Unit tests of `directories.rs`.
 
 use super::*;
 
 #[test]
-fn direct_named_and_versioned() {
+fn finds_plugins_in_all_three_layouts() {
     let dir = tempfile::tempdir().unwrap();
     let so = std::env::consts::DLL_SUFFIX;
     for file in [
@@ -23,17 +23,17 @@ fn direct_named_and_versioned() {
     std::fs::write(dir.path().join("b/plugin.toml"), "[settings]\nthreads = 2\nlib = \"x\"\n")
         .unwrap();
     let dirs = [dir.path().to_owned()];
-    let found = look(&dirs).candidates;
+    let found = scan(&dirs).candidates;
     assert_eq!(found.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["b", "c", "a"]);
     let versions: Vec<_> = found.iter().map(|c| c.version.as_deref()).collect();
     assert_eq!(versions, [None, Some("2"), None]);
     assert_eq!(found[0].settings["threads"], "2");
     assert_eq!(found[0].settings["lib"], "x");
     std::fs::write(dir.path().join("b/plugin.toml"), "nonsense = 1\n").unwrap();
-    let listing = look(&dirs);
-    let [(candidate, e)] = listing.unsettled.as_slice() else { panic!() };
+    let listing = scan(&dirs);
+    let [(candidate, e)] = listing.bad_manifests.as_slice() else { panic!() };
     assert_eq!((candidate.name.as_str(), listing.candidates.len()), ("b", 2));
     assert!(e.message.contains("plugin.toml") && e.message.contains("nonsense"), "{e}");
-    let unread = look(&[dir.path().join("none")]).unread;
-    assert!(unread[0].1.message.contains("unable to read backend directory"));
+    let unreadable = scan(&[dir.path().join("none")]).unreadable;
+    assert!(unreadable[0].1.message.contains("unable to read backend directory"));
 }

@@ -1,4 +1,4 @@
-//! The versions of all backends at one moment, and the order among them.
+//! The inventory: all installed backends in all their versions, and which version is the default.
 
 use super::directories::{self, Candidate};
 use super::version;
@@ -10,34 +10,34 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// What the last look has found.
+/// What the latest scan of the backend directories found. Replaced as a whole by the next scan.
 #[derive(Default)]
-pub struct Known {
+pub struct Inventory {
     /// By name, the newest version of each first.
     pub usable: Vec<Arc<Installed>>,
     pub unusable: Vec<Unusable>,
-    /// By backend name: the version for models that ask for none.
-    pub wanted: Arc<BTreeMap<String, String>>,
+    /// Default versions chosen by the operator, by backend name.
+    pub configured: Arc<BTreeMap<String, String>>,
 }
 
 /// One version of a backend.
 pub struct Installed {
     pub stamp: Stamp,
-    /// Its facts; never opened itself, so that the plugin closes with its last model.
+    /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with its last model.
     pub backend: Backend,
     pub in_use: Mutex<Weak<Backend>>,
 }
 
-/// A file that looks like a backend and is none.
+/// A file that is named like a backend and cannot be used.
 #[derive(Clone)]
 pub struct Unusable {
-    /// As the file is called.
+    /// From the file name.
     pub name: String,
     pub path: PathBuf,
-    /// Of the file and of its `plugin.toml`: it is tried again when one of them has changed.
+    /// Of the file and of its `plugin.toml`. It is opened again when one of them has changed.
     stamps: [Option<Stamp>; 2],
-    /// There is nothing wrong with it but another file, which may go.
-    pub clashes: bool,
+    /// The only fault is a conflict with another file, which may be removed: checked again at every scan.
+    pub conflict: bool,
     /// Names the file.
     pub error: Error,
 }
@@ -51,7 +51,7 @@ impl Installed {
         &self.backend.facts.version
     }
 
-    /// What its models share.
+    /// The open backend that its models share, or a new one for the first model.
     pub fn shared(&self) -> Arc<Backend> {
         let mut in_use = self.in_use.lock();
         in_use.upgrade().unwrap_or_else(|| {
@@ -62,25 +62,25 @@ impl Installed {
     }
 }
 
-impl Known {
-    /// The newest first.
+impl Inventory {
+    /// All versions of `name`, the newest first.
     pub fn versions(&self, name: &str) -> impl Iterator<Item = &Arc<Installed>> {
         self.usable.iter().filter(move |i| i.name() == name)
     }
 
-    /// The newest version of `name` that is, or begins with, `wanted`.
-    pub fn version(&self, name: &str, wanted: &str) -> Option<&Arc<Installed>> {
-        let exact = self.versions(name).find(|i| i.version() == wanted);
-        exact.or_else(|| self.versions(name).find(|i| version::fits(i.version(), wanted)))
+    /// The version of `name` that is `requested`, else the newest that matches it.
+    pub fn version(&self, name: &str, requested: &str) -> Option<&Arc<Installed>> {
+        let exact = self.versions(name).find(|i| i.version() == requested);
+        exact.or_else(|| self.versions(name).find(|i| version::matches(i.version(), requested)))
     }
 
-    /// The version for models that ask for none, or which it would be without the operator's word.
-    pub fn usual(&self, name: &str) -> Option<&Arc<Installed>> {
-        let wanted = self.wanted.get(name).and_then(|wanted| self.version(name, wanted));
-        wanted.or_else(|| self.versions(name).next())
+    /// The version for models that request none: the configured one if it is installed, else the newest.
+    pub fn default_version(&self, name: &str) -> Option<&Arc<Installed>> {
+        let configured = self.configured.get(name).and_then(|version| self.version(name, version));
+        configured.or_else(|| self.versions(name).next())
     }
 
-    pub fn known(&self, stamp: &Stamp) -> Option<&Arc<Installed>> {
+    pub fn by_stamp(&self, stamp: &Stamp) -> Option<&Arc<Installed>> {
         self.usable.iter().find(|i| i.stamp == *stamp)
     }
 
@@ -90,17 +90,20 @@ impl Known {
         names
     }
 
-    pub fn claimant(&self, platform: &str, but: Option<&str>) -> Option<&Backend> {
-        let names = self.names().into_iter().filter(|name| Some(*name) != but);
-        names
-            .filter_map(|name| self.usual(name))
-            .map(|i| &i.backend)
-            .find(|backend| backend.facts.platforms.iter().any(|(claimed, _)| claimed == platform))
+    /// The backend whose default version declares `platform`, other than `except`.
+    pub fn backend_for(&self, platform: &str, except: Option<&str>) -> Option<&Backend> {
+        let names = self.names().into_iter().filter(|name| Some(*name) != except);
+        names.filter_map(|name| self.default_version(name)).map(|i| &i.backend).find(|backend| {
+            backend.facts.platforms.iter().any(|(declared, _)| declared == platform)
+        })
     }
 
-    /// Takes a version in, unless another file claims to be the same, or another backend the same platform.
-    pub fn admit(&mut self, new: Arc<Installed>) -> Result<()> {
-        let clash = |what: String, other: &Backend| {
+    /// Adds a version.
+    ///
+    /// # Errors
+    /// Another file has the same name and version, or another backend declares one of the platforms.
+    pub fn add(&mut self, new: Arc<Installed>) -> Result<()> {
+        let conflict = |what: String, other: &Backend| {
             let (this, other) = (new.backend.path.display(), other.path.display());
             Err(Error::invalid(format!(
                 "{what} is claimed by '{other}' and by '{this}'; remove one of them"
@@ -108,16 +111,16 @@ impl Known {
         };
         let (name, version) = (new.name(), new.version());
         if let Some(other) = self.versions(name).find(|i| i.version() == version) {
-            return clash(format!("version '{version}' of backend '{name}'"), &other.backend);
+            return conflict(format!("version '{version}' of backend '{name}'"), &other.backend);
         }
         self.usable.push(Arc::clone(&new));
         self.sort();
-        if !self.usual(name).is_some_and(|i| Arc::ptr_eq(i, &new)) {
+        if !self.default_version(name).is_some_and(|i| Arc::ptr_eq(i, &new)) {
             return Ok(());
         }
         for (platform, _) in &new.backend.facts.platforms {
-            if let Some(other) = self.claimant(platform, Some(name)) {
-                let refusal = clash(format!("platform '{platform}'"), other);
+            if let Some(other) = self.backend_for(platform, Some(name)) {
+                let refusal = conflict(format!("platform '{platform}'"), other);
                 self.usable.retain(|i| !Arc::ptr_eq(i, &new));
                 return refusal;
             }
@@ -131,19 +134,19 @@ impl Known {
         });
     }
 
-    /// Leaves a file out, and says so if that is news.
-    pub fn leave_out(
+    /// Records a file as unusable; logs the reason unless `before` has it.
+    pub fn reject(
         &mut self,
-        before: &Known,
+        before: &Inventory,
         candidate: &Candidate,
-        clashes: bool,
+        conflict: bool,
         error: Error,
     ) {
         let unusable = Unusable {
             name: candidate.name.clone(),
             path: candidate.path.clone(),
             stamps: stamps(&candidate.path),
-            clashes,
+            conflict,
             error,
         };
         if !before.unusable.iter().any(|old| old.is_still(&unusable.path, &unusable.stamps)) {

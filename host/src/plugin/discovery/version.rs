@@ -1,19 +1,19 @@
-//! The order of backends' version texts, and which of them a wanted version means.
+//! Comparing version strings of backends, and matching them against a requested version.
 //!
-//! Frameworks do not agree on one scheme ("1.31.1", "2024.1-rc2", "0.4+cuda12"), so this is no scheme but an order on
-//! all texts: numbers count as numbers, letters mark what came before ("1.0-rc1" is older than "1.0"), and what
-//! follows a plus is newer than nothing.
+//! Frameworks use different schemes ("1.31.1", "2024.1-rc2", "0.4+cuda12"), so any two strings can be compared: numbers
+//! compare by value, letters mark a pre-release ("1.0-rc1" is older than "1.0"), and a build suffix after a plus is
+//! newer than none.
 
 use std::cmp::Ordering;
 
-/// A piece of a version. Older pieces come first: a letter is older than the end, a number newer.
+/// A piece of a version, in ascending order: letters are older than the end, a number is newer.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Piece<'a> {
     Letters(&'a str),
     End,
-    /// What follows a plus.
+    /// A plus: a build suffix follows.
     Build,
-    /// Without leading zeros: how many digits, then which, so that no number is too large.
+    /// Count of digits without leading zeros, then the digits: numbers of any size compare by value.
     Number(usize, &'a str),
 }
 
@@ -43,17 +43,16 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     .chain([Piece::End])
 }
 
-/// Whether `a` is older or newer than `b`. Equal only if the texts are equal.
+/// Orders `a` and `b` by age. Equal only if the strings are equal.
 pub fn compare(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(pieces(b)).then_with(|| a.cmp(b))
 }
 
-/// Whether somebody who wants version `wanted` may get `version`: the same, or a more exact one ("1.31" means 1.31.1
-/// too, not 1.310).
-pub fn fits(version: &str, wanted: &str) -> bool {
-    version
-        .strip_prefix(wanted)
-        .is_some_and(|rest| !wanted.is_empty() && !rest.starts_with(|c: char| c.is_alphanumeric()))
+/// Whether `version` satisfies `requested`: it is the same, or more exact ("1.31" matches 1.31.1, not 1.310).
+pub fn matches(version: &str, requested: &str) -> bool {
+    version.strip_prefix(requested).is_some_and(|rest| {
+        !requested.is_empty() && !rest.starts_with(|c: char| c.is_alphanumeric())
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn older_comes_first() {
+fn compare_orders_by_age() {
     let in_order = [
         "alpha",
         "",
@@ -39,7 +39,7 @@ fn older_comes_first() {
 }
 
 #[test]
-fn a_prefix_ends_between_pieces() {
+fn requested_prefix_ends_between_pieces() {
     for (version, wanted, expected) in [
         ("1.31.1", "1.31.1", true),
         ("1.31.1", "1.31", true),
@@ -49,6 +49,6 @@ fn a_prefix_ends_between_pieces() {
         ("1.31", "1.31.1", false),
         ("1.31", "", false),
     ] {
-        assert_eq!(fits(version, wanted), expected, "{version} for {wanted}");
+        assert_eq!(matches(version, wanted), expected, "{version} for {wanted}");
     }
 }

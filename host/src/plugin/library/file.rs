@@ -1,4 +1,4 @@
-//! A backend's file before it is opened: which file it is, and whether all of it is there.
+//! Checks of a plugin file before it is opened: its identity, and whether it is truncated.
 
 use goblin::elf::program_header::{PT_LOAD, ProgramHeader};
 use goblin::elf::{Elf, Header, header};
@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Tells a file from its successor under the same name, and a file from itself after it was written to.
+/// Identity of a file. Changes when the file is replaced or written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -26,43 +26,43 @@ impl Stamp {
         })
     }
 
-    /// The same place on disk, perhaps with other content.
+    /// The same inode, perhaps with other content.
     pub fn same_inode(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 }
 
-/// Refuses what must not be opened: the loader maps what a file's headers promise, and whoever touches a page that is
-/// not there, because the file is still being copied, dies of it.
+/// Refuses a truncated file. The loader maps what the headers name; in a file that is still being copied the first
+/// access to a missing page would kill the process with SIGBUS.
 ///
 /// # Errors
 /// The end of a sentence about the file.
-pub fn check_whole(path: &Path) -> Result<(), String> {
+pub fn check_complete(path: &Path) -> Result<(), String> {
     let unread = |e: io::Error| format!("cannot be read: {e}");
     let file = std::fs::File::open(path).map_err(unread)?;
-    let there = file.metadata().map_err(unread)?.len();
-    // Headers of segments lie at the front of a library.
+    let size = file.metadata().map_err(unread)?.len();
+    // Program headers are at the front of a library.
     let mut head = Vec::new();
     file.take(64 << 10).read_to_end(&mut head).map_err(unread)?;
     if head.is_empty() {
-        return Err("is empty; it is looked at again when it has changed".into());
+        return Err("is empty; it is tried again when it has changed".into());
     }
     if head.starts_with(&header::ELFMAG[..head.len().min(4)]) && head.len() < 64 {
-        return Err(incomplete(there, 64));
+        return Err(truncated(size, 64));
     }
-    // Whatever else it is, the loader says so in its own words.
+    // Not ELF: the loader reports what is wrong.
     let Ok(header) = Elf::parse_header(&head) else { return Ok(()) };
     match last_byte(&header, &head) {
-        Some(needed) if needed > there => Err(incomplete(there, needed)),
+        Some(needed) if needed > size => Err(truncated(size, needed)),
         _ => Ok(()),
     }
 }
 
-/// Where the last of what the headers name ends.
+/// End of the last part that the headers name.
 fn last_byte(header: &Header, head: &[u8]) -> Option<u64> {
     let table = |at: u64, size: u16, n: u16| at.saturating_add(u64::from(size) * u64::from(n));
     let segments_end = table(header.e_phoff, header.e_phentsize, header.e_phnum);
-    // The table of sections is the last thing in most files.
+    // The section table is last in most files.
     let mut needed = segments_end.max(table(header.e_shoff, header.e_shentsize, header.e_shnum));
     if segments_end <= head.len() as u64 {
         let ctx = goblin::container::Ctx::new(header.container().ok()?, header.endianness().ok()?);
@@ -75,9 +75,9 @@ fn last_byte(header: &Header, head: &[u8]) -> Option<u64> {
     Some(needed)
 }
 
-fn incomplete(there: u64, needed: u64) -> String {
+fn truncated(size: u64, needed: u64) -> String {
     format!(
-        "is incomplete: {there} bytes of at least {needed} are there; it is looked at again when it has changed"
+        "is truncated: {size} bytes, expected at least {needed}; it is tried again when it has changed"
     )
 }
 

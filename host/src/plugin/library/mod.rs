@@ -1,11 +1,11 @@
-//! Opening a backend's file through one of its two doors, and words for everything that can be wrong.
+//! Opens plugin files: `dlopen`, layout check, and the exchange of function tables through one of two entry symbols.
 //!
-//! Libraries are never closed: threads, thread-locals and function pointers of a framework outlive any
-//! bookkeeping of ours. So a file that takes the place of another one is loaded beside it.
+//! Libraries are never closed: a framework's threads, thread-locals and function pointers may outlive its last model.
+//! So a file that replaces another one is loaded beside it.
 
-pub mod file; // a file before it is opened
-pub mod refusal; // why a file is no backend
-pub mod table; // what a plugin hands over, checked
+pub mod file; // identity and completeness of a file
+pub mod refusal; // why a file was refused
+pub mod table; // checks of the backend table
 
 use crate::error::{Error, Result};
 use crate::plugin::host_api;
@@ -17,7 +17,7 @@ use abi_stable::library::{
 };
 use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
-use file::{Stamp, check_whole};
+use file::{Stamp, check_complete};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use trtserver_plugin_api::abi::host::HostTable;
@@ -27,31 +27,31 @@ use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
 pub use refusal::{Refusal, Stage};
 pub use table::check_about;
 
-/// A library of this process.
+/// A library loaded in this process.
 struct Loaded {
     path: PathBuf,
     stamp: Stamp,
-    /// What the loader was given.
+    /// The path that was passed to the loader.
     spelling: PathBuf,
-    /// The loader's name for it.
+    /// The loader's handle.
     handle: usize,
-    /// From its entry, which is called once.
+    /// Returned by its entry, which is called once.
     table: Option<&'static PluginTable>,
 }
 
-/// Every library that was ever opened. Taken for loads only; whoever holds it may run initialisers of a library.
+/// Every library ever opened. Locked during loads only; initialisers of a library run under the lock.
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
-/// Opens the library and swaps tables with it; a file that was opened before is not asked again. It was looked at
-/// before and must still be that file.
+/// Opens the library with the host's table, once per file. `stamp` is from an earlier check; the file must not have
+/// changed since.
 ///
 /// # Errors
-/// Texts name the file and say what it was built for and what this host offers.
+/// Texts name the file, the interface that it was built for, and this host's.
 pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
     load(path, host_api::address(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
 }
 
-/// Opens with a table of the caller's choice, which lives for ever.
+/// Opens the library with another host table, which must be static.
 pub fn enter(path: &Path, host: *const HostTable) -> Result<&'static PluginTable, Refusal> {
     load(path, host, None)
 }
@@ -69,7 +69,7 @@ fn load(
     let at_load = Refusal::at(Stage::Load);
     let fail = |why: &str| Err(at_load(why.to_owned()));
     let mut loaded = LOADED.lock();
-    // Of a file that was loaded here and has gone since, the library is still there.
+    // The library of a file that was removed since is still loaded.
     if let Some(known) = loaded.iter().find(|l| expected == Some(&l.stamp))
         && let Some(table) = known.table
     {
@@ -78,29 +78,28 @@ fn load(
     let stamp_of = || Stamp::of(path).map_err(|e| at_load(format!("not a loadable library: {e}")));
     let stamp = stamp_of()?;
     if expected.is_some_and(|expected| *expected != stamp) {
-        return fail("another file has taken its place; models loaded from now on may use that");
+        return fail("it was replaced by another file, which models loaded from now on can use");
     }
     if let Some(known) = loaded.iter().find(|l| l.stamp == stamp)
         && let Some(table) = known.table
     {
         return Ok(table);
     }
-    check_whole(path).map_err(&at_load)?;
+    check_complete(path).map_err(&at_load)?;
     let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
     let spelling =
         known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
-    // SAFETY: loading runs the library's initialisers; backends are code that the operator chose to run.
+    // SAFETY: loading runs the library's initialisers; the operator chose to run this code.
     let library = unsafe { Library::open(Some(&spelling), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|e| at_load(format!("not a loadable library: {}", source_text(&e))))?;
-    let main = entry(&library).map_err(Refusal::at(Stage::Door));
-    // Never closed, whatever follows: its code may have left threads behind.
+    let main = entry(&library).map_err(Refusal::at(Stage::Entry));
+    // Never closed, also on errors below: its initialisers may have started threads.
     let handle = library.into_raw() as usize;
-    let loader_knew = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
-    if loader_knew {
+    let already_loaded = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
+    if already_loaded {
         return fail(
-            "it was written to while it was loaded, which also damages what is loaded: replace libraries by \
-                    renaming (mv, install), never by writing into them. To use this file, move a copy of it into \
-                    its place",
+            "it was written to while it was loaded, which also damages the loaded library: replace libraries by \
+                    renaming (mv, install), never by writing into them. To use this file, move a copy of it over it",
         );
     }
     let after = stamp_of()?;
@@ -108,7 +107,7 @@ fn load(
         loaded.push(Loaded { path: path.to_owned(), stamp: after, spelling, handle, table: None });
     }
     if after != stamp {
-        return fail("it was changed while it was opened; it is looked at again");
+        return fail("it was changed while it was opened; it is tried again");
     }
     // SAFETY: the symbol is the documented entry; the host table lives for ever.
     let table = table::checked(unsafe { main?(host) })?;
@@ -118,10 +117,9 @@ fn load(
     Ok(table)
 }
 
-/// The path, spelled so that the loader has not heard of it. It compares the names of its libraries before it looks at
-/// files, and would give the old library again for a new file; with `/.` more it is another name for the same file.
-/// A name in /proc or a private copy would do too, but the library would no longer find what lies beside it
-/// (`$ORIGIN`), and a backend directory may be read-only.
+/// The path in a spelling that is new to the loader. The loader compares path strings before inodes, and would return the
+/// old library for a new file of the same path; each `/.` more is another string for the same file. A path in /proc or
+/// a private copy would break `$ORIGIN`, and the backend directory may be read-only.
 fn respelled(path: &Path, times: usize) -> PathBuf {
     let (Some(dir), Some(file)) = (path.parent(), path.file_name()) else { return path.to_owned() };
     let mut spelling = dir.as_os_str().to_owned();
@@ -131,15 +129,15 @@ fn respelled(path: &Path, times: usize) -> PathBuf {
     spelling.into()
 }
 
-/// The entry through the layout-checked door, else the C symbol.
+/// The entry from the abi_stable root module, which checks layouts, else from the C symbol.
 fn entry(library: &Library) -> Result<PluginMain, String> {
-    // SAFETY: the symbol, if present, is abi_stable's header by its unmistakable name.
+    // SAFETY: the symbol, if present, is abi_stable's header: the name is mangled to be unique.
     let header =
         unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
     if let Ok(header) = header {
-        // Built with abi_stable: its verdict is final. The C door of the same file would lead past it.
+        // Built with abi_stable: its check is final. The C symbol of the same file would bypass it.
         let header = header.upgrade().map_err(|e| layout_error(&e))?;
-        // The package has the interface's numbers. Layouts of another version would be compared to no purpose.
+        // Package version = interface version. A clear message is better than a layout diff of two versions.
         if let Ok(theirs) = VersionNumber::new(header.version_strings()) {
             table::check_version(theirs.major, theirs.minor)?;
         }
@@ -156,8 +154,8 @@ fn entry(library: &Library) -> Result<PluginMain, String> {
     }
 }
 
-/// abi_stable accepts a plugin that is newer than the host only; for an older one of the same major
-/// version the check runs with the roles swapped.
+/// abi_stable accepts only plugins that are as new as the host or newer; for an older one of the same major version
+/// the check runs with the roles swapped.
 fn checked_module(header: &'static LibHeader) -> Result<PluginModuleRef, LibraryError> {
     let mine = VersionNumber::new(PluginModuleRef::VERSION_STRINGS)?;
     let theirs = VersionNumber::new(header.version_strings())?;
@@ -175,7 +173,7 @@ fn checked_module(header: &'static LibHeader) -> Result<PluginModuleRef, Library
     unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() }
 }
 
-/// abi_stable's reports run to a thousand lines; an operator needs the reasons, the rest goes to the debug log.
+/// The reasons from abi_stable's report of a thousand lines; the full report goes to the debug log.
 fn layout_error(error: &LibraryError) -> String {
     let full = error.to_string();
     tracing::debug!("{full}");
@@ -194,7 +192,7 @@ fn layout_error(error: &LibraryError) -> String {
     )
 }
 
-/// libloading's own text hides the loader's reason in the source.
+/// The loader's own message, which libloading keeps in the error's source.
 fn source_text(error: &libloading::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => source.to_string(),

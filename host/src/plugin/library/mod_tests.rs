@@ -1,9 +1,9 @@
-//! Unit tests of `library.rs`.
+//! Unit tests of `mod.rs`.
 
 use super::*;
 
 #[test]
-fn another_spelling_is_the_same_file() {
+fn respelled_path_names_the_same_file() {
     let path = Path::new("/b/libtrtserver_b.so");
     for (times, expected) in [
         (0, "/b/libtrtserver_b.so"),

@@ -1,25 +1,25 @@
-//! Why a file is no backend for this host, and how far its opening came.
+//! Why a plugin file was refused (load refusal), and at which stage of opening.
 
-/// How far an opening came when it failed.
+/// The stage of opening that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The dynamic loader refused the file, or was not asked because of what it is.
+    /// The dynamic loader refused the file, or the file failed the checks before it.
     Load,
-    /// It is a library without a door for this host.
-    Door,
-    /// Numbers and size of the table that it gave.
+    /// The library has no entry symbol for this host.
+    Entry,
+    /// Interface version and size of the backend table.
     Interface,
-    /// Entries that every backend has.
-    Entries,
-    /// What it says of itself.
+    /// Required entries of the table.
+    RequiredEntries,
+    /// The backend info.
     Description,
 }
 
-/// Why a file is no backend for this host.
+/// See the module text.
 #[derive(Debug)]
 pub struct Refusal {
     pub stage: Stage,
-    /// The interface that it was built for, as far as it said.
+    /// The interface version that it was built for, if known.
     pub abi: Option<(u32, u32)>,
     /// The rest of a sentence about the file.
     pub why: String,

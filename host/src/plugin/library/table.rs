@@ -1,6 +1,6 @@
-//! What a plugin hands over at its entry: checked before it is believed, and read only as far as it goes.
+//! Checks the backend table and the backend info of a plugin, and widens smaller ones of older minor versions.
 //!
-//! A plugin of an older minor number has smaller tables than this host; see the rules in `plugin-api/src/abi/mod.rs`.
+//! The rules of growth are in `plugin-api/src/abi/mod.rs`.
 
 use super::refusal::{Refusal, Stage};
 use crate::plugin::text;
@@ -10,17 +10,17 @@ use trtserver_plugin_api::abi::describe::About;
 use trtserver_plugin_api::abi::plugin::PluginTable;
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-/// Sizes in interface 1.0, which no later one goes below. Written out: they must not grow with the types.
+/// Sizes in interface 1.0, the smallest that are accepted. Written out, because the types grow.
 const PLUGIN_TABLE_1_0: usize = 16 + 19 * size_of::<usize>();
 const ABOUT_1_0: usize = 160;
 
-/// A plugin's table, as large as this host's.
+/// The checked table, widened to this host's size.
 ///
 /// # Errors
-/// What is wrong with it, as the rest of a sentence about the file.
+/// The fault, as the rest of a sentence about the file.
 pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, Refusal> {
-    // Null is how a plugin refuses the host without a table.
-    // SAFETY: otherwise it is the plugin's static table, which starts with the words checked below.
+    // A plugin refuses the host by returning null.
+    // SAFETY: otherwise it is the plugin's static table, which starts with the fields checked below.
     let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
         let why = "its entry returned no table: the backend refuses this host";
         return Err(Refusal::at(Stage::Interface)(why.into()));
@@ -30,12 +30,12 @@ pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, Refusa
     check_head(head).map_err(fail(Stage::Interface))?;
     if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
         let name = ["describe", "plugin_open", "plugin_close"][missing];
-        return Err(fail(Stage::Entries)(format!("required entry '{name}' is missing")));
+        return Err(fail(Stage::RequiredEntries)(format!("required entry '{name}' is missing")));
     }
-    check_required(table).map_err(fail(Stage::Entries))?;
+    check_required(table).map_err(fail(Stage::RequiredEntries))?;
     // SAFETY: size and version were checked, and the required entries are not null.
     let table = unsafe { &*Box::leak(widened(table, head.size)).as_ptr() };
-    // SAFETY: describe(null) is allowed from the start by the interface.
+    // SAFETY: the interface allows describe(null) at any time.
     let about = unsafe { (table.describe)(std::ptr::null_mut()) };
     check_about(about).map_err(fail(Stage::Description))?;
     Ok(table)
@@ -47,17 +47,17 @@ fn check_head(head: &Head) -> Result<(), String> {
     if head.size < PLUGIN_TABLE_1_0 as u64 {
         return Err(format!(
             "its table has {} bytes, interface {major}.{minor} has {PLUGIN_TABLE_1_0}: the file is damaged or was \
-             built from a header that was changed",
+             built from a modified header",
             head.size
         ));
     }
     Ok(())
 }
 
-/// Whether this host runs plugins of that interface.
+/// Whether this host runs plugins of that interface version.
 ///
 /// # Errors
-/// The words of the rule that it breaks.
+/// The rule that is broken.
 pub fn check_version(major: u32, minor: u32) -> Result<(), String> {
     if major == ABI_MAJOR && minor <= ABI_MINOR {
         return Ok(());
@@ -68,8 +68,8 @@ pub fn check_version(major: u32, minor: u32) -> Result<(), String> {
     ))
 }
 
-/// A struct that begins with its size, as whoever made it knows it, in the size that this host knows: what was added
-/// since is zero, which always means that it is not there. What this host has never heard of is cut off.
+/// Copies a struct of `size` bytes into this host's size of it. Fields that the plugin does not have are zero, which
+/// always means absent; fields unknown to this host are dropped.
 ///
 /// # Safety
 /// `size` bytes can be read at `from`.
@@ -81,16 +81,16 @@ unsafe fn widened<T>(from: *const T, size: u64) -> Box<MaybeUninit<T>> {
     to
 }
 
-/// A plugin's description, as large as this host's.
+/// A plugin's backend info, widened to this host's size.
 ///
 /// # Safety
-/// `about` was given by the `describe` of a plugin, and is of the first size at least.
+/// `about` was returned by `describe` of a plugin, and its size is at least that of 1.0.
 pub unsafe fn about(about: *const About) -> About {
-    // SAFETY: by the caller's promise; and its fields, numbers and pointers, may be zero.
+    // SAFETY: by the caller's promise; its fields are numbers and pointers, which may be zero.
     unsafe { widened(about, (*about).size).assume_init_read() }
 }
 
-/// The head of a table as plain numbers, so that nothing is believed before it was checked.
+/// The head of a table as plain numbers: function pointers must not be null before they are typed.
 #[repr(C)]
 struct Head {
     size: u64,
@@ -117,12 +117,12 @@ fn check_required(table: *const PluginTable) -> Result<(), String> {
     Ok(())
 }
 
-/// What a description must be to be believed.
+/// Checks a backend info.
 pub fn check_about(about: *const About) -> Result<(), String> {
     if about.is_null() {
         return Err("describe returned nothing".into());
     }
-    // SAFETY: what describe returns is static and begins with its size.
+    // SAFETY: describe returns a static struct that begins with its size.
     let size = unsafe { about.cast::<u64>().read() };
     if size < ABOUT_1_0 as u64 {
         return Err(format!(
@@ -133,7 +133,7 @@ pub fn check_about(about: *const About) -> Result<(), String> {
     let about = unsafe { self::about(about) };
     if about.align != 0 && (!about.align.is_power_of_two() || about.align as usize > ALIGN) {
         return Err(format!(
-            "it wants inputs aligned to {}, which is not a power of two up to {ALIGN}",
+            "it requests inputs aligned to {}, which is not a power of two up to {ALIGN}",
             about.align
         ));
     }

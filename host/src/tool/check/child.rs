@@ -187,9 +187,9 @@ fn tell(id: &'static str, verdict: Verdict) {
 /// What is known of a file that is no backend for this host.
 fn refused(stage: Stage, why: &str) {
     let at = match stage {
-        Stage::Load | Stage::Door => 0,
+        Stage::Load | Stage::Entry => 0,
         Stage::Interface => 1,
-        Stage::Entries => 2,
+        Stage::RequiredEntries => 2,
         Stage::Description => 3,
     };
     let all = ["file.door", "file.interface", "file.entries", "file.describe"];

@@ -1,0 +1,37 @@
+//! The platforms of the installed backends, as the checks of model configurations read them.
+
+use super::config::Platforms;
+use crate::plugin::Backends;
+use std::path::PathBuf;
+
+impl Platforms for Backends {
+    fn backend_of(&self, platform: &str) -> Option<String> {
+        self.inventory().backend_for(platform, None).map(|b| b.facts.name.clone())
+    }
+
+    fn platforms_of(&self, backend: &str) -> Vec<String> {
+        self.inventory().default_version(backend).map_or(Vec::new(), |i| {
+            i.backend.facts.platforms.iter().map(|(platform, _)| platform.clone()).collect()
+        })
+    }
+
+    fn default_file(&self, platform_or_backend: &str) -> Option<String> {
+        let inventory = self.inventory();
+        let of_platform = inventory.backend_for(platform_or_backend, None).and_then(|b| {
+            b.facts.platforms.iter().find(|(p, _)| p == platform_or_backend).map(|(_, file)| file)
+        });
+        let of_backend = || {
+            let backend = &inventory.default_version(platform_or_backend)?.backend;
+            backend.facts.platforms.first().map(|(_, file)| file)
+        };
+        of_platform.or_else(of_backend).filter(|f| !f.is_empty()).cloned()
+    }
+
+    fn known_backends(&self) -> Vec<String> {
+        self.inventory().names().into_iter().map(str::to_owned).collect()
+    }
+
+    fn searched(&self) -> Vec<PathBuf> {
+        self.dirs().to_vec()
+    }
+}
