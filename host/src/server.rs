@@ -198,7 +198,7 @@ impl Server {
         if let Some(control) = &control {
             control.close();
         }
-        tracing::info!("Waiting for in-flight inferences to complete.");
+        tracing::info!("CancelObserver for in-flight inferences to complete.");
         let limit = self.context.settings.exit_timeout;
         let start = Instant::now();
         let mut told = None;

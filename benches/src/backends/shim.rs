@@ -20,7 +20,7 @@ use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::plugin::model::Instance;
 use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, Style, TensorNames};
-use trtserver::request::{DType, InferResponse, InputTensor, Reply, ResponseSink, Signature};
+use trtserver::request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
 use trtserver::stats::Execution;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
 
@@ -216,13 +216,12 @@ impl Stand {
 
     pub fn call(&mut self, data: &Bytes) -> Result<()> {
         let sink = Compare(data.clone(), Arc::clone(&self.right));
-        let reply = Reply::uncounted(now_ns(), Arc::clone(&self.signature), sink);
         let shape = [self.values as i64][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        let request = request(input, reply);
-        Reply::queued(&request, now_ns());
+        let request = request(&self.signature, None, input, sink);
+        request.responder.queued(now_ns());
         let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
-        request.reply.taken(Arc::clone(&execution));
+        request.responder.executed_in(Arc::clone(&execution));
         let style = Style { signature: &self.signature, names: &self.names, align: 0 };
         self.hold.fill(1, &mut vec![request], &style, &execution);
         let Instance::Here(instance) = &mut self.instance else {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::request::{
-    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, Signature,
-    TensorSpec, WantedOutput,
+    DType, InferRequest, InferResponse, InputTensor, RequestContext, Responder, ResponseSink,
+    Sequence, Signature, Sink, TensorSpec, WantedOutput,
 };
 use trtserver::stats::{Execution, VersionStats};
 
@@ -30,13 +30,23 @@ pub fn signature() -> Arc<Signature> {
     })
 }
 
-/// Of one row, that wants the first output.
-pub fn request(input: InputTensor, reply: Arc<Reply>) -> InferRequest {
+/// A request of one row for the first output.
+pub fn request(
+    signature: &Arc<Signature>,
+    stats: Option<&Arc<VersionStats>>,
+    input: InputTensor,
+    sink: impl Into<Sink>,
+) -> InferRequest {
+    let context = RequestContext {
+        signature: Arc::clone(signature),
+        stats: stats.cloned(),
+        received_ns: now_ns(),
+        batch: 1,
+        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+    };
     InferRequest {
         id: String::new(),
-        batch: 1,
         inputs: [input].into_iter().collect(),
-        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
         sequence: Sequence::default(),
         priority: 0,
         timeout_us: 0,
@@ -44,7 +54,7 @@ pub fn request(input: InputTensor, reply: Arc<Reply>) -> InferRequest {
         deadline_ns: 0,
         streaming: false,
         warmup: false,
-        reply,
+        responder: Responder::new(context, sink),
     }
 }
 
@@ -52,11 +62,10 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
     let stats = Arc::new(VersionStats::new(1));
     let data = Bytes::from(vec![0; 64]);
     let request = |number| {
-        let (signature, stats) = (Arc::clone(signature), Arc::clone(&stats));
         let shape = [1, 16][..].into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
-        let reply = Reply::new(now_ns(), signature, stats, DiscardResponses);
-        InferRequest { sequence: step(number as u64), ..self::request(input, reply) }
+        let request = self::request(signature, Some(&stats), input, DiscardResponses);
+        InferRequest { sequence: step(number as u64), ..request }
     };
     (0..count).map(request).collect()
 }
@@ -65,7 +74,7 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
 pub fn answer(taken: &mut Vec<InferRequest>) {
     let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
     for request in taken.drain(..) {
-        request.reply.taken(Arc::clone(&execution));
-        let _ = request.reply.end(Ok(None));
+        request.responder.executed_in(Arc::clone(&execution));
+        let _ = request.responder.finish(Ok(None));
     }
 }

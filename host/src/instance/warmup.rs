@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::plugin::model::Instance;
 use crate::request::check::all_outputs;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence, SequenceMemory,
+    InferRequest, InferResponse, InputTensor, RequestContext, Responder, ResponseSink, Sequence,
+    SequenceMemory,
 };
 use crate::stats::WarmupSpans;
 use crate::sync::Mutex;
@@ -90,16 +91,21 @@ impl Worker {
         let one = |_| {
             let now = now_ns();
             let sink = FaultSink(Arc::clone(faults));
-            let reply = Reply::uncounted(now, Arc::clone(&self.signature), sink);
+            let context = RequestContext {
+                signature: Arc::clone(&self.signature),
+                stats: None,
+                received_ns: now,
+                batch: 1,
+                outputs: all_outputs(&self.signature),
+            };
+            let responder = Responder::new(context, sink);
             if !self.signature.states.is_empty() {
                 // What the sample writes as a state goes nowhere, but must be allowed.
-                reply.remember(SequenceMemory::default());
+                responder.remember(SequenceMemory::default());
             }
             let request = InferRequest {
                 id: sample.name.to_string(),
-                batch: 1,
                 inputs: sample.inputs.clone(),
-                outputs: all_outputs(&self.signature),
                 sequence: Sequence::default(),
                 priority: 0,
                 timeout_us: 0,
@@ -108,9 +114,9 @@ impl Worker {
                 // Models that give any number of answers may give them all.
                 streaming: true,
                 warmup: true,
-                reply,
+                responder,
             };
-            Reply::queued(&request, now);
+            request.responder.queued(now);
             request
         };
         (0..sample.calls).map(one).collect()

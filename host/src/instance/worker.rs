@@ -189,13 +189,13 @@ impl Worker {
         requests: &mut Vec<InferRequest>,
     ) {
         // What is executed, which null requests are part of.
-        let rows = requests.iter().map(|r| r.batch).sum();
+        let rows = requests.iter().map(|r| r.context().batch).sum();
         let calls = requests.len() as u32;
         let BatchContext { hold, outstanding, last } = context;
         let new = || Execution::new(self.ordinal, calls, rows, now_ns(), outstanding);
         let execution = Execution::next(last, new);
         for request in requests.iter() {
-            request.reply.taken(Arc::clone(&execution));
+            request.responder.executed_in(Arc::clone(&execution));
         }
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
         match instance {
@@ -234,5 +234,5 @@ impl Drop for PanicGuard {
 
 /// Rows that somebody asked for.
 fn rows(requests: &[InferRequest]) -> u32 {
-    requests.iter().filter(|r| r.reply.is_counted()).map(|r| r.batch).sum()
+    requests.iter().filter(|r| r.context().is_counted()).map(|r| r.context().batch).sum()
 }

@@ -4,7 +4,7 @@
 //! could never notice that nobody is left to answer it.
 
 use crate::error::{Error, Result};
-use crate::request::{InferResponse, Reply, ResponseSink, SharedSink, Single, Sink};
+use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, Single, Sink};
 use crate::sync::{Mutex, MutexGuard};
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -81,7 +81,7 @@ pub struct UnaryReceiver(Arc<Unary>);
 
 impl UnaryReceiver {
     /// Waits for the answer. Letting go of the future before that cancels the request.
-    pub async fn wait(self, reply: Weak<Reply>) -> Result<InferResponse> {
+    pub async fn wait(self, reply: Weak<Responder>) -> Result<InferResponse> {
         let mut guard = CancelGuard::new(reply);
         let answer = poll_fn(|cx| self.0.poll(cx)).await;
         guard.disarm();
@@ -117,15 +117,15 @@ impl ResponseSink for ChannelSink {
 }
 
 /// Cancels a request when dropped: its caller went away. Disarmed once the answer is there.
-pub struct CancelGuard(Option<Weak<Reply>>);
+pub struct CancelGuard(Option<Weak<Responder>>);
 
 impl CancelGuard {
-    pub fn new(reply: Weak<Reply>) -> Self {
+    pub fn new(reply: Weak<Responder>) -> Self {
         Self(Some(reply))
     }
 
     /// A guard over a reply that somebody else owns.
-    pub fn of(reply: &Arc<Reply>) -> Self {
+    pub fn of(reply: &Arc<Responder>) -> Self {
         Self::new(Arc::downgrade(reply))
     }
 
@@ -137,7 +137,7 @@ impl CancelGuard {
 impl Drop for CancelGuard {
     fn drop(&mut self) {
         if let Some(reply) = self.0.take().and_then(|weak| weak.upgrade()) {
-            reply.cancel();
+            reply.cancel_token.cancel();
         }
     }
 }

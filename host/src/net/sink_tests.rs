@@ -1,12 +1,18 @@
 //! Unit tests of `sink.rs`.
 
 use super::*;
-use crate::request::Signature;
-use crate::stats::VersionStats;
+use crate::request::RequestContext;
+use crate::request::testing::signature;
 
-fn reply(sink: Sink) -> Arc<Reply> {
-    let signature = Signature { model: "m".into(), ..Default::default() };
-    Reply::new(0, Arc::new(signature), Arc::new(VersionStats::new(1)), sink)
+fn reply(sink: Sink) -> Arc<Responder> {
+    let context = RequestContext {
+        signature: signature(&[], 0),
+        stats: None,
+        received_ns: 0,
+        batch: 1,
+        outputs: Default::default(),
+    };
+    Responder::new(context, sink)
 }
 
 #[tokio::test]
@@ -18,7 +24,7 @@ async fn one_answer_and_only_one() {
         (
             1,
             false,
-            Err("the request was dropped without an answer; this is a fault of the server or of \
+            Err("the request was dropped without a response; this is a fault of the server or of \
                  the model's backend"),
         ),
     ];
@@ -30,7 +36,7 @@ async fn one_answer_and_only_one() {
             reply.send(InferResponse::default()).unwrap();
         }
         if ended {
-            reply.end(Ok(None)).unwrap();
+            reply.finish(Ok(None)).unwrap();
         }
         drop(reply);
         let got = answer.wait(weak).await;
@@ -46,5 +52,5 @@ async fn a_caller_who_leaves_cancels() {
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
     assert!(first.await.is_pending());
     drop(waiting);
-    assert!(reply.is_cancelled());
+    assert!(reply.cancel_token.is_cancelled());
 }

@@ -75,7 +75,7 @@ impl Served {
         if self.arena.is_some()
             && let Err(e) = words_fit(&request)
         {
-            let _ = request.reply.fail(e, FailureReason::Other);
+            let _ = request.responder.fail(e, FailureReason::Other);
             return;
         }
         self.scheduler.submit(request);

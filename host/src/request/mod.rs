@@ -3,22 +3,29 @@
 //! Nothing here knows a protocol, a model directory or the async runtime.
 
 pub mod buffer; // aligned memory that becomes wire bytes without a copy
+pub mod cancel; // a flag that backends poll, and who is notified
 pub mod check; // a request against the declared tensors: the messages that users quote
 pub mod classes; // top-k results
+pub mod context; // what is known when a request is built
 pub mod dtype; // element types
 pub mod pages; // memory straight from the system
 pub mod pool; // large blocks, kept for a moment and used again
-pub mod reply; // the answer side: sink, cancellation, accounting
+pub mod responder; // the response side: context, cancel token, response channel, statistics
+mod response_channel; // ordered delivery, one final response
 pub mod signature; // the tensors that a model declares
+pub mod sink; // where responses go
 pub mod state; // what the host keeps between the steps of a sequence
 pub mod strings; // the byte form of string tensors
-pub mod tensor;
+pub mod tensor; // name, type, shape, bytes
 #[cfg(test)]
-pub mod testing; // requests for tests // name, type, shape, bytes
+pub mod testing; // requests for tests
 
+pub use cancel::{CancelObserver, CancelToken};
+pub use context::RequestContext;
 pub use dtype::DType;
-pub use reply::{Reply, ResponseSink, SharedSink, Single, Sink, Waiting};
+pub use responder::Responder;
 pub use signature::{Role, Signature, TensorSpec};
+pub use sink::{ResponseSink, SharedSink, Single, Sink};
 pub use state::SequenceMemory;
 pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};
 
@@ -67,12 +74,8 @@ pub struct Sequence {
 pub struct InferRequest {
     /// The caller's id as text; empty = none. Echoed by the front ends, shown to plugins and in logs.
     pub id: String,
-    /// Rows: the first dimension of every tensor of a batching model, else 1.
-    pub batch: u32,
     /// In the order of the model configuration; optional inputs may be missing.
     pub inputs: SmallVec<[InputTensor; 2]>,
-    /// In the order in which the caller asked. v2 fills in all outputs when none is named; v1 may ask for none.
-    pub outputs: SmallVec<[WantedOutput; 2]>,
     pub sequence: Sequence,
     /// 0 = the model's default level, 1 is the highest.
     pub priority: u64,
@@ -86,7 +89,17 @@ pub struct InferRequest {
     pub streaming: bool,
     /// Nobody reads the answer: the model is being warmed up.
     pub warmup: bool,
-    pub reply: Arc<Reply>,
+    pub responder: Arc<Responder>,
+}
+
+impl InferRequest {
+    pub fn context(&self) -> &RequestContext {
+        &self.responder.context
+    }
+
+    pub fn cancel_token(&self) -> &CancelToken {
+        &self.responder.cancel_token
+    }
 }
 
 /// One answer. Outputs are in the order in which the caller asked for them.

@@ -1,9 +1,10 @@
 //! Requests for tests: a signature with one input and one output, and a sink that remembers.
 
-use super::reply::ResponseSink;
 use super::signature::{Signature, TensorSpec};
 use super::tensor::{InputTensor, WantedOutput};
-use super::{DType, InferRequest, InferResponse, Reply, Sequence};
+use super::{
+    DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink, Sequence,
+};
 use crate::clock::now_ns;
 use crate::error::Result;
 use crate::stats::VersionStats;
@@ -41,17 +42,31 @@ pub fn request_for(
     id: &str,
     rows: u32,
 ) -> (InferRequest, Arc<VersionStats>, Told) {
-    let (stats, told) = (Arc::new(VersionStats::new(1)), Told::default());
-    let sink = Remember(Arc::clone(&told));
-    let reply = Reply::new(now_ns(), Arc::clone(signature), Arc::clone(&stats), sink);
+    let stats = Arc::new(VersionStats::new(1));
+    let context = RequestContext {
+        signature: Arc::clone(signature),
+        stats: Some(Arc::clone(&stats)),
+        received_ns: now_ns(),
+        batch: rows,
+        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+    };
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();
     let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data };
+    let (request, told) = request_with(context, id, [input]);
+    (request, stats, told)
+}
+
+/// A request of this context, and the responses that its sink received.
+pub fn request_with(
+    context: RequestContext,
+    id: &str,
+    inputs: impl IntoIterator<Item = InputTensor>,
+) -> (InferRequest, Told) {
+    let told = Told::default();
     let request = InferRequest {
         id: id.into(),
-        batch: rows,
-        inputs: [input].into_iter().collect(),
-        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        inputs: inputs.into_iter().collect(),
         sequence: Sequence::default(),
         priority: 0,
         timeout_us: 0,
@@ -59,7 +74,7 @@ pub fn request_for(
         deadline_ns: 0,
         streaming: false,
         warmup: false,
-        reply,
+        responder: Responder::new(context, Remember(Arc::clone(&told))),
     };
-    (request, stats, told)
+    (request, told)
 }

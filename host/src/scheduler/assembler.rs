@@ -8,8 +8,8 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::check::IdPrefix;
 use crate::request::tensor::element_count;
 use crate::request::{
-    CorrelationId, DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, Sequence,
-    SequenceMemory, Shape, Signature, WantedOutput,
+    CorrelationId, DType, InferRequest, InferResponse, InputTensor, RequestContext, Responder,
+    ResponseSink, Sequence, SequenceMemory, Shape, Signature, WantedOutput,
 };
 use crate::sync::Mutex;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ impl Batchable for InferRequest {
     type Memory = SequenceMemory;
 
     fn rows(&self) -> u32 {
-        self.batch.max(1)
+        self.context().batch.max(1)
     }
 
     fn priority(&self) -> u64 {
@@ -36,7 +36,7 @@ impl Batchable for InferRequest {
     }
 
     fn compatible_with(&self, first: &Self) -> bool {
-        let signature = self.reply.signature();
+        let signature = &self.context().signature;
         let alike = |(mine, its): (&InputTensor, &InputTensor)| {
             let spec = signature.input_spec(mine.index);
             let row = usize::from(signature.batching() && !spec.shape_tensor);
@@ -49,7 +49,7 @@ impl Batchable for InferRequest {
     }
 
     fn set_memory(&mut self, memory: &SequenceMemory) {
-        self.reply.remember(memory.clone());
+        self.responder.remember(memory.clone());
     }
 }
 
@@ -146,7 +146,7 @@ impl BatchAssembler {
             }
         }
         if nulls {
-            null_errors::share(requests, |request| !request.reply.is_counted());
+            null_errors::share(requests, |request| !request.context().is_counted());
         }
     }
 
@@ -157,7 +157,7 @@ impl BatchAssembler {
         let flags = [(&controls.start, *start), (&controls.end, *end), (&controls.ready, true)];
         self.control(controls, &id, flags, &mut request.inputs);
         if !self.signature.states.is_empty()
-            && let Some(memory) = request.reply.memory()
+            && let Some(memory) = request.responder.memory()
         {
             if request.sequence.start {
                 memory.reset();
@@ -198,7 +198,8 @@ impl BatchAssembler {
         let flags = [(&controls.start, false), (&controls.end, false), (&controls.ready, false)];
         self.control(controls, &CorrelationId::None, flags, &mut inputs);
         SequenceMemory::default().inputs(&self.signature, &mut inputs);
-        NullTemplate { inputs, outputs: like.outputs.clone(), batch: like.batch }
+        let RequestContext { outputs, batch, .. } = like.context();
+        NullTemplate { inputs, outputs: outputs.clone(), batch: *batch }
     }
 
     fn zeros(&self, bytes: usize) -> Bytes {
@@ -220,11 +221,16 @@ struct NullTemplate {
 impl NullTemplate {
     fn request(&self, signature: &Arc<Signature>) -> InferRequest {
         let now = now_ns();
+        let context = RequestContext {
+            signature: Arc::clone(signature),
+            stats: None,
+            received_ns: now,
+            batch: self.batch,
+            outputs: self.outputs.clone(),
+        };
         let request = InferRequest {
             id: String::new(),
-            batch: self.batch,
             inputs: self.inputs.clone(),
-            outputs: self.outputs.clone(),
             sequence: Sequence::default(),
             priority: 0,
             timeout_us: 0,
@@ -232,9 +238,9 @@ impl NullTemplate {
             deadline_ns: 0,
             streaming: false,
             warmup: false,
-            reply: Reply::uncounted(now, Arc::clone(signature), DiscardResponses),
+            responder: Responder::new(context, DiscardResponses),
         };
-        Reply::queued(&request, now);
+        request.responder.queued(now);
         request
     }
 }

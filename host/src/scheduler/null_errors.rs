@@ -26,7 +26,7 @@ pub fn share(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
     for request in requests {
         let null = null(request);
         // One that has ended already has no sink, and must not be waited for.
-        request.reply.wrap(|sink| {
+        request.responder.wrap_sink(|sink| {
             kept.lock().open += 1;
             Tied { sink: Some(sink), null, kept: Arc::clone(&kept) }.into()
         });

@@ -11,11 +11,11 @@ fn an_error_of_a_null_request_is_everybodys() {
         let (b, _, told_b) = request("b");
         let batch = [a, null, b];
         share(&batch, |r| r.id == "null");
-        batch[0].reply.end(Ok(None)).unwrap();
-        batch[2].reply.end(Ok(None)).unwrap();
+        batch[0].responder.finish(Ok(None)).unwrap();
+        batch[2].responder.finish(Ok(None)).unwrap();
         assert!(told_a.lock().is_empty());
         let end = if null_fails { Err(Error::internal("null")) } else { Ok(None) };
-        batch[1].reply.end(end).unwrap();
+        batch[1].responder.finish(end).unwrap();
         for told in [told_a, told_b] {
             let told = told.lock();
             let text = told[0].0.as_ref().err().map_or("", |e| &e.message);

@@ -15,7 +15,7 @@ use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::request::{InferRequest, Reply, Sequence, Signature, Waiting};
+use crate::request::{CancelObserver, InferRequest, Sequence, Signature};
 use crate::stats::FailureReason;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::timer::{self, DeadlineCallback};
@@ -194,23 +194,23 @@ impl Queue {
     /// whatever happens.
     pub fn submit(&self, request: InferRequest) {
         if let Err(error) = self.assembler.check(&request) {
-            let _ = request.reply.fail(error, FailureReason::Other);
+            let _ = request.responder.fail(error, FailureReason::Other);
             return;
         }
         let now = now_ns();
-        Reply::queued(&request, now);
+        request.responder.queued(now);
         let mut state = self.lock();
         if state.closed {
             let given_up = state.given_up;
             drop(state);
             let error = if given_up { self.no_instance() } else { stopping() };
-            let _ = request.reply.fail(error, FailureReason::Other);
+            let _ = request.responder.fail(error, FailureReason::Other);
             return;
         }
         if let Some(order) = &self.order {
-            request.reply.wrap(|sink| order.enter(sink));
+            request.responder.wrap_sink(|sink| order.enter(sink));
         }
-        let reply = Arc::clone(&request.reply);
+        let reply = Arc::clone(&request.responder);
         // Who reads a stream reads on while a request is executed, that others may join or overtake it.
         // And whoever has a deadline is told when it passes, which the thread that executes could not do.
         let may_borrow = (self.one_by_one || !request.streaming) && request.deadline_ns == 0;
@@ -227,7 +227,7 @@ impl Queue {
         match ticket {
             Ok(ticket) => {
                 // A caller who went away before the queue knew the request could not tell it.
-                if reply.waits_in(self.me.clone(), ticket.0) {
+                if reply.cancel_token.notify(self.me.clone(), ticket.0) {
                     batcher.cancel(ticket, now, gone, wakes);
                     state.close_up(now);
                 }
@@ -403,7 +403,7 @@ impl Queue {
         }
         for (request, refusal) in after.gone {
             let (error, reason) = refusal_error(refusal, &request);
-            let _ = request.reply.fail(error, reason);
+            let _ = request.responder.fail(error, reason);
         }
     }
 
@@ -450,7 +450,7 @@ impl Queue {
         self.release(state);
         for entry in entries {
             if let BatchEntry::Request(request) = entry {
-                let _ = request.reply.fail(self.no_instance(), FailureReason::Other);
+                let _ = request.responder.fail(self.no_instance(), FailureReason::Other);
             }
         }
     }
@@ -600,7 +600,7 @@ impl Batcher {
     }
 }
 
-impl Waiting for Queue {
+impl CancelObserver for Queue {
     fn cancelled(&self, ticket: u64) {
         let mut state = self.lock();
         let now = now_ns();

@@ -99,13 +99,13 @@ fn which_sequences_have_not_ended() {
 fn a_cancelled_request_leaves_at_once_and_its_place_is_filled() {
     let queue = shared(batching(&[2], 3_600_000 * MS), 1, false);
     let (gone, told) = request("gone");
-    let reply = Arc::clone(&gone.reply);
+    let reply = Arc::clone(&gone.responder);
     queue.submit(gone);
-    reply.cancel();
+    reply.cancel_token.cancel();
     assert_eq!(queue.waiting(), 0);
     assert_eq!(error(&told).unwrap().0, Code::Cancelled);
     let (before, told) = request("before");
-    before.reply.cancel();
+    before.responder.cancel_token.cancel();
     queue.submit(before);
     assert_eq!((queue.waiting(), error(&told).unwrap().0), (0, Code::Cancelled));
     queue.submit(request("a").0);
@@ -114,9 +114,9 @@ fn a_cancelled_request_leaves_at_once_and_its_place_is_filled() {
     assert!(queue.take(0, &mut batch));
     assert_eq!((ids(&batch), batch.close_reason), (vec!["a", "b"], Some(CloseReason::Preferred)));
     // Taken: nothing is left to take back, the plugin sees the word.
-    let reply = Arc::clone(&batch.requests[0].reply);
-    reply.cancel();
-    assert!(reply.is_cancelled() && !reply.is_ended());
+    let reply = Arc::clone(&batch.requests[0].responder);
+    reply.cancel_token.cancel();
+    assert!(reply.cancel_token.is_cancelled() && !reply.is_finished());
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn serve(queue: &Arc<Queue>, instance: usize) -> std::thread::JoinHandle<Vec<Vec
             batches.push(batch.requests.iter().map(|r| r.id.clone()).collect());
             for request in batch.requests.drain(..) {
                 let execution = Execution::new(0, 1, 1, now_ns(), &Default::default());
-                request.reply.taken(Arc::new(execution));
+                request.responder.executed_in(Arc::new(execution));
                 if instance == 0 {
                     std::thread::sleep(Duration::from_millis(2));
                 }
-                let _ = request.reply.end(Ok(None));
+                let _ = request.responder.finish(Ok(None));
             }
         }
         batches
@@ -174,7 +174,7 @@ fn who_leaves_may_let_the_others_go() {
     let rows = |id: &str, rows, timeout_us| {
         let (mut request, _, told) = request_for(&signature(&[2], 8), id, rows);
         request.timeout_us = timeout_us;
-        let reply = Arc::clone(&request.reply);
+        let reply = Arc::clone(&request.responder);
         queue.submit(request);
         (reply, told)
     };
@@ -185,7 +185,7 @@ fn who_leaves_may_let_the_others_go() {
         let (_, told) = rows(&format!("b{number}"), 3, 0);
         wait(asleep);
         if late_us == 0 {
-            gone.cancel();
+            gone.cancel_token.cancel();
         }
         wait(|| !told.lock().is_empty());
     }
@@ -269,7 +269,7 @@ fn answers_leave_in_order_of_arrival() {
     let (sender, told) = channel();
     for i in 0..60 {
         let (request, _) = request(&i.to_string());
-        request.reply.wrap(|_| Tell(i, sender.clone()).into());
+        request.responder.wrap_sink(|_| Tell(i, sender.clone()).into());
         queue.submit(request);
     }
     // The first instance is slow.
@@ -352,11 +352,11 @@ fn sequences_get_their_controls_and_gaps_are_filled() {
     assert_eq!(flags(&batch.requests[0]), [(1, vec![1, 1], 0), (2, vec![1, 1], 0)]);
     assert_eq!(flags(&batch.requests[1]), [(1, vec![1, 1], 0), (2, vec![1, 1], 1)]);
     assert_eq!(batch.requests[0].inputs[0].data, vec![0; 8]);
-    assert!(!batch.requests[0].reply.is_counted());
+    assert!(!batch.requests[0].context().is_counted());
     // The answer waits for the null request's, whose error is everybody's.
-    batch.requests[1].reply.end(Ok(None)).unwrap();
+    batch.requests[1].responder.finish(Ok(None)).unwrap();
     assert!(told.lock().is_empty());
-    batch.requests[0].reply.end(Err(Error::internal("null"))).unwrap();
+    batch.requests[0].responder.finish(Err(Error::internal("null"))).unwrap();
     assert_eq!(error(&told).unwrap().1, "null");
 }
 
@@ -398,7 +398,7 @@ impl Borrowable {
     fn run(&self, batch: &mut Batch) {
         for request in batch.requests.drain(..) {
             self.ran.lock().push((request.id.clone(), std::thread::current().id()));
-            let _ = request.reply.end(Ok(None));
+            let _ = request.responder.finish(Ok(None));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::stats::FailureReason;
 
 /// The words of contract/v2 §4.7–4.9; v1's differ in one place, which its front ends know.
 pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
-    let m = &request.reply.signature().model;
+    let m = &request.context().signature.model;
     let id = IdPrefix(&request.id);
     match refusal {
         Refusal::QueueFull => {

@@ -9,7 +9,7 @@ use crate::net::context::{Context, refusal};
 use crate::net::sink::{self, CancelGuard, UnaryReceiver};
 use crate::repository::Served;
 use crate::request::check::IdPrefix;
-use crate::request::{CorrelationId, InferRequest, Reply, Sequence, classes};
+use crate::request::{CorrelationId, InferRequest, RequestContext, Responder, Sequence, classes};
 use crate::state::InFlightGuard;
 use std::sync::{Arc, Weak};
 use trtserver_proto::v1::InferRequestHeader;
@@ -102,15 +102,19 @@ impl<'a> AcceptedRequest<'a> {
         checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
 
         let (sink, answer) = sink::unary();
-        let stats = Arc::clone(&self.served.stats);
-        let reply = Reply::new(self.received_ns, Arc::clone(signature), stats, sink);
-        let weak = Arc::downgrade(&reply);
+        let context = RequestContext {
+            signature: Arc::clone(signature),
+            stats: Some(Arc::clone(&self.served.stats)),
+            received_ns: self.received_ns,
+            batch,
+            outputs: wanted.clone(),
+        };
+        let responder = Responder::new(context, sink);
+        let weak = Arc::downgrade(&responder);
         let h = &self.header;
         let request = InferRequest {
             id: id_text(h.id),
-            batch,
             inputs,
-            outputs: wanted.clone(),
             sequence: sequence(h),
             priority: h.priority.into(),
             timeout_us: h.timeout_microseconds,
@@ -118,7 +122,7 @@ impl<'a> AcceptedRequest<'a> {
             deadline_ns,
             streaming: false,
             warmup: false,
-            reply,
+            responder,
         };
         let id = h.id;
         let guard = CancelGuard::new(Weak::clone(&weak));
@@ -142,7 +146,7 @@ pub struct PendingRequest {
     form: ResponseSpec,
     request_id: u64,
     answer: UnaryReceiver,
-    reply: Weak<Reply>,
+    reply: Weak<Responder>,
     /// The answer guards itself only from its first poll on; streams let requests wait longer than that.
     guard: CancelGuard,
     _in_flight: InFlightGuard,

@@ -111,9 +111,10 @@ fn serve(queue: &Queue, answer: Execute) {
             if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
                 std::thread::sleep(std::time::Duration::from_micros(us));
             }
-            let execution = Execution::new(0, 1, request.batch, now_ns(), &Default::default());
-            request.reply.taken(Arc::new(execution));
-            let _ = request.reply.end(answer(&request).map(Some));
+            let execution =
+                Execution::new(0, 1, request.context().batch, now_ns(), &Default::default());
+            request.responder.executed_in(Arc::new(execution));
+            let _ = request.responder.finish(answer(&request).map(Some));
         }
     }
 }
@@ -124,7 +125,7 @@ fn add_and_subtract(request: &InferRequest) -> Result<InferResponse> {
         let [a, b] = [0, 1].map(|i| request.inputs[i].data.chunks_exact(4).map(number));
         a.zip(b)
     };
-    let outputs = request.outputs.iter().map(|wanted| {
+    let outputs = request.context().outputs.iter().map(|wanted| {
         let sum = |(a, b): (i32, i32)| if wanted.index == 0 { a + b } else { a - b };
         OutputTensor {
             name: ["OUTPUT0", "OUTPUT1"][wanted.index].into(),

@@ -6,7 +6,9 @@ use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
-use crate::request::{InferRequest, InputTensor, Reply, Signature, Sink, WantedOutput};
+use crate::request::{
+    InferRequest, InputTensor, RequestContext, Responder, Signature, Sink, WantedOutput,
+};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -43,7 +45,7 @@ impl UncheckedRequest {
         served: &Served,
         received_ns: u64,
         sink: Sink,
-    ) -> Result<Weak<Reply>> {
+    ) -> Result<Weak<Responder>> {
         ctx.require_open(served, &self.parameters.sequence)?;
         let signature = &served.signature;
         let batch = check::inputs(signature, &self.id, &self.inputs)?;
@@ -52,13 +54,18 @@ impl UncheckedRequest {
         if self.outputs.is_empty() {
             self.outputs = check::all_outputs(signature);
         }
-        let reply = Reply::new(received_ns, Arc::clone(signature), Arc::clone(&served.stats), sink);
-        let weak = Arc::downgrade(&reply);
+        let context = RequestContext {
+            signature: Arc::clone(signature),
+            stats: Some(Arc::clone(&served.stats)),
+            received_ns,
+            batch,
+            outputs: self.outputs,
+        };
+        let responder = Responder::new(context, sink);
+        let weak = Arc::downgrade(&responder);
         served.submit(InferRequest {
             id: self.id,
-            batch,
             inputs: self.inputs,
-            outputs: self.outputs,
             sequence: self.parameters.sequence,
             priority: self.parameters.priority,
             timeout_us: self.parameters.timeout_us,
@@ -66,7 +73,7 @@ impl UncheckedRequest {
             deadline_ns: self.deadline_ns,
             streaming: self.streaming,
             warmup: false,
-            reply,
+            responder,
         });
         Ok(weak)
     }

@@ -5,7 +5,7 @@ use crate::config;
 use crate::error::Error;
 use crate::net::context::Context;
 use crate::repository::{Model, Repository, Served, Version};
-use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Reply, Signature};
+use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Responder, Signature};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
 use crate::stats::{Execution, VersionStats};
@@ -95,9 +95,10 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
             while queue.take(0, &mut batch) {
                 for request in batch.requests.drain(..) {
                     let start = now_ns();
-                    let execution = Execution::new(0, 1, request.batch, start, &Default::default());
-                    request.reply.taken(Arc::new(execution));
-                    execute(&name, &request, &request.reply);
+                    let execution =
+                        Execution::new(0, 1, request.context().batch, start, &Default::default());
+                    request.responder.executed_in(Arc::new(execution));
+                    execute(&name, &request, &request.responder);
                 }
             }
         });
@@ -105,12 +106,12 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
     model
 }
 
-fn execute(name: &str, request: &InferRequest, reply: &Reply) {
+fn execute(name: &str, request: &InferRequest, reply: &Responder) {
     let end = match name {
         "silent" | "none" => Ok(None),
         "broken" => Err(Error::internal("out of order")),
         "stuck" => {
-            while !reply.is_cancelled() {
+            while !reply.cancel_token.is_cancelled() {
                 std::thread::yield_now();
             }
             Ok(None)
@@ -121,12 +122,12 @@ fn execute(name: &str, request: &InferRequest, reply: &Reply) {
         }
         _ => Ok(Some(echo(request, reply))),
     };
-    reply.end(end).unwrap();
+    reply.finish(end).unwrap();
 }
 
-fn echo(request: &InferRequest, reply: &Reply) -> InferResponse {
-    let outputs = request.outputs.iter().filter_map(|wanted| {
-        let spec = &reply.signature().outputs[wanted.index];
+fn echo(request: &InferRequest, reply: &Responder) -> InferResponse {
+    let outputs = request.context().outputs.iter().filter_map(|wanted| {
+        let spec = &reply.context.signature.outputs[wanted.index];
         let input = request.inputs.iter().find(|i| i.index == wanted.index)?;
         Some(OutputTensor {
             name: spec.name.clone(),

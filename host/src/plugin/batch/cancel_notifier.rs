@@ -5,7 +5,7 @@
 //! to tell its instance; a plugin that blocks there holds up nobody but itself.
 
 use super::slot::Handle;
-use crate::request::Waiting;
+use crate::request::CancelObserver;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -71,7 +71,7 @@ impl Nudges {
         })
     }
 
-    pub fn weak(&self) -> Weak<dyn Waiting> {
+    pub fn weak(&self) -> Weak<dyn CancelObserver> {
         self.me.clone()
     }
 
@@ -90,7 +90,7 @@ impl Nudges {
             drop(state);
             if let Some(handle) = Handle::of_ticket(ticket)
                 && let Ok(reply) = handle.reply()
-                && !reply.is_ended()
+                && !reply.is_finished()
             {
                 // SAFETY: whoever closes the instance waits while `telling` is set. The handle is one of the
                 // instance's; if its call ends meanwhile, it is stale, which host calls notice.
@@ -114,7 +114,7 @@ impl Nudges {
     }
 }
 
-impl Waiting for Nudges {
+impl CancelObserver for Nudges {
     fn cancelled(&self, ticket: u64) {
         let Some(me) = self.me.upgrade() else { return };
         let mut state = self.lock();

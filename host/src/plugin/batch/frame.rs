@@ -12,7 +12,7 @@ use super::slot::{Handle, Released, Share, Slot};
 use super::timing;
 use super::views::Style;
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply};
+use crate::request::{InferRequest, Responder};
 use crate::stats::Execution;
 use crate::sync::Mutex;
 use std::cell::UnsafeCell;
@@ -84,7 +84,7 @@ impl Frame {
         execution: &Arc<Execution>,
     ) {
         // The statistics may count fewer: not what the host made up.
-        let rows = requests.iter().map(|r| r.batch).sum();
+        let rows = requests.iter().map(|r| r.context().batch).sum();
         self.execution = Some(Arc::clone(execution));
         *self.open.get_mut() = requests.len() + 1;
         self.requests.fill(requests, style, || Share::new(me.cast()));
@@ -149,11 +149,11 @@ impl Frame {
 
     /// Ends what the plugin neither answered nor kept, and releases its request. Gives the number of
     /// such omissions.
-    pub fn settle(&self, omission: &dyn Fn(&Reply) -> Error) -> usize {
+    pub fn settle(&self, omission: &dyn Fn(&Responder) -> Error) -> usize {
         let mut omissions = 0;
         for slot in self.requests.slots() {
             let Some(reply) = slot.unkept() else { continue };
-            if !reply.is_ended() && reply.end(Err(omission(&reply))).is_ok() {
+            if !reply.is_finished() && reply.finish(Err(omission(&reply))).is_ok() {
                 omissions += 1;
             }
             release(slot);
@@ -164,8 +164,8 @@ impl Frame {
     /// Ends every reply that is still open with `error` and releases every request.
     pub fn fail(&self, error: &Error) {
         for slot in self.requests.slots() {
-            if let Some(reply) = slot.reply().filter(|r| !r.is_ended()) {
-                let _ = reply.end(Err(error.clone()));
+            if let Some(reply) = slot.reply().filter(|r| !r.is_finished()) {
+                let _ = reply.finish(Err(error.clone()));
             }
             release(slot);
         }

@@ -7,8 +7,8 @@ use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, take, view};
 use crate::request::state::{StateSpec, StateValue};
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, Reply, ResponseSink, SequenceMemory, Shape,
-    Signature, TensorSpec, WantedOutput, strings,
+    DType, InferRequest, InferResponse, InputTensor, RequestContext, Responder, ResponseSink,
+    SequenceMemory, Shape, Signature, TensorSpec, WantedOutput, strings,
 };
 use crate::stats::{Execution, OutstandingExecutions, VersionStats};
 use crate::sync::Mutex;
@@ -68,7 +68,6 @@ fn request(
     wants: &[usize],
 ) -> (InferRequest, Told) {
     let told = Told::default();
-    let (stats, sink) = (Arc::new(VersionStats::new(1)), Remember(Arc::clone(&told)));
     let shape: Shape =
         if signature.batching() { [i64::from(rows), 2][..].into() } else { [2][..].into() };
     let of = |(index, data): &(usize, Bytes)| InputTensor {
@@ -77,19 +76,24 @@ fn request(
         shape: shape.clone(),
         data: data.clone(),
     };
-    let request = InferRequest {
+    let context = RequestContext {
+        signature: Arc::clone(signature),
+        stats: Some(Arc::new(VersionStats::new(1))),
+        received_ns: 1,
         batch: rows,
-        inputs: inputs.iter().map(of).collect(),
         outputs: wants.iter().map(|&index| WantedOutput { index, classes: 0 }).collect(),
-        reply: Reply::new(1, Arc::clone(signature), stats, sink),
+    };
+    let request = InferRequest {
+        inputs: inputs.iter().map(of).collect(),
+        responder: Responder::new(context, Remember(Arc::clone(&told))),
         ..crate::request::testing::request("r").0
     };
-    Reply::queued(&request, 1);
+    request.responder.queued(1);
     (request, told)
 }
 
 fn with_batch(requests: Vec<InferRequest>, work: impl FnOnce(*mut Batch)) {
-    let signature = Arc::clone(requests[0].reply.signature());
+    let signature = Arc::clone(&requests[0].context().signature);
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
     let calls = requests.len() as u32;
@@ -353,8 +357,8 @@ fn states_go_to_their_sequences() {
     let (a, told_a) = request(&model, 1, &[], &[]);
     let (b, _told_b) = request(&model, 1, &[], &[]);
     let (memory_a, memory_b) = (SequenceMemory::default(), SequenceMemory::default());
-    a.reply.remember(memory_a.clone());
-    b.reply.remember(memory_b.clone());
+    a.responder.remember(memory_a.clone());
+    b.responder.remember(memory_b.clone());
     let kept = |memory: &SequenceMemory| {
         let mut inputs = Vec::new();
         memory.inputs(&model, &mut inputs);
@@ -385,7 +389,7 @@ fn a_state_comes_with_a_response_too() {
     let memory = SequenceMemory::default();
     let respond = |wants: &[usize], data: &Bytes, last| {
         let (one, told) = request(&model, 1, &[], wants);
-        one.reply.remember(memory.clone());
+        one.responder.remember(memory.clone());
         with_batch(vec![one], |batch| {
             let (mut response, mut buf, name) = (null_mut(), NOTHING, c_text("O"));
             // SAFETY: the call's own reply and response; 8 bytes are asked for and written.

@@ -7,7 +7,7 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::state::StateValue;
 use crate::request::strings;
 use crate::request::tensor::element_count;
-use crate::request::{DType, InferResponse, OutputTensor, Parameter, Reply, Shape, ShapeText};
+use crate::request::{DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use trtserver_plugin_api::abi::types::Buf;
 
 /// What a `trts_response` points at.
 pub struct Building {
-    reply: Arc<Reply>,
+    reply: Arc<Responder>,
     outputs: SmallVec<[Built; 2]>,
     pub parameters: Vec<(String, Parameter)>,
 }
@@ -44,7 +44,7 @@ impl Place {
 }
 
 impl Building {
-    pub fn new(reply: Arc<Reply>) -> Self {
+    pub fn new(reply: Arc<Responder>) -> Self {
         Self { reply, outputs: SmallVec::new(), parameters: Vec::new() }
     }
 
@@ -116,8 +116,8 @@ impl Building {
         shape: &[i64],
         bytes: u64,
     ) -> Result<Option<Place>> {
-        let signature = self.reply.signature();
-        let rows = Rows::Request(self.reply.batch());
+        let signature = &self.reply.context.signature;
+        let rows = Rows::Request(self.reply.context.batch);
         let declared = Declared::check(signature, name, dtype, shape, bytes, rows)?;
         let Some(place) = self.place(declared) else { return Ok(None) };
         if self.outputs.iter().any(|built| built.place.clashes(&place)) {
@@ -128,7 +128,7 @@ impl Building {
 
     fn place(&self, declared: Declared) -> Option<Place> {
         let output = declared.output.and_then(|(index, shape)| {
-            self.reply.wanted(index).0.map(|place| (place, index, shape))
+            self.reply.context.position(index).map(|place| (place, index, shape))
         });
         // Without a sequence there is no next step that would read it.
         let state = declared.state.filter(|_| self.reply.memory().is_some());
@@ -143,7 +143,7 @@ impl Building {
     pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let reply = Arc::clone(&self.reply);
         if let Some(execution) = reply.execution() {
-            super::timing::note_times(&execution);
+            super::timing::note_times(execution);
         }
         let result = match error {
             Some(error) => Err(error),
@@ -151,16 +151,16 @@ impl Building {
         };
         drop(self);
         match result {
-            Err(error) => reply.end(Err(error)),
+            Err(error) => reply.finish(Err(error)),
             Ok((response, states)) if last => {
                 // Before the end: the sequence's next step may begin at once.
                 if !states.is_empty()
-                    && !reply.is_ended()
+                    && !reply.is_finished()
                     && let Some(memory) = reply.memory()
                 {
                     memory.store(states);
                 }
-                reply.end(Ok(Some(response)))
+                reply.finish(Ok(Some(response)))
             }
             Ok((response, _)) => reply.send(response),
         }
@@ -168,10 +168,10 @@ impl Building {
 
     #[allow(clippy::type_complexity, reason = "named nowhere else")]
     fn finish(&mut self) -> Result<(InferResponse, SmallVec<[(usize, StateValue); 2]>)> {
-        let signature = Arc::clone(self.reply.signature());
-        let (_, count) = self.reply.wanted(usize::MAX);
+        let signature = Arc::clone(&self.reply.context.signature);
+        let requested = &self.reply.context.outputs;
         let mut made: SmallVec<[Option<OutputTensor>; 2]> = SmallVec::new();
-        made.resize_with(count, || None);
+        made.resize_with(requested.len(), || None);
         let mut states = SmallVec::new();
         for Built { place, memory, checked } in std::mem::take(&mut self.outputs) {
             let data = memory.into_bytes();
@@ -187,14 +187,14 @@ impl Building {
                 made.get_mut(at).map(|to| to.replace(tensor));
             }
         }
-        let mut outputs = SmallVec::with_capacity(count);
+        let mut outputs = SmallVec::with_capacity(requested.len());
         for (at, tensor) in made.into_iter().enumerate() {
             let Some(tensor) = tensor else {
-                let missing = self.reply.wanted_at(at).and_then(|i| signature.outputs.get(i));
-                if missing.is_some_and(|o| o.optional) {
+                let missing = &signature.outputs[requested[at].index];
+                if missing.optional {
                     continue;
                 }
-                let name = missing.map_or("?", |o| &o.name);
+                let name = &missing.name;
                 return Err(self.error(format!(
                     "the backend did not produce output '{name}', which the request asked for"
                 )));
@@ -206,7 +206,7 @@ impl Building {
     }
 
     fn check_strings(&self, place: &Place, data: &[u8]) -> Result<()> {
-        let signature = self.reply.signature();
+        let signature = &self.reply.context.signature;
         let (name, shape) = match (&place.output, &place.state) {
             (Some((_, index, shape)), _) => (&signature.outputs[*index].name, shape),
             (None, Some((state, shape))) => (&signature.states[*state].output, shape),
@@ -222,6 +222,6 @@ impl Building {
     }
 
     fn error(&self, text: String) -> Error {
-        Error::internal(format!("model '{}': {text}", self.reply.signature().model))
+        Error::internal(format!("model '{}': {text}", self.reply.context.signature.model))
     }
 }

@@ -3,7 +3,7 @@
 use super::slot::{Share, Slot};
 use super::views::{Style, Views};
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Signature, Waiting};
+use crate::request::{CancelObserver, InferRequest, Signature};
 use std::sync::{Arc, Weak};
 
 /// See the module text. Used for one batch after another, so that steady work allocates nothing here.
@@ -48,14 +48,14 @@ impl BatchRequests {
     pub fn signature(&self) -> Result<Arc<Signature>> {
         let reply = self.slots.first().and_then(|slot| slot.reply());
         let reply = reply.ok_or_else(|| Error::invalid("an empty batch has no tensors"))?;
-        Ok(Arc::clone(reply.signature()))
+        Ok(Arc::clone(&reply.context.signature))
     }
 
     /// Has `observer` notified of cancellations from here on, by the tickets of the requests' handles. Earlier ones are
     /// seen in the cancel flag of the request.
-    pub fn watch(&self, observer: &Weak<dyn Waiting>) {
+    pub fn watch(&self, observer: &Weak<dyn CancelObserver>) {
         for (handle, reply) in self.slots.iter().filter_map(|slot| slot.answerable()) {
-            reply.waits_in(Weak::clone(observer), handle.ticket());
+            reply.cancel_token.notify(Weak::clone(observer), handle.ticket());
         }
     }
 }

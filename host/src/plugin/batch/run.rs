@@ -45,7 +45,7 @@ impl Runner<'_> {
         tracing::error!("instance {}: {error}", self.name);
         hold.frame().fail(&error);
         for request in requests.drain(..) {
-            let _ = request.reply.end(Err(error.clone()));
+            let _ = request.responder.finish(Err(error.clone()));
         }
         hold.recycle();
     }

@@ -8,7 +8,7 @@ use super::slot::Standing;
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};
-use crate::request::{DType, Reply, Shape, ShapeText};
+use crate::request::{DType, Responder, Shape, ShapeText};
 use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use std::ops::Range;
@@ -163,9 +163,9 @@ impl Room<'_> {
     }
 }
 
-fn wants(reply: &Reply, declared: &Declared) -> bool {
+fn wants(reply: &Responder, declared: &Declared) -> bool {
     let output =
-        declared.output.as_ref().is_some_and(|(index, _)| reply.wanted(*index).0.is_some());
+        declared.output.as_ref().is_some_and(|(index, _)| reply.context.position(*index).is_some());
     output || (declared.state.is_some() && reply.memory().is_some())
 }
 
@@ -194,10 +194,10 @@ impl Cut {
         Self { name, shape, declared, data, pieces }
     }
 
-    fn malformed(&self, reply: &Reply, fault: &StringFault) -> Error {
+    fn malformed(&self, reply: &Responder, fault: &StringFault) -> Error {
         Error::internal(format!(
             "model '{}': the backend produced malformed strings in output '{}' of shape {}: {fault:?}",
-            reply.signature().model,
+            reply.context.signature.model,
             self.name,
             ShapeText(&self.shape)
         ))

@@ -7,7 +7,7 @@
 
 use super::outputs::Building;
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply};
+use crate::request::{InferRequest, Responder};
 use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use std::ptr::NonNull;
@@ -28,7 +28,7 @@ struct State {
     /// Until the release: the request, whose tensors the views point at, and the frame of the views.
     request: Option<Released>,
     /// Until the generation ends.
-    reply: Option<Arc<Reply>>,
+    reply: Option<Arc<Responder>>,
     /// Times that the plugin asked to keep the reply, less the times it let go.
     retained: u32,
     response: Response,
@@ -57,7 +57,7 @@ pub enum Standing {
     Over,
     /// Nothing yet: a response is being built.
     Responding,
-    Open(Arc<Reply>),
+    Open(Arc<Responder>),
 }
 
 /// A request's share in what keeps its views, opaque here: `frame` makes shares and takes them back.
@@ -96,7 +96,7 @@ impl Slot {
     /// Puts a request in, with its share in what keeps the views.
     pub fn put(&'static self, request: InferRequest, share: Share) {
         let mut state = self.lock();
-        state.reply = Some(Arc::clone(&request.reply));
+        state.reply = Some(Arc::clone(&request.responder));
         state.request = Some(Released { request, share });
         state.left = false;
     }
@@ -107,12 +107,12 @@ impl Slot {
     }
 
     /// The reply, unless the plugin keeps it.
-    pub fn unkept(&self) -> Option<Arc<Reply>> {
+    pub fn unkept(&self) -> Option<Arc<Responder>> {
         let state = self.lock();
         if state.retained == 0 { state.reply.clone() } else { None }
     }
 
-    pub fn reply(&self) -> Option<Arc<Reply>> {
+    pub fn reply(&self) -> Option<Arc<Responder>> {
         self.lock().reply.clone()
     }
 
@@ -122,7 +122,7 @@ impl Slot {
     }
 
     /// The handle of this use and its reply, as long as it has one.
-    pub fn answerable(&'static self) -> Option<(Handle, Arc<Reply>)> {
+    pub fn answerable(&'static self) -> Option<(Handle, Arc<Responder>)> {
         let state = self.lock();
         let reply = state.reply.clone()?;
         Some((Handle { slot: self, generation: state.generation }, reply))
@@ -132,7 +132,9 @@ impl Slot {
     pub fn standing(&self) -> Standing {
         let state = self.lock();
         match &state.reply {
-            Some(reply) if state.request.is_some() && state.retained == 0 && !reply.is_ended() => {
+            Some(reply)
+                if state.request.is_some() && state.retained == 0 && !reply.is_finished() =>
+            {
                 match state.response {
                     Response::None => Standing::Open(Arc::clone(reply)),
                     Response::Lent | Response::Here(_) => Standing::Responding,
@@ -226,7 +228,7 @@ impl Handle {
         }
     }
 
-    pub fn reply(self) -> Result<Arc<Reply>> {
+    pub fn reply(self) -> Result<Arc<Responder>> {
         self.lock()?.reply.clone().ok_or_else(stale)
     }
 
@@ -263,7 +265,7 @@ impl Handle {
     pub fn begin(self) -> Result<()> {
         let mut state = self.lock()?;
         let reply = state.reply.clone().ok_or_else(stale)?;
-        if reply.is_ended() {
+        if reply.is_finished() {
             return Err(Error::internal("a response was begun after the reply had ended"));
         }
         if !matches!(state.response, Response::None) {

@@ -74,7 +74,7 @@ fn a_kept_reply_outlives_frame_and_request() {
     release_request(handle).unwrap();
     drop(hold);
     handle.begin().unwrap();
-    handle.reply().unwrap().end(Err(Error::internal("late"))).unwrap();
+    handle.reply().unwrap().finish(Err(Error::internal("late"))).unwrap();
     handle.release_reply().unwrap();
     assert!(handle.reply().is_err());
     assert_eq!(told.lock()[0].0.as_ref().unwrap_err().message, "late");

@@ -90,7 +90,7 @@ impl Views {
         self.bufs.reserve(inputs);
         self.aligned.reserve(inputs);
         let states = style.names.states.len() * requests.len();
-        self.wanted.reserve(sum(|r| r.outputs.len()) + states);
+        self.wanted.reserve(sum(|r| r.context().outputs.len()) + states);
         self.params.reserve(sum(|r| r.parameters.len()));
         self.names = Some(Arc::clone(style.names));
     }
@@ -107,13 +107,14 @@ impl Views {
         let inputs = self.tensors.len();
         self.inputs(request, style);
         let wanted = self.wanted.len();
-        self.wanted.extend(request.outputs.iter().map(|o| Wanted {
+        self.wanted.extend(request.context().outputs.iter().map(|o| Wanted {
             name: view(&style.names.outputs[o.index]),
             index: number(&style.signature.outputs[o.index], o.index),
             classes: o.classes,
         }));
         // What the host keeps for the next step of a sequence is made like any output.
-        let asked = |index: Option<usize>| request.outputs.iter().any(|o| Some(o.index) == index);
+        let asked =
+            |index: Option<usize>| request.context().outputs.iter().any(|o| Some(o.index) == index);
         let states = style.names.states.iter().filter(|(_, index)| !asked(*index));
         self.wanted.extend(states.map(|(name, index)| Wanted {
             name: view(name),
@@ -144,12 +145,12 @@ impl Views {
             sequence_text,
             sequence,
             flags: call_flags_of(request),
-            batch: request.batch,
+            batch: request.context().batch,
             priority: request.priority,
-            received_ns: request.reply.received_ns(),
-            queued_ns: request.reply.queued_ns(),
+            received_ns: request.context().received_ns,
+            queued_ns: request.responder.queued_ns(),
             deadline_ns: request.deadline_ns,
-            cancelled: request.reply.cancelled_word(),
+            cancelled: request.cancel_token().flag(),
             n_inputs: (self.tensors.len() - inputs) as u32,
             n_outputs: (self.wanted.len() - wanted) as u32,
             n_params: (self.params.len() - params) as u32,

@@ -48,7 +48,7 @@ fn what_the_host_adds_is_shown_and_marked() {
     request.inputs.extend([InputTensor { index: 2, ..start.clone() }, start]);
     request.warmup = true;
     let mut silent = crate::request::testing::request("").0;
-    silent.outputs.clear();
+    Arc::get_mut(&mut silent.responder).unwrap().context.outputs.clear();
     let requests = [request, silent];
     let mut views = Views::default();
     views.reserve(&requests, &style);

@@ -104,7 +104,7 @@ pub(super) unsafe extern "C" fn batch_send(
             None => {
                 frame.scatter().send();
                 frame.settle(&|reply| {
-                    let model = &reply.signature().model;
+                    let model = &reply.context.signature.model;
                     HostError::internal(format!(
                         "model '{model}': its backend ended the batch without answering the request"
                     ))

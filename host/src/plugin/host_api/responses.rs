@@ -184,8 +184,8 @@ pub(super) unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error
         let (reply, error) =
             unsafe { (Handle::of(reply)?.reply()?, error.cast::<PluginError>().as_ref()) };
         match error {
-            Some(error) => reply.end(Err(error.to_error())),
-            None => reply.end(Ok(None)),
+            Some(error) => reply.finish(Err(error.to_error())),
+            None => reply.finish(Ok(None)),
         }
     })
 }

@@ -230,7 +230,7 @@ impl RemoteInstance {
         // Steps of an ensemble come here unasked; requests were asked before they were queued.
         requests.retain_mut(|request| {
             let Err(e) = words_fit(request) else { return true };
-            let _ = request.reply.end(Err(e));
+            let _ = request.responder.finish(Err(e));
             request.id.clear();
             request.parameters.clear();
             // Executed nevertheless, where others count on their places; nobody sees it.
@@ -244,7 +244,7 @@ impl RemoteInstance {
                 true
             }
             Err(e) => {
-                let _ = request.reply.end(Err(e));
+                let _ = request.responder.finish(Err(e));
                 false
             }
         });
@@ -257,7 +257,7 @@ impl RemoteInstance {
     fn fail(&self, requests: &mut Vec<InferRequest>, e: &Error) {
         self.seat.tell_lost();
         for request in requests.drain(..) {
-            let _ = request.reply.end(Err(e.clone()));
+            let _ = request.responder.finish(Err(e.clone()));
         }
     }
 
@@ -267,10 +267,11 @@ impl RemoteInstance {
         if !self.model.remembers {
             return;
         }
-        let lost = requests.iter().filter(|r| !r.sequence.start && r.reply.is_counted());
+        let lost = requests.iter().filter(|r| !r.sequence.start && r.context().is_counted());
         for request in lost {
-            let signature = request.reply.signature();
-            let _ = request.reply.end(Err(state::lost(&signature.model, &request.sequence.id)));
+            let signature = &request.context().signature;
+            let _ =
+                request.responder.finish(Err(state::lost(&signature.model, &request.sequence.id)));
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn words_fit(request: &InferRequest) -> Result<()> {
         return Err(Error::invalid(format!(
             "model '{}': the request has {words} bytes of id and parameters; a model that runs in a process of its own \
              takes at most {MOST_WORDS}",
-            request.reply.signature().model
+            request.context().signature.model
         )));
     }
     Ok(())
@@ -47,8 +47,9 @@ pub fn take_back(batch: &Batch, arena: &Arena) {
 /// # Errors
 /// The arena has no room.
 pub fn place(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Result<()> {
+    let signature = &request.responder.context.signature;
     for input in &mut request.inputs {
-        let spec = request.reply.signature().input_spec(input.index);
+        let spec = signature.input_spec(input.index);
         let need = align.max(spec.dtype.size().unwrap_or(1));
         let data = &input.data;
         if data.is_empty()
@@ -61,7 +62,7 @@ pub fn place(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Re
             return Err(Error::unavailable(format!(
                 "model '{}': {} bytes for input '{}' are not there now: the memory that is shared with the \
                  model's process is full of other requests",
-                request.reply.signature().model,
+                signature.model,
                 data.len(),
                 spec.name
             )));
@@ -74,7 +75,7 @@ pub fn place(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Re
 
 /// The message; all inputs were placed, and are lent by this.
 pub fn call(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> Call {
-    let signature = request.reply.signature();
+    let signature = &request.context().signature;
     let (sequence, sequence_text) = match &request.sequence.id {
         CorrelationId::None => (0, String::new()),
         CorrelationId::Number(n) => (*n, String::new()),
@@ -86,10 +87,10 @@ pub fn call(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> 
         sequence,
         sequence_text,
         flags: call_flags_of(request),
-        batch: request.batch,
+        batch: request.context().batch,
         priority: request.priority,
-        received_ns: request.reply.received_ns(),
-        queued_ns: request.reply.queued_ns(),
+        received_ns: request.context().received_ns,
+        queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
         inputs: inputs(request, signature, arena),
         wanted: wanted(request, states),
@@ -115,12 +116,12 @@ fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<I
 
 /// The outputs that the caller wants, then the states, which are made like any output.
 fn wanted(request: &InferRequest, states: &[u32]) -> Vec<u32> {
-    let mut wanted = Vec::with_capacity(2 * (request.outputs.len() + states.len()));
-    for output in &request.outputs {
+    let mut wanted = Vec::with_capacity(2 * (request.context().outputs.len() + states.len()));
+    for output in &request.context().outputs {
         wanted.extend([output.index as u32, output.classes]);
     }
     for state in states {
-        if !request.outputs.iter().any(|output| output.index as u32 == *state) {
+        if !request.context().outputs.iter().any(|output| output.index as u32 == *state) {
             wanted.extend([*state, 0]);
         }
     }

@@ -97,8 +97,8 @@ impl Answers {
         }
         match (failure, outputs) {
             // An answer that the reply does not take came after its end, as in any process.
-            (Some(failure), _) => drop(reply.end(Err(facts::error(&failure)))),
-            (None, None) => drop(reply.end(Ok(None))),
+            (Some(failure), _) => drop(reply.finish(Err(facts::error(&failure)))),
+            (None, None) => drop(reply.finish(Ok(None))),
             (None, Some(outputs)) => {
                 let mut building = Building::new(Arc::clone(reply));
                 building.parameters.extend(params.into_iter().filter_map(parameter));

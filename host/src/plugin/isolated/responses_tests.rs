@@ -9,7 +9,7 @@ use super::work_connection::Line;
 use crate::arena::{Arena, Block, Reader};
 use crate::error::{Code, Error};
 use crate::request::testing::{Told, request};
-use crate::request::{DType, InferRequest, Reply};
+use crate::request::{DType, InferRequest};
 use proptest::prelude::*;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -66,7 +66,7 @@ impl Rig {
 
     fn request(&mut self) -> InferRequest {
         let (request, _, told) = request("");
-        Reply::queued(&request, 1);
+        request.responder.queued(1);
         self.told.push(told);
         request
     }

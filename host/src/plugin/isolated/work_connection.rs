@@ -5,7 +5,7 @@ use super::process::Process;
 use super::responses::Answers;
 use super::wire::Sender;
 use crate::error::{Code, Error, Result};
-use crate::request::{InferRequest, Reply, Waiting};
+use crate::request::{CancelObserver, InferRequest, Responder};
 use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ struct Calls {
 
 /// A call that was answered.
 pub struct Answered {
-    pub reply: Arc<Reply>,
+    pub reply: Arc<Responder>,
     /// Kept up to here for the inputs, if it was the last answer.
     _request: Option<InferRequest>,
 }
@@ -63,7 +63,7 @@ impl Line {
         requests: &mut Vec<InferRequest>,
         mut call: impl FnMut(u64, &InferRequest) -> Call,
     ) -> Result<bool> {
-        let mut sent: SmallVec<[(Arc<Reply>, u64); 8]> = SmallVec::new();
+        let mut sent: SmallVec<[(Arc<Responder>, u64); 8]> = SmallVec::new();
         let mut calls = self.lock();
         if calls.closed {
             return Ok(false);
@@ -77,7 +77,7 @@ impl Line {
             calls.next += 1;
             // Under the lock: what is lent after the end of a process would never come back.
             batch.calls.push(call(key, &request));
-            sent.push((Arc::clone(&request.reply), key));
+            sent.push((Arc::clone(&request.responder), key));
             calls.open.insert(key, request);
         }
         drop(calls);
@@ -94,7 +94,7 @@ impl Line {
             return Ok(requests.is_empty());
         }
         for (reply, key) in sent {
-            if reply.waits_in(self.me.clone(), key) {
+            if reply.cancel_token.notify(self.me.clone(), key) {
                 self.cancelled(key);
             }
         }
@@ -107,9 +107,12 @@ impl Line {
         calls.moved = Instant::now();
         if last {
             let request = calls.open.remove(&key)?;
-            return Some(Answered { reply: Arc::clone(&request.reply), _request: Some(request) });
+            return Some(Answered {
+                reply: Arc::clone(&request.responder),
+                _request: Some(request),
+            });
         }
-        let reply = Arc::clone(&calls.open.get(&key)?.reply);
+        let reply = Arc::clone(&calls.open.get(&key)?.responder);
         Some(Answered { reply, _request: None })
     }
 
@@ -143,7 +146,7 @@ impl Line {
     pub fn fail(&self, error: &Error) {
         let open = std::mem::take(&mut self.lock().open);
         for request in open.into_values() {
-            let _ = request.reply.end(Err(error.clone()));
+            let _ = request.responder.finish(Err(error.clone()));
         }
     }
 
@@ -152,7 +155,7 @@ impl Line {
     }
 }
 
-impl Waiting for Line {
+impl CancelObserver for Line {
     /// The caller of the call with this key has gone away; its process is told if that takes no waiting.
     fn cancelled(&self, key: u64) {
         if self.lock().open.contains_key(&key) {

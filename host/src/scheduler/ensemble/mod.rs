@@ -11,7 +11,7 @@ pub use graph::{Graph, StepPlan};
 
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Reply, Sequence, Signature};
+use crate::request::{InferRequest, Sequence, Signature};
 use crate::stats::{FailureReason, VersionStats};
 use std::sync::Arc;
 
@@ -76,10 +76,10 @@ impl Ensemble {
 
     /// Sends a checked request through the steps. The reply is answered whatever happens.
     pub fn submit(&self, request: InferRequest) {
-        Reply::queued(&request, now_ns());
+        request.responder.queued(now_ns());
         match self.models() {
             Ok(models) => run::Run::start(Arc::clone(&self.graph), models, request),
-            Err(e) => drop(request.reply.fail(e, FailureReason::Other)),
+            Err(e) => drop(request.responder.fail(e, FailureReason::Other)),
         }
     }
 }

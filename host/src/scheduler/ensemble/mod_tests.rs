@@ -61,7 +61,7 @@ fn a_diamond_waits_for_both_sides() {
         assert_eq!(world.waiting("d"), [0]);
         world.model(sides[1]).answer();
         let last = world.model("d").take();
-        assert_eq!((last.inputs.len(), last.batch), (2, 3));
+        assert_eq!((last.inputs.len(), last.context().batch), (2, 3));
         assert!(is_silent(&told));
         let named = |name: &str| crate::request::OutputTensor {
             name: name.into(),
@@ -95,7 +95,7 @@ fn only_what_leads_to_the_answer_runs() {
         e.submit(request);
         let asked: Vec<_> = {
             let first = world.model("a").take();
-            let asked = first.outputs.iter().map(|w| w.index).collect();
+            let asked = first.context().outputs.iter().map(|w| w.index).collect();
             world.model("a").submit_again(first);
             asked
         };
@@ -106,7 +106,7 @@ fn only_what_leads_to_the_answer_runs() {
             // Not the output that only an unneeded step reads.
             let model = world.model(name);
             let request = model.take();
-            assert_eq!(request.outputs.len(), 1, "{wanted}");
+            assert_eq!(request.context().outputs.len(), 1, "{wanted}");
             model.submit_again(request);
             model.answer();
         }
@@ -122,7 +122,7 @@ fn the_first_error_ends_it() {
     let [a, b] = ["a", "b"].map(|name| world.model(name).take());
     answer(&a, Err(Error::internal("no luck")));
     assert_eq!(error(&told), (Code::Internal, "in ensemble 'e', no luck".to_owned()));
-    assert!(b.reply.is_cancelled());
+    assert!(b.cancel_token().is_cancelled());
     answer(&b, Err(Error::internal("neither")));
     assert_eq!(error(&told).1, "in ensemble 'e', no luck");
     // OTHER, once.
@@ -147,7 +147,7 @@ fn a_step_that_refuses_at_once() {
         let text = "in ensemble 'e', Exceeds maximum queue size".to_owned();
         assert_eq!(error(&told), (Code::Unavailable, text), "{steps}");
         if !steps.contains('d') && world.model("a").waiting() > 0 {
-            assert!(world.model("a").take().reply.is_cancelled());
+            assert!(world.model("a").take().cancel_token().is_cancelled());
         }
     }
 }
@@ -156,11 +156,11 @@ fn a_step_that_refuses_at_once() {
 fn a_caller_who_goes_away_cancels_the_steps() {
     let (e, world) = ensemble("a:I=in>O=t b:I=in>O=u c:I=t,J=u>O=out", &Setup::default());
     let (request, stats, told) = request(&e, "out", &[1, 2]);
-    let reply = Arc::clone(&request.reply);
+    let reply = Arc::clone(&request.responder);
     e.submit(request);
-    reply.cancel();
+    reply.cancel_token.cancel();
     let [a, b] = ["a", "b"].map(|name| world.model(name).take());
-    assert!(a.reply.is_cancelled() && b.reply.is_cancelled());
+    assert!(a.cancel_token().is_cancelled() && b.cancel_token().is_cancelled());
     answer(&a, Err(Error::new(Code::Cancelled, "stopped")));
     assert_eq!(error(&told), (Code::Cancelled, "in ensemble 'e', stopped".to_owned()));
     assert_eq!(stats.snapshot().failures, [0, 1, 0, 0]);
@@ -172,16 +172,16 @@ fn a_caller_who_goes_away_cancels_the_steps() {
 fn it_ends_between_steps_when_a_model_does_not_care() {
     let (e, world) = ensemble("a:I=in>O=t b:I=t>O=out", &Setup::default());
     let (first, _, told) = request(&e, "out", &[1, 2]);
-    let reply = Arc::clone(&first.reply);
+    let reply = Arc::clone(&first.responder);
     e.submit(first);
-    reply.cancel();
+    reply.cancel_token.cancel();
     world.model("a").answer();
     let text = "in ensemble 'e', request was cancelled".to_owned();
     assert_eq!(error(&told), (Code::Cancelled, text.clone()));
     assert_eq!(world.waiting("b"), [0]);
     // Gone before it began.
     let (late, _, told) = request(&e, "out", &[1, 2]);
-    late.reply.cancel();
+    late.cancel_token().cancel();
     e.submit(late);
     assert_eq!(error(&told), (Code::Cancelled, text));
     assert_eq!(world.waiting("a"), [0]);
@@ -210,7 +210,7 @@ fn batch_dimensions_come_and_go() {
             let request = world.model(name).take();
             assert_eq!(request.inputs[0].shape.as_slice(), seen, "{own:?} {models:?}");
             let batch = if models.0 > 0 { seen[0] } else { 1 };
-            assert_eq!(i64::from(request.batch), batch, "{own:?} {models:?}");
+            assert_eq!(i64::from(request.context().batch), batch, "{own:?} {models:?}");
             world.model(name).submit_again(request);
             world.model(name).answer();
         }
@@ -342,16 +342,16 @@ fn a_step_answers_once() {
         e.submit(request);
         let step = world.model("a").take();
         for _ in 0..answers {
-            step.reply.send(InferResponse::default()).unwrap();
+            step.responder.send(InferResponse::default()).unwrap();
         }
-        step.reply.end(Ok(None)).unwrap();
+        step.responder.finish(Ok(None)).unwrap();
         assert_eq!(error(&told).1, text);
     }
     let (e, world) = ensemble("a:I=in>O=out", &Setup::default());
     let (request, _, told) = request(&e, "out", &[1, 2]);
     e.submit(request);
     drop(world.model("a").take());
-    assert!(error(&told).1.contains("dropped without an answer"));
+    assert!(error(&told).1.contains("dropped without a response"));
 }
 
 #[test]

@@ -8,10 +8,10 @@ use super::pool::{Pool, Read, Tensor, has_batch};
 use super::{StepModel, inside};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
-use crate::request::reply::Waiting;
+use crate::request::CancelObserver;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, OutputTensor, Reply, ResponseSink, ShapeText, Single,
-    WantedOutput, check,
+    InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, Responder,
+    ResponseSink, ShapeText, Single, WantedOutput, check,
 };
 use crate::stats::{Execution, FailureReason};
 use crate::sync::{Mutex, MutexGuard};
@@ -32,7 +32,7 @@ struct State {
     /// Steps taken and not answered.
     open: usize,
     /// Those that were submitted, to be cancelled.
-    submitted: Vec<Weak<Reply>>,
+    submitted: Vec<Weak<Responder>>,
     ended: bool,
 }
 
@@ -51,15 +51,16 @@ impl Run {
     /// Takes a request from its arrival to its first steps.
     pub fn start(graph: Arc<Graph>, models: Vec<Arc<dyn StepModel>>, mut request: InferRequest) {
         let inputs = std::mem::take(&mut request.inputs);
-        let pool = Pool::new(&graph, &inputs, &request.outputs);
+        let pool = Pool::new(&graph, &inputs, &request.context().outputs);
         drop(inputs);
         // An ensemble is executed once for each request, from its first step to its last.
-        let execution = Execution::new(0, 1, request.batch, now_ns(), &Arc::default());
-        request.reply.taken(Arc::new(execution));
+        let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
+        request.responder.executed_in(Arc::new(execution));
         let state = State { pool, open: 0, submitted: Vec::new(), ended: false };
         let run = Arc::new(Self { graph, models, request, state: Mutex::new(state) });
-        let waiting: Weak<dyn Waiting> = Arc::downgrade(&(Arc::clone(&run) as Arc<dyn Waiting>));
-        let _ = run.request.reply.waits_in(waiting, 0);
+        let waiting: Weak<dyn CancelObserver> =
+            Arc::downgrade(&(Arc::clone(&run) as Arc<dyn CancelObserver>));
+        let _ = run.request.cancel_token().notify(waiting, 0);
         run.proceed();
     }
 
@@ -74,7 +75,7 @@ impl Run {
                 self.fail(Error::new(Code::Cancelled, "request was cancelled"));
             }
             Next::Answer(tensors) => match self.response(tensors) {
-                Ok(response) => drop(self.request.reply.end(Ok(Some(response)))),
+                Ok(response) => drop(self.request.responder.finish(Ok(Some(response)))),
                 Err(e) => self.refuse(e),
             },
             Next::Submit(ready) => {
@@ -97,7 +98,7 @@ impl Run {
             signature.input(name).is_some_and(|input| signature.inputs[input].optional)
         };
         let ready = state.pool.take_ready(&self.graph, optional);
-        if !ready.is_empty() && self.request.reply.is_cancelled() {
+        if !ready.is_empty() && self.request.cancel_token().is_cancelled() {
             return Next::Cancelled(ready);
         }
         state.open += ready.len();
@@ -108,7 +109,7 @@ impl Run {
             return Next::Wait;
         }
         state.ended = true;
-        let outputs = self.request.outputs.iter().map(|w| self.graph.outputs[w.index]);
+        let outputs = self.request.context().outputs.iter().map(|w| self.graph.outputs[w.index]);
         Next::Answer(outputs.map(|tensor| state.pool.read(tensor)).collect())
     }
 
@@ -137,14 +138,18 @@ impl Run {
             self.wanted(step, &state.pool)?
         };
         let sink = StepSink { run: Arc::clone(self), step, single: Single::default() };
-        let stats = Arc::clone(model.stats());
-        let reply = Reply::new(now_ns(), Arc::clone(signature), stats, sink);
-        self.lock().submitted.push(Arc::downgrade(&reply));
+        let context = RequestContext {
+            signature: Arc::clone(signature),
+            stats: Some(Arc::clone(model.stats())),
+            received_ns: now_ns(),
+            batch,
+            outputs,
+        };
+        let responder = Responder::new(context, sink);
+        self.lock().submitted.push(Arc::downgrade(&responder));
         let request = InferRequest {
             id: from.id.clone(),
-            batch,
             inputs,
-            outputs,
             sequence: from.sequence.clone(),
             priority: from.priority,
             timeout_us: from.timeout_us,
@@ -152,13 +157,13 @@ impl Run {
             deadline_ns: from.deadline_ns,
             streaming: false,
             warmup: from.warmup,
-            reply: Arc::clone(&reply),
+            responder: Arc::clone(&responder),
         };
-        // Who cancelled or failed before the line above did not see this reply.
-        if self.request.reply.is_cancelled() || self.lock().ended {
-            reply.cancel();
+        // Who cancelled or failed before the line above did not see this request.
+        if self.request.cancel_token().is_cancelled() || self.lock().ended {
+            responder.cancel_token.cancel();
         }
-        drop(reply);
+        drop(responder);
         model.submit(request);
         Ok(())
     }
@@ -219,12 +224,12 @@ impl Run {
             Code::Cancelled => FailureReason::Canceled,
             _ => FailureReason::Other,
         };
-        let _ = self.request.reply.fail(inside(&self.graph.name, e), reason);
+        let _ = self.request.responder.fail(inside(&self.graph.name, e), reason);
     }
 
     fn response(&self, tensors: Vec<Option<Tensor>>) -> Result<InferResponse> {
         let signature = &self.graph.signature;
-        let outputs = self.request.outputs.iter().zip(tensors).map(|(wanted, tensor)| {
+        let outputs = self.request.context().outputs.iter().zip(tensors).map(|(wanted, tensor)| {
             let spec = &signature.outputs[wanted.index];
             let Some(tensor) = tensor else {
                 return Err(Error::invalid(
@@ -235,13 +240,13 @@ impl Run {
             let shape = tensor.shape_for(spec.model_dims.len(), batched);
             let caller_shape = signature.to_caller(spec, &shape)?;
             // A step without batches may make any number of rows.
-            if batched && shape.first() != Some(&i64::from(self.request.batch)) {
+            if batched && shape.first() != Some(&i64::from(self.request.context().batch)) {
                 return Err(Error::invalid(format!(
                     "output '{}' for model '{}' has shape {}, but the request has batch size {}",
                     spec.name,
                     signature.model,
                     ShapeText(&shape),
-                    self.request.batch
+                    self.request.context().batch
                 )));
             }
             Ok(OutputTensor {
@@ -259,7 +264,7 @@ impl Run {
     }
 }
 
-impl Waiting for Run {
+impl CancelObserver for Run {
     /// The caller went away: the steps end, and the first of them ends the request.
     fn cancelled(&self, _ticket: u64) {
         let submitted = self.lock().submitted.clone();
@@ -267,9 +272,9 @@ impl Waiting for Run {
     }
 }
 
-fn cancel(replies: Vec<Weak<Reply>>) {
+fn cancel(replies: Vec<Weak<Responder>>) {
     for reply in replies.iter().filter_map(Weak::upgrade) {
-        reply.cancel();
+        reply.cancel_token.cancel();
     }
 }
 

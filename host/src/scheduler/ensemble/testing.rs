@@ -5,8 +5,8 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::request::testing::Told;
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, OutputTensor, Reply, Sequence, Signature,
-    TensorSpec, check, testing,
+    DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, Sequence,
+    Signature, TensorSpec, check, testing,
 };
 use crate::stats::{Execution, FailureReason, VersionStats};
 use crate::sync::Mutex;
@@ -43,7 +43,7 @@ impl Held {
     pub fn answer(&self) {
         let request = self.take();
         let input = &request.inputs[0];
-        let outputs = request.outputs.iter().map(|wanted| OutputTensor {
+        let outputs = request.context().outputs.iter().map(|wanted| OutputTensor {
             name: Arc::clone(&self.signature.outputs[wanted.index].name),
             dtype: input.dtype,
             shape: input.shape.clone(),
@@ -56,9 +56,9 @@ impl Held {
 
 /// Answers as an instance does.
 pub fn answer(request: &InferRequest, result: Result<InferResponse>) {
-    let execution = Execution::new(0, 1, request.batch, now_ns(), &Arc::default());
-    request.reply.taken(Arc::new(execution));
-    request.reply.end(result.map(Some)).unwrap();
+    let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
+    request.responder.executed_in(Arc::new(execution));
+    request.responder.finish(result.map(Some)).unwrap();
 }
 
 impl StepModel for Held {
@@ -75,10 +75,10 @@ impl StepModel for Held {
     }
 
     fn submit(&self, request: InferRequest) {
-        Reply::queued(&request, now_ns());
+        request.responder.queued(now_ns());
         if self.refuses {
             let error = Error::unavailable("Exceeds maximum queue size");
-            return request.reply.fail(error, FailureReason::Rejected).unwrap();
+            return request.responder.fail(error, FailureReason::Rejected).unwrap();
         }
         self.arrived.lock().push(request);
     }
@@ -184,15 +184,19 @@ pub fn request(
     outputs: &str,
     shape: &[i64],
 ) -> (InferRequest, Arc<VersionStats>, Told) {
-    let (mut request, stats, told) = testing::request("r");
-    let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
-    let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };
-    request.inputs = [input].into_iter().collect();
     let signature = &ensemble.graph.signature;
-    request.batch = if signature.batching() { shape[0] as u32 } else { 1 };
     let one = |name| check::find_output(signature, name).unwrap();
     let all = check::all_outputs(signature);
-    let named = outputs.split_whitespace().map(|name| all[one(name)].clone());
-    request.outputs = named.collect();
+    let stats = Arc::new(VersionStats::new(1));
+    let context = RequestContext {
+        signature: Arc::clone(signature),
+        stats: Some(Arc::clone(&stats)),
+        received_ns: now_ns(),
+        batch: if signature.batching() { shape[0] as u32 } else { 1 },
+        outputs: outputs.split_whitespace().map(|name| all[one(name)].clone()).collect(),
+    };
+    let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
+    let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };
+    let (request, told) = testing::request_with(context, "r", [input]);
     (request, stats, told)
 }

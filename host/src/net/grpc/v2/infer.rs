@@ -11,7 +11,7 @@ use crate::net::sink::UnaryReceiver;
 use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
 use crate::net::{sink, status_code};
 use crate::repository::Served;
-use crate::request::Reply;
+use crate::request::Responder;
 use crate::state::{InFlightGuard, Phase};
 use bytes::{Buf, Bytes};
 use std::pin::pin;
@@ -94,7 +94,7 @@ struct PendingRequest {
     served: Arc<Served>,
     asked: ResponseSpec,
     waiting: UnaryReceiver,
-    reply: Weak<Reply>,
+    reply: Weak<Responder>,
     _in_flight: InFlightGuard,
 }
 fn start_message(

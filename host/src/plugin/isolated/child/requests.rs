@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{Call, Input, Param, param};
 use crate::request::tensor::element_count;
 use crate::request::{
-    CorrelationId, InferRequest, InputTensor, Parameter, Reply, Sequence, ShapeText, WantedOutput,
+    CorrelationId, InferRequest, InputTensor, Parameter, RequestContext, Responder, Sequence,
+    ShapeText, WantedOutput,
 };
 use crate::stats::Execution;
 use bytes::Bytes;
@@ -38,12 +39,16 @@ pub fn request(
     let outputs = outputs.collect::<Result<_>>()?;
     let has = |flag| call.flags & flag != 0;
     let sink = ToHost::new(link, call.key, execution);
-    let reply = Reply::uncounted(call.received_ns, Arc::clone(&model.signature), sink);
+    let context = RequestContext {
+        signature: Arc::clone(&model.signature),
+        stats: None,
+        received_ns: call.received_ns,
+        batch: call.batch,
+        outputs,
+    };
     let request = InferRequest {
         id: call.id,
-        batch: call.batch,
         inputs,
-        outputs,
         sequence: Sequence {
             id: match (call.sequence, call.sequence_text) {
                 (0, text) if text.is_empty() => CorrelationId::None,
@@ -59,11 +64,11 @@ pub fn request(
         deadline_ns: call.deadline_ns,
         streaming: has(call_flags::STREAMING),
         warmup: has(call_flags::WARMUP),
-        reply,
+        responder: Responder::new(context, sink),
     };
-    Reply::queued(&request, call.queued_ns);
-    request.reply.taken(Arc::clone(execution));
-    link.open(call.key, &request.reply);
+    request.responder.queued(call.queued_ns);
+    request.responder.executed_in(Arc::clone(execution));
+    link.open(call.key, &request.responder);
     Ok(request)
 }
 

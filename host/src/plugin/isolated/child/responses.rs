@@ -7,7 +7,7 @@ use crate::plugin::isolated::messages::{Answer, Output, Param, Response, param};
 use crate::plugin::isolated::wire::Sender;
 use crate::plugin::times;
 use crate::request::buffer::AlignedBuf;
-use crate::request::{InferResponse, OutputTensor, Parameter, Reply, ResponseSink, Signature};
+use crate::request::{InferResponse, OutputTensor, Parameter, Responder, ResponseSink, Signature};
 use crate::stats::Execution;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +28,7 @@ pub struct Link {
 #[derive(Default)]
 struct Calls {
     /// Those without a last answer, by key.
-    open: HashMap<u64, Weak<Reply>>,
+    open: HashMap<u64, Weak<Responder>>,
     /// Cancelled before they came.
     early: VecDeque<u64>,
 }
@@ -40,14 +40,14 @@ impl Link {
     }
 
     /// A call has come.
-    pub fn open(&self, key: u64, reply: &Arc<Reply>) {
+    pub fn open(&self, key: u64, reply: &Arc<Responder>) {
         let mut calls = self.lock();
         calls.open.insert(key, Arc::downgrade(reply));
         let early = calls.early.iter().position(|k| *k == key);
         if let Some(at) = early {
             calls.early.remove(at);
             drop(calls);
-            reply.cancel();
+            reply.cancel_token.cancel();
         }
     }
 
@@ -65,7 +65,7 @@ impl Link {
         // What is dropped last answers.
         drop(calls);
         if let Some(reply) = reply {
-            reply.cancel();
+            reply.cancel_token.cancel();
         }
     }
 

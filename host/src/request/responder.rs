@@ -1,0 +1,144 @@
+//! Responder: the response side of a request. One allocation holds the request context, the cancel token, the response
+//! channel, and what the statistics need.
+//!
+//! A request finishes exactly once: finishing it again returns an error and sends nothing. If the last reference is
+//! dropped before that, the client gets an error instead of silence.
+
+use super::InferResponse;
+use super::cancel::CancelToken;
+use super::context::RequestContext;
+use super::response_channel::ResponseChannel;
+use super::sink::Sink;
+use super::state::SequenceMemory;
+use crate::clock::now_ns;
+use crate::error::{Code, Error, Result};
+use crate::stats::{Execution, FailureReason};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// See the module text.
+pub struct Responder {
+    pub context: RequestContext,
+    pub cancel_token: CancelToken,
+    channel: ResponseChannel,
+    /// When the request entered its queue; 0 = not yet.
+    queued_ns: AtomicU64,
+    /// The batch that it is part of.
+    execution: OnceLock<Arc<Execution>>,
+    /// The implicit state of its sequence.
+    memory: OnceLock<SequenceMemory>,
+}
+
+impl Responder {
+    pub fn new(context: RequestContext, sink: impl Into<Sink>) -> Arc<Self> {
+        Arc::new(Self {
+            context,
+            cancel_token: CancelToken::default(),
+            channel: ResponseChannel::new(sink.into()),
+            queued_ns: AtomicU64::new(0),
+            execution: OnceLock::new(),
+            memory: OnceLock::new(),
+        })
+    }
+
+    /// The request entered a queue.
+    pub fn queued(&self, at_ns: u64) {
+        self.queued_ns.store(at_ns, Ordering::Relaxed);
+    }
+
+    pub fn queued_ns(&self) -> u64 {
+        self.queued_ns.load(Ordering::Relaxed)
+    }
+
+    /// The request is executed as part of `execution`. Set once.
+    pub fn executed_in(&self, execution: Arc<Execution>) {
+        let first = self.execution.set(execution).is_ok();
+        debug_assert!(first, "a request is executed once");
+    }
+
+    pub fn execution(&self) -> Option<&Arc<Execution>> {
+        self.execution.get()
+    }
+
+    /// The request continues a sequence whose states the response may write. Set once.
+    pub fn remember(&self, memory: SequenceMemory) {
+        let first = self.memory.set(memory).is_ok();
+        debug_assert!(first, "a request belongs to one sequence");
+    }
+
+    pub fn memory(&self) -> Option<&SequenceMemory> {
+        self.memory.get()
+    }
+
+    /// See [`ResponseChannel::wrap`].
+    pub fn wrap_sink(&self, wrapper: impl FnOnce(Sink) -> Sink) {
+        self.channel.wrap(wrapper);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.channel.is_finished()
+    }
+
+    /// Sends a response that others follow.
+    pub fn send(&self, response: InferResponse) -> Result<()> {
+        self.channel.send(response)
+    }
+
+    /// Finishes the request with its final response, an error, or (`Ok(None)`) the end of its stream.
+    pub fn finish(&self, result: Result<Option<InferResponse>>) -> Result<()> {
+        let reason = match &result {
+            Err(e) if e.code == Code::Cancelled => FailureReason::Canceled,
+            Err(_) => FailureReason::Backend,
+            Ok(_) => FailureReason::Other,
+        };
+        self.finish_as(result, reason)
+    }
+
+    /// Finishes the request with an error that is not the backend's, e.g. a full queue.
+    pub fn fail(&self, error: Error, reason: FailureReason) -> Result<()> {
+        self.finish_as(Err(error), reason)
+    }
+
+    fn finish_as(
+        &self,
+        result: Result<Option<InferResponse>>,
+        reason: FailureReason,
+    ) -> Result<()> {
+        self.channel.finish()?;
+        // Before the response: a client that has it finds it in the statistics.
+        self.count(result.is_ok(), reason);
+        self.channel.send_final(result, self.execution().cloned());
+        Ok(())
+    }
+
+    fn count(&self, success: bool, reason: FailureReason) {
+        let RequestContext { stats: Some(stats), received_ns, batch, .. } = &self.context else {
+            return;
+        };
+        let (now, execution) = (now_ns(), self.execution());
+        match (success, execution) {
+            (true, Some(execution)) => {
+                stats.success(*batch, *received_ns, self.queued_ns(), now, execution);
+            }
+            (true, None) => {}
+            (false, _) => stats.failure(*batch, now.saturating_sub(*received_ns), reason),
+        }
+        if self.cancel_token.is_cancelled() {
+            stats.cancelled(execution.is_some());
+        }
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.is_finished() {
+            let _ = self.finish(Err(Error::internal(
+                "the request was dropped without a response; this is a fault of the server or of the model's backend",
+            )));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "responder_tests.rs"]
+mod tests;

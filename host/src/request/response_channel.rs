@@ -1,0 +1,141 @@
+//! Response channel: delivers the responses of one request to its sink, in order, with exactly one final response.
+
+use super::InferResponse;
+use super::sink::Sink;
+use crate::error::{Error, Result};
+use crate::stats::Execution;
+use crate::sync::{Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub struct ResponseChannel {
+    /// Set by the caller that sends the final response.
+    finished: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Taken out while a response passes through it, and after the final one.
+    sink: Option<Sink>,
+    /// A thread is delivering; it also delivers what is added to `pending` meanwhile.
+    delivering: bool,
+    pending: VecDeque<PendingResponse>,
+}
+
+struct PendingResponse {
+    result: Result<Option<InferResponse>>,
+    last: bool,
+    /// Dropped after the final response was delivered.
+    execution: Option<ExecutionGuard>,
+}
+
+/// Counts the request as answered in its execution, also when the sink panics.
+struct ExecutionGuard(Arc<Execution>);
+
+impl Drop for ExecutionGuard {
+    fn drop(&mut self) {
+        self.0.reply_ended();
+    }
+}
+
+impl ResponseChannel {
+    pub fn new(sink: Sink) -> Self {
+        let state = State { sink: Some(sink), delivering: false, pending: VecDeque::new() };
+        Self { finished: AtomicBool::new(false), state: Mutex::new(state) }
+    }
+
+    /// Replaces the sink by one made of it. No effect once the final response was delivered.
+    pub fn wrap(&self, wrapper: impl FnOnce(Sink) -> Sink) {
+        let mut state = self.state.lock();
+        state.sink = state.sink.take().map(wrapper);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// Sends a response that is not final.
+    pub fn send(&self, response: InferResponse) -> Result<()> {
+        let state = self.state.lock();
+        // Read under the lock, which the final response passes after the flag was set: nothing follows it.
+        if self.is_finished() {
+            return Err(already_finished());
+        }
+        let result = Ok(Some(response));
+        self.deliver(state, PendingResponse { result, last: false, execution: None });
+        Ok(())
+    }
+
+    /// Claims the right to send the final response. The caller that gets it must call
+    /// [`ResponseChannel::send_final`]; every later one gets an error.
+    pub fn finish(&self) -> Result<()> {
+        if self.finished.swap(true, Ordering::AcqRel) { Err(already_finished()) } else { Ok(()) }
+    }
+
+    /// Sends the final response; `execution` counts it after that.
+    pub fn send_final(
+        &self,
+        result: Result<Option<InferResponse>>,
+        execution: Option<Arc<Execution>>,
+    ) {
+        let execution = execution.map(ExecutionGuard);
+        self.deliver(self.state.lock(), PendingResponse { result, last: true, execution });
+    }
+
+    /// Delivers `response` after everything sent before it. The sink is called without the lock: what it drops may be
+    /// memory of a backend, which is notified.
+    fn deliver<'a>(&'a self, mut state: MutexGuard<'a, State>, response: PendingResponse) {
+        if state.delivering {
+            state.pending.push_back(response);
+            return;
+        }
+        state.delivering = true;
+        let mut next = Some(response);
+        // A sink that panicked leaves the responses behind it undelivered.
+        if !state.pending.is_empty() {
+            state.pending.extend(next);
+            next = state.pending.pop_front();
+        }
+        while let Some(PendingResponse { result, last, execution }) = next {
+            let sink = state.sink.take();
+            drop(state);
+            let mut guard = SinkGuard { channel: self, sink, panicked: true };
+            if let Some(sink) = &mut guard.sink {
+                sink.send(result, last);
+            }
+            guard.panicked = false;
+            drop(execution);
+            if last {
+                guard.sink = None;
+                return;
+            }
+            drop(guard);
+            state = self.state.lock();
+            next = state.pending.pop_front();
+        }
+        state.delivering = false;
+    }
+}
+
+/// Holds the sink during a call. Puts it back also when it panics, so that later responses still reach it.
+struct SinkGuard<'a> {
+    channel: &'a ResponseChannel,
+    sink: Option<Sink>,
+    /// Until the call has returned.
+    panicked: bool,
+}
+
+impl Drop for SinkGuard<'_> {
+    fn drop(&mut self) {
+        if self.sink.is_some() {
+            let mut state = self.channel.state.lock();
+            state.sink = self.sink.take();
+            state.delivering &= !self.panicked;
+        }
+    }
+}
+
+fn already_finished() -> Error {
+    Error::internal("the final response has already been sent")
+}

@@ -1,0 +1,84 @@
+//! Response sinks: where the responses of a request go. Frontends, ensembles and isolation implement them.
+
+use super::InferResponse;
+use crate::error::{Error, Result};
+use std::sync::Arc;
+
+/// Takes the responses of one request. Must hand over and return: never block, never call back into the request's
+/// [`super::Responder`]. Handing over may mean pushing a request into another queue, as ensembles do.
+pub trait ResponseSink: Send {
+    /// `last`: this response is final. An error is always final. `Ok(None)` finishes a stream without data.
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
+}
+
+/// A sink that the receiving end owns, too: one allocation for both.
+pub trait SharedSink: Send + Sync {
+    /// As [`ResponseSink::send`]. Calls do not overlap.
+    fn send(&self, response: Result<Option<InferResponse>>, last: bool);
+
+    /// No further call follows, whether or not a final response was sent.
+    fn closed(&self);
+}
+
+/// See [`ResponseSink`] and [`SharedSink`].
+pub enum Sink {
+    Own(Box<dyn ResponseSink>),
+    Shared(CloseOnDrop),
+}
+
+/// Closes a shared sink when no one can send to it any more.
+pub struct CloseOnDrop(Arc<dyn SharedSink>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+impl Sink {
+    pub fn shared(sink: Arc<dyn SharedSink>) -> Self {
+        Self::Shared(CloseOnDrop(sink))
+    }
+
+    pub fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        match self {
+            Self::Own(sink) => sink.send(response, last),
+            Self::Shared(sink) => sink.0.send(response, last),
+        }
+    }
+}
+
+impl<S: ResponseSink + 'static> From<S> for Sink {
+    fn from(sink: S) -> Self {
+        Self::Own(Box::new(sink))
+    }
+}
+
+/// Collects the one response of a request whose client takes exactly one.
+#[derive(Default)]
+pub struct Single {
+    first: Option<InferResponse>,
+    count: usize,
+}
+
+impl Single {
+    /// Takes what a sink received. Returns the outcome once it is complete.
+    pub fn put(
+        &mut self,
+        response: Result<Option<InferResponse>>,
+        last: bool,
+    ) -> Option<Result<InferResponse>> {
+        match response {
+            Err(error) => return Some(Err(error)),
+            Ok(None) => {}
+            Ok(Some(response)) => {
+                self.count += 1;
+                self.first.get_or_insert(response);
+            }
+        }
+        last.then(|| match (self.first.take(), self.count) {
+            (Some(response), 1) => Ok(response),
+            (_, n) => Err(Error::internal(format!("expected a single response, got {n}"))),
+        })
+    }
+}
