@@ -1,4 +1,4 @@
-"""Model control and the client of 2020, over HTTP and gRPC. The server is that of tests/wire/model_control.rs."""
+"""Model control and the client of 2020, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
 
 import numpy as np
 

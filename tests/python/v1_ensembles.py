@@ -1,4 +1,4 @@
-"""Ensembles and the client of 2020, over HTTP, gRPC and gRPC streams. The server is that of tests/wire/ensembles.rs."""
+"""Ensembles and the client of 2020, over HTTP, gRPC and gRPC streams. The server is that of tests/wire/ensembles/requests.rs."""
 
 import itertools
 

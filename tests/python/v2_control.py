@@ -1,4 +1,4 @@
-"""Model control and today's client, over HTTP and gRPC. The server is that of tests/wire/model_control.rs."""
+"""Model control and today's client, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
 
 import json
 

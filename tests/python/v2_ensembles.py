@@ -1,4 +1,4 @@
-"""Ensembles and today's client, over HTTP and gRPC. The server is that of tests/wire/ensembles.rs."""
+"""Ensembles and today's client, over HTTP and gRPC. The server is that of tests/wire/ensembles/requests.rs."""
 
 import itertools
 

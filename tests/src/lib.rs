@@ -27,6 +27,7 @@ pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off
 mod install; // where the server, its plugins and the Python environments lie
 pub mod isolated; // models in processes of their own
 mod latch; // requests held until the test lets them go on
+mod load_gate; // a model whose load waits for the test
 pub mod pages; // READMEs and tutorials, followed
 mod process; // a child and what it printed
 mod python; // the real clients' scripts
@@ -42,6 +43,7 @@ pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use install::{backends, dist, root};
 pub use latch::Latch;
+pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};
 pub use python::{python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};

@@ -10,7 +10,7 @@ fn refused(words: &[&str], lines: &str) {
 }
 
 #[test]
-fn help_lists_the_flags() {
+fn help_lists_all_flags() {
     let ended = trtserver(["--help"]);
     assert_eq!(ended.code(), 0);
     for flag in [
@@ -28,7 +28,7 @@ fn help_lists_the_flags() {
 }
 
 #[test]
-fn the_version_and_that_of_the_plugin_interface() {
+fn version_includes_the_abi_version() {
     let ended = trtserver(["--version"]);
     assert_eq!(ended.code(), 0);
     let (name, rest) = ended.stdout.trim().split_once(' ').expect("two words");
@@ -39,7 +39,7 @@ fn the_version_and_that_of_the_plugin_interface() {
 }
 
 #[test]
-fn a_flag_nobody_knows() {
+fn unknown_flag_is_refused_with_suggestion() {
     refused(
         &["--model-store=/models", "--http-prot=1"],
         "Unrecognized option: --http-prot\nDid you mean --http-port?\n",
@@ -48,7 +48,7 @@ fn a_flag_nobody_knows() {
 }
 
 #[test]
-fn a_value_that_cannot_be() {
+fn invalid_value_is_refused() {
     for (flag, parts) in [
         ("--http-port=eighty", ["http-port", "eighty"]),
         ("--http-port=70000", ["http-port", "70000"]),
@@ -63,7 +63,7 @@ fn a_value_that_cannot_be() {
 }
 
 #[test]
-fn conflicts() {
+fn conflicting_flags_are_refused() {
     refused(&[], "--model-store must be specified\n");
     let store = "--model-store=/models";
     refused(
@@ -81,14 +81,14 @@ fn conflicts() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused_rather_than_ignored() {
+fn unsupported_flags_are_refused() {
     let ended = trtserver(["--model-store=/models", "--grpc-use-ssl=true"]);
     assert_eq!(ended.code(), 1);
     assert!(ended.stderr.contains("--grpc-use-ssl=true"), "{}", ended.stderr);
 }
 
 #[test]
-fn names_of_all_generations() {
+fn flag_names_of_both_generations() {
     let echo = || Server::new().model("echo", probe("echo", &[]));
     for flags in [
         &["--exit-timeout-secs", "3", "--log-verbose", "1"][..],
@@ -102,7 +102,7 @@ fn names_of_all_generations() {
 }
 
 #[test]
-fn the_identity_of_the_server() {
+fn server_id_and_version() {
     let server = Server::new().flag("--id=left:1").start();
     assert_eq!(server.get("/v2").json()["name"], "left:1");
     let status = server.get("/api/status");
@@ -111,7 +111,7 @@ fn the_identity_of_the_server() {
 }
 
 #[test]
-fn flags_in_a_file() {
+fn flags_from_a_file() {
     let dir = folder();
     let file = dir.path().join("trtserver.toml");
     let text = "id = \"from the file\"\nstrict_readiness = false\n\nexit-timeout-secs = 1\n";

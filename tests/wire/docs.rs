@@ -53,7 +53,7 @@ fn upgrade_md() {
 
 /// What docs/batching.md shows of configurations is what the server takes.
 #[test]
-fn configurations_of_batching_md() {
+fn batching_md_configurations() {
     let page = fs::read_to_string(root().join("docs/batching.md")).unwrap_or_default();
     // Every second piece is inside a fence; those of commands and answers name their language.
     let blocks = page.split("```").skip(1).step_by(2);

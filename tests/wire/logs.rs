@@ -24,7 +24,7 @@ fn looks_like(text: &str, pattern: &str) -> bool {
 }
 
 #[test]
-fn lines_of_the_old_server() {
+fn default_format_is_that_of_triton() {
     let log = log_of(&[]);
     assert!(log.contains("successfully loaded 'echo' version 1"), "{log}");
     for line in log.lines() {
@@ -40,14 +40,14 @@ fn lines_of_the_old_server() {
 }
 
 #[test]
-fn iso_8601() {
+fn iso8601_format() {
     for line in log_of(&["--log-format=ISO8601"]).lines() {
         assert!(looks_like(line, "dddd-dd-ddTdd:dd:ddZ "), "{line}");
     }
 }
 
 #[test]
-fn json() {
+fn json_format() {
     let log = log_of(&["--log-format=json"]);
     assert!(log.lines().count() > 3, "{log}");
     for line in log.lines() {
@@ -59,14 +59,14 @@ fn json() {
 }
 
 #[test]
-fn levels_can_be_off_and_verbose_ones_on() {
+fn log_levels() {
     assert_eq!(log_of(&["--log-info=false"]).lines().count(), 0);
     let verbose = log_of(&["--log-info=false", "--log-verbose=1"]);
     assert!(verbose.lines().any(|line| line.starts_with('I')), "{verbose}");
 }
 
 #[test]
-fn what_a_client_sends_cannot_forge_a_line() {
+fn client_text_cannot_forge_a_line() {
     let server = Server::new().model("echo", probe("echo", &[])).flag("--log-verbose=2").start();
     let text = "x\\nE0101 00:00:00.000000 1 forged.rs:1] forged";
     server.infer("echo", &format!(r#""fail":"{text}""#));
@@ -76,7 +76,7 @@ fn what_a_client_sends_cannot_forge_a_line() {
 }
 
 #[test]
-fn into_a_file() {
+fn log_file() {
     let dir = folder();
     let file = dir.path().join("trtserver.log");
     let printed = log_of(&[&format!("--log-file={}", file.display())]);

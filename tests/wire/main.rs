@@ -1,39 +1,26 @@
 //! Wire tests: the real server binary, tested through its sockets, its command line and its files. One test binary, so that
 //! the test kit is linked once; `cargo test -p trtserver-tests --test wire v2_http::` runs one file.
 
-mod backend_interfaces;
-mod backend_versions;
-mod bad_grpc;
-mod bad_input;
-mod batching;
-mod c_plugin;
+mod backends;
 mod cancellation;
-mod cancellation_clients;
-mod cancellation_queued;
 mod command_line;
 mod custom;
-mod custom_lifecycle;
-mod custom_load;
-mod custom_promises;
-mod custom_rogue;
 mod decoupled;
 mod docs;
+mod dynamic_batching;
 mod ensembles;
 mod inline_execution;
+mod instance_groups;
+mod invalid_scheduling;
 mod isolation;
-mod isolation_ends;
 mod lifecycle;
 mod logs;
+mod malformed;
 mod metrics;
-mod misbehaviour;
 mod model_control;
-mod model_control_traffic;
-mod plugin_tool;
-mod priorities;
-mod scheduler_errors;
-mod sdk;
-mod sequences;
-mod side_by_side;
+mod plugin_command;
+mod queue_policy;
+mod sequence_batching;
 mod v1_grpc;
 mod v1_http;
 mod v2_grpc;

@@ -19,7 +19,7 @@ fn three_rows(server: &Running) {
 }
 
 #[test]
-fn both_protocols_count_in_the_same_place() {
+fn both_protocols_share_counters() {
     let server = server();
     let labels = r#"{_team="blue",model="echo",version="1"}"#;
     let value = |name: &str| server.metrics(&format!("{name}{labels}"));
@@ -45,7 +45,7 @@ fn both_protocols_count_in_the_same_place() {
 }
 
 #[test]
-fn durations_are_microseconds() {
+fn durations_are_in_microseconds() {
     let server = Server::new().model("slow", probe("slow", &[("delay_ms", "50")])).start();
     server.infer("slow", "");
     for part in ["request", "compute", "compute_infer"] {
@@ -56,7 +56,7 @@ fn durations_are_microseconds() {
 }
 
 #[test]
-fn failures_are_counted_by_reason_and_add_nothing_else() {
+fn failures_are_counted_by_reason_only() {
     let server = server();
     let failures = |reason: &str| {
         server.metrics(&format!(
@@ -74,7 +74,7 @@ fn failures_are_counted_by_reason_and_add_nothing_else() {
 }
 
 #[test]
-fn the_text_is_what_prometheus_reads() {
+fn text_format_of_prometheus() {
     let server = server();
     three_rows(&server);
     let get = request("GET", "/metrics", &[], b"");
@@ -106,7 +106,7 @@ fn the_text_is_what_prometheus_reads() {
 }
 
 #[test]
-fn metrics_can_be_off() {
+fn metrics_can_be_disabled() {
     let server = Server::new().flag("--allow-metrics=false").start();
     assert!(!server.process().stdout().contains("metrics"));
     assert_eq!(server.get("/v2/health/ready").status, 200);

@@ -3,7 +3,7 @@
 use trtserver_tests::{every_model, python_v1};
 
 #[test]
-fn the_client_of_2020() {
+fn v1_client() {
     let server = every_model().start();
     python_v1(&server, "v1_grpc.py", &[]);
     assert!(server.stop().success());

@@ -23,12 +23,12 @@ fn infer(path: &str, header: &str, body: &[u8]) -> Response {
 }
 
 #[test]
-fn the_client_of_2020() {
+fn v1_client() {
     python_v1(&SERVER, "v1_http.py", &[]);
 }
 
 #[test]
-fn an_inference_byte_by_byte() {
+fn infer_response_byte_by_byte() {
     let response = infer("/api/infer/addsub_int32", ADDSUB, &addsub_body());
     assert_eq!(response.status, 200, "{:?}", response.headers);
     assert_eq!(response.header("content-type"), Some("application/octet-stream"));
@@ -63,7 +63,7 @@ output {
 }
 
 #[test]
-fn the_trailer_may_be_binary() {
+fn binary_response_header() {
     let response = infer("/api/infer/addsub_int32?format=binary", ADDSUB, &addsub_body());
     // Field 1, a string of 12 bytes, and its bytes; then field 2 is 1, field 3 is 1, and two outputs follow.
     let trailer = &response.body[128..];
@@ -71,7 +71,7 @@ fn the_trailer_may_be_binary() {
 }
 
 #[test]
-fn outputs_come_in_the_order_they_were_asked_for() {
+fn outputs_are_in_requested_order() {
     let header = ADDSUB.replace(
         r#"output { name: "OUTPUT0" } output { name: "OUTPUT1" }"#,
         r#"output { name: "OUTPUT1" } output { name: "OUTPUT0" }"#,
@@ -83,7 +83,7 @@ fn outputs_come_in_the_order_they_were_asked_for() {
 }
 
 #[test]
-fn a_header_may_be_written_in_many_ways() {
+fn request_header_spellings() {
     for header in [
         "batch_size:1,input:{name:'INPUT0',dims:[16]};input<name:\"INPUT1\" dims:16>output{name:\"OUTPUT0\"}",
         "input { name: \"INPUT0\" dims: [ 0x10 ] batch_byte_size: 64 } input { name: \"INPUT\" '1' dims: 020 } \
@@ -96,7 +96,7 @@ fn a_header_may_be_written_in_many_ways() {
 }
 
 #[test]
-fn the_id_comes_back() {
+fn request_id_is_returned() {
     let header = format!("id: 99 {ADDSUB}");
     let response = infer("/api/infer/addsub_int32", &header, &addsub_body());
     let answer = response.header("nv-inferresponse").unwrap_or_default();
@@ -108,7 +108,7 @@ fn the_id_comes_back() {
 }
 
 #[test]
-fn sizes_of_one_item_as_clients_of_2018_gave_them() {
+fn byte_size_field_of_2018() {
     let header = r#"batch_size: 1 input { name: "INPUT0" byte_size: 64 } input { name: "INPUT1" byte_size: 64 } output { name: "OUTPUT0" byte_size: 64 }"#;
     let response = infer("/api/infer/addsub_int32", header, &addsub_body());
     assert_eq!(response.status, 200, "{}", response.error_text());
@@ -116,7 +116,7 @@ fn sizes_of_one_item_as_clients_of_2018_gave_them() {
 }
 
 #[test]
-fn classes_are_all_text() {
+fn classification_response() {
     let header = r#"batch_size: 1 input { name: "INPUT0" dims: 5 } output { name: "OUTPUT0" cls { count: 2 } }"#;
     let body: Vec<u8> = [1f32, 5., 2., 4., 3.].into_iter().flat_map(f32::to_le_bytes).collect();
     let response = infer("/api/infer/classes", header, &body);
@@ -126,7 +126,7 @@ fn classes_are_all_text() {
 }
 
 #[test]
-fn a_body_in_chunks() {
+fn chunked_body() {
     let body = addsub_body();
     let mut bytes = format!(
         "POST /api/infer/addsub_int32 HTTP/1.1\r\nHost: x\r\nNV-InferRequest: {ADDSUB}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -144,7 +144,7 @@ fn a_body_in_chunks() {
 }
 
 #[test]
-fn two_requests_in_one_packet_get_two_answers() {
+fn pipelined_requests() {
     let one =
         request("POST", "/api/infer/addsub_int32", &[("NV-InferRequest", ADDSUB)], &addsub_body());
     let mut connection = SERVER.connect();
@@ -156,7 +156,7 @@ fn two_requests_in_one_packet_get_two_answers() {
 }
 
 #[test]
-fn an_answer_does_not_wait_for_the_rest_of_the_next_request() {
+fn response_does_not_wait_for_next_request() {
     let one =
         request("POST", "/api/infer/addsub_int32", &[("NV-InferRequest", ADDSUB)], &addsub_body());
     // An empty line behind the body is what some clients have always sent.
@@ -200,7 +200,7 @@ fn status_as_text() {
 }
 
 #[test]
-fn status_of_an_unknown_model() {
+fn status_of_unknown_model() {
     let response = SERVER.get("/api/status/nobody");
     assert_eq!((response.status, response.body.len()), (400, 0));
     let error_text = response.error_text();
@@ -215,7 +215,7 @@ fn status_of_an_unknown_model() {
 }
 
 #[test]
-fn profiling_is_off() {
+fn profile_is_unsupported() {
     let response = SERVER.get("/api/profile?cmd=start");
     assert_eq!(response.status, 400);
     let error_text = response.error_text();
@@ -226,7 +226,7 @@ fn profiling_is_off() {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn unknown_paths() {
     for path in [
         "/api",
         "/api/health/foo",
@@ -243,7 +243,7 @@ fn paths_that_lead_nowhere() {
 }
 
 #[test]
-fn methods_that_do_not_fit() {
+fn wrong_methods() {
     for (method, path) in [
         ("POST", "/api/health/live"),
         ("DELETE", "/api/status"),

@@ -3,7 +3,7 @@
 use trtserver_tests::{every_model, python_v2};
 
 #[test]
-fn todays_client() {
+fn v2_client() {
     let server = every_model().start();
     python_v2(&server, "v2_grpc.py", &[]);
     assert!(server.stop().success());

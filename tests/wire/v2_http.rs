@@ -32,12 +32,12 @@ fn refused_as(response: &Response, status: u16, text: &str, kind: &str) {
 }
 
 #[test]
-fn todays_client() {
+fn v2_client() {
     python_v2(&SERVER, "v2_http.py", &[]);
 }
 
 #[test]
-fn an_answer_byte_by_byte() {
+fn infer_response_byte_by_byte() {
     let response = infer("echo", &format!(r#"{{"id":"a","inputs":[{INPUT}]}}"#));
     assert_eq!(response.status, 200);
     assert_eq!(response.header("content-type"), Some("application/json"));
@@ -47,7 +47,7 @@ fn an_answer_byte_by_byte() {
 }
 
 #[test]
-fn numbers_are_printed_so_that_they_come_back() {
+fn numbers_round_trip() {
     for (datatype, data, printed) in [
         ("FP32", "0.1, 16777217, -0.0", "0.10000000149011612,16777216.0,-0.0"),
         ("FP64", "0.1, 1234567.5, 3", "0.1,1234567.5,3.0"),
@@ -72,7 +72,7 @@ fn numbers_are_printed_so_that_they_come_back() {
 }
 
 #[test]
-fn data_may_be_nested_in_any_way() {
+fn nested_data() {
     for data in ["[1,2,3,4]", "[[1,2],[3,4]]", "[[[1],[2]],[[3],[4]]]", "[[1,2,3],4]"] {
         let json = format!(
             r#"{{"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[2,2],"data":{data}}}]}}"#
@@ -83,7 +83,7 @@ fn data_may_be_nested_in_any_way() {
 }
 
 #[test]
-fn binary_after_json_both_ways() {
+fn binary_input_and_output() {
     let json = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":8}}],"outputs":[{"name":"OUTPUT0","parameters":{"binary_data":true}}]}"#;
     let tensor = [1.5f32.to_le_bytes(), 2.5f32.to_le_bytes()].concat();
     let body = [json.as_bytes(), &tensor].concat();
@@ -102,7 +102,7 @@ fn binary_after_json_both_ways() {
 }
 
 #[test]
-fn binary_output_for_all_or_for_those_that_are_listed() {
+fn binary_output_default_and_per_output() {
     let binary = |more: &str| {
         let json = format!(r#"{{"inputs":[{INPUT}]{more}}}"#);
         let response = infer("echo", &json);
@@ -118,7 +118,7 @@ fn binary_output_for_all_or_for_those_that_are_listed() {
 }
 
 #[test]
-fn nothing_but_the_tensor() {
+fn raw_binary_request() {
     let tensor: Vec<u8> = [1f32, 2., 3.].into_iter().flat_map(f32::to_le_bytes).collect();
     let response = SERVER.post("/v2/models/echo/infer", &[(LENGTH, "0")], &tensor);
     assert_eq!(response.status, 200, "{}", response.text());
@@ -134,7 +134,7 @@ fn nothing_but_the_tensor() {
 }
 
 #[test]
-fn health_answers_have_no_body() {
+fn health_has_no_body() {
     for path in [
         "/v2/health/live",
         "/v2/health/ready",
@@ -150,7 +150,7 @@ fn health_answers_have_no_body() {
 }
 
 #[test]
-fn metadata_is_printed_in_this_order() {
+fn metadata_key_order() {
     assert_eq!(
         SERVER.get("/v2/models/versions").text(),
         r#"{"name":"versions","versions":["1","3"],"platform":"onnxruntime_onnx","inputs":[{"name":"INPUT0","datatype":"FP32","shape":[-1,-1]}],"outputs":[{"name":"OUTPUT0","datatype":"FP32","shape":[-1,-1]}]}"#
@@ -160,7 +160,7 @@ fn metadata_is_printed_in_this_order() {
 }
 
 #[test]
-fn statistics_are_printed_in_this_order() {
+fn statistics_key_order() {
     // Nothing else in this file asks this model.
     let text = SERVER.get("/v2/models/digits/stats").text();
     let duration = r#"{"count":0,"ns":0}"#;
@@ -183,7 +183,7 @@ fn statistics_are_printed_in_this_order() {
 }
 
 #[test]
-fn the_configuration_as_it_is_served() {
+fn model_config() {
     let response = SERVER.get("/v2/models/versions/config");
     let text = response.text();
     for part in [
@@ -196,7 +196,7 @@ fn the_configuration_as_it_is_served() {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn unknown_paths() {
     for path in [
         "/",
         "/v2/",
@@ -212,7 +212,7 @@ fn paths_that_lead_nowhere() {
 }
 
 #[test]
-fn methods_that_do_not_fit() {
+fn wrong_methods() {
     for (method, path) in [
         ("GET", "/v2/models/echo/infer"),
         ("POST", "/v2/health/live"),
@@ -228,7 +228,7 @@ fn methods_that_do_not_fit() {
 }
 
 #[test]
-fn names_are_not_decoded() {
+fn model_names_are_not_percent_decoded() {
     refused(
         &SERVER.get("/v2/models/ec%68o"),
         404,
@@ -237,12 +237,12 @@ fn names_are_not_decoded() {
 }
 
 #[test]
-fn the_query_is_ignored() {
+fn query_is_ignored() {
     assert_eq!(SERVER.get("/v2/models/echo?x=1").status, 200);
 }
 
 #[test]
-fn curl_asks_before_it_sends_a_large_body() {
+fn expect_100_continue() {
     let json = format!(r#"{{"inputs":[{INPUT}]}}"#);
     let mut connection = SERVER.connect();
     let head = format!(
@@ -254,7 +254,7 @@ fn curl_asks_before_it_sends_a_large_body() {
 }
 
 #[test]
-fn one_connection_serves_many_requests_also_after_a_refusal() {
+fn keep_alive_after_refusal() {
     let good = request(
         "POST",
         "/v2/models/echo/infer",
@@ -269,7 +269,7 @@ fn one_connection_serves_many_requests_also_after_a_refusal() {
 }
 
 #[test]
-fn a_compression_nobody_knows() {
+fn unknown_content_encoding_is_refused() {
     let response = SERVER.post("/v2/models/echo/infer", &[("Content-Encoding", "br")], "{}");
     assert_eq!(response.status, 501, "{}", response.text());
     assert_eq!(response.error_text(), "Unsupported compression type");
@@ -277,7 +277,7 @@ fn a_compression_nobody_knows() {
 }
 
 #[test]
-fn kinds_of_json_values_are_checked() {
+fn json_value_kinds_are_checked() {
     let with = |more: &str| infer("echo", &format!(r#"{{"inputs":[{INPUT}],{more}}}"#));
     for (more, status, text) in [
         (r#""id":5"#, 500, "Unable to parse 'id': attempt to access JSON non-string as string"),
@@ -311,7 +311,7 @@ fn kinds_of_json_values_are_checked() {
 }
 
 #[test]
-fn two_sources_of_data_are_one_too_many() {
+fn data_and_binary_size_together_are_refused() {
     let json = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2],"parameters":{"binary_data_size":8}}]}"#;
     let text = "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But set 'data' 'binary_data_size'";
     refused(&infer("echo", json), 400, text);

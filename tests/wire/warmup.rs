@@ -16,7 +16,7 @@ fn zeros(name: &str, fields: &str) -> String {
 }
 
 #[test]
-fn live_and_not_ready_while_it_warms_up() {
+fn live_and_not_ready_during_warmup() {
     let config = probe("slow", &[("delay_ms", "1000")])
         + &zeros("first", "batch_size: 8 count: 2")
         + "instance_group { count: 2 }\n";
@@ -62,7 +62,7 @@ fn duration(server: &Running, model: &str, sample: &str) -> u64 {
 }
 
 #[test]
-fn it_counts_nowhere_and_is_shown_everywhere() {
+fn warmup_is_logged_and_not_counted() {
     let config = probe("warm", &[]) + &zeros("s", "batch_size: 2 count: 3") + &zeros("none", "");
     let server = Server::new().model("warm", config).model("cold", probe("cold", &[])).start();
 
@@ -97,7 +97,7 @@ fn it_counts_nowhere_and_is_shown_everywhere() {
 }
 
 #[test]
-fn real_models_take_data_of_every_kind() {
+fn warmup_data_sources() {
     let read = |model: &str| {
         let path = trtserver_tests::root().join(format!("tests/models/{model}/config.pbtxt"));
         fs::read_to_string(path).expect("a configuration")
@@ -135,7 +135,7 @@ fn real_models_take_data_of_every_kind() {
 }
 
 #[test]
-fn what_is_answered_later_is_waited_for() {
+fn warmup_waits_for_late_responses() {
     let config = probe("later", &[("detach", "true")]) + &zeros("s", "batch_size: 3 count: 20");
     let server = Server::new().model("later", config).start();
     // The probe takes 5 ms for each.
@@ -144,7 +144,7 @@ fn what_is_answered_later_is_waited_for() {
 }
 
 #[test]
-fn a_sample_that_fails_keeps_the_model_out() {
+fn failed_sample_fails_the_load() {
     let failing = |name: &str, commands: &[(&str, &str)]| {
         let fields = "batch_size: 2";
         probe(name, commands) + &zeros("good", "batch_size: 0") + &zeros("bad", fields)
@@ -182,7 +182,7 @@ fn a_sample_that_fails_keeps_the_model_out() {
 }
 
 #[test]
-fn an_instance_that_fails_ends_the_warmup_of_the_others() {
+fn failed_instance_cancels_warmup_of_others() {
     let commands = [("delay_ms", "100"), ("fail_in", "instance_open half_0_1_cpu")];
     let config = probe("half", &commands)
         + &zeros("long", "count: 4000000000")
@@ -194,7 +194,7 @@ fn an_instance_that_fails_ends_the_warmup_of_the_others() {
 }
 
 #[test]
-fn samples_that_do_not_fit_the_model_are_refused() {
+fn samples_are_checked_against_the_model() {
     let file = |name: &str| format!("input_data_file: \"{name}\"");
     let of_s = "for input 'INPUT0' of warmup sample 's' for m";
     let one = "batch_size: 1";
@@ -261,7 +261,7 @@ fn nice_of(server: &Running, thread: &str) -> i32 {
 }
 
 #[test]
-fn threads_are_as_nice_as_their_models_priority() {
+fn instance_threads_have_niceness_of_model_priority() {
     let config = |name: &str, priority: &str| {
         let priority = format!("optimization {{ priority: PRIORITY_{priority} }}\n");
         probe(name, &[]) + if priority.contains("NONE") { "" } else { &priority }
@@ -292,7 +292,7 @@ fn threads_are_as_nice_as_their_models_priority() {
 }
 
 #[test]
-fn sequence_models_warm_up_with_or_without_their_controls() {
+fn sequence_model_warmup() {
     let sequence = r#"sequence_batching {
   control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
   control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }

@@ -1,0 +1,7 @@
+//! Backends as their authors and installers know them: the ABI, upgrades, misbehaviour, the SDK.
+
+mod abi_versions;
+mod misbehaving;
+mod sdk;
+mod upgrades;
+mod written_in_c;

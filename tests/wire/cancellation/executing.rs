@@ -1,0 +1,298 @@
+//! A caller who goes away takes his request with him: running ones, at every endpoint, in every way of leaving.
+//!
+//! The model waits until it is cancelled, ten seconds at most, and says in the log that it does. Only a request whose
+//! cancellation it has seen counts as CANCELED.
+
+use trtserver_tests::grpc::{INFER, STREAM};
+use trtserver_tests::http2::{Client, End, call_headers, message};
+use trtserver_tests::{
+    Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, inference, probe,
+};
+
+const DEADLINE_EXCEEDED: Option<u8> = Some(4);
+
+/// `stuck` executes one request at a time, and each until it is cancelled; `echo` answers at once.
+fn server() -> Running {
+    let stuck = probe("stuck", &[("until_cancelled", "true")]);
+    Server::new().model("stuck", stuck).model("echo", probe("echo", &[])).start()
+}
+
+/// How often the model began to wait.
+fn waits(server: &Running) -> usize {
+    server.log().matches("the probe waits to be cancelled").count()
+}
+
+fn count(server: &Running, sample: &str) -> usize {
+    server.metrics(sample).unwrap_or_else(|| panic!("no {sample}")) as usize
+}
+
+/// Requests cancelled before and during their execution.
+fn cancelled(server: &Running) -> (usize, usize) {
+    let of = |when: &str| {
+        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
+        count(server, &format!("{sample}\"{when}\"}}"))
+    };
+    (of("queued"), of("executing"))
+}
+
+fn canceled_failures(server: &Running) -> usize {
+    count(server, r#"nv_inference_request_failure{model="stuck",reason="CANCELED",version="1"}"#)
+}
+
+fn pending(server: &Running) -> usize {
+    count(server, r#"nv_inference_pending_request_count{model="stuck",version="1"}"#)
+}
+
+/// Asks, waits until the model executes the request, and has it cancelled by what `leave` does.
+#[track_caller]
+fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl Fn(Caller)) {
+    let (waited, (queued, executing)) = (waits(server), cancelled(server));
+    let caller = ask();
+    server.poll_until(what, |server| waits(server) > waited);
+    leave(caller);
+    server.poll_until(what, |server| cancelled(server) == (queued, executing + 1));
+    // The instance is free.
+    assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
+}
+
+#[test]
+fn disconnect_cancels_executing_request() {
+    let server = server();
+    for endpoint in ENDPOINTS {
+        let ask = || Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        cancels(&server, &format!("{endpoint:?} closed"), ask, drop);
+    }
+    assert_eq!(canceled_failures(&server), ENDPOINTS.len());
+    assert!(server.stop().success());
+}
+
+/// Backends that wait for something of their own are told, wherever they run and whether they answer at once or later:
+/// this one does not look at the call's word, and gives up after ten seconds for another reason.
+#[test]
+fn cancel_entry_is_called_local_and_isolated() {
+    let places = [("here", "none"), ("apart", "process")];
+    let mut server = Server::new();
+    for (model, isolation) in places {
+        let parameters = [("until_told", "true"), ("isolation", isolation)];
+        server = server.model(model, probe(model, &parameters));
+    }
+    let server = server.start();
+    for (model, _) in places {
+        let says = format!(r#"nv_inference_request_failure{{model="{model}",reason="CANCELED","#);
+        let told = |server: &Running| count(server, &format!("{says}version=\"1\"}}"));
+        for (n, more) in ["", r#""detach":true"#].into_iter().enumerate() {
+            let waited = waits(&server);
+            let mut caller = server.connect();
+            caller.send(inference(model, more));
+            server.poll_until(model, |server| waits(server) > waited);
+            drop(caller);
+            server.poll_until(&format!("{model} {more}"), |server| told(server) == n + 1);
+        }
+        assert_eq!(server.infer(model, r#""until_told":false"#).status, 200, "{model}");
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn rst_stream_cancels_one_call() {
+    let server = server();
+    for endpoint in GRPC_ENDPOINTS {
+        let ask = || Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        let what = format!("{endpoint:?} reset");
+        let reset = |caller: Caller| {
+            // The connection stays open until that has had its effect.
+            let client = caller.reset();
+            server.poll_until(&what, |server| cancelled(server).1 == waits(server));
+            drop(client);
+        };
+        cancels(&server, &what, ask, reset);
+    }
+    assert_eq!(canceled_failures(&server), GRPC_ENDPOINTS.len());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn disconnect_discards_pipelined_requests() {
+    let server = server();
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        let ask = || Caller::send_many(&server, endpoint, "stuck", 3);
+        cancels(&server, &format!("{endpoint:?} with more behind"), ask, drop);
+    }
+    // The requests behind were never begun.
+    assert_eq!(canceled_failures(&server), 2);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn disconnect_cancels_on_reused_connection() {
+    let server = server();
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        let what = format!("{endpoint:?} for the second time");
+        let mut connection = server.connect();
+        let first = connection.send(endpoint.bytes("echo", [1.0, 2.0])).response();
+        assert_eq!(first.status, 200, "{what}");
+        let (waited, executing) = (waits(&server), cancelled(&server).1);
+        connection.send(endpoint.bytes("stuck", [1.0, 2.0]));
+        server.poll_until(&what, |server| waits(server) > waited);
+        drop(connection);
+        server.poll_until(&what, |server| cancelled(server).1 > executing);
+    }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn disconnect_cancels_all_requests_of_a_stream() {
+    let server = server();
+    for endpoint in [Endpoint::StreamV1, Endpoint::StreamV2] {
+        let (waited, failures) = (waits(&server), canceled_failures(&server));
+        let caller = Caller::send_many(&server, endpoint, "stuck", 5);
+        let what = format!("five of {endpoint:?}");
+        server.poll_until(&what, |server| waits(server) > waited && pending(server) == 4);
+        drop(caller);
+        server.poll_until(&what, |server| canceled_failures(server) == failures + 5);
+        assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
+    }
+    assert_eq!(cancelled(&server), (8, 2));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn grpc_deadline_cancels_executing_request() {
+    let server = server();
+    for endpoint in GRPC_ENDPOINTS {
+        let failures = canceled_failures(&server);
+        let caller = Caller::send_with_timeout(&server, endpoint, "stuck", "100m");
+        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
+        server.poll_until("its end", |server| canceled_failures(server) > failures);
+        assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{endpoint:?}");
+    }
+    let (queued, executing) = cancelled(&server);
+    assert_eq!(queued + executing, GRPC_ENDPOINTS.len());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn grpc_timeout_values() {
+    let server = server();
+    for endpoint in GRPC_ENDPOINTS {
+        for timeout in ["0n", "1n", "0H", "1u", "1m"] {
+            let caller = Caller::send_with_timeout(&server, endpoint, "stuck", timeout);
+            assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?} {timeout}");
+        }
+        for timeout in ["99999999H", "99999999M", "99999999S", "99999999m"] {
+            let caller = Caller::send_with_timeout(&server, endpoint, "echo", timeout);
+            assert!(caller.is_echoed(), "{endpoint:?} {timeout}");
+        }
+        for nonsense in ["999999999999999999999S", "soon", "S", "-1m", "1", "1.5S", "1 S", "1x"] {
+            let caller = Caller::send_with_timeout(&server, endpoint, "echo", nonsense);
+            assert!(caller.is_echoed(), "{endpoint:?} {nonsense}");
+        }
+    }
+    server.poll_until("nothing is left", |server| pending(server) == 0);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn backend_sees_the_deadline() {
+    let model = probe("hasty", &[("needs_deadline", "true")]);
+    let server = Server::new().model("hasty", model).start();
+    for endpoint in GRPC_ENDPOINTS {
+        assert!(
+            Caller::send_with_timeout(&server, endpoint, "hasty", "1H").is_echoed(),
+            "{endpoint:?}"
+        );
+        assert!(!Caller::send(&server, endpoint, "hasty", [1.0, 2.0]).is_echoed(), "{endpoint:?}");
+    }
+}
+
+#[test]
+fn disconnect_in_mid_request() {
+    let server = server();
+    for round in 0..20 {
+        for endpoint in ENDPOINTS {
+            let caller = Caller::send_half(&server, endpoint, "stuck");
+            if round % 2 == 0 {
+                drop(caller);
+            } else {
+                drop(caller.reset());
+            }
+        }
+    }
+    assert_eq!((waits(&server), pending(&server)), (0, 0));
+    assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
+    // A request that was still under way would hold this up.
+    assert!(server.stop().success());
+}
+
+#[test]
+fn deadline_ends_incomplete_call() {
+    let server = server();
+    for path in INFER {
+        let mut client = Client::open(server.grpc());
+        let headers = [call_headers(path), vec![("grpc-timeout", "20m")]].concat();
+        let call = client.call(&headers);
+        client.send(call, &[0, 0], false);
+        assert_eq!(client.end(call).status, DEADLINE_EXCEEDED, "{path}");
+    }
+}
+
+/// Numbers that look random and are the same every time.
+fn random() -> impl FnMut(u32) -> u32 {
+    let mut state = 7u64;
+    move |below| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as u32 % below
+    }
+}
+
+#[test]
+fn cancelled_requests_do_not_affect_others() {
+    let model = probe("busy", &[("delay_ms", "1")]);
+    let server = Server::new().model("busy", model).start();
+    let mut random = random();
+    let mut staying = Vec::new();
+    let mut leaving: Vec<(u32, Caller)> = Vec::new();
+    for i in 0..200 {
+        let endpoint = ENDPOINTS[i as usize / 2 % ENDPOINTS.len()];
+        let caller = Caller::send(&server, endpoint, "busy", [i as f32, i as f32 + 0.5]);
+        if i % 2 == 0 {
+            staying.push((i, endpoint, caller));
+        } else {
+            leaving.push((i + random(20), caller));
+        }
+        // Whose moment has come; half of those who can do it break off the call alone.
+        for (_, caller) in leaving.extract_if(.., |(when, _)| *when <= i) {
+            if random(2) == 0 { drop(caller) } else { drop(caller.reset()) }
+        }
+    }
+    drop(leaving);
+    for (i, endpoint, caller) in staying {
+        assert!(caller.is_echoed(), "number {i}, {endpoint:?}");
+    }
+    let pending = r#"nv_inference_pending_request_count{model="busy",version="1"}"#;
+    server.poll_until("nothing is left", |server| server.metrics(pending) == Some(0.0));
+    assert!(server.stop().success());
+}
+
+/// A client who asks and takes back in one breath, as often as streams are allowed, is not an attacker: the other
+/// calls of his connection live on.
+#[test]
+fn mass_rst_stream_keeps_the_connection() {
+    let server = server();
+    for path in INFER.into_iter().chain(STREAM) {
+        let mut client = Client::open(server.grpc());
+        let headers = call_headers(path);
+        client.together(|client| {
+            for _ in 0..500 {
+                let call = client.call(&headers);
+                client.send(call, &message(b""), false);
+                client.reset(call);
+            }
+        });
+        let call = client.call(&headers);
+        client.send(call, &message(b""), true);
+        assert_eq!(client.end(call).end, End::Responded, "{path}");
+    }
+    assert_eq!(pending(&server), 0);
+    assert!(server.stop().success());
+}

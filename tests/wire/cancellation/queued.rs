@@ -1,0 +1,100 @@
+//! A caller who goes away takes his request with him: waiting ones leave the queue while another is executed.
+
+use trtserver_tests::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, probe};
+
+const DEADLINE_EXCEEDED: Option<u8> = Some(4);
+
+fn count(server: &Running, sample: &str) -> usize {
+    server.metrics(sample).unwrap_or_else(|| panic!("no {sample}")) as usize
+}
+
+fn pending(server: &Running) -> usize {
+    count(server, r#"nv_inference_pending_request_count{model="stuck",version="1"}"#)
+}
+
+/// Requests cancelled before and during their execution.
+fn cancelled(server: &Running) -> (usize, usize) {
+    let of = |when: &str| {
+        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
+        count(server, &format!("{sample}\"{when}\"}}"))
+    };
+    (of("queued"), of("executing"))
+}
+
+/// A server whose only instance is held by a request that ends with its caller.
+fn held() -> (Running, Caller) {
+    let model = probe("stuck", &[("until_cancelled", "true")]);
+    let server = Server::new().model("stuck", model).start();
+    let holds = Caller::send(&server, Endpoint::HttpV2, "stuck", [1.0, 2.0]);
+    server.wait_for_log("the probe waits to be cancelled");
+    (server, holds)
+}
+
+/// That the first request was executed meanwhile, and ends as it should.
+#[track_caller]
+fn let_go(server: Running, holds: Caller, left: usize) {
+    assert_eq!(cancelled(&server), (left, 0));
+    drop(holds);
+    server.poll_until("the last one ends", |server| cancelled(server) == (left, 1));
+    assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
+    assert!(server.stop().success());
+}
+
+fn wait_for(server: &Running, waiting: usize) {
+    let what = format!("{waiting} requests wait");
+    server.poll_until(&what, |server| pending(server) == waiting);
+}
+
+#[test]
+fn disconnect_removes_queued_request() {
+    let (server, holds) = held();
+    let mut callers = Vec::new();
+    for endpoint in ENDPOINTS {
+        callers.push(Caller::send(&server, endpoint, "stuck", [1.0, 2.0]));
+        wait_for(&server, callers.len());
+    }
+    // From the middle, the front and the end.
+    for index in [2, 0, 3, 1, 1, 0] {
+        drop(callers.remove(index));
+        wait_for(&server, callers.len());
+    }
+    let_go(server, holds, ENDPOINTS.len());
+}
+
+#[test]
+fn rst_stream_removes_queued_request() {
+    let (server, holds) = held();
+    let callers =
+        GRPC_ENDPOINTS.map(|endpoint| Caller::send(&server, endpoint, "stuck", [1.0, 2.0]));
+    wait_for(&server, callers.len());
+    let lines = callers.map(Caller::reset);
+    wait_for(&server, 0);
+    drop(lines);
+    let_go(server, holds, GRPC_ENDPOINTS.len());
+}
+
+#[test]
+fn deadline_removes_queued_request() {
+    let (server, holds) = held();
+    let callers = GRPC_ENDPOINTS
+        .map(|endpoint| Caller::send_with_timeout(&server, endpoint, "stuck", "100m"));
+    for (caller, endpoint) in callers.into_iter().zip(GRPC_ENDPOINTS) {
+        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
+    }
+    wait_for(&server, 0);
+    let_go(server, holds, GRPC_ENDPOINTS.len());
+}
+
+#[test]
+fn disconnect_removes_queued_requests_of_a_stream() {
+    let (server, holds) = held();
+    let streams = [Endpoint::StreamV1, Endpoint::StreamV2];
+    let callers = streams.map(|endpoint| Caller::send_many(&server, endpoint, "stuck", 100));
+    wait_for(&server, 200);
+    let [first, second] = callers;
+    drop(first);
+    wait_for(&server, 100);
+    drop(second);
+    wait_for(&server, 0);
+    let_go(server, holds, 200);
+}

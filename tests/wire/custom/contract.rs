@@ -1,0 +1,245 @@
+//! What a library of the legacy custom interface sees is what its generation was promised: it looks and reports
+//! (tests/custom/promises.c), this test compares.
+
+use std::collections::BTreeMap;
+use trtserver_tests::custom::{Custom, GENERATIONS, Generation, MODES, Mode, library, tensors};
+use trtserver_tests::scheduled::{NEVER, flag, instances, sequences};
+use trtserver_tests::{Running, Server, folder};
+
+type Report = BTreeMap<String, String>;
+
+fn reporter(name: &str, generation: Generation) -> Custom {
+    let both = tensors("input", &[("INT", "INT32", "-1"), ("FLOAT", "FP32", "2, -1")])
+        + &tensors("output", &[("REPORT", "STRING", "1"), ("NUMBER", "INT32", "1")]);
+    let custom = Custom::new(name, &both)
+        .library("promises.c", generation)
+        .more(r#"metric_tags { key: "fruit" value: "pear" }"#)
+        .more("optimization { priority: PRIORITY_DEFAULT }")
+        .more("response_cache { enable: false }");
+    // The report looks at the first.
+    if knows_parameters(generation) { custom.parameter("AAA", "first") } else { custom }
+}
+
+fn knows_parameters(generation: Generation) -> bool {
+    !matches!(generation, Generation::A | Generation::B)
+}
+
+fn parsed(text: &str) -> Report {
+    let pair = |line: &str| line.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
+    text.lines().filter_map(pair).collect()
+}
+
+/// Asks for these outputs with FLOAT before INT, and gives the first row of the report. `rows` is none for models
+/// without a batch dimension.
+#[track_caller]
+fn report(server: &Running, model: &str, rows: Option<usize>, outputs: &[&str]) -> Report {
+    let count = rows.unwrap_or(1);
+    let batch = rows.map(|rows| format!("{rows},")).unwrap_or_default();
+    let zeros = |n: usize| vec!["0"; n * count].join(",");
+    let outputs: Vec<String> = outputs.iter().map(|o| format!(r#"{{"name":"{o}"}}"#)).collect();
+    let body = format!(
+        r#"{{"inputs":[{{"name":"FLOAT","datatype":"FP32","shape":[{batch}2,3],"data":[{}]}},
+{{"name":"INT","datatype":"INT32","shape":[{batch}5],"data":[{}]}}],"outputs":[{}]}}"#,
+        zeros(6),
+        zeros(5),
+        outputs.join(",")
+    );
+    let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
+    assert_eq!(response.status, 200, "{model}: {}", response.text());
+    let answer = response.json();
+    let outputs = answer["outputs"].as_array().into_iter().flatten();
+    let data = outputs.filter(|o| o["name"] == "REPORT").find_map(|o| o["data"].as_array());
+    let data = data.unwrap_or_else(|| panic!("no REPORT in {answer}"));
+    assert_eq!(data.len(), count, "{answer}");
+    assert_eq!(data[0], data[count - 1], "all rows are one payload");
+    parsed(data[0].as_str().unwrap_or_default())
+}
+
+#[track_caller]
+fn assert_report(model: &str, report: &Report, wanted: &[(&str, &str)]) {
+    for &(key, value) in wanted {
+        let got = report.get(key).map(String::as_str);
+        assert_eq!(got, Some(value), "{model}: {key} in {report:#?}");
+    }
+}
+
+/// Names and shapes without the batch. The host passes inputs on in the order of the configuration.
+#[track_caller]
+fn assert_inputs(report: &Report) {
+    let mut inputs: Vec<&str> = report["inputs"].split(' ').collect();
+    inputs.sort_unstable();
+    assert_eq!(inputs, ["FLOAT[2,3]", "INT[5]"], "{report:#?}");
+}
+
+fn models(mut server: Server) -> Server {
+    for generation in GENERATIONS {
+        let name = format!("promises_{}", generation.name());
+        server = server.custom(reporter(&name, generation));
+        let name = format!("{name}_nobatch");
+        server = server.custom(reporter(&name, generation).batch(0));
+    }
+    server
+}
+
+#[test]
+fn contract_of_every_generation() {
+    MODES.into_iter().for_each(promises_are_kept);
+}
+
+fn promises_are_kept(mode: Mode) {
+    let server = models(mode.server()).start();
+    let repository = server.models().path().display().to_string();
+    let version = server.get("/v2").json()["version"].as_str().unwrap_or_default().to_owned();
+    for generation in GENERATIONS {
+        let model = &format!("promises_{}", generation.name());
+        let group = &format!("{model}_0");
+        let seen = report(&server, model, Some(3), &["NUMBER", "REPORT"]);
+        // How it was begun.
+        assert_report(model, &seen, &[("generation", &generation.name().to_uppercase())]);
+        assert_report(model, &seen, &[("gpu", "-1"), ("stranger", "none"), ("name", model)]);
+        assert_report(model, &seen, &[("platform", "custom"), ("file", "libcustom.so")]);
+        assert_report(model, &seen, &[("tag", "pear"), ("input", "FLOAT"), ("group", group)]);
+        assert_report(model, &seen, &[("count", "1"), ("kind", "2"), ("latest", "1")]);
+        // One payload for all rows; outputs in the order of the request, shapes without the batch.
+        assert_report(model, &seen, &[("payloads", "1"), ("place", "0"), ("batch", "3")]);
+        assert_report(model, &seen, &[("error_code", "0"), ("unknown", "false")]);
+        assert_report(model, &seen, &[("int", "60"), ("float", "72"), ("after", "end 0")]);
+        assert_report(model, &seen, &[("hint0", "end"), ("outputs", "NUMBER REPORT")]);
+        if generation != Generation::A {
+            assert_inputs(&seen);
+            assert_report(model, &seen, &[("contexts", "same")]);
+        }
+        if knows_parameters(generation) {
+            let instance = &format!("{group}_0_cpu");
+            assert_report(model, &seen, &[("instance", instance), ("parameters", "2")]);
+            assert_report(model, &seen, &[("parameter0", &version), ("parameter1", &repository)]);
+            assert_report(model, &seen, &[("setting", "first")]);
+            assert!(seen["thread"].starts_with("same "), "{seen:#?}");
+        } else {
+            assert_report(model, &seen, &[("instance", "none"), ("parameters", "0")]);
+        }
+        // Output memory that nobody asked for: refused first, from v1.0 on granted without memory.
+        let unasked = if knows_parameters(generation) { "no memory" } else { "false" };
+        let seen = report(&server, model, Some(1), &["REPORT"]);
+        assert_report(model, &seen, &[("outputs", "REPORT"), ("unasked", unasked)]);
+        assert_report(model, &seen, &[("executed", "2")]);
+        // No batch dimension: the size is 1, the shape is whole.
+        let model = &format!("{model}_nobatch");
+        let seen = report(&server, model, None, &["REPORT"]);
+        assert_report(model, &seen, &[("batch", "1"), ("int", "20"), ("float", "24")]);
+        if generation != Generation::A {
+            assert_inputs(&seen);
+        }
+    }
+    assert!(server.stop().success());
+}
+
+/// Only v1 can ask for no output; then the library tells its report as an error.
+#[test]
+fn request_without_outputs() {
+    MODES.into_iter().for_each(no_output);
+}
+
+fn no_output(mode: Mode) {
+    let server = models(mode.server()).start();
+    for generation in GENERATIONS {
+        let model = format!("promises_{}", generation.name());
+        let header = r#"batch_size: 1 input { name: "FLOAT" dims: 2 dims: 3 } input { name: "INT" dims: 5 }"#;
+        let path = format!("/api/infer/{model}");
+        let response = server.post(&path, &[("NV-InferRequest", header)], [0; 44]);
+        let says = response.error_text();
+        assert!(says.contains("code: INTERNAL"), "{says}");
+        assert!(says.contains(&format!("payload error for \\'{model}_0_0_cpu\\': (2) ")), "{says}");
+        // As a protobuf text, where a line's end is two letters.
+        for part in [r"\noutputs=\n", r"\nno_names=1\n"] {
+            assert!(says.contains(part), "no {part} in {says}");
+        }
+    }
+    assert!(server.stop().success());
+}
+
+/// Requests merged by the server are payloads of one call, in the order in which they came.
+#[test]
+fn batch_is_passed_as_payloads() {
+    MODES.into_iter().for_each(several_payloads);
+}
+
+fn several_payloads(mode: Mode) {
+    let mut server = mode.server();
+    for generation in GENERATIONS {
+        let name = format!("merged_{}", generation.name());
+        let custom = reporter(&name, generation).more(
+            "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 60000000 }",
+        );
+        server = server.custom(custom);
+    }
+    let server = server.start();
+    for generation in GENERATIONS {
+        let model = format!("merged_{}", generation.name());
+        let seen: Vec<Report> = std::thread::scope(|scope| {
+            let ask = || report(&server, &model, Some(1), &["REPORT"]);
+            let asked = [scope.spawn(ask), scope.spawn(ask)];
+            asked.into_iter().filter_map(|one| one.join().ok()).collect()
+        });
+        let mut places: Vec<&str> = seen.iter().map(|one| one["place"].as_str()).collect();
+        places.sort_unstable();
+        assert_eq!(places, ["0", "1"], "{seen:#?}");
+        for one in &seen {
+            let wanted = [("payloads", "2"), ("batch", "1"), ("int", "20"), ("executed", "1")];
+            assert_report(&model, one, &wanted);
+        }
+    }
+    assert!(server.stop().success());
+}
+
+/// Two sequences, and only the second goes on: the first one's slot is a null request, which the library reads.
+#[test]
+fn empty_sequence_slots_read_zeros() {
+    MODES.into_iter().for_each(empty_slots);
+}
+
+fn empty_slots(mode: Mode) {
+    let traces = folder();
+    let trace = traces.path().join("trace");
+    let mut server = mode.server().env("CUSTOM_TRACE", &trace);
+    let controls = [flag("START", "int32"), flag("READY", "int32")];
+    for &generation in &GENERATIONS[1..] {
+        let both = tensors("input", &[("INPUT", "INT32", "1")])
+            + &tensors("output", &[("OUTPUT", "INT32", "1")]);
+        let name = format!("nulls_{}", generation.name());
+        let mut custom = Custom::new(&name, &both)
+            .library("sequence.c", generation)
+            .bytes(library("sequence.c", generation, &["LOOK_AT_EMPTY_SLOTS"]));
+        custom = custom.more(&sequences(NEVER, "", &controls)).more(&instances(1));
+        server = server.custom(custom);
+    }
+    let server = server.start();
+    for generation in &GENERATIONS[1..] {
+        let model = format!("nulls_{}", generation.name());
+        let step = |id: u32, value: i32, start: bool, end: bool| {
+            let body = format!(
+                r#"{{"parameters":{{"sequence_id":{id},"sequence_start":{start},"sequence_end":{end}}},
+"inputs":[{{"name":"INPUT","datatype":"INT32","shape":[1,1],"data":[{value}]}}]}}"#
+            );
+            let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
+            assert_eq!(response.status, 200, "{model}: {}", response.text());
+            response.json()["outputs"][0]["data"][0].as_i64()
+        };
+        assert_eq!(step(1, 5, true, false), Some(5));
+        assert_eq!(step(2, 7, true, false), Some(7));
+        assert_eq!(step(2, 10, false, true), Some(17));
+        assert_eq!(step(1, 100, false, true), Some(105));
+    }
+    // Nobody asked for what went into the empty ones.
+    for generation in &GENERATIONS[1..] {
+        let model = format!("nulls_{}", generation.name());
+        let sample = format!(r#"nv_inference_count{{model="{model}",version="1"}}"#);
+        assert_eq!(server.metrics(&sample), Some(4.0), "{model}");
+    }
+    let trace = std::fs::read_to_string(&trace).unwrap_or_default();
+    // Two empty slots each (the second sequence's start and its next step), none of which got memory.
+    let without = trace.matches("empty slot: output without memory").count();
+    assert_eq!(without, 2 * GENERATIONS[1..].len(), "{trace}");
+    assert_eq!(trace.matches("empty slot").count(), without, "{trace}");
+    assert!(server.stop().success());
+}

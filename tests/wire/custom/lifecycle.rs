@@ -1,0 +1,101 @@
+//! Who calls the entry points of a library of the legacy custom interface, and how often: the rogue keeps a trace.
+
+use std::path::Path;
+use trtserver_tests::custom::{Generation, MODES, Mode, command, rogue, setting};
+use trtserver_tests::scheduled::instances;
+use trtserver_tests::{Running, folder};
+
+fn lines(trace: &Path) -> Vec<String> {
+    std::fs::read_to_string(trace).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_instance_is_initialized_and_finalized_once() {
+    MODES.into_iter().for_each(begin_and_end);
+}
+
+fn begin_and_end(mode: Mode) {
+    let traces = folder();
+    let trace = traces.path().join("trace");
+    let server = mode
+        .server()
+        .env("CUSTOM_TRACE", &trace)
+        .custom(rogue("three", Generation::V2a).more(&instances(3)))
+        .start();
+    // One library for three instances.
+    assert_eq!(lines(&trace), ["version", "initialize", "initialize", "initialize"]);
+    assert!(server.stop().success());
+    assert_eq!(lines(&trace)[4..], ["finalize context"; 3]);
+}
+
+/// One instance stays in execute and gets no other request; its neighbour serves meanwhile.
+#[test]
+fn instances_execute_concurrently() {
+    MODES.into_iter().for_each(side_by_side);
+}
+
+fn side_by_side(mode: Mode) {
+    let folder = folder();
+    let trace = folder.path().join("trace");
+    let server = mode
+        .server()
+        .env("CUSTOM_TRACE", &trace)
+        .env("CUSTOM_RELEASE", folder.path())
+        .custom(rogue("two", Generation::C).more(&instances(2)))
+        .start();
+    let mut hung = server.connect();
+    hung.send(command("two", "hang"));
+    let hangs = |_: &Running| lines(&trace).iter().any(|line| line == "hangs");
+    server.poll_until("an instance that hangs", hangs);
+    for _ in 0..10 {
+        assert_eq!(server.send(command("two", "good")).status, 200);
+    }
+    std::fs::write(folder.path().join("hang"), "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(hung.response().status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn failed_initialize_is_finalized() {
+    MODES.into_iter().for_each(no_beginning);
+}
+
+fn no_beginning(mode: Mode) {
+    for (command, end) in
+        [("initialize_error", "finalize nothing"), ("initialize_late_error", "finalize context")]
+    {
+        let traces = folder();
+        let trace = traces.path().join("trace");
+        let server = mode
+            .server()
+            .env("CUSTOM_TRACE", &trace)
+            .flag("--exit-on-error=false")
+            .custom(rogue("broken", Generation::B).more(&setting(command)))
+            .start();
+        server.wait_for_log_with(&["failed to load", "'broken'", "(7) out of ink"]);
+        assert!(server.stop().success());
+        assert_eq!(lines(&trace), ["initialize", end], "{command}");
+    }
+}
+
+#[test]
+fn finalize_error_is_logged_only() {
+    MODES.into_iter().for_each(bad_end);
+}
+
+fn bad_end(mode: Mode) {
+    let server = mode
+        .server()
+        .custom(rogue("loud", Generation::B).more(&setting("finalize_error")))
+        .custom(rogue("silent", Generation::C).more(&setting("finalize_silent_error")))
+        .custom(rogue("twice", Generation::B))
+        .start();
+    assert_eq!(server.send(command("twice", "finalize")).status, 200);
+    server.signal(trtserver_tests::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    for text in ["(12) no good end", "(8) <no error string>", "(13) finished twice"] {
+        let line = format!("error finalizing custom library: {text}");
+        assert!(ended.stderr.contains(&line), "no {line:?} in {}", ended.stderr);
+    }
+}

@@ -1,0 +1,277 @@
+//! A library of the legacy custom interface that does wrong on command (tests/custom/rogue.c): the server lives, says what
+//! happened, and serves another model meanwhile and afterwards.
+
+use tempfile::TempDir;
+use trtserver_tests::custom::{Custom, Generation, MODES, Mode, command, library, rogue, setting};
+use trtserver_tests::{Connection, Response, Running, Server, folder};
+
+const BOTH: [Generation; 2] = [Generation::B, Generation::V2b];
+
+/// A server with a good model and rogues, and the folders through which the rogues talk to the test.
+struct Stage {
+    server: Running,
+    folder: TempDir,
+}
+
+/// The number in an output of the answer.
+fn number(response: &Response, output: &str) -> Option<i64> {
+    let json = response.json();
+    let found = json["outputs"].as_array()?.iter().find(|one| one["name"] == output)?;
+    found["data"][0].as_i64()
+}
+
+impl Stage {
+    /// With these rogues beside the good model, which is always in the server's own process.
+    fn new(rogues: Vec<Custom>) -> Self {
+        let folder = folder();
+        let mut server = Server::new()
+            .env("CUSTOM_TRACE", folder.path().join("trace"))
+            .env("CUSTOM_RELEASE", folder.path())
+            .flag("--exit-on-error=false")
+            .custom(rogue("good", Generation::C).mode(Mode::Local));
+        for rogue in rogues {
+            server = server.custom(rogue);
+        }
+        Stage { server: server.start(), folder }
+    }
+
+    /// Waits until a rogue has written such a line for the `nth` time (from 1).
+    fn wait_for_trace(&self, line: &str, nth: usize) {
+        let trace = self.folder.path().join("trace");
+        let written = |_: &Running| {
+            let trace = std::fs::read_to_string(&trace).unwrap_or_default();
+            trace.lines().filter(|one| *one == line).count() >= nth
+        };
+        self.server.poll_until(line, written);
+    }
+
+    fn release(&self, name: &str) {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, "").unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+
+    /// Sends a command and does not wait for the answer.
+    fn send(&self, model: &str, text: &str) -> Connection {
+        let mut connection = self.server.connect();
+        connection.send(command(model, text));
+        connection
+    }
+
+    #[track_caller]
+    fn works(&self, model: &str, when: &str) {
+        let response = self.send(model, "good").response();
+        assert_eq!(response.status, 200, "{model} {when}: {}", response.text());
+        assert_eq!(number(&response, "OUTPUT0"), Some(5), "{model} {when}");
+    }
+
+    /// The answer to a command, while and after which the good model works.
+    #[track_caller]
+    fn told(&self, model: &str, text: &str) -> Response {
+        let mut asked = self.send(model, text);
+        self.works("good", &format!("during {text}"));
+        let response = asked.response();
+        self.works("good", &format!("after {text}"));
+        response
+    }
+
+    /// The command must fail in these words, and do no harm to the rogue itself.
+    #[track_caller]
+    fn fails(&self, model: &str, text: &str, parts: &[&str]) {
+        let response = self.told(model, text);
+        let says = response.error_text();
+        assert!(response.status >= 400, "{model}, {text}: {says}");
+        for part in parts {
+            assert!(says.contains(part), "{model}, {text}: no {part:?} in {says:?}");
+        }
+        self.works(model, &format!("after {text}"));
+    }
+
+    /// The command must do no harm at all.
+    #[track_caller]
+    fn goes_well(&self, model: &str, text: &str) {
+        let response = self.told(model, text);
+        assert_eq!(response.status, 200, "{model}, {text}: {}", response.text());
+        assert_eq!(number(&response, "OUTPUT0"), Some(5), "{model}, {text}");
+        self.works(model, &format!("after {text}"));
+    }
+
+    fn ends(self) {
+        assert!(self.server.stop().success());
+    }
+}
+
+/// What a library can do without harm to the process that it runs in.
+fn survivable(mode: Mode) {
+    let name = |generation: Generation| format!("rogue_{}", generation.name());
+    let mut rogues: Vec<Custom> =
+        BOTH.iter().map(|&generation| rogue(&name(generation), generation).mode(mode)).collect();
+    rogues.push(rogue("pair", Generation::B).mode(mode).more(
+        "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 60000000 }",
+    ));
+    let stage = Stage::new(rogues);
+    for (nth, generation) in (1..).zip(BOTH) {
+        let model = &name(generation);
+        let instance = format!("'{model}_0_0_cpu'");
+        let says = |text: &str| text.replace("INST", &instance);
+        stage.fails(model, "execute_error", &[&says("execute error for INST: (7) out of ink")]);
+        let silent = says("execute error for INST: (8) <no error string>");
+        stage.fails(model, "execute_silent_error", &[&silent]);
+        stage.fails(model, "payload_error", &[&says("payload error for INST: (9) out of paper")]);
+        let silent = says("payload error for INST: (8) <no error string>");
+        stage.fails(model, "payload_silent_error", &[&silent]);
+        for text in ["unasked", "null_name", "null_pointers", "leak"] {
+            stage.goes_well(model, text);
+        }
+        for text in ["no_answer", "wrong_shape", "wrong_rank", "negative_shape", "huge_shape"] {
+            stage.fails(model, text, &["OUTPUT0", model]);
+        }
+        for text in ["too_big", "too_small", "no_size", "null_shape"] {
+            stage.fails(model, text, &["OUTPUT0", model]);
+        }
+        let response = stage.told(model, "write_to_input");
+        match mode {
+            Mode::Local => assert_eq!(number(&response, "OUTPUT0"), Some(99)),
+            // Another process sees inputs in memory that it may only read.
+            Mode::Isolated => {
+                assert!(response.error_text().contains("SIGSEGV"), "{}", response.text())
+            }
+        }
+        // The first answer stands, or the request fails; it is not answered with what came second.
+        let response = stage.told(model, "twice");
+        assert_ne!(number(&response, "OUTPUT0"), Some(2), "{}", response.text());
+        stage.wait_for_trace("twice refused", nth);
+        stage.works(model, "after twice");
+        late_calls(&stage, model, nth);
+    }
+    one_payload_of_two(&stage);
+    hangs(&stage, &name(Generation::B));
+    stage.ends();
+}
+
+/// Callbacks after execute has returned are refused.
+fn late_calls(stage: &Stage, model: &str, nth: usize) {
+    stage.goes_well(model, "call_late");
+    stage.release("call_late");
+    stage.wait_for_trace("called late: output refused, input refused", nth);
+    stage.works(model, "after late calls");
+}
+
+/// Of two requests in one execution only the one that it is said of fails.
+fn one_payload_of_two(stage: &Stage) {
+    for (first, second) in [("good", "payload_error"), ("payload_error", "good")] {
+        let mut asked = [stage.send("pair", first), stage.send("pair", second)];
+        let answers = asked.each_mut().map(Connection::response);
+        for (answer, text) in answers.iter().zip([first, second]) {
+            if text == "good" {
+                assert_eq!(answer.status, 200, "{}", answer.text());
+                assert_eq!(number(answer, "BATCH"), Some(2), "they were not executed together");
+            } else {
+                let says = answer.error_text();
+                assert!(
+                    says.contains("payload error for 'pair_0_0_cpu': (9) out of paper"),
+                    "{says}"
+                );
+            }
+        }
+    }
+    // An error of the whole execution fails both.
+    let mut asked = [stage.send("pair", "good"), stage.send("pair", "execute_error")];
+    for answer in asked.each_mut().map(Connection::response) {
+        let says = answer.error_text();
+        assert!(says.contains("execute error for 'pair_0_0_cpu': (7) out of ink"), "{says}");
+    }
+}
+
+/// It stays in execute until it is let go; only those who asked it wait.
+fn hangs(stage: &Stage, model: &str) {
+    let mut hung = stage.send(model, "hang");
+    stage.wait_for_trace("hangs", 1);
+    for _ in 0..20 {
+        stage.works("good", "while another hangs");
+    }
+    stage.release("hang");
+    assert_eq!(hung.response().status, 200);
+    stage.works(model, "after it was let go");
+}
+
+/// What ends the process that it happens in: command and what the answer says of it.
+const DEADLY: [(&str, &[&str]); 7] = [
+    ("crash", &["signal", "11"]),
+    ("abort", &["signal", "6"]),
+    ("exit", &["exit", "3"]),
+    ("last_words", &["exit", "4", "these are my last words"]),
+    ("thread_dies", &["signal", "6"]),
+    ("unresolved", &["exit", "nobody_has_this"]),
+    ("throws", &["signal", "6", "exception"]),
+];
+
+fn thrower(mode: Mode) -> Custom {
+    rogue("throws", Generation::B).bytes(library("thrower.cc", Generation::B, &[])).mode(mode)
+}
+
+/// Only where it runs in a process of its own.
+fn deadly(mode: Mode) {
+    assert_eq!(mode, Mode::Isolated, "the server would be what dies");
+    let sleeper = rogue("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
+    let mut rogues =
+        vec![thrower(mode), rogue("late", Generation::B).mode(mode), sleeper.mode(mode)];
+    for (command, _) in DEADLY.iter().filter(|(command, _)| *command != "throws") {
+        rogues.push(rogue(command, Generation::B).mode(mode));
+    }
+    let stage = Stage::new(rogues);
+    for (command, parts) in DEADLY {
+        let response = stage.told(command, command);
+        let says = response.error_text();
+        assert!(response.status >= 500, "{command}: {says}");
+        for part in parts.iter().chain(&[command]) {
+            assert!(says.contains(part), "{command}: no {part:?} in {says:?}");
+        }
+        // It is started anew, after whatever pause.
+        if command != "throws" {
+            let well = |_: &Running| stage.send(command, "good").response().status == 200;
+            stage.server.poll_until(&format!("{command} to be started again"), well);
+        }
+        stage.works("good", &format!("after {command}"));
+    }
+    let response = stage.told("sleeper", "sleep_forever");
+    let says = response.error_text();
+    assert!(says.contains("did not answer within 0.5 s"), "{says}");
+    let response = stage.told("late", "write_late");
+    assert_eq!(number(&response, "OUTPUT0"), Some(1));
+    stage.release("write_late");
+    stage.wait_for_trace("wrote late", 1);
+    stage.works("good", "after something was written late");
+    stage.ends();
+}
+
+/// Libraries whose process dies while they begin.
+fn deadly_beginnings(mode: Mode) {
+    assert_eq!(mode, Mode::Isolated, "the server would be what dies");
+    let begins: [(&str, &[&str]); 3] = [
+        ("initialize_crash", &["signal", "11"]),
+        ("initialize_abort", &["signal", "6"]),
+        ("initialize_exit", &["exit", "3"]),
+    ];
+    let one = |(name, _): &(&str, _)| rogue(name, Generation::B).mode(mode).more(&setting(name));
+    let stage = Stage::new(begins.iter().map(one).collect());
+    for (name, parts) in begins {
+        let line = stage.server.wait_for_log_with(&["failed to load", &format!("'{name}'")]);
+        for part in parts {
+            assert!(line.contains(part), "no {part:?} in {line:?}");
+        }
+        assert_eq!(stage.server.get(&format!("/v2/models/{name}/ready")).status, 400);
+        stage.works("good", &format!("beside {name}"));
+    }
+    stage.ends();
+}
+
+#[test]
+fn misbehaviour_is_contained() {
+    for mode in MODES {
+        survivable(mode);
+        if mode == Mode::Isolated {
+            deadly(mode);
+            deadly_beginnings(mode);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Ensembles.
+
+mod requests;
+mod steps;

@@ -1,0 +1,233 @@
+//! Child processes of isolated models that crash, hang or are killed: the request fails with the reason, the child is
+//! restarted, and no other model is affected.
+
+use super::SERVER;
+use rustix::process::kill_process;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use trtserver_tests::isolated::{is_alive, isolated, process, processes, wait_until_served};
+use trtserver_tests::{Running, Server, Signal, probe};
+
+#[test]
+fn error_gives_reason_of_child_exit() {
+    for (die, what) in [
+        ("crash", "was killed by signal 11 (SIGSEGV)"),
+        ("abort", "was killed by signal 6 (SIGABRT)"),
+        ("exit", "ended with exit code 7"),
+    ] {
+        wait_until_served(&SERVER, "mortal");
+        let response = SERVER.infer("mortal", &format!(r#""die":"{die}","say":"farewell {die}""#));
+        let says = response.error_text();
+        assert_eq!(response.status, 500, "{says}");
+        for part in ["model 'mortal'", "'probe'", what, &format!("farewell {die}")] {
+            assert!(says.contains(part), "no {part:?} in {says:?}");
+        }
+        assert_eq!(SERVER.infer("apart", "").status, 200);
+        // The first start after an answer is waited for.
+        assert_eq!(SERVER.infer("mortal", "").status, 200, "{}", SERVER.process());
+    }
+}
+
+#[test]
+fn hanging_child_is_killed_at_the_deadline() {
+    let slow = [("isolation_deadline_seconds", "0.3")];
+    let server = Server::new().model("stuck", isolated("stuck", &slow)).start();
+    // The time is that between answers.
+    assert_eq!(server.infer("stuck", r#""delay_ms":100"#).status, 200);
+    let response = server.infer("stuck", r#""die":"hang""#);
+    let says = response.error_text();
+    assert_eq!(response.status, 500, "{says}");
+    assert!(says.contains("did not answer within 0.3 s and was killed"), "{says}");
+    assert_eq!(server.infer("stuck", "").status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn killed_children_fail_no_request_of_other_models() {
+    let server = Server::new()
+        .model("victim", isolated("victim", &[]))
+        .model("apart", isolated("apart", &[]))
+        .model("here", probe("here", &[]))
+        .start();
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for model in ["apart", "here"] {
+            let (server, over, answered) = (&server, &over, &answered);
+            scope.spawn(move || {
+                let mut connection = server.connect();
+                while !over.load(Ordering::Relaxed) {
+                    let response =
+                        connection.send(trtserver_tests::inference(model, "")).response();
+                    assert_eq!(response.status, 200, "{model}: {}", response.text());
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        // Also when this fails, so that it is told.
+        let _end = End(&over);
+        for kill in 0..100 {
+            let pid = process(&server, "victim");
+            kill_process(pid, Signal::KILL).unwrap();
+            let response = server.infer("victim", "");
+            // It may have been on its way to the process that was killed.
+            if response.status != 200 {
+                let says = response.error_text();
+                assert!(says.contains("(SIGKILL)"), "{kill}: {says}");
+                let again = server.infer("victim", "");
+                assert_eq!(again.status, 200, "{kill}: {}", again.text());
+            }
+        }
+    });
+    assert!(answered.load(Ordering::Relaxed) > 100);
+    assert!(server.stop().success());
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Open files, mappings, threads and children of the server.
+fn holdings(server: &Running) -> [usize; 4] {
+    let proc = format!("/proc/{}", server.process().pid().as_raw_nonzero());
+    let count = |dir: &str| fs::read_dir(format!("{proc}/{dir}")).map_or(0, Iterator::count);
+    let maps = fs::read_to_string(format!("{proc}/maps")).unwrap_or_default();
+    let shared = maps.lines().filter(|line| line.contains("memfd:")).count();
+    [count("fd"), shared, count("task"), processes(server, "").len()]
+}
+
+#[test]
+fn resources_of_killed_children_are_released() {
+    let server = Server::new().model("victim", isolated("victim", &[])).start();
+    let die = || {
+        kill_process(process(&server, "victim"), Signal::KILL).unwrap();
+        wait_until_served(&server, "victim");
+    };
+    die();
+    let before = holdings(&server);
+    (0..10).for_each(|_| die());
+    // What connections of this test still hold at the one moment may be gone at the other.
+    let all = |now: [usize; 4]| now.iter().zip(before).all(|(now, before)| *now <= before);
+    server.poll_until(&format!("all is given back: {before:?}"), |server| all(holdings(server)));
+    let pids = processes(&server, "");
+    assert!(server.stop().success());
+    assert!(!pids.into_iter().any(is_alive));
+}
+
+#[test]
+fn killed_server_leaves_no_child() {
+    let server =
+        Server::new().model("a", isolated("a", &[])).model("b", isolated("b", &[])).start();
+    let pids = processes(&server, "");
+    assert_eq!(pids.len(), 2);
+    server.signal(Signal::KILL);
+    server.wait();
+    let begin = std::time::Instant::now();
+    while pids.iter().any(|pid| is_alive(*pid)) {
+        assert!(begin.elapsed() < trtserver_tests::TIMEOUT, "they live on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn open_failures_in_the_child_fail_the_load() {
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("refuses", isolated("refuses", &[("fail_in", "model_open"), ("fail", "no paper")]))
+        .model("one", isolated("one", &[("fail_in", "instance_open"), ("fail", "no ink")]))
+        .model(
+            "dies",
+            isolated("dies", &[("die", "crash"), ("die_in", "model_open"), ("say", "oh")]),
+        )
+        .model("dies_late", isolated("dies_late", &[("die", "abort"), ("die_in", "instance_open")]))
+        .model(
+            "hangs",
+            isolated(
+                "hangs",
+                &[
+                    ("die", "hang"),
+                    ("die_in", "model_open"),
+                    ("isolation_open_deadline_seconds", "0.3"),
+                ],
+            ),
+        )
+        .model("nonsense", probe("nonsense", &[("isolation", "a cage")]))
+        .model("soon", isolated("soon", &[("isolation_deadline_seconds", "soon")]))
+        .flag("--exit-on-error=false")
+        .start();
+    for (model, parts) in [
+        ("refuses", &["no paper"][..]),
+        ("one", &["no ink"]),
+        ("dies", &["SIGSEGV", "its last lines: oh"]),
+        ("dies_late", &["SIGABRT"]),
+        ("hangs", &["did not answer within 0.3 s"]),
+        ("nonsense", &["'isolation'", "'a cage'"]),
+        ("soon", &["'isolation_deadline_seconds'", "'soon'"]),
+    ] {
+        let line = server.wait_for_log(&format!("failed to load '{model}' version 1"));
+        for part in parts {
+            assert!(line.contains(part), "{model}: no {part:?} in {line:?}");
+        }
+        assert_eq!(server.get(&format!("/v2/models/{model}/ready")).status, 400, "{model}");
+    }
+    assert_eq!(server.infer("echo", "").status, 200);
+    assert_eq!(processes(&server, ""), []);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn crash_loop_is_backed_off() {
+    let server = Server::new().model("weak", isolated("weak", &[])).start();
+    let ready = |server: &Running| server.get("/v2/models/weak/ready").status == 200;
+    assert!(ready(&server));
+    let dies = |server: &Running| server.infer("weak", r#""die":"exit""#).status == 500;
+    // Started again at once, and the next request waits for that.
+    assert!(dies(&server) && dies(&server));
+    // From here on there are pauses, each twice as long: 0.1 s, 0.2 s, 0.4 s, 0.8 s.
+    for _ in 0..3 {
+        server.poll_until("it dies again", dies);
+    }
+    let response = server.infer("weak", "");
+    let says = response.error_text();
+    assert_eq!(response.status, 503, "{says}");
+    assert!(says.contains("exit code 7") && says.contains("started again"), "{says}");
+    assert!(!ready(&server));
+    let index = server.post("/v2/repository/index", &[], "");
+    assert!(index.text().contains("exit code 7"), "{}", index.text());
+    server.poll_until("it is ready again", ready);
+    assert_eq!(server.infer("weak", "").status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn stopped_child_is_killed_at_the_deadline() {
+    let server = Server::new()
+        .model("frozen", isolated("frozen", &[("isolation_deadline_seconds", "0.2")]))
+        .model("echo", isolated("echo", &[]))
+        .start();
+    kill_process(process(&server, "frozen"), Signal::STOP).unwrap();
+    let says = server.infer("frozen", "").error_text();
+    assert!(says.contains("did not answer within 0.2 s"), "{says}");
+    assert_eq!(server.infer("frozen", "").status, 200);
+    // Nor does one hold the server up that is stopped while nothing runs, or exits when it is closed.
+    assert_eq!(server.infer("echo", "").status, 200);
+    assert!(server.stop().success());
+}
+
+/// What does not fit between the two processes is not waited for longer than an answer.
+#[test]
+fn stopped_child_with_full_socket_is_killed_at_the_deadline() {
+    let slow = [("isolation_deadline_seconds", "0.5")];
+    let server = Server::new().model("stopped", isolated("stopped", &slow)).start();
+    assert_eq!(server.infer("stopped", "").status, 200);
+    let before = process(&server, "stopped");
+    kill_process(before, Signal::STOP).unwrap();
+    let response = server.infer("stopped", &format!(r#""note":"{}""#, "x".repeat(1_000_000)));
+    // Nothing of it was executed, so the next process is given it.
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_ne!(process(&server, "stopped"), before);
+    assert!(server.stop().success());
+}

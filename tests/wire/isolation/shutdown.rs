@@ -1,0 +1,129 @@
+//! How models in processes of their own end: unloaded by request, also while they hang; after they have said nonsense;
+//! with something left behind.
+
+use rustix::process::Pid;
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::isolated::{is_alive, isolated, processes, wait_until_served};
+use trtserver_tests::{Running, Server, inference, probe};
+
+/// Open files, shared mappings and children of the server.
+fn holdings(server: &Running) -> [usize; 3] {
+    let proc = format!("/proc/{}", server.process().pid().as_raw_nonzero());
+    let files = std::fs::read_dir(format!("{proc}/fd")).map_or(0, Iterator::count);
+    let maps = std::fs::read_to_string(format!("{proc}/maps")).unwrap_or_default();
+    let shared = maps.lines().filter(|line| line.contains("memfd:")).count();
+    [files, shared, processes(server, "").len()]
+}
+
+#[test]
+fn unload_releases_all_resources() {
+    let server = explicit()
+        .model("here", probe("here", &[]))
+        .model("apart", isolated("apart", &[]))
+        .flag("--load-model=here")
+        .start();
+    let around = || {
+        assert_ok(server.load("apart"));
+        assert_eq!(server.infer("apart", "").status, 200);
+        assert_eq!(processes(&server, "apart:").len(), 1);
+        assert_ok(server.unload("apart"));
+        server.poll_until("its process is gone", |s| processes(s, "").is_empty());
+        assert_eq!(server.infer("apart", "").status, 404);
+    };
+    around();
+    let before = holdings(&server);
+    assert_eq!(before[1..], [0, 0]);
+    (0..3).for_each(|_| around());
+    let all = |now: [usize; 3]| now.iter().zip(before).all(|(now, before)| *now <= before);
+    server.poll_until(&format!("all is given back: {before:?}"), |s| all(holdings(s)));
+    assert!(server.stop().success());
+}
+
+/// Neither the request for it nor the request that hangs waits for the 300 s that an answer may take.
+#[test]
+fn unload_does_not_wait_for_hanging_child() {
+    let server = explicit()
+        .model("stuck", isolated("stuck", &[]))
+        .model("slow", isolated("slow", &[]))
+        .flag("--load-model=*")
+        .flag("--exit-timeout-secs=1")
+        .start();
+    let (mut hung, mut answered) = (server.connect(), server.connect());
+    hung.send(inference("stuck", r#""die":"hang","say":"from here on I hang""#));
+    answered.send(inference("slow", r#""delay_ms":300,"say":"this takes a while""#));
+    server.wait_for_log("from here on I hang");
+    server.wait_for_log("this takes a while");
+    assert_ok(server.unload("stuck"));
+    assert_ok(server.unload("slow"));
+    // What does not hang is answered.
+    assert_eq!(answered.response().status, 200);
+    let says = hung.response().error_text();
+    let parts = ["'stuck'", "did not answer for 1 s while its model was being unloaded"];
+    for part in [&parts[..], &["and was killed", "from here on I hang"]].concat() {
+        assert!(says.contains(part), "no {part:?} in {says:?}");
+    }
+    server.poll_until("their processes are gone", |s| processes(s, "").is_empty());
+    server.wait_for_log("successfully unloaded 'stuck' version 1");
+    assert_ok(server.load("stuck"));
+    // Nor is what another takes the place of.
+    hung.send(inference("stuck", r#""die":"hang","say":"once more""#));
+    server.wait_for_log("once more");
+    server.models().file("stuck/config.pbtxt", isolated("stuck", &[("responses", "1")]));
+    assert_ok(server.load("stuck"));
+    assert_eq!(server.infer("stuck", "").status, 200);
+    let says = hung.response().error_text();
+    assert!(says.contains("while its model was being unloaded"), "{says}");
+    server.poll_until("its process is gone", |s| processes(s, "stuck:").len() == 1);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn malformed_message_from_child_restarts_it() {
+    let server = Server::new()
+        .model("wild", isolated("wild", &[]))
+        .model("tame", isolated("tame", &[]))
+        .start();
+    for (how, what) in
+        [("garble_work", "sent what is no answer"), ("garble_control", "sent what is no message")]
+    {
+        let response = server.infer("wild", &format!(r#""die":"{how}""#));
+        let says = response.error_text();
+        assert_eq!(response.status, 500, "{how}: {says}");
+        for part in ["model 'wild' version 1", "backend 'probe'", what, "and was killed"] {
+            assert!(says.contains(part), "{how}: no {part:?} in {says:?}");
+        }
+        assert_eq!(server.infer("tame", "").status, 200, "{how}");
+        wait_until_served(&server, "wild");
+    }
+    assert!(server.stop().success());
+}
+
+/// A process that the backend started goes with the one that it was started from, and delays nothing though it holds
+/// its output open.
+#[test]
+fn grandchildren_are_killed() {
+    let server = Server::new().model("parent", isolated("parent", &[])).start();
+    let response = server.infer("parent", r#""die":"orphan""#);
+    let says = response.error_text();
+    assert!(says.contains("ended with exit code 7"), "{says}");
+    let number = says.split_once("left process ").and_then(|(_, rest)| rest.split(' ').next());
+    let pid = number.and_then(|number| Pid::from_raw(number.parse().ok()?));
+    let pid = pid.unwrap_or_else(|| panic!("no number in {says:?}"));
+    server.poll_until("it is gone", |_| !is_alive(pid));
+    assert_eq!(server.infer("parent", "").status, 200);
+    assert!(server.stop().success());
+}
+
+/// Records that nobody wants are not made, in the process either.
+#[test]
+fn child_uses_log_level_of_the_server() {
+    for (flag, wanted) in [("--log-verbose=0", false), ("--log-verbose=1", true)] {
+        let server = Server::new().model("quiet", isolated("quiet", &[])).flag(flag).start();
+        assert_eq!(server.infer("quiet", r#""say":"a line on standard error""#).status, 200);
+        // Everything that the process has told before is in the log by the end.
+        server.wait_for_log("a line on standard error");
+        server.signal(trtserver_tests::Signal::TERM);
+        let log = server.wait().stderr;
+        assert_eq!(log.contains("probe instance quiet_0_cpu is open"), wanted, "{log}");
+    }
+}

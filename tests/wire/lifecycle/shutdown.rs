@@ -1,0 +1,195 @@
+//! Shutdown by signal: the drain of executing and queued requests and of open sequences, the exit timeout and the exit status.
+
+use trtserver_tests::http1::request;
+use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
+use trtserver_tests::{Connection, Latch, Response, Running, Server, Signal, inference, probe};
+
+/// Two requests that the latch holds, for a model of one instance: one is executed, the other is in the queue.
+fn two_in_flight(server: &Running, latch: &Latch) -> [Connection; 2] {
+    let mut connections = [server.connect(), server.connect()];
+    for connection in &mut connections {
+        connection.send(inference("slow", ""));
+    }
+    let sample = r#"nv_inference_pending_request_count{model="slow",version="1"}"#;
+    latch.wait_for(server, 1);
+    server.poll_until("the other is queued", |server| server.metrics(sample) == Some(1.0));
+    connections
+}
+
+fn slow_server(latch: &Latch) -> Server {
+    let (key, path) = latch.config();
+    Server::new().model("slow", probe("slow", &[(key, &path)]))
+}
+
+#[test]
+fn drain_completes_executing_and_queued_requests() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let latch = Latch::new();
+        let server = slow_server(&latch).start();
+        let connections = two_in_flight(&server, &latch);
+        server.signal(signal);
+        server.wait_for_log("in-flight requests");
+        latch.open();
+        for mut connection in connections {
+            let response = connection.response();
+            assert_eq!(response.status, 200, "{}", response.text());
+        }
+        let ended = server.wait();
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        assert!(ended.stderr.contains("Waiting for in-flight inferences to complete."));
+        assert!(ended.stderr.contains("in-flight requests"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn drain_refuses_new_requests() {
+    let latch = Latch::new();
+    let server = slow_server(&latch).start();
+    // Opened before, because a server that ends need not accept new connections.
+    let mut more: Vec<Connection> = (0..4).map(|_| server.connect()).collect();
+    for connection in &mut more {
+        connection.send("GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(connection.response().status, 200);
+    }
+    let _under_way = two_in_flight(&server, &latch);
+    server.signal(Signal::TERM);
+    server.wait_for_log("Waiting for in-flight inferences to complete.");
+    let mut ask = |bytes: Vec<u8>| more.pop().expect("a connection").send(bytes).response();
+    let refused = ask(inference("slow", ""));
+    assert!([404, 503].contains(&refused.status), "{}", refused.text());
+    let health = ask(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
+    assert_eq!((health.status, health.error_text().as_str()), (503, "Server exiting"));
+    let health = ask(b"GET /api/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
+    assert_eq!(health.status, 400);
+    let says = health.error_text();
+    assert!(says.contains("UNAVAILABLE") && says.contains("Server exiting"), "{says}");
+}
+
+/// INPUT0 of one INT32, in sequence 7, over HTTP v2 or v1.
+fn in_sequence(v2: bool, model: &str, value: i32, start: bool, end: bool) -> Vec<u8> {
+    if v2 {
+        let json = format!(
+            r#"{{"parameters":{{"sequence_id":7,"sequence_start":{start},"sequence_end":{end}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[{value}]}}]}}"#
+        );
+        return request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes());
+    }
+    let flags = u8::from(start) | u8::from(end) << 1;
+    let header = format!(
+        "batch_size: 1 correlation_id: 7 flags: {flags} input {{ name: \"INPUT0\" }} output {{ name: \"OUTPUT0\" }}"
+    );
+    let header = [("NV-InferRequest", &*header)];
+    request("POST", &format!("/api/infer/{model}"), &header, &value.to_le_bytes())
+}
+
+/// The sum in an answer to that.
+#[track_caller]
+fn sum(v2: bool, response: &Response) -> i32 {
+    assert_eq!(response.status, 200, "{}", response.text());
+    if v2 {
+        let json = response.json();
+        return json["outputs"][0]["data"][0].as_i64().unwrap_or_else(|| panic!("{json}")) as i32;
+    }
+    let Some(bytes) = response.body.first_chunk() else { panic!("{}", response.text()) };
+    i32::from_le_bytes(*bytes)
+}
+
+fn summing(name: &str) -> String {
+    let controls = [flag("START", "int32"), correlation("UINT64")];
+    let scheduling = sequences(NEVER, "oldest { max_candidate_sequences: 4 }", &controls);
+    accumulator(name, 4, "corrid", &scheduling)
+}
+
+#[test]
+fn drain_lets_open_sequences_end() {
+    let through = "name: 'through' platform: 'ensemble' max_batch_size: 4\n\
+        input { name: 'INPUT0' data_type: TYPE_INT32 dims: 1 }\n\
+        output { name: 'OUTPUT0' data_type: TYPE_INT32 dims: 1 }\n\
+        ensemble_scheduling { step { model_name: 'summing' model_version: -1\n\
+        input_map { key: 'INPUT0' value: 'INPUT0' } output_map { key: 'OUTPUT0' value: 'OUTPUT0' } } }";
+    for (v2, model) in
+        [(true, "summing"), (false, "summing"), (true, "through"), (false, "through")]
+    {
+        let server = Server::new()
+            .model("summing", summing("summing"))
+            .model("through", through)
+            .model("echo", probe("echo", &[]))
+            .start();
+        let mut client = server.connect();
+        let mut step =
+            |value, start, end| client.send(in_sequence(v2, model, value, start, end)).response();
+        assert_eq!(sum(v2, &step(1, true, false)), 1);
+        server.signal(Signal::TERM);
+        server.wait_for_log("1 sequences that have not ended");
+        assert_eq!(sum(v2, &step(10, false, false)), 11);
+        // Nobody else begins anything.
+        let other = server.post(
+            "/v2/models/echo/infer",
+            &[],
+            r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1],"data":[1]}]}"#,
+        );
+        assert_eq!((other.status, &*other.error_text()), (503, "Server not ready"));
+        let another = in_sequence(true, model, 5, true, true);
+        let another =
+            String::from_utf8(another).unwrap().replace("\"sequence_id\":7", "\"sequence_id\":8");
+        assert_eq!(server.send(another).status, 503);
+        assert_eq!(server.get(&format!("/v2/models/{model}/config")).status, 503);
+        assert_eq!(sum(v2, &step(100, false, true)), 111);
+        let ended = server.wait();
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn open_sequence_delays_exit_until_timeout() {
+    let server =
+        Server::new().model("summing", summing("summing")).flag("--exit-timeout-secs=1").start();
+    assert_eq!(sum(true, &server.send(in_sequence(true, "summing", 1, true, false))), 1);
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 1);
+    assert!(ended.stderr.contains("Exit timeout expired"), "{}", ended.stderr);
+}
+
+#[test]
+fn exit_timeout_ends_with_status_1() {
+    let latch = Latch::new();
+    let server = slow_server(&latch).flag("--exit-timeout-secs=1").start();
+    let _under_way = two_in_flight(&server, &latch);
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 1, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("Exit timeout expired. Exiting immediately."),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn second_signal_ends_immediately() {
+    let latch = Latch::new();
+    let server = slow_server(&latch).start();
+    let _under_way = two_in_flight(&server, &latch);
+    server.signal(Signal::TERM);
+    server.wait_for_log("Interrupt signal (15) received.");
+    server.wait_for_log("in-flight requests");
+    server.signal(Signal::INT);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 1);
+}
+
+#[test]
+fn idle_connections_do_not_delay_shutdown() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let mut idle: Vec<Connection> = (0..20).map(|_| server.connect()).collect();
+    for connection in idle.iter_mut().take(10) {
+        connection.send(inference("echo", ""));
+        assert_eq!(connection.response().status, 200);
+    }
+    server.signal(Signal::TERM);
+    // Connections that are waited for would end it with 1, after the exit timeout.
+    assert_eq!(server.wait().code(), 0);
+    for connection in &mut idle {
+        assert!(connection.is_closed());
+    }
+}

@@ -1,0 +1,109 @@
+//! Start and readiness: sockets before models, ports, version policies.
+
+use std::fs;
+use trtserver_tests::{Connection, LoadGate, Server, Signal, probe};
+
+#[test]
+fn sockets_respond_before_models_are_loaded() {
+    let server = Server::new().gated_model().launch();
+    assert!(!server.has_reported_ready());
+    for (path, status) in [
+        ("/v2/health/live", 200),
+        ("/v2/health/ready", 400),
+        ("/api/health/live", 200),
+        ("/api/health/ready", 400),
+        ("/v2/models/gated/ready", 400),
+        ("/api/status", 200),
+    ] {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+    let status = server.get("/api/status").text();
+    assert!(status.contains("ready_state: SERVER_INITIALIZING"), "{status}");
+    let refused = server.infer("gated", "");
+    assert!([404, 503].contains(&refused.status), "{}", refused.text());
+    server.metrics_text();
+
+    LoadGate::reach(&server).open();
+    server.wait_until_ready();
+    for path in ["/v2/health/ready", "/api/health/ready", "/v2/models/gated/ready"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    assert_eq!(server.infer("gated", "").status, 200);
+}
+
+#[test]
+fn sigterm_during_load_ends_the_server() {
+    let server = Server::new().gated_model().launch();
+    // Its log says when it listens for signals no earlier than when it loads.
+    server.wait_for_log("found backend");
+    server.signal(Signal::TERM);
+    server.wait();
+}
+
+#[test]
+fn port_zero_gives_free_ports() {
+    let one = Server::new().model("echo", probe("echo", &[])).start();
+    let two = Server::new().model("echo", probe("echo", &[])).flag("--allow-grpc=false").start();
+    let mut all =
+        vec![one.http(), one.grpc(), one.metrics_address(), two.http(), two.metrics_address()];
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 5);
+    assert!(!two.process().stdout().contains("grpc"));
+}
+
+#[test]
+fn port_in_use_is_named() {
+    let one = Server::new().start();
+    let port = one.http().rsplit(':').next().expect("a port");
+    let ended = Server::new().flag(format!("--http-port={port}")).refuses_to_start();
+    assert_eq!(ended.code(), 1);
+    assert!(ended.stderr.contains(&format!("127.0.0.1:{port}")), "{}", ended.stderr);
+}
+
+#[test]
+fn empty_repository_is_valid() {
+    let server = Server::new().start();
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn health_port() {
+    let server = Server::new().flag("--http-health-port=0").start();
+    let out = server.process().stdout();
+    let address = out.lines().find_map(|line| line.strip_prefix("listening health "));
+    let address = address.unwrap_or_else(|| panic!("no line `listening health …` in\n{out}"));
+    for (path, status) in [("/v2/health/live", 200), ("/api/health/ready", 200), ("/v2", 404)] {
+        let get = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(Connection::open(address).send(get).response().status, status, "{path}");
+    }
+}
+
+#[test]
+fn non_strict_readiness() {
+    let server = Server::new()
+        .model("broken", probe("broken", &[("fail_in", "model_open")]))
+        .flag("--exit-on-error=false")
+        .flag("--strict-readiness=false")
+        .start();
+    for path in ["/v2/health/ready", "/api/health/ready"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+}
+
+#[test]
+fn version_policy_selects_versions() {
+    let with = |policy: &str| {
+        let server = Server::new().model("echo", probe("echo", &[]) + policy);
+        for version in ["3", "7", "10"] {
+            fs::create_dir(server.models().join("echo").join(version)).expect("a folder");
+        }
+        let server = server.start();
+        server.get("/v2/models/echo").json()["versions"].to_string()
+    };
+    assert_eq!(with(""), r#"["10"]"#);
+    assert_eq!(with("version_policy: { latest: { num_versions: 2 } }\n"), r#"["7","10"]"#);
+    assert_eq!(with("version_policy: { all: { } }\n"), r#"["1","3","7","10"]"#);
+    assert_eq!(with("version_policy: { specific: { versions: [ 1, 7, 8 ] } }\n"), r#"["1","7"]"#);
+}

@@ -1,0 +1,4 @@
+//! Loading and unloading models by request.
+
+mod requests;
+mod traffic;

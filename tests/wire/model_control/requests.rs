@@ -1,0 +1,486 @@
+//! Loading and unloading by request: what is served when, what stays, and what callers are told.
+
+use serde_json::{Value, json};
+use std::fs;
+use trtserver_tests::control::{Control, assert_ok, explicit, pair, ready, refused, unloaded};
+use trtserver_tests::http1::request;
+use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
+use trtserver_tests::{Server, Signal, probe, python_v1, python_v2};
+
+#[test]
+fn only_named_models_are_loaded_at_start() {
+    let server = explicit()
+        .model("a", probe("a", &[]))
+        .model("b", probe("b", &[]))
+        .model("pair", pair("b"))
+        .model("broken", "nonsense")
+        .flag("--load-model=pair")
+        .start();
+    assert_eq!(
+        server.index(),
+        json!([{"name": "a"}, ready("b"), {"name": "broken"}, ready("pair")])
+    );
+    let ready_ones = server.post("/v2/repository/index", &[], r#"{"ready":true}"#).json();
+    assert_eq!(ready_ones, json!([ready("b"), ready("pair")]));
+    assert_eq!(server.get("/v2/health/ready").status, 200, "what nobody loaded is no matter");
+    assert!(server.serves("pair") && server.serves("b") && !server.serves("a"));
+    assert_eq!(server.get("/v2/models/a/ready").status, 400);
+    let v1 = server.get("/api/repository/index").text();
+    assert_eq!(v1.matches("name:").count(), 4, "{v1}");
+    assert_ok(server.load("a"));
+    assert!(server.serves("a"));
+    assert!(server.stop().success());
+
+    let all =
+        explicit().model("a", probe("a", &[])).model("pair", pair("a")).flag("--load-model=*");
+    assert!(all.start().serves("pair"));
+    let none = explicit().model("a", probe("a", &[])).start();
+    assert_eq!(none.index(), json!([{"name": "a"}]));
+    let wrong = explicit().model("a", probe("a", &[])).flag("--load-model=z").refuses_to_start();
+    assert!(wrong.stderr.contains("failed to load 'z', failed to poll"), "{}", wrong.stderr);
+}
+
+#[test]
+fn model_control_is_refused_unless_enabled() {
+    let server = Server::new().model("a", probe("a", &[])).start();
+    let text = "explicit model load / unload is not allowed if polling is enabled";
+    for act in ["load", "unload"] {
+        refused(server.control("a", act, json!({"nonsense": 1})), 503, text);
+        let v1 = server.v1_error(act, "a");
+        assert!(v1.contains("code: UNAVAILABLE") && v1.contains(text), "{v1}");
+    }
+    assert!(server.serves("a"));
+}
+
+#[test]
+fn load_infer_unload() {
+    let server = explicit().model("m", probe("m", &[])).start();
+    let series = r#"nv_inference_request_success{model="m",version="1"}"#;
+    assert_eq!(server.metrics(series), None);
+    refused(server.infer("m", ""), 404, "Request for unknown model: 'm' is not found");
+    assert_ok(server.load("m"));
+    assert!(server.serves("m"));
+    assert_eq!(server.index(), json!([ready("m")]));
+    assert_eq!(server.metrics(series), Some(1.0));
+    // Nothing has changed: nothing is done.
+    assert_ok(server.load("m"));
+    assert_eq!(server.log().matches("loading: m:1").count(), 1);
+
+    assert_ok(server.unload("m"));
+    server.wait_for_index(&json!([unloaded("m")]));
+    server.wait_for_log("successfully unloaded 'm' version 1");
+    assert_eq!(server.metrics(series), None);
+    assert!(!server.metrics_text().contains("nv_inference_count"), "a family without series");
+    refused(server.infer("m", ""), 404, "Request for unknown model: 'm' has no available versions");
+    let exact = server.post("/v2/models/m/versions/1/infer", &[], "{}");
+    refused(exact, 503, "Request for unknown model: 'm' version 1 is not at ready state");
+    assert_eq!(server.get("/v2/models/m/ready").status, 400);
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+    assert_eq!(server.get("/api/health/ready").status, 200);
+    refused(server.get("/v2/models/m/stats"), 400, "requested model 'm' is not available");
+    assert_eq!(server.get("/v2/models/m").status, 404);
+    assert_eq!(server.get("/v2/models/m/config").status, 404);
+    let status = server.get("/api/status/m").text();
+    assert!(
+        status.contains("MODEL_UNAVAILABLE") && status.contains("message: \"unloaded\""),
+        "{status}"
+    );
+    assert!(status.contains("model_execution_count: 1"), "counters stay\n{status}");
+    // Again, and what nobody knows.
+    assert_ok(server.unload("m"));
+    assert_ok(server.unload("unknown"));
+    assert_ok(server.v1("unload", "unknown"));
+
+    assert_ok(server.v1("load", "m"));
+    assert!(server.serves("m"));
+    assert_eq!(server.metrics(series), Some(2.0), "counters go on");
+    assert_ok(server.v1("unload", "m"));
+    assert!(!server.serves("m"));
+    // Without its directory it is forgotten with the next change.
+    server.models().remove("m");
+    server.poll_until("it is forgotten", |s| {
+        assert_ok(s.unload("m"));
+        s.index() == json!([])
+    });
+    server.signal(Signal::TERM);
+    assert!(server.wait().status.success());
+    assert!(server.log().contains("closed backend 'probe'"), "{}", server.log());
+}
+
+#[test]
+fn failed_reload_keeps_the_old_version() {
+    let server = explicit().model("m", probe("m", &[])).flag("--load-model=m").start();
+    let config = |text: String| server.models().file("m/config.pbtxt", text);
+    assert!(server.serves("m"));
+    config(probe("m", &[("fail", "new words")]));
+    assert!(server.serves("m"), "nothing is read unasked");
+    assert_ok(server.load("m"));
+    refused(server.infer("m", ""), 500, "new words");
+    config(probe("m", &[]));
+    assert_ok(server.load("m"));
+    assert!(server.serves("m"));
+    let series = r#"nv_inference_request_success{model="m",version="1"}"#;
+    assert_eq!(server.metrics(series), Some(3.0));
+
+    // A configuration with a mistake.
+    let path = config("name: \"m\"\n  max_batch_size: eight\n".into());
+    let v2 = server.load("m");
+    let place = format!("load failed for model 'm': {}:2:19: max_batch_size", path.display());
+    assert_eq!(v2.status, 400);
+    assert!(
+        v2.error_text().starts_with(&place) && v2.error_text().ends_with('\n'),
+        "{}",
+        v2.text()
+    );
+    let v1 = server.v1_error("load", "m");
+    assert!(v1.contains("failed to load 'm', failed to poll from model repository"), "{v1}");
+    assert!(v1.contains("code: INTERNAL"), "{v1}");
+    assert!(server.serves("m"));
+
+    // One that no instance opens with.
+    config(probe("m", &[("fail_in", "instance_open"), ("fail", "no instance for you")]));
+    let text =
+        "load failed for model 'm': version 1 is at UNAVAILABLE state: no instance for you\n";
+    refused(server.load("m"), 400, text);
+    let v1 = server.v1_error("load", "m");
+    assert!(v1.contains("failed to load 'm', versions that are not available: 1"), "{v1}");
+    assert!(server.serves("m"));
+    assert_eq!(server.index(), json!([ready("m")]));
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+
+    // The same where nothing serves: everybody may see it, until it is unloaded.
+    assert_ok(server.unload("m"));
+    refused(server.load("m"), 400, text);
+    let index = server.index();
+    assert_eq!(index[0]["reason"], "no instance for you", "{index}");
+    assert_eq!(server.get("/v2/health/ready").status, 400);
+    assert_ok(server.unload("m"));
+    server.wait_for_index(&json!([unloaded("m")]));
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+    config("nonsense".into());
+    assert_eq!(server.load("m").status, 400);
+    assert!(server.index()[0]["reason"].as_str().is_some_and(|r| r.contains("config.pbtxt:1:")));
+    assert_ok(server.unload("m"));
+    server.wait_for_index(&json!([unloaded("m")]));
+    config(probe("m", &[]));
+    assert_ok(server.load("m"));
+    assert!(server.serves("m"));
+    assert_eq!(server.metrics(series), Some(6.0));
+}
+
+#[test]
+fn reload_adds_and_removes_versions() {
+    let policy = "version_policy { latest { num_versions: 2 } }";
+    let server = explicit().model("m", probe("m", &[]) + policy).flag("--load-model=m").start();
+    let metadata = || server.get("/v2/models/m").json()["versions"].clone();
+    server.models().version("m", 2);
+    server.models().version("m", 3);
+    assert_ok(server.load("m"));
+    assert_eq!(metadata(), json!(["2", "3"]));
+    let entry = |version: &str, state: &str, reason: &str| match reason {
+        "" => json!({"name": "m", "version": version, "state": state}),
+        _ => json!({"name": "m", "version": version, "state": state, "reason": reason}),
+    };
+    // The one that nobody wants any more closes on its own.
+    server.poll_until("version 1 is closed", |s| {
+        s.index()[0] == entry("1", "UNAVAILABLE", "unloaded")
+    });
+    assert_eq!(server.get("/v2/models/m/versions/1/ready").status, 400);
+    let remove =
+        |n: i64| fs::remove_dir_all(server.models().path().join(format!("m/{n}"))).unwrap();
+    remove(3);
+    remove(1);
+    assert_ok(server.load("m"));
+    assert_eq!(metadata(), json!(["2"]));
+    let model = &server.get("/api/status/m").text();
+    assert!(model.contains("key: 3") && !model.contains("key: 1\n"), "{model}");
+    assert_eq!(server.infer("m", "").json()["model_version"], "2");
+
+    // All of them gone: what serves goes on.
+    remove(2);
+    refused(server.load("m"), 500, "failed to load 'm', no version is available");
+    let v1 = server.v1_error("load", "m");
+    assert!(v1.contains("failed to load 'm', no version is available"), "{v1}");
+    server.models().remove("m");
+    refused(server.load("m"), 500, "failed to load 'm', failed to poll from model repository");
+    assert!(server.serves("m"));
+    server.poll_until("it is forgotten", |s| {
+        assert_ok(s.unload("m"));
+        s.index() == json!([])
+    });
+}
+
+#[test]
+fn failed_version_replaces_none() {
+    let policy = "version_policy { latest { num_versions: 2 } }\n";
+    let server = explicit().copy_model("tests/models/addsub_fp32").start();
+    let path = server.models().path().join("addsub_fp32/config.pbtxt");
+    let config = fs::read_to_string(&path).unwrap_or_default() + policy;
+    server.models().file("addsub_fp32/config.pbtxt", config);
+    assert_ok(server.load("addsub_fp32"));
+    server.models().file("addsub_fp32/2/model.onnx", "not a model");
+    let v2 = server.load("addsub_fp32");
+    let start = "load failed for model 'addsub_fp32': version 2 is at UNAVAILABLE state: ";
+    assert_eq!(v2.status, 400);
+    assert!(v2.error_text().starts_with(start), "{}", v2.text());
+    let v1 = server.v1_error("load", "addsub_fp32");
+    let text = "failed to load 'addsub_fp32', versions that are not available: 2";
+    assert!(v1.contains(text), "{v1}");
+    assert_eq!(server.index(), json!([ready("addsub_fp32")]));
+    // Where nothing serves, what can be served is.
+    assert_ok(server.unload("addsub_fp32"));
+    assert_eq!(server.load("addsub_fp32").status, 400);
+    let index = server.index();
+    assert_eq!((&index[0]["state"], &index[1]["state"]), (&json!("READY"), &json!("UNAVAILABLE")));
+    let model = server.models().path().join("addsub_fp32");
+    fs::copy(model.join("1/model.onnx"), model.join("2/model.onnx")).unwrap();
+    assert_ok(server.load("addsub_fp32"));
+    assert_eq!(server.get("/v2/models/addsub_fp32").json()["versions"], json!(["1", "2"]));
+}
+
+#[test]
+fn ensemble_loads_its_steps() {
+    let server = explicit()
+        .model("a", probe("a", &[]))
+        .model("pair", pair("a"))
+        .model(
+            "outer",
+            pair("pair").replace("name: \"pair\"\nplatform", "name: \"outer\"\nplatform"),
+        )
+        .model(
+            "alone",
+            pair("missing").replace("name: \"pair\"\nplatform", "name: \"alone\"\nplatform"),
+        )
+        .start();
+    assert_ok(server.load("outer"));
+    assert!(server.serves("outer") && server.serves("pair") && server.serves("a"));
+
+    // A step goes and comes back.
+    assert_ok(server.unload("a"));
+    assert!(!server.serves("pair") && !server.serves("outer"));
+    let reason = server.index()[2]["reason"].clone();
+    assert!(reason.as_str().is_some_and(|r| r.contains("depends on")), "{reason}");
+    assert_eq!(server.get("/v2/health/ready").status, 200, "all of it was asked for");
+    assert_ok(server.load("a"));
+    assert!(server.serves("pair") && server.serves("outer"));
+
+    // A step with other tensors: the ensemble does not fit any more, and then again.
+    let text = probe("a", &[]).replace("TYPE_FP32", "TYPE_INT32");
+    server.models().file("a/config.pbtxt", text);
+    assert_ok(server.load("a"));
+    assert!(!server.serves("pair") && !server.serves("outer"));
+    let reason = server.index()[3]["reason"].clone();
+    assert!(reason.as_str().is_some_and(|r| r.contains("inconsistent data type")), "{reason}");
+    assert_eq!(server.get("/v2/health/ready").status, 400);
+    server.models().file("a/config.pbtxt", probe("a", &[]));
+    assert_ok(server.load("a"));
+    assert!(server.serves("pair") && server.serves("outer"));
+
+    // With dependents goes what was loaded for the ensemble alone; `a` was asked for by name.
+    assert_ok(server.control("outer", "unload", json!({"unload_dependents": true})));
+    assert!(!server.serves("outer") && !server.serves("pair") && server.serves("a"));
+    assert_ok(server.unload("a"));
+    assert_ok(server.load("outer"));
+    assert_ok(server.unload("outer"));
+    assert!(server.serves("pair"), "left alone by default");
+    assert_ok(server.load("outer"));
+    assert_ok(server.control("outer", "unload", json!({"unload_dependents": true})));
+    assert!(!server.serves("pair") && !server.serves("a"));
+
+    let text = "load failed for model 'alone': ensemble alone contains models that are not available or \
+                ambiguous: missing\n";
+    refused(server.load("alone"), 400, text);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn recursive_ensembles_are_refused() {
+    let named = |name: &str, step: &str| {
+        pair(step).replace("name: \"pair\"\nplatform", &format!("name: \"{name}\"\nplatform"))
+    };
+    let server = explicit()
+        .model("a", probe("a", &[]))
+        .model("one", named("one", "a"))
+        .model("two", named("two", "one"))
+        .flag("--load-model=two")
+        .start();
+    server.models().file("one/config.pbtxt", named("one", "two"));
+    for name in ["one", "two"] {
+        let response = server.load(name);
+        let text =
+            format!("load failed for model '{name}': circular dependency between ensembles: ");
+        assert_eq!(response.status, 400);
+        assert!(response.error_text().starts_with(&text), "{}", response.text());
+    }
+    // The circle is one with what is loaded: the directory of the other does not tell.
+    server.models().file("two/config.pbtxt", "nonsense");
+    let error_text = server.load("one").error_text();
+    assert!(error_text.contains("circular dependency between ensembles: "), "{error_text}");
+    assert!(server.serves("one") && server.serves("two"));
+}
+
+#[test]
+fn unload_dependents_keeps_shared_steps() {
+    let top = |name: &str| {
+        pair("pair").replace("name: \"pair\"\nplatform", &format!("name: \"{name}\"\nplatform"))
+    };
+    let server = explicit()
+        .model("a", probe("a", &[]))
+        .model("pair", pair("a"))
+        .model("left", top("left"))
+        .model("right", top("right"))
+        .start();
+    assert_ok(server.load("left"));
+    assert_ok(server.load("right"));
+    assert_ok(server.control("left", "unload", json!({"unload_dependents": true})));
+    assert!(!server.serves("left") && server.serves("right"));
+    assert_ok(server.control("right", "unload", json!({"unload_dependents": true})));
+    assert!(["right", "pair", "a"].iter().all(|name| !server.serves(name)));
+}
+
+#[test]
+fn config_override_in_load_request() {
+    let server = explicit().model("m", probe("m", &[])).flag("--load-model=m").start();
+    let with = |config: Value| server.control("m", "load", json!({"config": config.to_string()}));
+    let tensor = |name: &str| json!([{"name": name, "data_type": "type_fp32", "dims": [-1]}]);
+    let config = |fail: &str| {
+        json!({
+            "name": "m", "backend": "probe", "maxBatchSize": 8,
+            "input": tensor("INPUT0"), "output": tensor("OUTPUT0"),
+            "parameters": {"fail": {"string_value": fail}},
+        })
+    };
+    assert_ok(with(config("other words")));
+    refused(server.infer("m", ""), 500, "other words");
+    assert_eq!(
+        server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"],
+        "other words"
+    );
+    // The same again is loaded again; and without it the file counts, though that has not changed.
+    assert_ok(with(config("more words")));
+    refused(server.infer("m", ""), 500, "more words");
+    assert_ok(server.load("m"));
+    assert!(server.serves("m"));
+
+    let override_of = |text: &str| server.control("m", "load", json!({"config": text}));
+    let start = "Invalid config override: model 'm', parameter 'config':";
+    for (text, why) in [
+        ("", "1:0: EOF while parsing a value"),
+        (
+            "{\n  \"max_batch_sise\": 1 }",
+            "2:18: ModelConfig has no field max_batch_sise; did you mean max_batch_size?",
+        ),
+        (r#"{"input":[{"data_type":"TYPE_X"}]}"#, "1:31: data_type: DataType has no value TYPE_X"),
+        ("name: 'm'", "1:2: expected ident"),
+    ] {
+        let response = override_of(text);
+        assert_eq!(response.status, 400);
+        assert!(response.error_text().starts_with(&format!("{start}{why}")), "{}", response.text());
+    }
+    let response = override_of(r#"{"name": "other"}"#);
+    assert!(
+        response.error_text().starts_with("load failed for model 'm': "),
+        "{}",
+        response.text()
+    );
+    assert!(response.error_text().contains("other"), "{}", response.text());
+    assert_eq!(response.status, 400);
+
+    // Parameters of the wrong kind, and names that no model can have.
+    let unknown = server.control("m", "load", json!({"else": "x"}));
+    refused(unknown, 500, "unexpected error on creating Triton parameter");
+    let json_layer = "attempt to access JSON non-";
+    for (parameters, act) in [
+        (json!({"config": 7}), "load"),
+        (json!([]), "load"),
+        (json!({"unload_dependents": "x"}), "unload"),
+    ] {
+        let response = server.control("m", act, parameters);
+        assert_eq!(response.status, 500, "{}", response.text());
+        assert!(response.error_text().contains(json_layer), "{}", response.text());
+    }
+    let file = server.control("m", "load", json!({"config": "{}", "file:1/model": "AAAA"}));
+    assert_eq!(file.status, 501);
+    assert!(file.error_text().contains("'file:1/model' of model 'm'"), "{}", file.text());
+    for name in ["..", "."] {
+        let text = format!(
+            "invalid model name '{name}', model name must not contain path traversal characters"
+        );
+        refused(server.load(name), 400, &text);
+        let v1 = server.v1_error("load", name);
+        let text = format!("failed to load '{name}', failed to poll from model repository");
+        assert!(v1.contains(&text), "{v1}");
+    }
+    for name in ["unknown", "%2e%2e", "m%00"] {
+        let text = format!("failed to load '{name}', failed to poll from model repository");
+        refused(server.load(name), 500, &text);
+    }
+    let named = server.post("/v2/repository/r/models/m/load", &[], "");
+    refused(named, 501, "'repository_name' specification is not supported");
+    assert_eq!(server.v1("load", "a/b").status, 400);
+    assert!(server.serves("m"));
+    assert_eq!(server.index(), json!([ready("m")]));
+}
+
+#[test]
+fn model_in_two_repositories_is_refused() {
+    let other = trtserver_tests::folder();
+    let root = other.path().join("m");
+    fs::create_dir_all(root.join("1")).unwrap();
+    let mut flag = std::ffi::OsString::from("--model-repository=");
+    flag.push(other.path());
+    let server = explicit().model("m", probe("m", &[])).flag(flag).start();
+    let text = "failed to load 'm', failed to poll from model repository";
+    refused(server.load("m"), 500, text);
+    let entry = json!([{"name": "m", "state": "UNAVAILABLE",
+                        "reason": "model appears in two or more repositories"}]);
+    assert_eq!(server.index(), entry);
+    assert_eq!(server.post("/v2/repository/index", &[], r#"{"ready":true}"#).json(), entry);
+    fs::remove_dir_all(&root).unwrap();
+    assert_ok(server.load("m"));
+    assert!(server.serves("m"));
+}
+
+#[test]
+fn sequences_end_with_their_version() {
+    let controls = [flag("START", "int32"), correlation("UINT64")];
+    let scheduling = sequences(NEVER, "oldest { max_candidate_sequences: 4 }", &controls);
+    let config = accumulator("sum", 8, "corrid", &scheduling);
+    let server = explicit().model("sum", &config).flag("--load-model=sum").start();
+    let ask = |more: &str| {
+        let json = format!(
+            r#"{{"parameters":{{"sequence_id":7{more}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[1]}}]}}"#
+        );
+        server.send(request("POST", "/v2/models/sum/infer", &[], json.as_bytes()))
+    };
+    let start = r#","sequence_start":true"#;
+    let first = ask(start);
+    assert_eq!(first.status, 200, "{}", first.text());
+    assert_eq!(ask("").status, 200);
+    assert_ok(server.unload("sum"));
+    assert_eq!(ask("").status, 404);
+    assert_ok(server.load("sum"));
+    let lost = ask("");
+    assert_eq!(lost.status, 400, "{}", lost.text());
+    assert!(lost.error_text().contains("START"), "{}", lost.text());
+    assert_eq!(ask(start).status, 200);
+    server.models().file("sum/config.pbtxt", format!("{config}\n# new\n"));
+    assert_ok(server.load("sum"));
+    assert!(ask("").error_text().contains("START"));
+    assert_eq!(ask(start).status, 200);
+    assert_eq!(ask(r#","sequence_end":true"#).status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn clients_load_and_unload() {
+    let server = explicit()
+        .copy_model("tests/models/addsub_fp32")
+        .model("m", probe("m", &[]))
+        .model("pair", pair("m"))
+        .model("broken", "nonsense")
+        .start();
+    python_v1(&server, "v1_control.py", &[]);
+    python_v2(&server, "v2_control.py", &[]);
+    assert!(server.stop().success());
+}
