@@ -10,10 +10,9 @@ use crate::net::listener::{Bound, Protocol, bind, serve};
 use crate::net::threads;
 use crate::plugin::model::live_models;
 use crate::plugin::{Backends, DEFAULT_STACK};
-use crate::repository::Repository;
-use crate::repository::config::Machine;
-use crate::repository::control::Control;
-use crate::repository::load::{Loader, Outcome};
+use crate::repository::ModelTable;
+use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
+use crate::repository::model_config::Machine;
 use crate::state::{Phase, ServerState};
 use std::io::Write;
 use std::path::Path;
@@ -84,7 +83,7 @@ impl Server {
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),
-            repository: Arc::new(Repository::default()),
+            models: Arc::new(ModelTable::default()),
             state: Arc::new(ServerState::new()),
             endpoints: EndpointStats::default(),
             control: Default::default(),
@@ -165,7 +164,7 @@ impl Server {
     }
 
     /// What the load means for the server; false = it ends here.
-    fn settle(&self, outcome: Result<Outcome>) -> bool {
+    fn settle(&self, outcome: Result<StartupReport>) -> bool {
         let exit_on_error = self.context.settings.exit_on_error;
         match outcome {
             Err(e) => {
@@ -196,7 +195,7 @@ impl Server {
         // Nothing is loaded from here on, and what is being loaded is waited for.
         let control = self.context.control.swap(None);
         if let Some(control) = &control {
-            control.close();
+            control.stop();
         }
         tracing::info!("CancelObserver for in-flight inferences to complete.");
         let limit = self.context.settings.exit_timeout;
@@ -204,12 +203,12 @@ impl Server {
         let mut told = None;
         let code = loop {
             // What continues a sequence is accepted until the last one has ended, and needs its model for that.
-            let sequences = self.context.repository.sequences();
+            let sequences = self.context.models.sequences();
             if sequences == 0 {
-                self.context.repository.unload_all();
+                self.context.models.unload_all();
             }
             // In this order: what a change opens counts as a model before the change has ended.
-            let changes = control.as_ref().map_or(0, |control| control.running());
+            let changes = control.as_ref().map_or(0, |control| control.changes_in_progress());
             let (models, requests) = (live_models(), state.in_flight());
             if models == 0 && requests == 0 && changes == 0 {
                 break 0;
@@ -290,7 +289,7 @@ async fn next_signal(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
 }
 
 /// Finds backends and loads all models.
-fn load(context: &Context) -> Result<Outcome> {
+fn load(context: &Context) -> Result<StartupReport> {
     let settings = &context.settings;
     for root in &settings.model_repositories {
         if !Path::new(root).is_dir() {
@@ -312,24 +311,24 @@ fn load(context: &Context) -> Result<Outcome> {
             if settings.cpu_only { "the environment says so" } else { "none was found" }
         );
     }
-    context.repository.set_backends(Arc::clone(&backends));
+    context.models.set_backends(Arc::clone(&backends));
     let loader = Loader {
         backends,
         machine: Machine::with_gpus(gpus),
         strict: settings.strict_model_config,
         threads: settings.model_load_thread_count,
         drain: settings.exit_timeout,
-        again: settings.control_mode == ControlMode::Explicit,
+        reloadable: settings.control_mode == ControlMode::Explicit,
     };
     let roots = &settings.model_repositories;
     match settings.control_mode {
         // The loader goes, and with it what keeps a backend open without models.
-        ControlMode::None => loader.load_all(&context.repository, roots, None),
+        ControlMode::None => loader.load_all(&context.models, roots, None),
         ControlMode::Explicit => {
-            let control = Arc::new(Control::new(loader, &context.repository, roots));
-            let outcome = control.start(&settings.load_models);
+            let control = Arc::new(ModelControl::new(loader, &context.models, roots));
+            let report = control.load_at_start(&settings.load_models);
             context.control.store(Some(control));
-            outcome
+            report
         }
     }
 }

@@ -7,12 +7,12 @@ mod model; // inference counters per model version
 pub use gpu::Gpus;
 
 use crate::plugin::host_api::metric::REGISTRY;
-use crate::repository::Repository;
+use crate::repository::ModelTable;
 use prometheus::TextEncoder;
 
 /// Everything there is, in text format 0.0.4. A family without series prints nothing at all.
-pub fn text(repository: &Repository, gpus: Option<&Gpus>) -> String {
-    let mut families = model::families(repository);
+pub fn text(models: &ModelTable, gpus: Option<&Gpus>) -> String {
+    let mut families = model::families(models);
     if let Some(gpus) = gpus {
         families.extend(gpus.families());
     }

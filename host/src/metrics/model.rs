@@ -1,7 +1,7 @@
 //! Inference counters per model version: contract/v1 §10 and contract/v2 §5.1 on one page.
 
 use super::family::{Family, Labels};
-use crate::repository::{Model, Repository, Version};
+use crate::repository::{Model, ModelTable, Version};
 use crate::stats::{
     CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span,
 };
@@ -62,7 +62,7 @@ const COUNTERS: [CounterRow; 9] = [
 ];
 
 /// Families with one series per version that is loaded, or should be: none of those that were unloaded.
-pub fn families(repository: &Repository) -> Vec<MetricFamily> {
+pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     let mut rows: Vec<Family> =
         COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
     let mut failures = Family::counter(
@@ -97,8 +97,8 @@ pub fn families(repository: &Repository) -> Vec<MetricFamily> {
         "trtserver_model_backend_info",
         "1 for every loaded version of a model, with the backend that it runs on",
     );
-    for model in repository.models().values() {
-        for version in model.versions.values().filter(|v| !v.is_gone()) {
+    for model in models.all().values() {
+        for version in model.versions.values().filter(|v| !v.is_fully_unloaded()) {
             let labels = labels(model, version);
             let counters = version.stats.snapshot();
             let total = counters.total();

@@ -2,8 +2,8 @@
 
 use crate::config::{ControlMode, Settings};
 use crate::error::{Code, Error};
-use crate::repository::control::{Control, Listed};
-use crate::repository::{Missing, Repository, Served};
+use crate::repository::lifecycle::{IndexEntry, ModelControl};
+use crate::repository::{LookupError, ModelTable, Served};
 use crate::request::Sequence;
 use crate::state::{Phase, ServerState};
 use crate::stats::{FailureReason, Span};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 /// Shared by all connections; cheap to clone as an `Arc`.
 pub struct Context {
     pub settings: Arc<Settings>,
-    pub repository: Arc<Repository>,
+    pub models: Arc<ModelTable>,
     pub state: Arc<ServerState>,
     pub endpoints: EndpointStats,
     /// Loading and unloading by request, where that is allowed; not before the first models are loaded.
-    pub control: ArcSwapOption<Control>,
+    pub control: ArcSwapOption<ModelControl>,
 }
 
 /// Counters of the v1 endpoints that status reports (contract/v1 §9.2).
@@ -50,14 +50,14 @@ impl Context {
     /// Readiness as both generations report it (contract/v1 §3.3, v2 §1.6).
     pub fn is_ready(&self) -> bool {
         self.state.phase() == Phase::Ready
-            && (!self.settings.strict_readiness || self.repository.all_ready())
+            && (!self.settings.strict_readiness || self.models.all_ready())
     }
 
     /// What loads and unloads models by request.
     ///
     /// # Errors
     /// The mode does not allow that, or the server is not ready.
-    pub fn control(&self) -> Result<Arc<Control>, Error> {
+    pub fn control(&self) -> Result<Arc<ModelControl>, Error> {
         if self.settings.control_mode != ControlMode::Explicit {
             return Err(no_explicit_control());
         }
@@ -96,10 +96,10 @@ impl Context {
 ///
 /// # Errors
 /// A repository cannot be read.
-pub async fn list(ctx: &Context) -> Result<Vec<Listed>, Error> {
+pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
     let Some(control) = ctx.control.load_full() else {
-        let of = |(name, model)| Listed { name, ambiguous: false, model: Some(model) };
-        return Ok(ctx.repository.models().into_iter().map(of).collect());
+        let of = |(name, model)| IndexEntry { name, ambiguous: false, model: Some(model) };
+        return Ok(ctx.models.all().into_iter().map(of).collect());
     };
     // Reading directories may take its time.
     let listed = tokio::task::spawn_blocking(move || control.index()).await;
@@ -121,6 +121,6 @@ pub fn refusal(error: &Error) -> FailureReason {
 }
 
 /// v2's answer to a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
-pub fn v2_missing(missing: Missing) -> Error {
+pub fn v2_missing(missing: LookupError) -> Error {
     missing.error()
 }

@@ -138,7 +138,7 @@ pub fn metrics(
             let text = match request.uri().path() {
                 "/metrics" | "/metrics/" => {
                     // NVML may take milliseconds; the network threads have better things to do.
-                    let gather = move || metrics::text(&context.repository, gpus.as_ref().as_ref());
+                    let gather = move || metrics::text(&context.models, gpus.as_ref().as_ref());
                     tokio::task::spawn_blocking(gather).await.unwrap_or_default()
                 }
                 _ => String::new(),

@@ -1,6 +1,6 @@
 //! Who uses which version of which backend, for operators.
 
-use super::Repository;
+use super::ModelTable;
 use crate::plugin::backend::{Backend, Facts};
 use crate::plugin::model::Model;
 use crate::plugin::{Backends, Isolation};
@@ -57,7 +57,7 @@ impl BackendUse {
     }
 }
 
-impl Repository {
+impl ModelTable {
     /// The backends that models are loaded with.
     pub fn set_backends(&self, backends: Arc<Backends>) {
         self.backends.store(Some(backends));
@@ -78,7 +78,7 @@ impl Repository {
             (listed.in_use, status)
         });
         let mut usable: Vec<(Weak<Backend>, BackendStatus)> = listed.collect();
-        let mut models: Vec<_> = self.models().into_values().collect();
+        let mut models: Vec<_> = self.all().into_values().collect();
         models.sort_by(|a, b| a.name.cmp(&b.name));
         for version in models.iter().flat_map(|model| model.versions.values()) {
             let Some(served) = version.served() else { continue };

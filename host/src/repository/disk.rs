@@ -1,43 +1,9 @@
 //! Directories of a model repository.
 
 use crate::error::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-
-/// What lay in a model's directory: every path with its time and size. The model has changed when two differ.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Print(Vec<(PathBuf, SystemTime, u64)>);
-
-impl Print {
-    /// # Errors
-    /// Something could not be looked at.
-    pub fn of(dir: &Path) -> std::io::Result<Self> {
-        let (mut print, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut open = vec![dir.to_owned()];
-        while let Some(path) = open.pop() {
-            // A link that leads nowhere is a thing of its own.
-            let facts = match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
-                Ok(facts) => facts,
-                Err(e) if e.kind() == ErrorKind::NotFound && path != dir => continue,
-                Err(e) => return Err(e),
-            };
-            // Links may lead in circles. The length of a directory is the file system's own affair.
-            if facts.is_dir() && seen.insert((facts.dev(), facts.ino())) {
-                for entry in fs::read_dir(&path)? {
-                    open.push(entry?.path());
-                }
-            }
-            let len = if facts.is_dir() { 0 } else { facts.len() };
-            print.push((path, facts.modified()?, len));
-        }
-        print.sort_unstable();
-        Ok(Self(print))
-    }
-}
 
 /// The directories of the model `name` in all roots.
 pub fn dirs(roots: &[PathBuf], name: &str) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trtserver_proto::v2::ModelOutput;
 
-use super::config::{ConfigError, stays_inside};
+use super::model_config::{ConfigError, stays_inside};
 
 /// Labels by output. Outputs that share a file share the labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

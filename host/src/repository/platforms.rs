@@ -1,6 +1,6 @@
 //! The platforms of the installed backends, as the checks of model configurations read them.
 
-use super::config::Platforms;
+use super::model_config::Platforms;
 use crate::plugin::Backends;
 use std::path::PathBuf;
 

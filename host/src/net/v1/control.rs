@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
-use crate::repository::control::LoadError;
+use crate::repository::lifecycle::LoadError;
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
 
@@ -36,7 +36,7 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
         LoadError::NotPolled(_) | LoadError::Refused(_) => {
             "failed to poll from model repository".to_owned()
         }
-        LoadError::Fault(why) => why,
+        LoadError::Internal(why) => why,
         LoadError::NoVersion => "no version is available".to_owned(),
         LoadError::Versions(failed) => {
             let numbers: Vec<String> = failed.iter().map(|(n, _)| n.to_string()).collect();

@@ -43,7 +43,7 @@ impl<'a> AcceptedRequest<'a> {
         received_ns: u64,
     ) -> Result<(Self, Plan), Failure> {
         let id = header.as_ref().map_or(0, |h| h.id);
-        let served = request::find(&ctx.repository, model, version).map_err(|error| Failure {
+        let served = request::find(&ctx.models, model, version).map_err(|error| Failure {
             error,
             id,
             request_id: 0,

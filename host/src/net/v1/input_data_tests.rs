@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 fn planned(model: &str, header: &str) -> (Arc<Served>, Plan) {
     let ctx = testing::context("");
-    let served = ctx.repository.find(model, None).unwrap();
+    let served = ctx.models.find(model, None).unwrap();
     let header = request::parse(model, Some(header.as_bytes())).unwrap();
     let plan = request::plan(&served.signature, &header).unwrap();
     (served, plan)

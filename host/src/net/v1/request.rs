@@ -4,7 +4,7 @@
 //! outputs (v1.x), tensors named twice (v1.12) and the shapes that a shape error shows (v1.1).
 
 use crate::error::{Error, Result};
-use crate::repository::{Repository, Served};
+use crate::repository::{ModelTable, Served};
 use crate::request::tensor::element_count;
 use crate::request::{Shape, ShapeText, Signature, TensorSpec, WantedOutput, signature};
 use smallvec::SmallVec;
@@ -35,16 +35,12 @@ impl RequestedVersion {
 }
 
 /// Row 1. One text, whatever is missing.
-pub fn find(
-    repository: &Repository,
-    model: &str,
-    version: RequestedVersion,
-) -> Result<Arc<Served>> {
+pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Result<Arc<Served>> {
     let found = match version {
-        RequestedVersion::Latest => repository.find(model, None),
-        RequestedVersion::Exact(v) => repository.find(model, Some(v)),
+        RequestedVersion::Latest => models.find(model, None),
+        RequestedVersion::Exact(v) => models.find(model, Some(v)),
         RequestedVersion::ZeroOrLatest => {
-            repository.find(model, Some(0)).or_else(|_| repository.find(model, None))
+            models.find(model, Some(0)).or_else(|_| models.find(model, None))
         }
     };
     found.map_err(|_| Error::unavailable(format!("Inference request for unknown model '{model}'")))

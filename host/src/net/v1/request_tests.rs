@@ -7,14 +7,14 @@ use proptest::prelude::*;
 
 fn planned(model: &str, header: &str) -> Result<Plan> {
     let ctx = testing::context("");
-    let served = find(&ctx.repository, model, RequestedVersion::Latest)?;
+    let served = find(&ctx.models, model, RequestedVersion::Latest)?;
     plan(&served.signature, &parse(model, Some(header.as_bytes()))?)
 }
 
 #[test]
 fn versions() {
     let ctx = testing::context("");
-    let repository = &ctx.repository;
+    let repository = &ctx.models;
     let version = |model, wanted| find(repository, model, wanted).map(|s| s.version);
     assert_eq!(version("m", RequestedVersion::Latest), Ok(3));
     assert_eq!(version("m", RequestedVersion::Exact(3)), Ok(3));
@@ -170,7 +170,7 @@ fn sizes_per_item() {
 #[test]
 fn batch_under_which_failures_count() {
     let ctx = testing::context("");
-    let served = find(&ctx.repository, "simple", RequestedVersion::Latest).unwrap();
+    let served = find(&ctx.models, "simple", RequestedVersion::Latest).unwrap();
     for (batch_size, counted) in [(0, 0), (1, 1), (8, 8), (9, 0), (u32::MAX, 0)] {
         let header = InferRequestHeader { batch_size, ..Default::default() };
         assert_eq!(counted_batch(&served.signature, &header), counted);
@@ -199,7 +199,7 @@ proptest! {
                 input: vec![input(0), input(1)],
                 ..InferRequestHeader::default()
             };
-            let served = find(&ctx.repository, model, RequestedVersion::Latest).unwrap();
+            let served = find(&ctx.models, model, RequestedVersion::Latest).unwrap();
             if let Ok(plan) = plan(&served.signature, &header) {
                 let input = &plan.inputs[0];
                 prop_assert_eq!(element_count(&input.shape).unwrap() * 4, input.bytes);

@@ -5,7 +5,7 @@ use crate::net::v1::{header_text, testing};
 use trtserver_proto::text;
 
 fn form(model: &str, batch: u32, wanted: &[(usize, u32)]) -> ResponseSpec {
-    let served = testing::context("").repository.find(model, None).unwrap();
+    let served = testing::context("").models.find(model, None).unwrap();
     let wanted = wanted.iter().map(|&(index, classes)| WantedOutput { index, classes }).collect();
     ResponseSpec { served, batch, id: 0, wanted, per_item: false }
 }

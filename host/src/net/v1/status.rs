@@ -21,7 +21,7 @@ use trtserver_proto::v2::ModelConfig;
 pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
     ctx.refuse_when_exiting()?;
     let Some(name) = model else {
-        let models = ctx.repository.models();
+        let models = ctx.models.all();
         return Ok(ServerStatus {
             model_status: models.iter().map(|(name, m)| (name.clone(), of_model(m))).collect(),
             status_stats: duration(ctx.endpoints.status.get())
@@ -40,8 +40,8 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
         });
     };
     let model = ctx
-        .repository
-        .model(name)
+        .models
+        .get(name)
         .ok_or_else(|| Error::invalid(format!("no status available for unknown model '{name}'")))?;
     Ok(ServerStatus {
         model_status: BTreeMap::from([(name.to_owned(), of_model(&model))]),

@@ -25,7 +25,7 @@ fn golden() {
     ctx.endpoints.status.add(10);
     ctx.endpoints.status.add(20);
     ctx.endpoints.health.add(3);
-    let served = ctx.repository.find("m", None).unwrap();
+    let served = ctx.models.find("m", None).unwrap();
     served.stats.failure(0, 7, FailureReason::Other);
     let model = "model_status {\n  key: \"m\"\n  value {\n    config {\n      name: \"m\"\n    }\n    \
                  version_status {\n      key: 3\n      value {\n        ready_state: MODEL_READY\n        \
@@ -51,7 +51,7 @@ fn golden() {
 #[test]
 fn warm_up_is_shown_where_there_was_one() {
     let ctx = testing::context("");
-    let served = ctx.repository.find("m", None).unwrap();
+    let served = ctx.models.find("m", None).unwrap();
     served.stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());
     let all = shown(report(&ctx, None).unwrap());
     let want = "warmup_stats {\n          key: \"s\"\n          value {\n            count: 2\n            \

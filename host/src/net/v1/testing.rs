@@ -9,7 +9,7 @@ use crate::clock::now_ns;
 use crate::config::{Settings, from_args};
 use crate::error::{Error, Result};
 use crate::net::context::{Context, EndpointStats};
-use crate::repository::{Model, Repository, Served, Version, VersionState};
+use crate::repository::{Model, ModelTable, Served, Version};
 use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
@@ -25,18 +25,18 @@ pub fn settings(flags: &str) -> Settings {
 
 /// A server that is READY. Its answering threads live as long as the test process.
 pub fn context(flags: &str) -> Arc<Context> {
-    let repository = Repository::default();
+    let table = ModelTable::default();
     let simple = model("simple", simple_signature(), &[0, 1], add_and_subtract);
     let m = model("m", m_signature(), &[3, 4], |_| Err(Error::internal("backend says no")));
-    m.not_ready(&m.versions[&4], VersionState::Unavailable, "no file");
+    m.set_unavailable(&m.versions[&4], "no file");
     let refused = Model::new("refused", None, Some("bad".into()), Default::default());
     let models = [simple, m, refused].map(|m| (m.name.to_string(), m));
-    repository.publish(HashMap::from(models));
+    table.replace_all(HashMap::from(models));
     let state = ServerState::new();
     state.set_phase(Phase::Ready);
     Arc::new(Context {
         settings: Arc::new(Settings { strict_readiness: false, ..settings(flags) }),
-        repository: Arc::new(repository),
+        models: Arc::new(table),
         state: Arc::new(state),
         endpoints: EndpointStats::default(),
         control: Default::default(),
@@ -94,10 +94,10 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) ->
             signature: Arc::clone(&signature),
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
-            open: version.open(),
+            usage: version.start_use(),
             arena: None,
         };
-        model.ready(version, Arc::new(served));
+        model.set_ready(version, Arc::new(served));
         std::thread::spawn(move || serve(&queue, answer));
     }
     model

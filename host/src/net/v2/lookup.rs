@@ -18,7 +18,7 @@ pub fn serving(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> 
         ctx.require_ready()?;
     }
     let version = parse_version(version)?;
-    ctx.repository.find(name, version).map_err(|missing| match ctx.require_ready() {
+    ctx.models.find(name, version).map_err(|missing| match ctx.require_ready() {
         Ok(()) => v2_missing(missing),
         // The server began to stop after the first look, and its models are gone for that reason.
         Err(stopping) => stopping,

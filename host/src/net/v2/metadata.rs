@@ -40,7 +40,7 @@ pub fn ready(ctx: &Context) -> Result<bool> {
 /// False for models that are not served, known or not. Only an unreadable version is an error.
 pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
     ctx.refuse_when_exiting()?;
-    Ok(ctx.repository.is_ready(name, parse_version(version)?))
+    Ok(ctx.models.is_ready(name, parse_version(version)?))
 }
 
 pub fn server(ctx: &Context) -> ServerMetadataResponse {
@@ -53,7 +53,7 @@ pub fn server(ctx: &Context) -> ServerMetadataResponse {
 
 pub fn model(ctx: &Context, name: &str, version: &str) -> Result<ModelMetadataResponse> {
     let served = served(ctx, name, version)?;
-    let versions = match ctx.repository.model(name) {
+    let versions = match ctx.models.get(name) {
         Some(model) if version.is_empty() => model.ready_versions(),
         _ => vec![served.version],
     };

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
-use crate::repository::control::{Control, Listed, LoadError, is_model_name};
+use crate::repository::lifecycle::{IndexEntry, LoadError, ModelControl, is_model_name};
 use crate::repository::{Model, VersionState};
 use std::sync::Arc;
 use trtserver_proto::json::parse;
@@ -23,13 +23,13 @@ pub async fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<
 }
 
 /// Whether models may be loaded and unloaded, which is said before anything else is looked at.
-pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<Control>> {
+pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<ModelControl>> {
     only_repository(repository)?;
     ctx.control()
 }
 
 /// Loads a model; `config` is the JSON text of a configuration to use instead of the file's.
-pub async fn load(control: &Arc<Control>, name: &str, config: Option<&str>) -> Result<()> {
+pub async fn load(control: &Arc<ModelControl>, name: &str, config: Option<&str>) -> Result<()> {
     if name.trim().is_empty() {
         let why = "Model name cannot be empty. Please enter a valid name to deploy.";
         return Err(Error::invalid(why));
@@ -47,7 +47,7 @@ pub async fn load(control: &Arc<Control>, name: &str, config: Option<&str>) -> R
 }
 
 /// Takes a model out of service; one that is not known is.
-pub async fn unload(control: &Arc<Control>, name: &str, dependents: bool) -> Result<()> {
+pub async fn unload(control: &Arc<ModelControl>, name: &str, dependents: bool) -> Result<()> {
     control.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
 }
 
@@ -76,7 +76,7 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
         LoadError::NoVersion => {
             return Error::internal(format!("failed to load '{name}', no version is available"));
         }
-        LoadError::Fault(why) => {
+        LoadError::Internal(why) => {
             return Error::internal(format!("failed to load '{name}', {why}"));
         }
         LoadError::Stopping => return Error::unavailable("Server not ready"),
@@ -91,7 +91,7 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
     Error::invalid(format!("load failed for model '{name}': {lines}\n"))
 }
 
-fn entries(listed: &Listed, only_ready: bool) -> Vec<ModelIndex> {
+fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
     let unavailable = |reason: &str| ModelIndex {
         name: listed.name.clone(),
         state: "UNAVAILABLE".into(),

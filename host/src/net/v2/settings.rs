@@ -19,7 +19,7 @@ const TRACE: [TraceSetting; 6] = [
 
 /// The settings of a model, or of the whole server for an empty name. No request is traced yet.
 pub fn trace(ctx: &Context, model: &str) -> Result<&'static [TraceSetting]> {
-    if !model.is_empty() && ctx.repository.model(model).is_none() {
+    if !model.is_empty() && ctx.models.get(model).is_none() {
         return Err(Error::invalid(format!("Request for unknown model : {model}")));
     }
     Ok(&TRACE)

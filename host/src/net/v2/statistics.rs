@@ -14,10 +14,10 @@ use trtserver_proto::v2::{
 pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStatistics>> {
     let number = parse_version(version)?;
     if name.is_empty() {
-        let models = ctx.repository.models();
+        let models = ctx.models.all();
         return Ok(models.values().flat_map(|m| of_model(m, None)).collect());
     }
-    let Some(model) = ctx.repository.model(name).filter(|m| !m.ready_versions().is_empty()) else {
+    let Some(model) = ctx.models.get(name).filter(|m| !m.ready_versions().is_empty()) else {
         return Err(Error::invalid(format!("requested model '{name}' is not available")));
     };
     let found = of_model(&model, number);

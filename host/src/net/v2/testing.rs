@@ -4,7 +4,7 @@ use crate::clock::now_ns;
 use crate::config;
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::repository::{Model, Repository, Served, Version};
+use crate::repository::{Model, ModelTable, Served, Version};
 use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Responder, Signature};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
@@ -21,7 +21,7 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelT
 pub fn context() -> Arc<Context> {
     let words = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
     let start = config::from_args(words.map(Into::into), &|_| None, "1").ok().unwrap();
-    let repository = Repository::default();
+    let table = ModelTable::default();
     let mut models = HashMap::new();
     for (name, decoupled) in [
         ("echo", false),
@@ -34,12 +34,12 @@ pub fn context() -> Arc<Context> {
     ] {
         models.insert(name.to_owned(), model(name, decoupled));
     }
-    repository.publish(models);
+    table.replace_all(models);
     let state = ServerState::new();
     state.set_phase(Phase::Ready);
     Arc::new(Context {
         settings: Arc::new(start.settings),
-        repository: Arc::new(repository),
+        models: Arc::new(table),
         state: Arc::new(state),
         endpoints: Default::default(),
         control: Default::default(),
@@ -85,10 +85,10 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
             signature,
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
-            open: version.open(),
+            usage: version.start_use(),
             arena: None,
         };
-        model.ready(&version, Arc::new(served));
+        model.set_ready(&version, Arc::new(served));
         let name = name.to_owned();
         std::thread::spawn(move || {
             let mut batch = Batch::default();

@@ -1,7 +1,7 @@
-//! Ensembles against the models that they need: loaded, failed, not there, of another form, unloaded.
+//! Unit tests of ensembles against the models of their steps: loaded, failed, missing, mismatched, unloaded.
 
-use super::{Prepared, steps};
-use crate::repository::{Missing, Model, Repository, Served, Version, VersionState};
+use super::{EnsembleBuilder, steps};
+use crate::repository::{LookupError, Model, ModelTable, Served, Version, VersionState};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler, SchedulingPolicy};
 use crate::stats::VersionStats;
@@ -13,29 +13,29 @@ fn parse(text: &str) -> Arc<ModelConfig> {
     Arc::new(trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}")))
 }
 
-/// What became of a version of a model.
-enum Fate {
+/// State of a version of a model.
+enum State {
     Ready(i64),
     Failed(i64, &'static str),
 }
-use Fate::{Failed, Ready};
+use State::{Failed, Ready};
 
-/// A model whose versions are served by a queue that nobody looks at.
-fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
+/// A model whose versions have a queue but no instance.
+fn model(config: &str, states: &[State]) -> Arc<Model> {
     let config = parse(config);
-    let version = |fate: &Fate| {
-        let (Ready(number) | Failed(number, _)) = fate;
+    let version = |state: &State| {
+        let (Ready(number) | Failed(number, _)) = state;
         (*number, Version::new(*number, Arc::new(VersionStats::new(1))))
     };
-    let versions = fates.iter().map(version).collect();
+    let versions = states.iter().map(version).collect();
     let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
     let labels = |name: &str| (name == "O").then(|| ["yes".to_owned(), "no".to_owned()].into());
     let signature = Arc::new(Signature::new(&config, labels).unwrap());
     let policy = || SchedulingPolicy::Dynamic(Default::default());
-    for fate in fates {
-        match fate {
+    for state in states {
+        match state {
             Failed(number, why) => {
-                model.not_ready(&model.versions[number], VersionState::Unavailable, *why);
+                model.set_unavailable(&model.versions[number], *why);
             }
             Ready(number) => {
                 let version = &model.versions[number];
@@ -48,27 +48,27 @@ fn model(config: &str, fates: &[Fate]) -> Arc<Model> {
                     signature: Arc::clone(&signature),
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
-                    open: version.open(),
+                    usage: version.start_use(),
                     arena: None,
                 };
-                model.ready(version, Arc::new(served));
+                model.set_ready(version, Arc::new(served));
             }
         }
     }
     model
 }
 
-fn repository(models: Vec<Arc<Model>>) -> Arc<Repository> {
-    let repository = Arc::new(Repository::default());
-    let table: HashMap<_, _> = models.into_iter().map(|m| (m.name.to_string(), m)).collect();
-    repository.publish(table);
-    repository
+fn table_of(models: Vec<Arc<Model>>) -> Arc<ModelTable> {
+    let table = Arc::new(ModelTable::default());
+    let models: HashMap<_, _> = models.into_iter().map(|m| (m.name.to_string(), m)).collect();
+    table.replace_all(models);
+    table
 }
 
-fn prepared(config: &str, repository: &Arc<Repository>) -> Prepared {
+fn builder(config: &str, models: &Arc<ModelTable>) -> EnsembleBuilder {
     let config = parse(config);
     let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
-    Prepared::new(&config, signature, repository)
+    EnsembleBuilder::new(&config, signature, models)
 }
 
 /// `a` and `b`, each from I to O.
@@ -85,7 +85,7 @@ const E: &str = "name: 'e' platform: 'ensemble' max_batch_size: 8 \
                  step { model_name: 'b' model_version: -1 input_map { key: 'I' value: 't' } \
                  output_map { key: 'O' value: 'out' } } }";
 
-/// Why `E` cannot be opened, after these words in these configurations were replaced.
+/// The error of opening `E` after `changes`: model, text, replacement.
 fn complaint(changes: &[(&str, &str, &str)]) -> String {
     let text = |name: &str, text: &str| {
         changes.iter().filter(|change| change.0 == name).fold(
@@ -96,15 +96,15 @@ fn complaint(changes: &[(&str, &str, &str)]) -> String {
             },
         )
     };
-    let repository =
-        repository(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
+    let models =
+        table_of(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
     let opened =
-        prepared(&text("e", E), &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
+        builder(&text("e", E), &models).open(&Version::new(1, Arc::new(VersionStats::new(1))));
     opened.map(|_| String::new()).unwrap_or_else(|e| e.message)
 }
 
 #[test]
-fn steps_that_fit_and_steps_that_do_not() {
+fn open_checks_tensors_against_steps() {
     let more = "output { name: 'O'";
     let input =
         |rest: &str| format!("input {{ name: 'J' data_type: TYPE_FP32 dims: 2 {rest} }} {more}");
@@ -124,9 +124,9 @@ fn steps_that_fit_and_steps_that_do_not() {
         (&[("e", "max_batch_size: 8", "")], ""),
         (&[("e", "max_batch_size: 8", "max_batch_size: 4")], ""),
         (&[("b", more, &optional)], ""),
-        // Callers and other steps see dims, not what the model's own reshape makes of them.
+        // Clients and other steps see `dims`, not the shape after the model's reshape.
         (&[("b", "dims: 2", "dims: 2 reshape { shape: [ 2, 1 ] }")], ""),
-        // A batch as a dimension like any other.
+        // The batch as an ordinary dimension.
         (
             &[
                 ("e", "max_batch_size: 8", ""),
@@ -140,7 +140,7 @@ fn steps_that_fit_and_steps_that_do_not() {
             "ensemble e allows maximum batch size 8, but it contains model b which only allows maximum batch \
              size to be 4",
         ),
-        // A model without batches sees one row, or the batch as a dimension of its own.
+        // A model without batching gets one row, or the batch as an ordinary dimension.
         (&[("a", "max_batch_size: 8", "")], ""),
         (
             &[
@@ -202,7 +202,7 @@ fn steps_that_fit_and_steps_that_do_not() {
                 "max_batch_size: 8",
                 "max_batch_size: 8 model_transaction_policy { decoupled: true }",
             )],
-            "in ensemble e, model b is decoupled: a step has to answer exactly once",
+            "in ensemble e, model b is decoupled: a step must send exactly one response",
         ),
     ];
     for (changes, wanted) in rows {
@@ -211,7 +211,7 @@ fn steps_that_fit_and_steps_that_do_not() {
 }
 
 #[test]
-fn models_that_are_not_served() {
+fn open_fails_when_a_step_is_not_served() {
     let b = || model(B, &[Ready(1)]);
     let refused = Model::new("a", None, Some("it is nonsense".into()), BTreeMap::new());
     let version = |text: &str| E.replacen("model_version: -1", text, 1);
@@ -239,73 +239,73 @@ fn models_that_are_not_served() {
             format!("{depends} whose required version 2 is not loaded"),
         ),
     ] {
-        let repository = repository(models);
+        let models = table_of(models);
         let opened =
-            prepared(&config, &repository).open(&Version::new(1, Arc::new(VersionStats::new(1))));
+            builder(&config, &models).open(&Version::new(1, Arc::new(VersionStats::new(1))));
         assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), wanted);
     }
 }
 
-/// A repository with `a`, `b` and the ensemble `e` over them, opened.
-fn with_e() -> (Arc<Repository>, Arc<Model>) {
-    let repository = repository(vec![model(A, &[Ready(1)]), model(B, &[Ready(1), Ready(2)])]);
-    let e = open(&repository, E);
-    (repository, e)
+/// A table with `a`, `b` and the loaded ensemble `e` of them.
+fn with_e() -> (Arc<ModelTable>, Arc<Model>) {
+    let models = table_of(vec![model(A, &[Ready(1)]), model(B, &[Ready(1), Ready(2)])]);
+    let e = open(&models, E);
+    (models, e)
 }
 
-/// Adds an ensemble to the table.
-fn open(repository: &Arc<Repository>, config: &str) -> Arc<Model> {
-    let prepared = prepared(config, repository);
+/// Opens an ensemble and adds it to the table.
+fn open(models: &Arc<ModelTable>, config: &str) -> Arc<Model> {
+    let builder = builder(config, models);
     let version = Version::new(1, Arc::new(VersionStats::new(1)));
     let table = BTreeMap::from([(1, Arc::clone(&version))]);
-    let model = Model::new(&prepared.config.name, Some(Arc::clone(&prepared.config)), None, table);
-    let served = prepared.open(&version).unwrap();
-    version.depends_on(Arc::clone(&prepared.needs));
-    model.ready(&version, served);
-    let mut table: HashMap<_, _> = repository.models().into_iter().collect();
+    let served = builder.open(&version).unwrap();
+    let model = Model::new(&served.name, Some(Arc::clone(&served.config)), None, table);
+    version.set_dependencies(Arc::clone(&builder.dependencies));
+    model.set_ready(&version, served);
+    let mut table: HashMap<_, _> = models.all().into_iter().collect();
     table.insert(model.name.to_string(), Arc::clone(&model));
-    repository.publish(table);
+    models.replace_all(table);
     model
 }
 
 #[test]
-fn ready_as_long_as_its_steps_are() {
-    let (repository, e) = with_e();
+fn ensemble_is_ready_only_while_its_steps_are() {
+    let (models, e) = with_e();
     // An ensemble of an ensemble.
     let outer = E.replacen("'e'", "'outer'", 1).replacen("'a'", "'e'", 1);
     let outer = outer.replacen("key: 'I'", "key: 'in'", 1).replacen("key: 'O'", "key: 'out'", 1);
-    let outer = open(&repository, &outer);
-    assert!(repository.all_ready());
+    let outer = open(&models, &outer);
+    assert!(models.all_ready());
     let unload = |name: &str, version: i64| {
-        let model = repository.model(name).unwrap();
+        let model = models.get(name).unwrap();
         let served = model.versions[&version].served().unwrap();
-        model.not_ready(&model.versions[&version], VersionState::Unavailable, "unloaded");
+        model.set_unavailable(&model.versions[&version], "unloaded");
         (model, served)
     };
-    let held = repository.find("outer", None).unwrap();
-    // It takes whichever version there is.
+    let held = models.find("outer", None).unwrap();
+    // A step without a version is served by any version.
     unload("b", 2);
-    assert!(repository.find("outer", None).is_ok());
+    assert!(models.find("outer", None).is_ok());
     let (b, served) = unload("b", 1);
     let lost = "ensemble 'e' depends on 'b' which has no loaded version: version 1: unloaded; version 2: unloaded";
     assert_eq!(*e.versions[&1].status(), (VersionState::Unavailable, lost.to_owned()));
-    // What somebody wanted unloaded does not make the server unready; what failed does.
-    assert!(!e.versions[&1].is_ready() && repository.all_ready());
-    b.not_ready(&b.versions[&1], VersionState::Unavailable, "broken");
-    assert!(!repository.all_ready());
-    b.not_ready(&b.versions[&1], VersionState::Unavailable, "unloaded");
-    assert_eq!(repository.find("e", None).err(), Some(Missing::NoVersion("e".into())));
-    assert_eq!(repository.find("e", Some(1)).err(), Some(Missing::NotReady("e".into(), 1)));
+    // A version that was unloaded by request does not affect readiness of the server; one that failed does.
+    assert!(!e.versions[&1].is_ready() && models.all_ready());
+    b.set_unavailable(&b.versions[&1], "broken");
+    assert!(!models.all_ready());
+    b.set_unavailable(&b.versions[&1], "unloaded");
+    assert_eq!(models.find("e", None).err(), Some(LookupError::NoReadyVersion("e".into())));
+    assert_eq!(models.find("e", Some(1)).err(), Some(LookupError::VersionNotReady("e".into(), 1)));
     assert_eq!(e.ready_versions(), [0i64; 0]);
     let status = outer.versions[&1].status();
     assert!(status.1.starts_with("ensemble 'outer' depends on 'e' which has no loaded version"));
-    // It comes back with its model.
-    b.ready(&b.versions[&1], served);
+    // The ensemble is ready again when the model of its step is.
+    b.set_ready(&b.versions[&1], served);
     assert_eq!(e.versions[&1].status().0, VersionState::Ready);
-    assert!(repository.find("outer", Some(1)).is_ok());
-    // Unloading takes it away too, in whichever order.
-    repository.unload_all();
-    for model in repository.models().values() {
+    assert!(models.find("outer", Some(1)).is_ok());
+    // Unloads ensembles too, in any order.
+    models.unload_all();
+    for model in models.all().values() {
         for version in model.versions.values().filter(|v| v.status().1.is_empty()) {
             assert_eq!(version.status().0, VersionState::Unloading, "{}", model.name);
             assert!(version.served().is_none());
@@ -315,19 +315,19 @@ fn ready_as_long_as_its_steps_are() {
 }
 
 #[test]
-fn labels_come_from_who_writes_the_output() {
-    let (repository, _) = with_e();
-    let served = repository.find("e", None).unwrap();
+fn labels_are_those_of_the_step_that_writes_the_output() {
+    let (models, _) = with_e();
+    let served = models.find("e", None).unwrap();
     assert_eq!(served.signature.outputs[0].labels.as_deref().unwrap(), ["yes", "no"]);
     let outer = E.replacen("'e'", "'outer'", 1).replacen("'b'", "'e'", 1);
     let outer = outer.replacen("key: 'I' value: 't'", "key: 'in' value: 't'", 1);
-    open(&repository, &outer.replacen("key: 'O' value: 'out'", "key: 'out' value: 'out'", 1));
-    let served = repository.find("outer", None).unwrap();
+    open(&models, &outer.replacen("key: 'O' value: 'out'", "key: 'out' value: 'out'", 1));
+    let served = models.find("outer", None).unwrap();
     assert_eq!(served.signature.outputs[0].labels.as_deref().unwrap(), ["yes", "no"]);
 }
 
 #[test]
-fn only_ensembles_have_steps() {
+fn models_without_ensemble_scheduling_have_no_steps() {
     assert!(steps(&parse(A)).is_empty());
     assert_eq!(steps(&parse(E)).len(), 2);
 }

@@ -1,6 +1,6 @@
 //! The bytes of one warm-up tensor: zeros, random values, or a file of the model's `warmup` folder.
 
-use super::super::config::{ConfigError, stays_inside};
+use super::super::model_config::{ConfigError, stays_inside};
 use crate::request::DType;
 use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};

@@ -2,10 +2,10 @@
 
 use super::bench::{CallSpec, InputSpec};
 use crate::plugin::{Patch, TensorNames};
-use crate::repository::complete::{decode, merge};
-use crate::repository::config::{self, ConfigError, FILE_NAME, Machine, Platforms};
 use crate::repository::disk::listing;
-use crate::repository::policy::versions_of_entries;
+use crate::repository::lifecycle::{decode, merge};
+use crate::repository::model_config::{self, ConfigError, FILE_NAME, Machine, Platforms};
+use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Signature, TensorSpec};
 use std::path::{Path, PathBuf};
@@ -66,10 +66,9 @@ impl Platforms for Served {
 pub fn read(dir: &Path) -> Result<(ModelConfig, i64, String), String> {
     let wrong =
         |what: &str| format!("--model={}: expected a model's directory with {what}", dir.display());
-    let config = config::read(&dir.join(FILE_NAME)).map_err(|e| e.message)?;
+    let config = model_config::read(&dir.join(FILE_NAME)).map_err(|e| e.message)?;
     let config = config.ok_or_else(|| wrong("a 'config.pbtxt', which is not there"))?;
-    let entries = listing(dir).map_err(|e| e.message)?;
-    let found = versions_of_entries(entries.iter().map(|(n, is_dir)| (n.as_str(), *is_dir)));
+    let found = VersionDirs::read(dir).map_err(|e| e.message)?;
     let latest = found.versions.into_iter().next_back();
     let (number, entry) = latest
         .ok_or_else(|| wrong("a version, a directory with a number for a name; there is none"))?;
@@ -85,8 +84,8 @@ impl Plan {
         own: bool,
     ) -> Result<Self, String> {
         let machine = Machine::with_gpus(0);
-        config::normalise(&mut config, &machine, &[]);
-        config::check(&config, &machine).map_err(|e: ConfigError| e.message)?;
+        model_config::normalise(&mut config, &machine, &[]);
+        model_config::check(&config, &machine).map_err(|e: ConfigError| e.message)?;
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
         let names = Arc::new(TensorNames::new(&signature));
         let (dir, version_dir) = (dir.to_owned(), dir.join(entry));
@@ -108,7 +107,7 @@ impl Plan {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let files = listing(&dir.join(&entry)).map_err(|e| e.message)?;
         let files = vec![(number, files.into_iter().map(|(n, _)| n).collect())];
-        config::complete(&mut config, &name, &files, served).map_err(|e| e.message)?;
+        model_config::complete(&mut config, &name, &files, served).map_err(|e| e.message)?;
         if config.input.is_empty() || config.output.is_empty() {
             let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
             let names = Arc::new(TensorNames::new(&signature));

@@ -36,7 +36,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     }
     let deadline_ns = deadline::of(&head.headers);
     let work = pin!(async {
-        let arena = |model: &str| ctx.repository.arena(model);
+        let arena = |model: &str| ctx.models.arena(model);
         let legacy::WithLegacy(message) =
             unary::read(InferRequest::schema(), &head.headers, body, arena).await?;
         call(ctx, message, received_ns, deadline_ns).await

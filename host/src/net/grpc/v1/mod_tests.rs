@@ -239,7 +239,7 @@ async fn a_dropped_stream_cancels_and_is_read_no_further() {
     let read = count.load(std::sync::atomic::Ordering::Relaxed);
     assert!((999..=1001).contains(&read), "{read} requests were read");
     drop(answers);
-    let served = ctx.repository.find("simple", None).unwrap();
+    let served = ctx.models.find("simple", None).unwrap();
     for _ in 0..1000 {
         if served.stats.snapshot().failures[1] >= 998 {
             assert_eq!(ctx.state.in_flight(), 0);

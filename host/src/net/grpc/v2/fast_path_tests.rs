@@ -48,7 +48,7 @@ fn same(
 
 #[test]
 fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
-    let served = context().repository.find("echo", None).unwrap();
+    let served = context().models.find("echo", None).unwrap();
     let whole = request(&[1, 2]).encode_to_vec();
     let mut read = 0;
     let mut try_out = |message: Vec<u8>, what: (usize, u8)| {
@@ -82,7 +82,7 @@ fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
 
 #[test]
 fn read_as_the_other_way_reads() {
-    let served = context().repository.find("echo", None).unwrap();
+    let served = context().models.find("echo", None).unwrap();
     for raw in [[64, 64], [0, 1], [17, 0], [3, 5000], [5000, 9]] {
         let request = request(&raw);
         // Wherever the message lies.
@@ -104,7 +104,7 @@ fn read_as_the_other_way_reads() {
 
 #[test]
 fn what_is_left_to_the_other_way() {
-    let served = context().repository.find("echo", None).unwrap();
+    let served = context().models.find("echo", None).unwrap();
     let good = request(&[1, 2]);
     let parameters = [("k".to_owned(), InferParameter::default())];
     let parameters = || parameters.clone().into();

@@ -44,7 +44,7 @@ where
         let deadline_ns = deadline::of(&headers);
         let ctx = &ctx;
         let work = pin!(async move {
-            let arena = |model: &str| ctx.repository.arena(model);
+            let arena = |model: &str| ctx.models.arena(model);
             let message = unary::receive(&headers, body, &arena).await?;
             let running = begin(ctx, message, deadline_ns, received_ns)?;
             let PendingRequest { served, asked, waiting, reply, _in_flight } = running;
@@ -68,7 +68,7 @@ fn begin(
     received_ns: u64,
 ) -> Result<PendingRequest, Status> {
     if frames.remaining() >= unary::SHARED
-        && let Some(arena) = frames.first_text().and_then(|model| ctx.repository.arena(model))
+        && let Some(arena) = frames.first_text().and_then(|model| ctx.models.arena(model))
     {
         frames.copy_into(arena);
     } else if let Some(message) = frames.whole()

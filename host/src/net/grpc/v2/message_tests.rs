@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 
 #[tokio::test]
 async fn written_as_prost_writes() {
-    let served = context().repository.find("echo", None).unwrap();
+    let served = context().models.find("echo", None).unwrap();
     let output = |name: &str, shape: &[i64], len: usize| OutputTensor {
         name: name.into(),
         dtype: DType::Fp32,

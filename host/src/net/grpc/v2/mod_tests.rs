@@ -87,7 +87,7 @@ async fn one_request_one_response() {
         let want = Err((status.to_owned(), message.to_owned()));
         assert_eq!(unary(&ctx, &request).await, want, "{model}");
     }
-    let failed = ctx.repository.find("broken", None).unwrap().stats.snapshot().total().failed;
+    let failed = ctx.models.find("broken", None).unwrap().stats.snapshot().total().failed;
     assert_eq!(failed.count, 1);
 }
 
@@ -234,7 +234,7 @@ async fn a_dropped_stream_cancels() {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
     drop(answers);
-    let served = ctx.repository.find("stuck", None).unwrap();
+    let served = ctx.models.find("stuck", None).unwrap();
     // Before it was taken from its queue, or meanwhile.
     let cancelled = || served.stats.snapshot().cancelled.iter().sum::<u64>();
     while ctx.state.in_flight() > 0 || cancelled() == 0 {

@@ -158,7 +158,7 @@ async fn inference() {
     let trailer: InferResponseHeader =
         text::parse(std::str::from_utf8(&got.body[128..]).unwrap()).unwrap();
     assert_eq!((trailer.id, trailer.output.len()), (77, 2));
-    let counters = ctx.repository.find("simple", Some(0)).unwrap().stats.snapshot();
+    let counters = ctx.models.find("simple", Some(0)).unwrap().stats.snapshot();
     assert_eq!((counters.inference_count, counters.total().success.count), (1, 1));
 }
 
@@ -297,7 +297,7 @@ async fn failures() {
     assert_eq!(got.status, fail("UNAVAILABLE", "Server not ready", 0));
 
     let failed = |m| {
-        let counters = ctx.repository.find(m, None).unwrap().stats.snapshot();
+        let counters = ctx.models.find(m, None).unwrap().stats.snapshot();
         counters.requests.iter().map(|(b, r)| (*b, r.failed.count)).collect::<Vec<_>>()
     };
     assert_eq!(failed("simple"), [(0, 2), (1, 3)]);
@@ -318,7 +318,7 @@ async fn a_caller_who_leaves_cancels_his_request() {
     let (first, second) = tokio::join!(first, second);
     assert_eq!(first.code, 200);
     assert!(second.is_err());
-    let served = ctx.repository.find("simple", None).unwrap();
+    let served = ctx.models.find("simple", None).unwrap();
     for _ in 0..500 {
         if served.stats.snapshot().failures[1] == 1 {
             assert_eq!(ctx.state.in_flight(), 0);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// The answer, as JSON.
 pub fn answer(ctx: &Context) -> Vec<u8> {
-    let all = ctx.repository.backends();
+    let all = ctx.models.backends();
     object(|o| {
         array(o.key("backends"), &all.usable, backend);
         array(o.key("unusable"), &all.unusable, |out, (file, reason): &(PathBuf, String)| {

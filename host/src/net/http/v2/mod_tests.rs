@@ -240,7 +240,7 @@ async fn a_caller_who_leaves_cancels() {
     assert!(tokio::time::timeout(limit, waiting).await.is_err());
     assert_eq!(ctx.state.in_flight(), 0);
     // The model's only thread is free again, which it is only after the first request was cancelled.
-    let served = ctx.repository.find("stuck", None).unwrap();
+    let served = ctx.models.find("stuck", None).unwrap();
     while served.stats.snapshot().inference_count == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

@@ -142,7 +142,7 @@ pub fn complete(kit: &mut Kit) -> Verdict {
         Some(Err(e)) => Verdict::Kept(format!("refused: {}", e.text)),
         Some(Ok(Some(patch))) => {
             let read =
-                crate::repository::complete::decode(&patch, &plan.config.name, &kit.served.name);
+                crate::repository::lifecycle::decode(&patch, &plan.config.name, &kit.served.name);
             Verdict::of(read.map(drop).map_err(|e| e.message))
         }
     }

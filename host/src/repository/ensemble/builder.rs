@@ -1,0 +1,65 @@
+//! Opens the versions of an ensemble.
+
+use super::super::{ModelTable, Served, Version};
+use super::check_steps::{self, ServedStep};
+use super::{Dependencies, steps};
+use crate::error::{Error, Result};
+use crate::request::Signature;
+use crate::scheduler::Scheduler;
+use crate::scheduler::ensemble::{Ensemble, Graph, StepModels};
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+
+/// Everything the versions of one ensemble are opened with.
+pub struct EnsembleBuilder {
+    config: Arc<ModelConfig>,
+    signature: Arc<Signature>,
+    pub dependencies: Arc<Dependencies>,
+}
+
+impl EnsembleBuilder {
+    /// The models of the steps are looked up in `models`.
+    pub fn new(
+        config: &Arc<ModelConfig>,
+        signature: Arc<Signature>,
+        models: &Arc<ModelTable>,
+    ) -> Self {
+        let dependencies = Arc::new(Dependencies::new(&config.name, steps(config), models));
+        Self { config: Arc::clone(config), signature, dependencies }
+    }
+
+    /// Names of the models of its steps.
+    pub fn step_models(&self) -> Vec<String> {
+        self.dependencies.steps.iter().map(|step| step.model.clone()).collect()
+    }
+
+    /// Opens `version`. The models of the steps must be served.
+    ///
+    /// # Errors
+    /// A model of a step is not served, or its tensors do not match those of the ensemble.
+    pub fn open(&self, version: &Version) -> Result<Arc<Served>> {
+        let number = version.number;
+        if let Some(reason) = self.dependencies.unmet() {
+            return Err(Error::invalid(reason));
+        }
+        let plans = &self.dependencies.steps;
+        let find = |plan| Ok(ServedStep { plan, served: self.dependencies.find(plan)? });
+        let steps = plans.iter().map(find).collect::<Result<Vec<_>>>()?;
+        check_steps::check(&self.signature, &steps)?;
+        let signature = Arc::new(check_steps::with_labels(&self.signature, &steps));
+        let graph = Graph::new(&signature, plans)?;
+        let models = Arc::clone(&self.dependencies) as Arc<dyn StepModels>;
+        Ok(Arc::new(Served {
+            name: self.config.name.as_str().into(),
+            version: number,
+            version_text: number.to_string().into(),
+            config: Arc::clone(&self.config),
+            signature,
+            stats: Arc::clone(&version.stats),
+            usage: version.start_use(),
+            scheduler: Scheduler::Ensemble(Ensemble::new(graph, models)),
+            backend: None,
+            arena: None,
+        }))
+    }
+}

@@ -1,0 +1,119 @@
+//! Dependencies of an ensemble: the models of its steps, and whether they are served.
+
+use super::super::{Model, ModelTable, Served, Version};
+use super::not_available;
+use crate::error::{Error, Result};
+use crate::request::{InferRequest, Sequence, Signature};
+use crate::scheduler::ensemble::{StepModel, StepModels, StepPlan};
+use crate::stats::VersionStats;
+use std::sync::{Arc, Weak};
+
+/// The models of an ensemble's steps.
+pub struct Dependencies {
+    ensemble: String,
+    pub(super) steps: Vec<StepPlan>,
+    /// Weak, because the table holds the ensemble.
+    models: Weak<ModelTable>,
+}
+
+impl Dependencies {
+    pub fn new(ensemble: &str, steps: Vec<StepPlan>, models: &Arc<ModelTable>) -> Self {
+        Self { ensemble: ensemble.to_owned(), steps, models: Arc::downgrade(models) }
+    }
+
+    /// Why the ensemble cannot be served now; `None` if all its steps are.
+    pub fn unmet(&self) -> Option<String> {
+        let models = self.models.upgrade()?;
+        let subject = format!("ensemble '{}' depends on", self.ensemble);
+        self.steps.iter().find_map(|step| {
+            let name = &step.model;
+            let Some(model) = models.get(name) else {
+                return Some(not_available(&self.ensemble, &[name]));
+            };
+            if let Some(refusal) = &model.refusal {
+                return Some(format!("{subject} '{name}' which is not valid: {refusal}"));
+            }
+            let ready = model.ready_versions();
+            if ready.is_empty() {
+                return Some(format!(
+                    "{subject} '{name}' which has no loaded version{}",
+                    reasons(&model)
+                ));
+            }
+            let version = required_version(&model, step.version)?;
+            (!ready.contains(&version)).then(|| {
+                format!("{subject} '{name}' whose required version {version} is not loaded")
+            })
+        })
+    }
+
+    /// Whether every step that is not served was unloaded by request.
+    pub fn unloaded_by_request(&self) -> bool {
+        let Some(models) = self.models.upgrade() else { return false };
+        self.steps.iter().all(|step| match models.get(&step.model) {
+            Some(model) => {
+                let number = required_version(&model, step.version);
+                let required = |v: &&Arc<Version>| number.is_none_or(|n| n == v.number);
+                let mut versions = model.versions.values().filter(required);
+                model.refusal.is_none()
+                    && versions.all(|v| v.is_ready() || v.is_unloaded_by_request())
+            }
+            None => true,
+        })
+    }
+
+    /// What serves a step.
+    pub(super) fn find(&self, step: &StepPlan) -> Result<Arc<Served>> {
+        self.look_up(&step.model, step.version)
+    }
+
+    fn look_up(&self, name: &str, version: Option<i64>) -> Result<Arc<Served>> {
+        let Some(models) = self.models.upgrade() else {
+            return Err(Error::unavailable("the model table no longer exists: the server stops"));
+        };
+        let version = match models.get(name) {
+            Some(model) => required_version(&model, version),
+            None => version,
+        };
+        models.find(name, version).map_err(|e| e.error())
+    }
+}
+
+/// A version that the configuration leaves out reads as 0. It means the highest version, unless there is a version 0.
+fn required_version(model: &Model, version: Option<i64>) -> Option<i64> {
+    version.filter(|v| *v != 0 || model.versions.contains_key(v))
+}
+
+/// Why the versions of a model are not loaded, as the end of a sentence.
+fn reasons(model: &Model) -> String {
+    let reasons = model.versions.values().filter_map(|version| {
+        let status = version.status();
+        (!status.1.is_empty()).then(|| format!("version {}: {}", version.number, status.1))
+    });
+    let reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+}
+
+impl StepModels for Dependencies {
+    fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>> {
+        Ok(self.look_up(model, version)?)
+    }
+}
+
+impl StepModel for Served {
+    fn signature(&self) -> &Arc<Signature> {
+        &self.signature
+    }
+
+    fn stats(&self) -> &Arc<VersionStats> {
+        &self.stats
+    }
+
+    fn has_sequence(&self, sequence: &Sequence) -> bool {
+        self.scheduler.has_sequence(sequence)
+    }
+
+    fn submit(&self, request: InferRequest) {
+        self.scheduler.submit(request);
+    }
+}

@@ -1,0 +1,248 @@
+//! Model control: load, unload and index by request, while other models serve.
+//!
+//! Changes of one model run one after another under its model lock, changes of different models in parallel. A task
+//! that holds a model lock does not wait for another. The work is done on blocking threads (`load`, `unload`), never on
+//! network threads. A change that has begun runs to completion even if its client disconnects.
+//!
+//! Lock order: model lock, `ensembles`, `stopping`. None of them is on the path of an inference request.
+
+use super::super::disk::{self, is_entry};
+use super::super::{Model, ModelTable};
+use super::model_locks::ModelLocks;
+use super::prepare::Loader;
+use super::startup::StartupReport;
+use crate::error::{Error, Result};
+use crate::sync::Mutex;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
+use trtserver_proto::v2::ModelConfig;
+
+/// See the module text.
+pub struct ModelControl {
+    pub(super) loader: Loader,
+    pub(super) models: Arc<ModelTable>,
+    /// The model repositories.
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) locks: Arc<ModelLocks>,
+    /// Limits parallel loads to `--model-load-thread-count`.
+    loads: Semaphore,
+    /// Changes that have begun and not ended.
+    in_progress: Arc<AtomicUsize>,
+    /// Held while the table is changed. True: the server stops and nothing is published any more.
+    pub(super) stopping: Mutex<bool>,
+    /// Held while an ensemble is checked and published, so that two ensembles cannot become each other's steps.
+    pub(super) ensembles: Mutex<()>,
+}
+
+/// Why a model was not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// No repository or more than one has the model, or its directory cannot be read; with the reason.
+    NotPolled(String),
+    /// Its directory has no version.
+    NoVersion,
+    /// The configuration, or the steps of an ensemble, are invalid.
+    Refused(Error),
+    /// Versions that could not be opened, and why.
+    Versions(Vec<(i64, Error)>),
+    /// The server panicked.
+    Internal(String),
+    /// The server is shutting down.
+    Stopping,
+}
+
+/// One model of the index: it is in a repository, or was loaded before.
+pub struct IndexEntry {
+    pub name: String,
+    /// More than one repository has the model.
+    pub ambiguous: bool,
+    /// `None` if it was never loaded.
+    pub model: Option<Arc<Model>>,
+}
+
+impl ModelControl {
+    /// `roots` are the model repositories.
+    pub fn new(loader: Loader, models: &Arc<ModelTable>, roots: &[PathBuf]) -> Self {
+        let loads = Semaphore::new(loader.threads);
+        Self {
+            loader,
+            models: Arc::clone(models),
+            roots: roots.to_vec(),
+            locks: Arc::default(),
+            loads,
+            in_progress: Arc::default(),
+            stopping: Mutex::new(false),
+            ensembles: Mutex::new(()),
+        }
+    }
+
+    /// Loads the named models and the models of their steps, at start; `*` loads all.
+    ///
+    /// # Errors
+    /// A repository cannot be read.
+    pub fn load_at_start(&self, names: &[String]) -> Result<StartupReport> {
+        let all = names.iter().any(|name| name == "*");
+        self.loader.load_all(&self.models, &self.roots, (!all).then_some(names))
+    }
+
+    /// Loads the model `name`, or reloads it if it has changed; `config` replaces the configuration in its directory.
+    /// The models of an ensemble's steps are loaded first. Returns when the load is complete.
+    ///
+    /// # Errors
+    /// The load failed. Versions that served before still do.
+    pub async fn load(
+        self: &Arc<Self>,
+        name: &str,
+        config: Option<ModelConfig>,
+    ) -> Result<(), LoadError> {
+        let (this, name) = (Arc::clone(self), name.to_owned());
+        self.run_to_completion(async move { this.load_with_steps(name, config).await }).await?
+    }
+
+    /// Takes the model `name` out of service; with `dependents` also the models of its steps that were loaded for it
+    /// alone. Requests in flight still get their responses; the call does not wait for them.
+    ///
+    /// # Errors
+    /// The server is shutting down. An unknown model is not an error.
+    pub async fn unload(self: &Arc<Self>, name: &str, dependents: bool) -> Result<(), LoadError> {
+        let (this, name) = (Arc::clone(self), name.to_owned());
+        self.run_to_completion(async move { this.unload_with_steps(name, dependents).await })
+            .await?
+    }
+
+    /// All models in the repositories as they are now, and all models in the table, by name.
+    ///
+    /// # Errors
+    /// A repository cannot be read.
+    pub fn index(&self) -> Result<Vec<IndexEntry>> {
+        let mut entries: BTreeMap<String, IndexEntry> = disk::scan(&self.roots)?
+            .into_iter()
+            .map(|(name, dirs)| {
+                let ambiguous = dirs.len() > 1;
+                (name.clone(), IndexEntry { name, ambiguous, model: None })
+            })
+            .collect();
+        for (name, model) in self.models.all() {
+            let deleted = IndexEntry { name: name.clone(), ambiguous: false, model: None };
+            entries.entry(name).or_insert(deleted).model = Some(model);
+        }
+        Ok(entries.into_values().collect())
+    }
+
+    /// From now on nothing is loaded any more.
+    pub fn stop(&self) {
+        *self.stopping.lock() = true;
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stopping.lock()
+    }
+
+    /// Number of changes that have begun and not ended.
+    pub fn changes_in_progress(&self) -> usize {
+        self.in_progress.load(Ordering::Acquire)
+    }
+
+    async fn load_with_steps(
+        self: Arc<Self>,
+        name: String,
+        config: Option<ModelConfig>,
+    ) -> Result<(), LoadError> {
+        let (this, model, given) = (Arc::clone(&self), name.clone(), config.clone());
+        let steps = blocking(move || this.models_of_steps(&model, given.as_ref())).await??;
+        // The failure of a step is reported even if an older load of the step still serves.
+        let mut first = None;
+        let mut loads = JoinSet::new();
+        for step in steps.models {
+            loads.spawn(Arc::clone(&self).load_one(step, None, false));
+        }
+        while let Some(loaded) = loads.join_next().await {
+            first = first.or(flatten(loaded).err());
+        }
+        for step in steps.ensembles {
+            first = first.or(Arc::clone(&self).load_one(step, None, false).await.err());
+        }
+        let loaded = self.load_one(name, config, true).await;
+        // An error of the ensemble itself names the step and its reason, so it takes precedence.
+        loaded.and(first.map_or(Ok(()), Err))
+    }
+
+    async fn load_one(
+        self: Arc<Self>,
+        name: String,
+        config: Option<ModelConfig>,
+        by_name: bool,
+    ) -> Result<(), LoadError> {
+        let lock = self.locks.lock(&name).await;
+        // `acquire` fails only on a closed semaphore, and this one is never closed.
+        let permit = self.loads.acquire().await;
+        let (this, model) = (Arc::clone(&self), name.clone());
+        let loaded = spawn_blocking(move || this.load_model(&model, config, by_name)).await;
+        if loaded.is_err() {
+            self.abandon_after_panic(&name);
+        }
+        let loaded = flatten(loaded);
+        if let Err(LoadError::Refused(e)) = &loaded {
+            tracing::error!("failed to load '{name}': {e}");
+        }
+        drop((lock, permit));
+        let changed = loaded?;
+        if changed {
+            self.reopen_dependent_ensembles(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs `change` in a task of its own, so that it ends even if the caller is cancelled. Shutdown waits for it.
+    async fn run_to_completion<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, LoadError> {
+        let in_progress = InProgress::new(&self.in_progress);
+        let change = tokio::spawn(async move {
+            let _in_progress = in_progress;
+            change.await
+        });
+        change.await.map_err(|e| panicked(&e))
+    }
+}
+
+/// Counts a change from its begin to its end.
+struct InProgress(Arc<AtomicUsize>);
+
+impl InProgress {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Runs `work` on a blocking thread.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LoadError> {
+    spawn_blocking(work).await.map_err(|e| panicked(&e))
+}
+
+fn flatten<T>(joined: Result<Result<T, LoadError>, JoinError>) -> Result<T, LoadError> {
+    joined.unwrap_or_else(|e| Err(panicked(&e)))
+}
+
+fn panicked(e: &JoinError) -> LoadError {
+    LoadError::Internal(format!("the server panicked while loading or unloading: {e}"))
+}
+
+/// Whether a model can have that name: it must be a plain directory name.
+pub fn is_model_name(name: &str) -> bool {
+    is_entry(name)
+}

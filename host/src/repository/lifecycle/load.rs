@@ -1,0 +1,194 @@
+//! Loads one model: prepare, open, publish, retire. Runs on a blocking thread, under the model's lock.
+
+use super::super::ensemble::{self, EnsembleSteps};
+use super::super::version_dirs::VersionDirs;
+use super::super::{Model, Served, Version, VersionState, disk};
+use super::prepare::LoadRequest;
+use super::prepared::PreparedModel;
+use super::{Fingerprint, LoadError, ModelControl};
+use crate::error::{Error, Result};
+use crate::instance::priority::Priority;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use trtserver_proto::v2::ModelConfig;
+
+impl ModelControl {
+    /// Loads `name` without the models of its steps. False if the model is loaded and nothing has changed.
+    pub(super) fn load_model(
+        &self,
+        name: &str,
+        config: Option<ModelConfig>,
+        by_name: bool,
+    ) -> Result<bool, LoadError> {
+        if self.is_stopping() {
+            return Err(LoadError::Stopping);
+        }
+        let dirs = disk::dirs(&self.roots, name);
+        let (fingerprint, found) = only_dir(&dirs).and_then(poll).map_err(|e| {
+            tracing::error!("failed to load '{name}', failed to poll from model repository: {e}");
+            LoadError::NotPolled(e.message)
+        })?;
+        let old = self.models.get(name);
+        self.loader.backends.refresh();
+        if let Some(old) = &old
+            && config.is_none()
+            && old.load_info.fingerprint.as_ref() == Some(&fingerprint)
+            && old.versions.values().all(|v| v.is_loaded() || v.is_unloaded())
+            && old.is_loaded()
+            && !self.backend_changed(old)
+        {
+            old.load_info.requested_by_name.fetch_or(by_name, Ordering::Relaxed);
+            return Ok(false);
+        }
+        if found.versions.is_empty() {
+            tracing::error!("failed to load '{name}', no version is available");
+            return Err(LoadError::NoVersion);
+        }
+        // Without a fingerprint, the next load without `config` does not take the model for unchanged.
+        let fingerprint = config.is_none().then_some(fingerprint);
+        let was_requested = |old: &Arc<Model>| {
+            old.is_loaded() && old.load_info.requested_by_name.load(Ordering::Relaxed)
+        };
+        let by_name = by_name || old.as_ref().is_some_and(was_requested);
+        let request = LoadRequest { config, old: old.clone(), fingerprint, by_name };
+        match self.loader.prepare(name, &dirs, &self.models, request) {
+            Ok(prepared) => self.open_and_publish(prepared, old.as_deref()).map(|()| true),
+            Err(e) => {
+                self.publish_refusal(name, old.as_deref(), &e);
+                Err(LoadError::Refused(e))
+            }
+        }
+    }
+
+    /// A version of `model` uses another backend version than a load would choose now.
+    fn backend_changed(&self, model: &Model) -> bool {
+        let Some(config) = &model.config else { return false };
+        let mut used =
+            model.versions.values().filter_map(|version| version.served()?.backend.clone());
+        used.any(|used| self.loader.backends.for_model(config).is_ok_and(|now| !used.is(&now)))
+    }
+
+    fn open_and_publish(
+        &self,
+        mut prepared: PreparedModel,
+        old: Option<&Model>,
+    ) -> Result<(), LoadError> {
+        let max = |model: &Arc<Model>| model.is_loaded() && model.priority() == Priority::Max;
+        let in_use = prepared.priority() == Priority::Max || self.models.all().values().any(max);
+        prepared.set_max_priority_in_use(in_use);
+        let is_ensemble = prepared.step_models().is_some();
+        let _ensembles = is_ensemble.then(|| self.ensembles.lock());
+        if let Some(e) = self.circular_dependency(&prepared) {
+            self.publish_refusal(&prepared.model.name, old, &e);
+            return Err(LoadError::Refused(e));
+        }
+        if old.is_some_and(Model::is_loaded) {
+            self.replace(&prepared)
+        } else {
+            self.open(&prepared)
+        }
+    }
+
+    /// Publishes a model that serves nothing yet, then opens its versions. Each is served as soon as it is open.
+    fn open(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
+        self.publish(&prepared.model)?;
+        let mut failed = Vec::new();
+        for version in &prepared.versions {
+            // Drain unloads what the table shows as loaded; versions that are not open yet must not be opened then.
+            if self.is_stopping() {
+                abandon(&prepared.model, "Server exiting");
+                return Err(LoadError::Stopping);
+            }
+            if let Err(e) = prepared.load(version) {
+                failed.push((version.0.number, e));
+            }
+        }
+        if failed.is_empty() { Ok(()) } else { Err(LoadError::Versions(failed)) }
+    }
+
+    /// Opens all versions beside those that serve, then publishes them in one write. If one fails, none is published.
+    fn replace(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
+        let mut opened: Vec<(&Arc<Version>, Arc<Served>)> = Vec::new();
+        let mut failed = Vec::new();
+        for version in &prepared.versions {
+            if self.is_stopping() {
+                return Err(LoadError::Stopping);
+            }
+            match prepared.open("re-loading", version) {
+                Ok(served) => opened.push((&version.0, served)),
+                Err(e) => failed.push((version.0.number, e)),
+            }
+        }
+        if !failed.is_empty() {
+            let name = &prepared.model.name;
+            tracing::error!("re-loading '{name}' failed, its previous versions stay loaded");
+            return Err(LoadError::Versions(failed));
+        }
+        opened.into_iter().for_each(|(version, served)| prepared.model.set_ready(version, served));
+        let old = self.models.get(&prepared.model.name);
+        self.publish(&prepared.model)?;
+        old.iter().flat_map(|old| old.versions.values()).for_each(|version| version.retire());
+        Ok(())
+    }
+
+    /// Publishes the reason of a refused configuration, unless an older load of the model still serves.
+    fn publish_refusal(&self, name: &str, old: Option<&Model>, e: &Error) {
+        if old.is_none_or(|old| !old.is_loaded()) {
+            // Fails only while the server stops, when the reason need not be shown.
+            let _ = self.publish(&Model::refused(name, old, e.message.clone()));
+        }
+    }
+
+    /// Puts `model` into the table.
+    pub(super) fn publish(&self, model: &Arc<Model>) -> Result<(), LoadError> {
+        let stopping = self.stopping.lock();
+        if *stopping {
+            return Err(LoadError::Stopping);
+        }
+        self.models.update(|models| drop(models.insert(model.name.to_string(), model.clone())));
+        Ok(())
+    }
+
+    /// Why the ensemble cannot be added to those that are loaded, if it closes a cycle.
+    fn circular_dependency(&self, prepared: &PreparedModel) -> Option<Error> {
+        let own = prepared.step_models()?;
+        let loaded = self.models.all().into_iter().filter(|(_, model)| model.is_loaded());
+        let mut steps: EnsembleSteps = loaded
+            .filter_map(|(name, model)| {
+                Some((name, model.load_info.ensemble.as_ref()?.step_models()))
+            })
+            .collect();
+        steps.insert(prepared.model.name.to_string(), own);
+        let mut order = ensemble::load_order(&steps, |_| true);
+        order.refused.remove(&*prepared.model.name).map(Error::invalid)
+    }
+
+    /// After a panic: versions that were being opened become UNAVAILABLE.
+    pub(super) fn abandon_after_panic(&self, name: &str) {
+        if let Some(model) = self.models.get(name) {
+            abandon(&model, "the server panicked while loading; see its log");
+        }
+    }
+}
+
+/// LOADING versions become UNAVAILABLE.
+fn abandon(model: &Model, reason: &str) {
+    let loading = model.versions.values().filter(|v| v.status().0 == VersionState::Loading);
+    loading.for_each(|version| model.set_unavailable(version, reason));
+}
+
+fn only_dir(dirs: &[PathBuf]) -> Result<&Path> {
+    match dirs {
+        [dir] => Ok(dir),
+        [] => Err(Error::not_found("no repository has a directory of that name")),
+        _ => Err(Error::invalid("not unique across all model repositories")),
+    }
+}
+
+/// What a model's directory holds now.
+fn poll(dir: &Path) -> Result<(Fingerprint, VersionDirs)> {
+    let fingerprint =
+        Fingerprint::of(dir).map_err(|e| Error::internal(format!("'{}': {e}", dir.display())))?;
+    Ok((fingerprint, VersionDirs::read(dir)?))
+}

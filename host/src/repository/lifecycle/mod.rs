@@ -1,0 +1,60 @@
+//! Lifecycle of models: load, replace, unload.
+//!
+//! States of one version. [`VersionState`] is what status and index report:
+//!
+//! ```text
+//!            1                   2                  4                    5
+//!   (none) ─────► LOADING ─────────────► READY ─────────► UNLOADING ─────────► UNAVAILABLE
+//!                    │                   │  ▲                                   "unloaded"
+//!                    │ 3               6 │  │ 7
+//!                    ▼                   ▼  │
+//!               UNAVAILABLE "why"   UNAVAILABLE "why"
+//! ```
+//!
+//! | | event | moved by |
+//! |---|---|---|
+//! | 1 | a load prepared the model | `Version::new`; visible once `load` or `startup` publishes the entry |
+//! | 2 | all instances are open and warmed up | `Model::set_ready` |
+//! | 3 | opening failed, panicked, or the server stops | `Model::set_unavailable` |
+//! | 4 | unload request, or the server drains | `Model::set_unloading` |
+//! | 5 | the last user of the version is dropped | not stored: `Version::status` asks the usage tracker |
+//! | 6 | the process of an isolated model is down; a step of an ensemble is not served | not stored: `Version::status` asks |
+//! | 7 | the process restarted, the step is served again | not stored, like 6 |
+//!
+//! Only READY versions get requests. A version that is UNAVAILABLE because it failed becomes "unloaded" by an unload
+//! request. An ensemble whose step's model was reloaded is opened again: it goes to READY or UNAVAILABLE (2, 3).
+//!
+//! Steps of one load, all under the model's lock:
+//!
+//! ```text
+//!   fingerprint ──► read config ──► complete ──► check ──► open versions ──► publish ──► retire the old entry
+//!    (skip if        prepare, autocomplete,                 version_builder   one write    its last user
+//!     unchanged)     ../model_config                                          in the table closes it
+//! ```
+//!
+//! A model that serves nothing is published first and its versions are opened after that, each becoming READY on its
+//! own (in the table a version goes LOADING, READY). A model that serves is replaced: its new versions are opened
+//! beside the old ones, then one write publishes all of them or, if one failed, none. The old versions stay READY until
+//! that write; requests that found the old entry before it are still served by it.
+
+mod autocomplete; // missing configuration fields from the backend
+mod control; // load, unload and index by request
+mod ensembles; // steps are loaded before an ensemble, ensembles reopened after a step
+mod fingerprint; // what the files of a model looked like
+mod load; // one model: prepare, open, publish, retire
+mod model_locks; // one change at a time per model
+mod prepare; // from directory to checked configuration
+mod prepared; // a model whose versions can be opened
+mod startup; // the whole repository at start
+mod unload; // one model out of service
+mod usage; // when the last user of a version is gone
+mod version; // one version: state, and what serves it
+mod version_builder; // backend model, instances and scheduler of one version
+
+pub(crate) use autocomplete::{decode, merge};
+pub use control::{IndexEntry, LoadError, ModelControl, is_model_name};
+pub(super) use fingerprint::Fingerprint;
+pub use prepare::Loader;
+pub use startup::StartupReport;
+pub use usage::UsageGuard;
+pub use version::{Version, VersionState};

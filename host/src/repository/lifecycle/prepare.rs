@@ -1,0 +1,236 @@
+//! First steps of a load: reads a model's directory and configuration, completes and checks it.
+
+use super::super::disk::listing;
+use super::super::ensemble::EnsembleBuilder;
+use super::super::labels::Labels;
+use super::super::model::LoadInfo;
+use super::super::model_config::{self, ENSEMBLE, FILE_NAME, Machine, Preference};
+use super::super::scheduling::Scheduling;
+use super::super::version_dirs::VersionDirs;
+use super::super::version_policy::select_versions;
+use super::super::{Model, ModelTable, warmup};
+use super::autocomplete::autocomplete;
+use super::prepared::{Builder, PreparedModel, VersionDir};
+use super::version_builder::VersionBuilder;
+use super::{Fingerprint, Version};
+use crate::error::{Code, Error, Result};
+use crate::plugin::Backends;
+use crate::plugin::backend::Backend;
+use crate::request::Signature;
+use crate::stats::VersionStats;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_instance_group::Kind;
+
+/// Settings and backends that models are loaded with.
+pub struct Loader {
+    pub backends: Arc<Backends>,
+    pub machine: Machine,
+    /// Refuse incomplete configurations instead of asking the backend to complete them.
+    pub strict: bool,
+    /// Models loaded at the same time.
+    pub threads: usize,
+    /// How long a closing instance waits for outstanding requests.
+    pub drain: Duration,
+    /// Models may be reloaded: fingerprints of their directories are kept.
+    pub reloadable: bool,
+}
+
+/// What a load of one model starts from.
+#[derive(Default)]
+pub(super) struct LoadRequest {
+    /// Replaces the configuration file.
+    pub config: Option<ModelConfig>,
+    /// The model's entry before the load. Its counters continue.
+    pub old: Option<Arc<Model>>,
+    pub fingerprint: Option<Fingerprint>,
+    /// Requested by name, not as a step of an ensemble.
+    pub by_name: bool,
+}
+
+impl Loader {
+    /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected.
+    ///
+    /// # Errors
+    /// The model is not in exactly one repository, or its configuration is refused.
+    pub(super) fn prepare(
+        &self,
+        name: &str,
+        dirs: &[PathBuf],
+        models: &Arc<ModelTable>,
+        request: LoadRequest,
+    ) -> Result<PreparedModel> {
+        let [dir] = dirs else {
+            return Err(Error::invalid(format!(
+                "failed to poll model '{name}': not unique across all model repositories"
+            )));
+        };
+        let found = VersionDirs::read(dir)?;
+        for warning in &found.warnings {
+            tracing::warn!("model '{name}': {warning}");
+        }
+        let mut config = match request.config {
+            Some(config) => config,
+            None => self.read_config(name, dir)?,
+        };
+        let backend = self.complete(&mut config, name, dir, &found)?;
+        for warning in model_config::check(&config, &self.machine).map_err(config_error)? {
+            tracing::warn!("model '{name}': {warning}");
+        }
+        let config = Arc::new(config);
+        let builder = self.builder(&config, dir, backend, models)?;
+        let old = request.old.as_deref();
+        let versions = select(&config, &found, builder.instances(), old)?;
+        let mut by_number: BTreeMap<_, _> =
+            versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
+        for version in old.into_iter().flat_map(|old| old.versions.values()) {
+            // Versions that were served before stay visible while they unload, or as long as their directory exists.
+            if version.is_loaded() || found.versions.contains_key(&version.number) {
+                by_number.entry(version.number).or_insert_with(|| version.unserved_copy());
+            }
+        }
+        let load_info = LoadInfo {
+            fingerprint: request.fingerprint,
+            ensemble: match &builder {
+                Builder::Backend(_) => None,
+                Builder::Ensemble(builder) => Some(Arc::clone(builder)),
+            },
+            should_serve: true.into(),
+            requested_by_name: request.by_name.into(),
+        };
+        let model = Model::prepared(name, config, by_number, load_info);
+        Ok(PreparedModel { builder, model, versions })
+    }
+
+    /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
+    /// backend; ensembles have none.
+    fn complete(
+        &self,
+        config: &mut ModelConfig,
+        name: &str,
+        dir: &Path,
+        found: &VersionDirs,
+    ) -> Result<Option<Arc<Backend>>> {
+        let mut listings = Vec::new();
+        for (number, dir_name) in &found.versions {
+            let names = listing(&dir.join(dir_name))?.into_iter().map(|(n, _)| n).collect();
+            listings.push((*number, names));
+        }
+        model_config::complete(config, name, &listings, &*self.backends)
+            .map_err(|e| self.with_unusable_backends(config_error(e)))?;
+        // An ensemble that names a backend is refused by the checks.
+        let backend = match config.platform == ENSEMBLE {
+            true => None,
+            false => Some(self.backends.for_model(config)?),
+        };
+        if let Some(backend) = backend.as_ref().filter(|_| !self.strict) {
+            autocomplete(config, backend, dir, found)?;
+        }
+        let preferred = backend.as_ref().map_or(Vec::new(), |backend| preferences(backend));
+        model_config::normalise(config, &self.machine, &preferred);
+        Ok(backend)
+    }
+
+    /// What opens the versions of a model whose configuration was checked. Reads the other files that it names.
+    fn builder(
+        &self,
+        config: &Arc<ModelConfig>,
+        dir: &Path,
+        backend: Option<Arc<Backend>>,
+        models: &Arc<ModelTable>,
+    ) -> Result<Builder> {
+        let labels = Labels::load(dir, &config.output).map_err(config_error)?;
+        let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
+        let scheduling = Scheduling::new(config, &mut signature, dir)?;
+        let signature = Arc::new(signature);
+        let warmup = warmup::samples(config, &signature, dir).map_err(config_error)?;
+        let Some(backend) = backend else {
+            return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
+                config, signature, models,
+            ))));
+        };
+        Ok(Builder::Backend(Box::new(VersionBuilder {
+            dir: dir.to_owned(),
+            config: Arc::clone(config),
+            signature,
+            scheduling,
+            max_priority_in_use: false,
+            backend,
+            drain: self.drain,
+            warmup,
+        })))
+    }
+
+    /// If no installed backend fits, the right one may be a plugin that could not be opened: names those.
+    fn with_unusable_backends(&self, mut e: Error) -> Error {
+        if e.code == Code::Unsupported {
+            for unusable in self.backends.unusable() {
+                e.message.push_str(&format!("; not usable: {}", unusable.error));
+            }
+        }
+        e
+    }
+
+    pub(super) fn read_config(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
+        let path = dir.join(FILE_NAME);
+        match model_config::read(&path).map_err(config_error)? {
+            Some(config) => Ok(config),
+            None if self.strict => Err(Error::not_found(format!(
+                "'{}' does not exist; it may be left out with --strict-model-config=false",
+                path.display()
+            ))),
+            None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
+        }
+    }
+}
+
+/// The versions that the version policy selects, in state LOADING.
+fn select(
+    config: &ModelConfig,
+    found: &VersionDirs,
+    instances: usize,
+    old: Option<&Model>,
+) -> Result<Vec<VersionDir>> {
+    let policy = config.version_policy.clone().unwrap_or_default();
+    let existing: Vec<i64> = found.versions.keys().copied().collect();
+    let selected = select_versions(&policy, &existing);
+    for missing in &selected.missing {
+        tracing::error!(
+            "model '{}': version {missing} of its version policy does not exist",
+            config.name
+        );
+    }
+    let selected = selected.or_refuse(&config.name).map_err(config_error)?;
+    Ok(selected
+        .versions
+        .iter()
+        .filter_map(|number| {
+            let stats = match old.and_then(|old| old.versions.get(number)) {
+                Some(old) => old.stats.continued(instances),
+                None => Arc::new(VersionStats::new(instances)),
+            };
+            Some((Version::new(*number, stats), found.versions.get(number)?.clone()))
+        })
+        .collect())
+}
+
+/// Instance kinds and counts that the backend prefers.
+fn preferences(backend: &Backend) -> Vec<Preference> {
+    let preferred = backend.facts.preferred.iter().filter_map(|(kind, count)| {
+        let kind = Kind::try_from(*kind as i32).ok()?;
+        Some(Preference { kind, count: *count as i32 })
+    });
+    preferred.collect()
+}
+
+fn config_error(e: model_config::ConfigError) -> Error {
+    let code = match e.fault {
+        model_config::Fault::Invalid => Code::InvalidArg,
+        model_config::Fault::Unsupported => Code::Unsupported,
+        model_config::Fault::Unreadable => Code::Internal,
+    };
+    Error::new(code, e.message)
+}

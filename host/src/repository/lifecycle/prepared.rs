@@ -1,0 +1,101 @@
+//! A model with a checked configuration: its versions can be opened.
+
+use super::super::ensemble::EnsembleBuilder;
+use super::super::{Model, Served};
+use super::Version;
+use super::version_builder::VersionBuilder;
+use crate::error::Result;
+use crate::instance::priority::Priority;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What opens the versions of a model.
+pub enum Builder {
+    Backend(Box<VersionBuilder>),
+    Ensemble(Arc<EnsembleBuilder>),
+}
+
+/// A version that a load opens, and the name of its directory.
+pub type VersionDir = (Arc<Version>, String);
+
+/// Result of the steps before versions are opened.
+pub struct PreparedModel {
+    pub builder: Builder,
+    /// The entry for the model table.
+    pub model: Arc<Model>,
+    /// Ascending.
+    pub versions: Vec<VersionDir>,
+}
+
+impl Builder {
+    /// Number of instances, each with counters of its own.
+    pub fn instances(&self) -> usize {
+        match self {
+            Self::Backend(builder) => builder.plans().len(),
+            Self::Ensemble(_) => 1,
+        }
+    }
+
+    fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<Served>> {
+        match self {
+            Self::Backend(builder) => builder.open(version, dir_name),
+            Self::Ensemble(builder) => {
+                let served = builder.open(version)?;
+                version.set_dependencies(Arc::clone(&builder.dependencies));
+                Ok(served)
+            }
+        }
+    }
+}
+
+impl PreparedModel {
+    pub fn priority(&self) -> Priority {
+        self.model.priority()
+    }
+
+    /// Whether a model of the server has `PRIORITY_MAX`: instances of others then get a niceness. Must be set before a
+    /// version is opened.
+    pub fn set_max_priority_in_use(&mut self, in_use: bool) {
+        if let Builder::Backend(builder) = &mut self.builder {
+            builder.max_priority_in_use = in_use;
+        }
+    }
+
+    /// For an ensemble: the models of its steps.
+    pub fn step_models(&self) -> Option<Vec<String>> {
+        match &self.builder {
+            Builder::Backend(_) => None,
+            Builder::Ensemble(builder) => Some(builder.step_models()),
+        }
+    }
+
+    /// Opens a version and moves it to READY, or to UNAVAILABLE if that fails.
+    pub fn load(&self, version: &VersionDir) -> Result<()> {
+        match self.open("loading", version) {
+            Ok(served) => {
+                self.model.set_ready(&version.0, served);
+                Ok(())
+            }
+            Err(e) => {
+                self.model.set_unavailable(&version.0, e.message.clone());
+                Err(e)
+            }
+        }
+    }
+
+    /// Opens a version without serving it; `action` names the step in the log.
+    pub fn open(&self, action: &str, (version, dir_name): &VersionDir) -> Result<Arc<Served>> {
+        let (name, number) = (&self.model.name, version.number);
+        tracing::info!("{action}: {name}:{number}");
+        let start = Instant::now();
+        let opened = self.builder.open(version, dir_name);
+        match &opened {
+            Ok(_) => tracing::info!(
+                "successfully loaded '{name}' version {number} in {:.1} ms",
+                start.elapsed().as_secs_f64() * 1e3
+            ),
+            Err(e) => tracing::error!("failed to load '{name}' version {number}: {e}"),
+        }
+        opened
+    }
+}

@@ -1,0 +1,174 @@
+//! Loads the model repository at start: all models, or those that `--load-model` names and the steps of ensembles.
+
+use super::super::{Model, ModelTable, disk, ensemble};
+use super::Fingerprint;
+use super::prepare::{LoadRequest, Loader};
+use super::prepared::{PreparedModel, VersionDir};
+use crate::error::{Error, Result};
+use crate::instance::priority::Priority;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Result of the load at start.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct StartupReport {
+    /// Number of versions.
+    pub loaded: usize,
+    /// One text for each model that was refused and each version that failed.
+    pub failures: Vec<String>,
+}
+
+/// Models prepared so far, and entries of those that were refused.
+#[derive(Default)]
+struct Preparation {
+    prepared: BTreeMap<String, PreparedModel>,
+    refused: HashMap<String, Arc<Model>>,
+    /// Failures of models that were requested by name and are in no repository.
+    missing: Vec<String>,
+    report: StartupReport,
+}
+
+impl Loader {
+    /// Reads all repositories, publishes their models and loads the selected versions; with `only`, of those models and
+    /// of the models of their steps.
+    ///
+    /// A model that fails does not affect the others; the caller decides what failures mean.
+    ///
+    /// # Errors
+    /// A repository cannot be read.
+    pub fn load_all(
+        &self,
+        models: &Arc<ModelTable>,
+        roots: &[PathBuf],
+        only: Option<&[String]>,
+    ) -> Result<StartupReport> {
+        let dirs = disk::scan(roots)?;
+        let mut preparation = self.prepare_all(models, &dirs, only);
+        let order = preparation.order_ensembles(&dirs);
+        let Preparation { mut prepared, refused: mut table, missing, mut report } = preparation;
+        report.failures.extend(missing);
+        // Before any instance opens: if a model has PRIORITY_MAX, instances of the others open with a niceness.
+        let max_in_use = prepared.values().any(|model| model.priority() == Priority::Max);
+        prepared.values_mut().for_each(|model| model.set_max_priority_in_use(max_in_use));
+        for (name, prepared) in &prepared {
+            tracing::info!("New status tracking for model '{name}'");
+            table.insert(name.clone(), Arc::clone(&prepared.model));
+        }
+        models.replace_all(table);
+        let ensembles: Vec<_> = order.iter().filter_map(|name| prepared.remove(name)).collect();
+        let others: Vec<_> = prepared.into_values().collect();
+        self.load_in_parallel(&others, &mut report);
+        // Ensembles load fast, and one may be a step of the next: they are loaded one after another, in this order.
+        for ensemble in &ensembles {
+            for version in &ensemble.versions {
+                report.add(load(ensemble, version));
+            }
+        }
+        Ok(report)
+    }
+
+    fn prepare_all(
+        &self,
+        models: &Arc<ModelTable>,
+        dirs: &BTreeMap<String, Vec<PathBuf>>,
+        only: Option<&[String]>,
+    ) -> Preparation {
+        let mut preparation = Preparation::default();
+        let requested = only.map_or_else(|| dirs.keys().cloned().collect(), <[String]>::to_vec);
+        let mut pending: VecDeque<(String, bool)> =
+            requested.into_iter().map(|name| (name, true)).collect();
+        let mut seen = BTreeSet::new();
+        // Requested names come first in the queue: a model that is also a step counts as requested by name.
+        while let Some((name, by_name)) = pending.pop_front() {
+            let Some((name, dirs)) = dirs.get_key_value(&name) else {
+                if by_name {
+                    tracing::error!(
+                        "failed to load '{name}', failed to poll from model repository"
+                    );
+                    let failure = format!("'{name}': failed to poll from model repository");
+                    preparation.missing.push(failure);
+                }
+                continue;
+            };
+            if !seen.insert(name) {
+                continue;
+            }
+            let dir = dirs.first().filter(|_| self.reloadable);
+            let fingerprint = dir.and_then(|dir| Fingerprint::of(dir).ok());
+            let request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
+            match self.prepare(name, dirs, models, request) {
+                Ok(prepared) => {
+                    let steps = prepared.step_models().into_iter().flatten();
+                    pending.extend(steps.map(|step| (step, false)));
+                    preparation.prepared.insert(name.clone(), prepared);
+                }
+                Err(e) => preparation.refuse(name, e),
+            }
+        }
+        preparation
+    }
+
+    fn load_in_parallel(&self, models: &[PreparedModel], report: &mut StartupReport) {
+        let versions: Vec<(&PreparedModel, &VersionDir)> =
+            models.iter().flat_map(|m| m.versions.iter().map(move |v| (m, v))).collect();
+        let next = AtomicUsize::new(0);
+        let threads = self.threads.clamp(1, versions.len().max(1));
+        let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut results = Vec::new();
+                        while let Some((model, version)) =
+                            versions.get(next.fetch_add(1, Ordering::Relaxed))
+                        {
+                            results.push(load(model, version));
+                        }
+                        results
+                    })
+                })
+                .collect();
+            let panicked = |_| vec![Err("loading panicked; see the log".to_owned())];
+            handles.into_iter().flat_map(|h| h.join().unwrap_or_else(panicked)).collect()
+        });
+        results.into_iter().for_each(|result| report.add(result));
+    }
+}
+
+impl Preparation {
+    fn refuse(&mut self, name: &str, e: Error) {
+        tracing::error!("failed to load model '{name}': {e}");
+        self.report.failures.push(format!("'{name}': {e}"));
+        let refused = Model::refused(name, None, e.message);
+        self.refused.insert(name.to_owned(), refused);
+    }
+
+    /// The order in which ensembles are loaded. Refuses those that no order can serve.
+    fn order_ensembles(&mut self, dirs: &BTreeMap<String, Vec<PathBuf>>) -> Vec<String> {
+        let prepared = self.prepared.iter();
+        let steps = prepared.filter_map(|(name, m)| m.step_models().map(|s| (name.clone(), s)));
+        let unique = |name: &str| dirs.get(name).is_some_and(|dirs| dirs.len() == 1);
+        let order = ensemble::load_order(&steps.collect(), unique);
+        for (name, reason) in order.refused {
+            self.prepared.remove(&name);
+            self.refuse(&name, Error::invalid(reason));
+        }
+        order.names
+    }
+}
+
+impl StartupReport {
+    fn add(&mut self, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.loaded += 1,
+            Err(text) => self.failures.push(text),
+        }
+    }
+}
+
+/// Loads a version; the error names model and version.
+fn load(model: &PreparedModel, version: &VersionDir) -> Result<(), String> {
+    let name = &model.model.name;
+    model.load(version).map_err(|e| format!("'{name}' version {}: {e}", version.0.number))
+}

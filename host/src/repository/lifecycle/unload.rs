@@ -1,0 +1,71 @@
+//! Unloads one model. Runs on a blocking thread, under the model's lock.
+
+use super::super::{Model, Version, VersionState, disk};
+use super::version::UNLOADED;
+use super::{LoadError, ModelControl};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long an unload waits for idle instances to close, so that its caller finds the model unloaded.
+const WAIT_IDLE: Duration = Duration::from_secs(1);
+/// The same for a version with requests in flight. Enough for a request whose response is already being sent; longer
+/// ones are not waited for.
+const WAIT_BUSY: Duration = Duration::from_millis(20);
+
+impl ModelControl {
+    /// Takes every version of `name` out of service.
+    pub(super) fn unload_model(&self, name: &str) -> Result<(), LoadError> {
+        if self.is_stopping() {
+            return Err(LoadError::Stopping);
+        }
+        let Some(mut model) = self.models.get(name) else { return Ok(()) };
+        if model.refusal.is_some() && model.versions.is_empty() {
+            // It was never loaded: back to the state before the refused load.
+            let _stopping = self.stopping.lock();
+            self.models.update(|models| drop(models.remove(name)));
+            return Ok(());
+        }
+        if model.refusal.is_some() {
+            model = model.without_refusal();
+            self.publish(&model)?;
+        }
+        model.load_info.should_serve.store(false, Ordering::Relaxed);
+        model.load_info.requested_by_name.store(false, Ordering::Relaxed);
+        let mut unloading = Vec::new();
+        for version in model.versions.values() {
+            if let Some(served) = version.served().filter(|_| version.is_loaded()) {
+                tracing::info!("unloading: {name}:{}", version.number);
+                let users = Arc::downgrade(&served);
+                let queue_empty = served.scheduler.waiting() == 0;
+                drop(served);
+                model.set_unloading(version);
+                let idle = queue_empty && users.strong_count() == 0;
+                unloading.push((version, if idle { WAIT_IDLE } else { WAIT_BUSY }));
+            } else if !version.is_unloaded() {
+                model.set_unavailable(version, UNLOADED);
+            }
+        }
+        for (version, limit) in unloading {
+            version.usage().wait_until_unused(limit);
+        }
+        self.remove_deleted_models();
+        Ok(())
+    }
+
+    /// Removes models from the table that are neither loaded nor in any repository.
+    fn remove_deleted_models(&self) {
+        let _stopping = self.stopping.lock();
+        let is_open = |v: &Arc<Version>| v.status().0 != VersionState::Unavailable;
+        let deleted = |(name, model): (&String, &Arc<Model>)| {
+            let deleted = !model.load_info.should_serve.load(Ordering::Relaxed)
+                && !model.versions.values().any(is_open)
+                && disk::dirs(&self.roots, name).is_empty();
+            deleted.then(|| name.clone())
+        };
+        let deleted: Vec<String> = self.models.all().iter().filter_map(deleted).collect();
+        if !deleted.is_empty() {
+            self.models.update(|models| models.retain(|name, _| !deleted.contains(name)));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! One version of a model: its state, and what serves it.
+
+use super::super::Served;
+use super::super::ensemble::Dependencies;
+use super::usage::{UsageGuard, UsageTracker};
+use crate::plugin::isolated::Health;
+use crate::stats::VersionStats;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use std::sync::{Arc, OnceLock};
+
+/// State of one version; the numbers are those of `ModelReadyState` on the v1 wire. Transitions: see [`super`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionState {
+    Ready = 1,
+    Unavailable = 2,
+    Loading = 3,
+    Unloading = 4,
+}
+
+/// Reason of a version that is UNAVAILABLE because it was unloaded.
+pub const UNLOADED: &str = "unloaded";
+
+/// One version of a model, served or not.
+pub struct Version {
+    pub number: i64,
+    pub stats: Arc<VersionStats>,
+    /// State and, when the version is not served, the reason.
+    status: ArcSwap<(VersionState, String)>,
+    served: ArcSwapOption<Served>,
+    /// Models of an ensemble's steps; set when the ensemble is loaded.
+    dependencies: OnceLock<Arc<Dependencies>>,
+    /// Set for an isolated model, whose process may end at any time.
+    health: ArcSwapOption<Health>,
+    usage: Arc<UsageTracker>,
+}
+
+impl Version {
+    /// A version in state LOADING.
+    pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
+        Self::with(number, stats, VersionState::Loading, UsageTracker::new())
+    }
+
+    fn with(
+        number: i64,
+        stats: Arc<VersionStats>,
+        state: VersionState,
+        usage: Arc<UsageTracker>,
+    ) -> Arc<Self> {
+        let status = ArcSwap::from_pointee((state, String::new()));
+        let (served, dependencies) = (ArcSwapOption::empty(), OnceLock::new());
+        let health = ArcSwapOption::empty();
+        Arc::new(Self { number, stats, status, served, dependencies, health, usage })
+    }
+
+    /// This version for a new entry that does not serve it. It shares the usage tracker: a version that the old entry
+    /// serves is UNLOADING until its last user is gone.
+    pub(in super::super) fn unserved_copy(&self) -> Arc<Self> {
+        let state = match self.is_loaded() {
+            true => VersionState::Unloading,
+            false => self.status.load().0,
+        };
+        let copy = Self::with(self.number, Arc::clone(&self.stats), state, Arc::clone(&self.usage));
+        if state == VersionState::Unavailable {
+            copy.set_unavailable(UNLOADED.to_owned());
+        }
+        copy
+    }
+
+    pub(in super::super) fn set_ready(&self, served: Arc<Served>) {
+        self.served.store(Some(served));
+        self.status.store(Arc::new((VersionState::Ready, String::new())));
+    }
+
+    pub(in super::super) fn set_unavailable(&self, reason: String) {
+        self.status.store(Arc::new((VersionState::Unavailable, reason)));
+        self.served.store(None);
+    }
+
+    pub(in super::super) fn set_unloading(&self, model: &str) {
+        self.status.store(Arc::new((VersionState::Unloading, String::new())));
+        let number = self.number;
+        self.usage.log_when_unused(format!("successfully unloaded '{model}' version {number}"));
+        self.retire();
+        self.served.store(None);
+    }
+
+    /// Registers a user of this version, which is closed when its last user is gone.
+    pub fn start_use(&self) -> Arc<UsageGuard> {
+        UsageGuard::new(&self.usage)
+    }
+
+    pub(super) fn usage(&self) -> &UsageTracker {
+        &self.usage
+    }
+
+    /// State and, when the version is not served, the reason.
+    pub fn status(&self) -> Arc<(VersionState, String)> {
+        let status = self.status.load_full();
+        match status.0 {
+            VersionState::Unloading if self.usage.is_unused() => {
+                Arc::new((VersionState::Unavailable, UNLOADED.to_owned()))
+            }
+            VersionState::Ready => match self.failure() {
+                Some(reason) => Arc::new((VersionState::Unavailable, reason)),
+                None => status,
+            },
+            _ => status,
+        }
+    }
+
+    /// Loaded, even if it cannot serve now: see [`Version::is_ready`].
+    pub fn is_loaded(&self) -> bool {
+        self.status.load().0 == VersionState::Ready
+    }
+
+    /// Loaded, with its process running and the models of its steps served.
+    pub fn is_ready(&self) -> bool {
+        self.is_loaded() && self.failure().is_none()
+    }
+
+    /// Unloading or unloaded.
+    pub fn is_unloaded(&self) -> bool {
+        let status = self.status.load();
+        status.0 == VersionState::Unloading
+            || (status.0 == VersionState::Unavailable && status.1 == UNLOADED)
+    }
+
+    /// Unloaded, and its last user is gone.
+    pub fn is_fully_unloaded(&self) -> bool {
+        let status = self.status();
+        status.0 == VersionState::Unavailable && status.1 == UNLOADED
+    }
+
+    /// Not served on request: this version was unloaded, or the models of its steps were.
+    pub(in super::super) fn is_unloaded_by_request(&self) -> bool {
+        let steps = self.dependencies.get();
+        self.is_unloaded() || (self.is_loaded() && steps.is_some_and(|s| s.unloaded_by_request()))
+    }
+
+    /// Why the version does not serve although it is loaded.
+    fn failure(&self) -> Option<String> {
+        let unmet = self.dependencies.get().and_then(|steps| steps.unmet());
+        unmet.or_else(|| self.health.load().as_deref()?.broken())
+    }
+
+    /// Ends an isolated model's process within its grace period, even if requests still hold it.
+    pub(super) fn retire(&self) {
+        if let Some(health) = self.health.load().as_deref() {
+            health.retire();
+        }
+    }
+
+    pub(super) fn set_health(&self, health: Option<Arc<Health>>) {
+        self.health.store(health);
+    }
+
+    /// What serves it, if it is loaded.
+    pub fn served(&self) -> Option<Arc<Served>> {
+        self.served.load_full()
+    }
+
+    /// Makes it READY only while `dependencies` are served.
+    pub(in super::super) fn set_dependencies(&self, dependencies: Arc<Dependencies>) {
+        let _ = self.dependencies.set(dependencies);
+    }
+}

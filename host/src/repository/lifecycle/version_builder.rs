@@ -1,0 +1,151 @@
+//! Opens one version: backend model, instances and scheduler.
+
+use super::super::Served;
+use super::super::backends::BackendUse;
+use super::super::scheduling::Scheduling;
+use super::Version;
+use crate::error::{Error, Result};
+use crate::instance::group::{InstancePlan, plans};
+use crate::instance::warmup::WarmupSample;
+use crate::instance::worker::Worker;
+use crate::plugin::backend::Backend;
+use crate::plugin::{ModelFacts, TensorNames};
+use crate::request::Signature;
+use crate::scheduler::{Queue, Scheduler};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use trtserver_proto::v2::ModelConfig;
+
+/// Everything the versions of one model are opened with.
+pub struct VersionBuilder {
+    pub dir: PathBuf,
+    pub config: Arc<ModelConfig>,
+    pub signature: Arc<Signature>,
+    /// A model of the server has `PRIORITY_MAX`.
+    pub max_priority_in_use: bool,
+    pub scheduling: Scheduling,
+    pub backend: Arc<Backend>,
+    /// How long a closing instance waits for outstanding requests.
+    pub drain: Duration,
+    /// Executed by every instance before the version is READY.
+    pub warmup: Arc<[WarmupSample]>,
+}
+
+impl VersionBuilder {
+    pub fn plans(&self) -> Vec<InstancePlan> {
+        plans(&self.config, self.max_priority_in_use)
+    }
+
+    /// Opens `version`, which lies in the directory `dir_name`, with all its instances.
+    ///
+    /// # Errors
+    /// The backend's error, or an instance thread that did not start; nothing stays open.
+    pub fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<Served>> {
+        let (number, stats, usage) = (version.number, &version.stats, version.start_use());
+        let plans = self.plans();
+        let threads = threads_each(plans.len());
+        let facts = ModelFacts {
+            name: &self.config.name,
+            version: number,
+            dir: &self.dir,
+            version_dir: &self.dir.join(dir_name),
+            file: &self.config.default_model_filename,
+            config: &self.config,
+            signature: &self.signature,
+            n_instances: plans.len() as u32,
+            threads,
+        };
+        let model = self.backend.open_model(&facts)?;
+        let count = plans.len();
+        let in_order = self.scheduling.in_order;
+        let queue = Queue::new(self.scheduling.policy(count), &self.signature, count, in_order);
+        let names = Arc::new(TensorNames::new(&self.signature));
+        let (opened, results) = channel();
+        let mut failed = None;
+        for (ordinal, plan) in plans.into_iter().enumerate() {
+            // For the log: a model without a file is described by its backend.
+            let file = match &*self.config.default_model_filename {
+                "" => &self.config.backend,
+                file => file,
+            };
+            tracing::info!(
+                "Creating instance {} on {} using {file}",
+                plan.name,
+                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) }
+            );
+            let worker = Worker {
+                plan,
+                ordinal,
+                threads,
+                version: number,
+                model: Arc::clone(&model),
+                signature: Arc::clone(&self.signature),
+                names: Arc::clone(&names),
+                queue: Arc::clone(&queue),
+                warmup: Arc::clone(&self.warmup),
+                stats: Arc::clone(stats),
+                one_at_a_time: self.scheduling.one_at_a_time(),
+                drain: self.drain,
+                open: Arc::clone(&usage) as Arc<_>,
+            };
+            if let Err(e) = worker.spawn(opened.clone()) {
+                failed = Some(e);
+                break;
+            }
+        }
+        drop(opened);
+        if failed.is_some() {
+            queue.close();
+        }
+        let mut open = 0;
+        // Waits for every instance even after a failure: the caller may exit the process, and no instance may be inside
+        // the backend then.
+        for result in results {
+            match result {
+                Ok(()) => open += 1,
+                Err(e) => {
+                    queue.close();
+                    failed.get_or_insert(e);
+                }
+            }
+        }
+        if failed.is_none() && open < count {
+            queue.close();
+            failed = Some(Error::internal("an instance thread ended before its instance was open"));
+        }
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        let used = BackendUse::of(&model);
+        tracing::info!(
+            "model '{}' version {number} uses backend '{}' {} from {} ({})",
+            self.config.name,
+            used.facts.name,
+            used.facts.version,
+            used.file.display(),
+            used.place()
+        );
+        version.set_health(model.health());
+        Ok(Arc::new(Served {
+            name: self.config.name.as_str().into(),
+            version: number,
+            version_text: number.to_string().into(),
+            config: Arc::clone(&self.config),
+            signature: Arc::clone(&self.signature),
+            stats: Arc::clone(stats),
+            scheduler: Scheduler::Queue(queue),
+            backend: Some(Arc::new(used)),
+            usage,
+            arena: model.arena(),
+        }))
+    }
+}
+
+/// Threads per instance for the framework: the cores available to this process (cgroup limits included), divided
+/// among `instances`.
+fn threads_each(instances: usize) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / instances.max(1)).max(1) as u32
+}

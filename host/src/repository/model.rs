@@ -1,0 +1,114 @@
+//! A model in the table: its effective configuration, its versions, and how it was loaded.
+
+use super::Served;
+use super::ensemble::EnsembleBuilder;
+use super::lifecycle::{Fingerprint, Version};
+use crate::instance::priority::Priority;
+use arc_swap::ArcSwapOption;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use trtserver_proto::v2::ModelConfig;
+
+/// A model: its effective configuration and its versions.
+pub struct Model {
+    pub name: Arc<str>,
+    /// Normalised; `None` when the configuration itself was refused.
+    pub config: Option<Arc<ModelConfig>>,
+    /// Why the configuration was refused; the model then serves no version.
+    pub refusal: Option<String>,
+    /// Ascending. Includes versions that were served before and are no longer selected.
+    pub versions: BTreeMap<i64, Arc<Version>>,
+    /// The highest READY version: serves requests that name no version.
+    pub(super) latest: ArcSwapOption<Served>,
+    pub(super) load_info: LoadInfo,
+}
+
+/// How a model was loaded, for the decision what a later load or unload has to do.
+#[derive(Default)]
+pub(super) struct LoadInfo {
+    /// State of the directory when it was read; `None` when the configuration came with the load request.
+    pub fingerprint: Option<Fingerprint>,
+    /// Set for an ensemble, which is reopened when the model of a step is reloaded.
+    pub ensemble: Option<Arc<EnsembleBuilder>>,
+    /// Loaded and not unloaded since.
+    pub should_serve: AtomicBool,
+    /// Loaded by name, not only as a step of an ensemble.
+    pub requested_by_name: AtomicBool,
+}
+
+impl Model {
+    pub fn new(
+        name: &str,
+        config: Option<Arc<ModelConfig>>,
+        refusal: Option<String>,
+        versions: BTreeMap<i64, Arc<Version>>,
+    ) -> Arc<Self> {
+        let (name, latest) = (name.into(), ArcSwapOption::empty());
+        let load_info = LoadInfo::default();
+        Arc::new(Self { name, config, refusal, versions, latest, load_info })
+    }
+
+    pub(super) fn prepared(
+        name: &str,
+        config: Arc<ModelConfig>,
+        versions: BTreeMap<i64, Arc<Version>>,
+        load_info: LoadInfo,
+    ) -> Arc<Self> {
+        let (name, latest) = (name.into(), ArcSwapOption::empty());
+        Arc::new(Self { name, config: Some(config), refusal: None, versions, latest, load_info })
+    }
+
+    /// A model whose configuration was refused. Versions of the `old` entry stay visible.
+    pub(super) fn refused(name: &str, old: Option<&Model>, reason: String) -> Arc<Self> {
+        let versions = old.map(Model::unserved_versions).unwrap_or_default();
+        Self::new(name, None, Some(reason), versions)
+    }
+
+    /// A copy without the refusal: after an unload it no longer matters.
+    pub(super) fn without_refusal(&self) -> Arc<Self> {
+        Self::new(&self.name, self.config.clone(), None, self.unserved_versions())
+    }
+
+    fn unserved_versions(&self) -> BTreeMap<i64, Arc<Version>> {
+        let copy = |(number, version): (&i64, &Arc<Version>)| (*number, version.unserved_copy());
+        self.versions.iter().map(copy).collect()
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        self.config.as_deref().map_or_else(Priority::default, Priority::of)
+    }
+
+    /// At least one version is loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.versions.values().any(|v| v.is_loaded())
+    }
+
+    /// Numbers of the READY versions, ascending.
+    pub fn ready_versions(&self) -> Vec<i64> {
+        self.versions.values().filter(|v| v.is_ready()).map(|v| v.number).collect()
+    }
+
+    /// LOADING to READY; for an ensemble that is reopened also READY or UNAVAILABLE to READY.
+    pub fn set_ready(&self, version: &Version, served: Arc<Served>) {
+        version.set_ready(served);
+        self.refresh_latest();
+    }
+
+    /// LOADING to UNAVAILABLE, with the reason of the failure.
+    pub fn set_unavailable(&self, version: &Version, reason: impl Into<String>) {
+        version.set_unavailable(reason.into());
+        self.refresh_latest();
+    }
+
+    /// READY to UNLOADING. Requests in flight keep what serves them; its last user completes the unload.
+    pub(super) fn set_unloading(&self, version: &Version) {
+        version.set_unloading(&self.name);
+        self.refresh_latest();
+    }
+
+    fn refresh_latest(&self) {
+        let mut loaded = self.versions.values().rev().filter(|v| v.is_loaded());
+        self.latest.store(loaded.find_map(|v| v.served()));
+    }
+}

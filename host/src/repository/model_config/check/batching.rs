@@ -1,0 +1,102 @@
+//! Rules for dynamic batching and its queues.
+
+use trtserver_proto::v2::model_config::SchedulingChoice;
+use trtserver_proto::v2::model_queue_policy::TimeoutAction;
+use trtserver_proto::v2::{ModelConfig, ModelDynamicBatching, ModelQueuePolicy};
+
+use super::super::ConfigError;
+use super::refuse;
+
+pub(super) fn check(
+    config: &ModelConfig,
+    dynamic: &ModelDynamicBatching,
+) -> Result<(), ConfigError> {
+    sizes(config, &dynamic.preferred_batch_size, "dynamic batching preferred size")?;
+    let model = &config.name;
+    let levels = dynamic.priority_levels;
+    if levels > 0 {
+        let range = 1..=levels;
+        if !range.contains(&dynamic.default_priority_level) {
+            return refuse(format!(
+                "default priority level must be in range [1, {levels}] for {model}: it is {}",
+                dynamic.default_priority_level
+            ));
+        }
+        if !dynamic.priority_queue_policy.keys().all(|level| range.contains(level)) {
+            return refuse(format!(
+                "priority queue policy must have priority level in range [1, {levels}] for {model}"
+            ));
+        }
+    }
+    if dynamic.preserve_ordering {
+        if levels > 1 {
+            return refuse(format!(
+                "Only one priority level is allowed when 'preserve_ordering' is true for {model}"
+            ));
+        }
+        let mut policies =
+            dynamic.default_queue_policy.iter().chain(dynamic.priority_queue_policy.values());
+        if policies.any(delays) {
+            return refuse(format!(
+                "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is \
+                 true for {model}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Preferred batch sizes, called `what`, lie between 1 and the model's maximum.
+/// What is asked for and can have no effect, which its author hardly meant.
+pub(super) fn futile(config: &ModelConfig) -> Vec<String> {
+    let Some(SchedulingChoice::DynamicBatching(dynamic)) = &config.scheduling_choice else {
+        return Vec::new();
+    };
+    let no_levels = dynamic.priority_levels == 0;
+    let no_batches = "'max_batch_size' is 0, so no requests are executed together";
+    let rows = [
+        (
+            "default_priority_level",
+            no_levels && dynamic.default_priority_level != 0,
+            "there are no 'priority_levels'",
+        ),
+        (
+            "priority_queue_policy",
+            no_levels && !dynamic.priority_queue_policy.is_empty(),
+            "there are no 'priority_levels'",
+        ),
+        (
+            "max_queue_delay_microseconds",
+            config.max_batch_size == 0 && dynamic.max_queue_delay_microseconds != 0,
+            no_batches,
+        ),
+    ];
+    let asked = rows.into_iter().filter(|(_, asked, _)| *asked);
+    asked
+        .map(|(field, _, why)| format!("'dynamic_batching.{field}' has no effect: {why}"))
+        .collect()
+}
+
+pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(), ConfigError> {
+    for &size in sizes {
+        if size <= 0 {
+            return refuse(format!("{what} must be positive for {}: it is {size}", config.name));
+        }
+        if size > config.max_batch_size {
+            return refuse(format!(
+                "{what} must be <= max batch size for {}: {size} is more than {}",
+                config.name, config.max_batch_size
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a request can be overtaken under this policy: only one that times out is delayed.
+fn delays(policy: &ModelQueuePolicy) -> bool {
+    policy.timeout_action() == TimeoutAction::Delay && policy.default_timeout_microseconds != 0
+}
+
+#[cfg(test)]
+#[path = "batching_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! Rules for what surrounds execution: batch inputs and outputs, warm-up, response cache, metrics.
+
+use std::collections::HashSet;
+
+use trtserver_proto::v2::model_config::SchedulingChoice;
+use trtserver_proto::v2::model_metrics::metric_control::MetricOptions;
+use trtserver_proto::v2::{DataType, ModelConfig};
+
+use super::super::ConfigError;
+use super::refuse;
+
+/// The one metric whose buckets a model may choose.
+const CUSTOMIZABLE: &str = "nv_inference_first_response_histogram_ms";
+
+pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+    batch_inputs(config)?;
+    batch_outputs(config)?;
+    warmup(config)?;
+    cache(config)?;
+    metrics(config)
+}
+
+fn batch_inputs(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    for batch in &config.batch_input {
+        if !matches!(batch.data_type(), DataType::TypeInt32 | DataType::TypeFp32) {
+            return refuse(format!(
+                "batch input data type must be TYPE_INT32 or TYPE_FP32 for {model}"
+            ));
+        }
+        one_source("batch input", batch.kind().as_str_name(), &batch.source_input, config)?;
+    }
+    Ok(())
+}
+
+fn batch_outputs(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    let mut targets = HashSet::new();
+    for batch in &config.batch_output {
+        one_source("batch output", batch.kind().as_str_name(), &batch.source_input, config)?;
+        for target in &batch.target_name {
+            if !config.output.iter().any(|output| output.name == *target) {
+                return refuse(format!("unknown target output name '{target}' for {model}"));
+            }
+            if !targets.insert(target) {
+                return refuse(format!(
+                    "target output name '{target}' can only be specified once for {model}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every kind there is takes its numbers from exactly one declared input.
+fn one_source(
+    what: &str,
+    kind: &str,
+    sources: &[String],
+    config: &ModelConfig,
+) -> Result<(), ConfigError> {
+    let model = &config.name;
+    let [source] = sources else {
+        let count = sources.len();
+        return refuse(format!(
+            "{what} kind '{kind}' expects 1 source input, got {count} for {model}"
+        ));
+    };
+    match config.input.iter().any(|input| input.name == *source) {
+        true => Ok(()),
+        false => refuse(format!("unknown source input name '{source}' for {model}")),
+    }
+}
+
+fn warmup(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    for (name, input) in config.model_warmup.iter().flat_map(|sample| &sample.inputs) {
+        if input.dims.iter().any(|&dim| dim < 0) {
+            return refuse(format!(
+                "warmup setting expects all variable-size dimensions are specified for input \
+                 '{name}' for {model}"
+            ));
+        }
+        if input.input_data_type.is_none() {
+            return refuse(format!(
+                "warmup setting expects input '{name}' to have input_data_type set for {model}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn cache(config: &ModelConfig) -> Result<(), ConfigError> {
+    if config.response_cache.as_ref().is_none_or(|cache| !cache.enable) {
+        return Ok(());
+    }
+    let sequence = matches!(config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
+    let decoupled = config.model_transaction_policy.as_ref().is_some_and(|p| p.decoupled);
+    let with = match (sequence, decoupled) {
+        (true, _) => "sequence batching scheduler",
+        (_, true) => "'decoupled' transaction policy",
+        _ => return Ok(()),
+    };
+    refuse(format!(
+        "Response Cache does not currently support model {} with {with}. Please disable the \
+         response cache.",
+        config.name
+    ))
+}
+
+fn metrics(config: &ModelConfig) -> Result<(), ConfigError> {
+    let model = &config.name;
+    for control in config.model_metrics.iter().flat_map(|metrics| &metrics.metric_control) {
+        let Some(identifier) = &control.metric_identifier else {
+            return refuse(format!("metric control must specify 'metric_identifier' for {model}"));
+        };
+        let family = &identifier.family;
+        if family.is_empty() {
+            return refuse(format!(
+                "metric identifier must specify non-empty 'family' for {model}"
+            ));
+        }
+        if family != CUSTOMIZABLE {
+            return refuse(format!(
+                "Metric family '{family}' in 'metric_identifier' is not a customizable metric in \
+                 Triton core. The only one is '{CUSTOMIZABLE}', for {model}"
+            ));
+        }
+        let Some(MetricOptions::HistogramOptions(histogram)) = &control.metric_options else {
+            return refuse(format!("metric control must specify 'histogram_options' for {model}"));
+        };
+        if histogram.buckets.is_empty() {
+            return refuse(format!(
+                "histogram options must specify non-empty 'buckets' for {model}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "extras_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! Unit tests of `extras.rs`.
+
+use super::super::super::testing::parse;
+use super::*;
+
+fn complaints(rows: &[(&str, &str)]) {
+    for (text, expected) in rows {
+        let config = parse(&format!(
+            "name: 'm' input {{ name: 'i' }} output {{ name: 'o' }} \
+             output {{ name: 'p' }} {text}"
+        ));
+        let got = check(&config).map(|()| String::new()).unwrap_or_else(|e| e.message);
+        assert_eq!(got, *expected, "{text}");
+    }
+}
+
+#[test]
+fn batch_inputs_and_outputs() {
+    complaints(&[
+        ("batch_input { data_type: TYPE_FP32 source_input: 'i' target_name: 'b' }", ""),
+        (
+            "batch_input { data_type: TYPE_INT64 source_input: 'i' }",
+            "batch input data type must be TYPE_INT32 or TYPE_FP32 for m",
+        ),
+        (
+            "batch_input { data_type: TYPE_INT32 kind: BATCH_ITEM_SHAPE }",
+            "batch input kind 'BATCH_ITEM_SHAPE' expects 1 source input, got 0 for m",
+        ),
+        (
+            "batch_input { data_type: TYPE_INT32 source_input: [ 'i', 'i' ] }",
+            "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 2 for m",
+        ),
+        (
+            "batch_input { data_type: TYPE_INT32 source_input: 'x' }",
+            "unknown source input name 'x' for m",
+        ),
+        ("batch_output { source_input: 'i' target_name: [ 'o', 'p' ] }", ""),
+        (
+            "batch_output { target_name: 'o' }",
+            "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0 \
+             for m",
+        ),
+        (
+            "batch_output { source_input: 'i' target_name: 'i' }",
+            "unknown target output name 'i' for m",
+        ),
+        (
+            "batch_output { source_input: 'i' target_name: 'o' } \
+             batch_output { source_input: 'i' target_name: 'o' }",
+            "target output name 'o' can only be specified once for m",
+        ),
+    ]);
+}
+
+#[test]
+fn warmups() {
+    let input = |fields: &str| {
+        format!("model_warmup {{ name: 's' inputs {{ key: 'i' value {{ {fields} }} }} }}")
+    };
+    complaints(&[
+        (&input("dims: 1 zero_data: true"), ""),
+        (
+            &input("dims: [ 1, -1 ] zero_data: true"),
+            "warmup setting expects all variable-size dimensions are specified for input 'i' \
+             for m",
+        ),
+        (&input("dims: 1"), "warmup setting expects input 'i' to have input_data_type set for m"),
+    ]);
+}
+
+#[test]
+fn response_caches() {
+    let with = |what: &str| {
+        format!(
+            "Response Cache does not currently support model m with {what}. Please disable \
+             the response cache."
+        )
+    };
+    let decoupled = "model_transaction_policy { decoupled: true }";
+    complaints(&[
+        ("response_cache { enable: true }", ""),
+        ("sequence_batching {} response_cache { enable: false }", ""),
+        (
+            "sequence_batching {} response_cache { enable: true }",
+            &with("sequence batching scheduler"),
+        ),
+        (
+            &format!("{decoupled} response_cache {{ enable: true }}"),
+            &with("'decoupled' transaction policy"),
+        ),
+    ]);
+}
+
+#[test]
+fn metric_controls() {
+    let family = format!("metric_identifier {{ family: '{CUSTOMIZABLE}' }}");
+    let control = |fields: &str| format!("model_metrics {{ metric_control {{ {fields} }} }}");
+    complaints(&[
+        (&control(&format!("{family} histogram_options {{ buckets: [ 1, 2 ] }}")), ""),
+        (&control(""), "metric control must specify 'metric_identifier' for m"),
+        (
+            &control("metric_identifier {}"),
+            "metric identifier must specify non-empty 'family' for m",
+        ),
+        (
+            &control("metric_identifier { family: 'f' }"),
+            "Metric family 'f' in 'metric_identifier' is not a customizable metric in Triton \
+             core. The only one is 'nv_inference_first_response_histogram_ms', for m",
+        ),
+        (&control(&family), "metric control must specify 'histogram_options' for m"),
+        (
+            &control(&format!("{family} histogram_options {{}}")),
+            "histogram options must specify non-empty 'buckets' for m",
+        ),
+    ]);
+}

@@ -1,0 +1,132 @@
+//! Rules for declared inputs and outputs: name, type, dims, reshape, image format.
+
+use std::collections::HashSet;
+
+use trtserver_proto::v2::model_input::Format;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
+
+use super::super::ConfigError;
+use super::refuse;
+
+/// What inputs and outputs have in common.
+struct Tensor<'a> {
+    /// `input` or `output`.
+    side: &'static str,
+    name: &'a str,
+    data_type: i32,
+    dims: &'a [i64],
+    reshape: Option<&'a ModelTensorReshape>,
+    shape_tensor: bool,
+    non_linear: bool,
+}
+
+pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+    let mut seen = HashSet::new();
+    for input in &config.input {
+        let tensor = Tensor {
+            side: "input",
+            name: &input.name,
+            data_type: input.data_type,
+            dims: &input.dims,
+            reshape: input.reshape.as_ref(),
+            shape_tensor: input.is_shape_tensor,
+            non_linear: input.is_non_linear_format_io,
+        };
+        one(config, &tensor, &mut seen)?;
+        if input.format() != Format::None && input.dims.len() != 3 {
+            return refuse(format!("model input NHWC/NCHW require 3 dims for {}", config.name));
+        }
+    }
+    seen.clear();
+    for output in &config.output {
+        let tensor = Tensor {
+            side: "output",
+            name: &output.name,
+            data_type: output.data_type,
+            dims: &output.dims,
+            reshape: output.reshape.as_ref(),
+            shape_tensor: output.is_shape_tensor,
+            non_linear: output.is_non_linear_format_io,
+        };
+        one(config, &tensor, &mut seen)?;
+    }
+    Ok(())
+}
+
+fn one<'a>(
+    config: &ModelConfig,
+    tensor: &Tensor<'a>,
+    seen: &mut HashSet<&'a str>,
+) -> Result<(), ConfigError> {
+    let model = &config.name;
+    let (side, name) = (tensor.side, tensor.name);
+    let no = |what: &str| refuse(format!("model {side} '{name}' {what} for {model}"));
+    if name.is_empty() {
+        return refuse(format!("model {side} must specify 'name' for {model}"));
+    }
+    if !seen.insert(name) {
+        return no("is specified more than once");
+    }
+    if matches!(DataType::try_from(tensor.data_type), Err(_) | Ok(DataType::TypeInvalid)) {
+        return no("must specify 'data_type'");
+    }
+    if tensor.dims.is_empty() {
+        return no("must specify 'dims'");
+    }
+    if !tensor.dims.iter().all(valid) {
+        return no("dimension must be integer >= 1, or -1 to indicate a variable-size dimension");
+    }
+    let Some(dims) = stretches(tensor.dims) else {
+        return no("has more elements than can be counted");
+    };
+    if let Some(reshape) = tensor.reshape {
+        if reshape.shape.is_empty() && config.max_batch_size == 0 {
+            return no("cannot have empty reshape for non-batching model as scalar tensors are \
+                 not supported");
+        }
+        if !reshape.shape.iter().all(valid) {
+            return no(
+                "reshape dimensions must be integer >= 1, or -1 to indicate a variable-size \
+                 dimension",
+            );
+        }
+        let shape = stretches(&reshape.shape);
+        let wildcards = shape.as_ref().map(Vec::len);
+        // One of known size and one of unknown size differ in size first of all.
+        if wildcards.is_some_and(|n| n != dims.len() && n > 1 && dims.len() > 1) {
+            return no("has different number of variable-size dimensions for dims and reshape");
+        }
+        if shape.is_none_or(|shape| shape != dims) {
+            return no("has different size for dims and reshape");
+        }
+    }
+    // Only TensorRT has either; other backends would take the tensor for an ordinary one.
+    let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
+    if tensor.shape_tensor && !tensorrt {
+        return refuse(format!(
+            "shape tensors are only supported for TensorRT platform for {model}"
+        ));
+    }
+    if tensor.non_linear && !tensorrt {
+        return refuse(format!(
+            "Non-linear IO format is only supported for the TensorRT platform for {model}"
+        ));
+    }
+    Ok(())
+}
+
+fn valid(dim: &i64) -> bool {
+    *dim >= 1 || *dim == -1
+}
+
+/// Element counts of the stretches between variable dims: one more than there are such dims.
+/// `[2, 3, -1, 4]` is `[6, 4]`, no dims at all is `[1]`. `None` when a count overflows.
+fn stretches(dims: &[i64]) -> Option<Vec<i64>> {
+    dims.split(|&dim| dim == -1)
+        .map(|stretch| stretch.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim)))
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "tensors_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! Unit tests of `tensors.rs`.
+
+use super::super::super::testing::complaints;
+use super::*;
+
+const DIM: &str =
+    "dimension must be integer >= 1, or -1 to indicate a variable-size dimension for m";
+
+#[test]
+fn names_types_and_dims() {
+    for side in ["input", "output"] {
+        let row = |fields: &str| format!("{side} {{ {fields} }}");
+        let twice = "name: 'x' data_type: TYPE_FP32 dims: 1";
+        let rows = [
+            (row("data_type: TYPE_FP32 dims: 1"), "must specify 'name' for m".to_owned()),
+            (row("name: 'x' dims: 1"), "'x' must specify 'data_type' for m".to_owned()),
+            (
+                row("name: 'x' data_type: TYPE_INVALID dims: 1"),
+                "'x' must specify 'data_type' for m".to_owned(),
+            ),
+            (row("name: 'x' data_type: TYPE_FP32"), "'x' must specify 'dims' for m".to_owned()),
+            (row("name: 'x' data_type: TYPE_FP32 dims: [ 2, 0 ]"), format!("'x' {DIM}")),
+            (row("name: 'x' data_type: TYPE_FP32 dims: -2"), format!("'x' {DIM}")),
+            (
+                row("name: 'x' data_type: TYPE_BF16 dims: [ 4294967296, 4294967296 ]"),
+                "'x' has more elements than can be counted for m".to_owned(),
+            ),
+            (
+                format!("{} {}", row(twice), row(twice)),
+                "'x' is specified more than once for m".to_owned(),
+            ),
+            (
+                row("name: 'x' data_type: TYPE_FP32 dims: 1 is_shape_tensor: true"),
+                "!shape tensors are only supported for TensorRT platform for m".to_owned(),
+            ),
+            (
+                row("name: 'x' data_type: TYPE_FP32 dims: 1 is_non_linear_format_io: true"),
+                "!Non-linear IO format is only supported for the TensorRT platform for m"
+                    .to_owned(),
+            ),
+        ];
+        for (text, message) in rows {
+            let message = match message.strip_prefix('!') {
+                Some(whole) => whole.to_owned(),
+                None => format!("model {side} {message}"),
+            };
+            complaints("name: 'm' backend: 'b'", &[(&text, &message)]);
+        }
+    }
+}
+
+#[test]
+fn what_is_allowed() {
+    complaints(
+        "name: 'm'",
+        &[
+            ("backend: 'b' input { name: 'x' data_type: TYPE_STRING dims: [ -1, 3 ] }", ""),
+            (
+                "backend: 'b' input { name: 'x' data_type: TYPE_FP32 dims: 1 } \
+                 output { name: 'x' data_type: TYPE_FP32 dims: 1 }",
+                "",
+            ),
+            (
+                "backend: 'tensorrt' input { name: 'x' data_type: TYPE_INT32 dims: 1 \
+                 is_shape_tensor: true }",
+                "",
+            ),
+            (
+                "platform: 'tensorrt_plan' output { name: 'x' data_type: TYPE_INT32 dims: 1 \
+                 is_non_linear_format_io: true }",
+                "",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn image_formats() {
+    let input = "name: 'm' backend: 'b' input { name: 'x' data_type: TYPE_FP32";
+    complaints(
+        input,
+        &[
+            ("format: FORMAT_NHWC dims: [ 2, 2, 3 ] }", ""),
+            ("format: FORMAT_NCHW dims: [ 3, -1, -1 ] }", ""),
+            ("format: FORMAT_NCHW dims: [ 3, 2 ] }", "model input NHWC/NCHW require 3 dims for m"),
+            (
+                "format: FORMAT_NHWC dims: [ 1, 3, 2, 2 ] }",
+                "model input NHWC/NCHW require 3 dims for m",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn reshapes() {
+    const SIZE: &str = "has different size for dims and reshape";
+    const NUMBER: &str = "has different number of variable-size dimensions for dims and reshape";
+    const EMPTY: &str =
+        "cannot have empty reshape for non-batching model as scalar tensors are not supported";
+    const BAD: &str = "reshape dimensions must be integer >= 1, or -1 to indicate a \
+                       variable-size dimension";
+    // Maximum batch size, dims, reshape, complaint.
+    for (batch, dims, shape, what) in [
+        (0, "6", "2, 3", ""),
+        (0, "6", "2, 2", SIZE),
+        (0, "1", "", EMPTY),
+        (4, "1", "", ""),
+        (4, "1, 1", "", ""),
+        (4, "2", "", SIZE),
+        (4, "-1", "", SIZE),
+        (0, "4", "2, 0", BAD),
+        (0, "4", "-2, -2", BAD),
+        (0, "2, 3, -1, 4", "6, -1, 2, 2", ""),
+        (0, "2, -1", "-1, 2", SIZE),
+        (0, "-1, 4", "4", SIZE),
+        (0, "4", "-1", SIZE),
+        (0, "-1, 4", "-1, -1", NUMBER),
+        (0, "4", "4294967296, 4294967296", SIZE),
+    ] {
+        for side in ["input", "output"] {
+            let text = format!(
+                "max_batch_size: {batch} {side} {{ name: 'x' data_type: TYPE_FP32 \
+                 dims: [ {dims} ] reshape {{ shape: [ {shape} ] }} }}"
+            );
+            let message = match what {
+                "" => String::new(),
+                what => format!("model {side} 'x' {what} for m"),
+            };
+            complaints("name: 'm' backend: 'b'", &[(&text, &message)]);
+        }
+    }
+}
+
+#[test]
+fn stretches_between_variable_dims() {
+    assert_eq!(stretches(&[2, 3, -1, 4]), Some(vec![6, 4]));
+    assert_eq!(stretches(&[]), Some(vec![1]));
+    assert_eq!(stretches(&[i64::MAX, 2]), None);
+}

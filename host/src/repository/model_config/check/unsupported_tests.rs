@@ -1,0 +1,71 @@
+//! Unit tests of `unsupported.rs`.
+
+use super::super::super::Fault;
+use super::super::super::testing::parse;
+use super::*;
+
+#[test]
+fn every_row() {
+    // The field complained of, whether the model is refused, and what asks for it.
+    for (field, refused, text) in [
+        (
+            "sequence_batching.iterative_sequence",
+            true,
+            "sequence_batching { iterative_sequence: true }",
+        ),
+        (
+            "sequence_batching.state.use_growable_memory",
+            true,
+            "sequence_batching { state { use_growable_memory: true } }",
+        ),
+        (
+            "ensemble_scheduling.max_inflight_requests",
+            false,
+            "ensemble_scheduling { max_inflight_requests: 1 }",
+        ),
+        (
+            "ensemble_scheduling.step.model_namespace",
+            true,
+            "ensemble_scheduling { step { model_namespace: 'n' } }",
+        ),
+        ("response_cache", true, "response_cache { enable: true }"),
+        (
+            "model_transaction_policy.decoupled",
+            true,
+            "ensemble_scheduling {} model_transaction_policy { decoupled: true }",
+        ),
+        ("batch_input", true, "batch_input {}"),
+        ("batch_output", true, "batch_output {}"),
+        ("model_repository_agents", true, "model_repository_agents { agents {} }"),
+        ("instance_group.passive", true, "instance_group { passive: true }"),
+        ("instance_group.secondary_devices", true, "instance_group { secondary_devices {} }"),
+        ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
+        ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
+        ("runtime", false, "runtime: 'r.so'"),
+        ("model_metrics", false, "model_metrics { metric_control {} }"),
+    ] {
+        let start = format!("'{field}' of model 'm' is not supported yet: ");
+        let message = match check(&parse(&format!("name: 'm' {text}"))) {
+            Ok(warnings) => {
+                assert!(!refused && warnings.len() == 1, "{text}: {warnings:?}");
+                warnings[0].clone()
+            }
+            Err(error) => {
+                assert!(refused && error.fault == Fault::Unsupported, "{text}");
+                error.message
+            }
+        };
+        assert!(message.starts_with(&start), "{message}");
+    }
+}
+
+#[test]
+fn switched_off_is_not_asked_for() {
+    let text = "name: 'm' response_cache {} model_transaction_policy {} \
+                model_repository_agents {} model_metrics {} optimization {} instance_group {}";
+    assert_eq!(check(&parse(text)), Ok(vec![]));
+    let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
+    assert_eq!(check(&parse(decoupled)), Ok(vec![]));
+    let two = "name: 'm' runtime: 'r.so' model_metrics { metric_control {} }";
+    assert_eq!(check(&parse(two)).unwrap().len(), 2);
+}

@@ -1,0 +1,99 @@
+//! Implicit states of sequence batching: their inputs and initial values.
+
+use super::super::model_config::stays_inside;
+use super::hide;
+use crate::error::{Error, Result};
+use crate::request::buffer::AlignedBuf;
+use crate::request::state::{StateSpec, StateValue};
+use crate::request::strings;
+use crate::request::tensor::element_count;
+use crate::request::{DType, Role, Shape, ShapeText, Signature};
+use std::path::Path;
+use trtserver_proto::v2::model_sequence_batching::initial_state::StateData;
+use trtserver_proto::v2::model_sequence_batching::{InitialState, State};
+
+/// Directory of initial state files in a model's directory.
+const INITIAL_STATE_DIR: &str = "initial_state";
+
+/// Adds the input of `state` to `signature`. `dir` is the model's directory.
+pub fn add(state: &State, signature: &mut Signature, dir: &Path) -> Result<StateSpec> {
+    let (model, name) = (signature.model.clone(), &state.input_name);
+    let dtype = DType::from_proto(state.data_type()).ok_or_else(|| {
+        Error::invalid(format!("state '{name}' of model '{model}' must specify 'data_type'"))
+    })?;
+    let initial = match state.initial_state.first() {
+        Some(initial) => initial_state(initial, state, dtype, dir, &model)?,
+        None => {
+            let shape: Shape = state.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
+            zeros(&shape, dtype, name, &model)?
+        }
+    };
+    let row = signature.batching().then_some(1);
+    let shape = row.into_iter().chain(initial.shape).collect();
+    Ok(StateSpec {
+        input: hide(signature, name, dtype, &state.dims, Role::State),
+        output: state.output_name.as_str().into(),
+        dtype,
+        dims: state.dims.clone(),
+        initial: StateValue { shape, data: initial.data },
+    })
+}
+
+fn zeros(shape: &[i64], dtype: DType, state: &str, model: &str) -> Result<StateValue> {
+    // A zero string is the four bytes of a zero length.
+    let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
+    let Some(data) = bytes.and_then(AlignedBuf::try_new) else {
+        return Err(Error::invalid(format!(
+            "initial state of state '{state}' of model '{model}': shape {} of {} does not fit into memory",
+            ShapeText(shape),
+            dtype.config_name()
+        )));
+    };
+    Ok(StateValue { shape: shape.into(), data: data.into_bytes() })
+}
+
+fn initial_state(
+    initial: &InitialState,
+    state: &State,
+    dtype: DType,
+    dir: &Path,
+    model: &str,
+) -> Result<StateValue> {
+    let name = &state.input_name;
+    let shape: Shape = initial.dims.iter().copied().collect();
+    let file = match &initial.state_data {
+        Some(StateData::DataFile(file)) => file,
+        _ => return zeros(&shape, dtype, name, model),
+    };
+    if !stays_inside(file) {
+        return Err(Error::invalid(format!(
+            "initial state '{}' of model '{model}': file '{file}' must lie inside the model's \
+             '{INITIAL_STATE_DIR}' directory",
+            initial.name
+        )));
+    }
+    let path = dir.join(INITIAL_STATE_DIR).join(file);
+    let data = std::fs::read(&path).map_err(|e| {
+        Error::invalid(format!(
+            "failed to read initial state file '{}' of state '{name}' of model '{model}': {e}",
+            path.display()
+        ))
+    })?;
+    let elements = element_count(&shape).unwrap_or(0);
+    let fits = match dtype.size() {
+        Some(size) => elements.checked_mul(size) == Some(data.len()),
+        None => strings::check(&data, elements).is_ok_and(|end| end == data.len()),
+    };
+    if !fits {
+        let expected = dtype.size().map_or(0, |size| elements.saturating_mul(size));
+        return Err(Error::invalid(format!(
+            "initial state of state '{name}' of model '{model}': shape {} of {} needs {expected} bytes, \
+             file '{}' has {}",
+            ShapeText(&shape),
+            dtype.config_name(),
+            path.display(),
+            data.len()
+        )));
+    }
+    Ok(StateValue { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes() })
+}

@@ -1,0 +1,59 @@
+//! Unit tests of `version_dirs.rs`.
+
+use super::*;
+
+#[test]
+fn leading_digits_make_a_directory_a_version() {
+    use Entry::{Other, Version};
+    for (name, entry) in [
+        ("1", Version(1)),
+        ("0", Version(0)),
+        ("3abc", Version(3)),
+        ("20260101", Version(20260101)),
+        ("9223372036854775807", Version(i64::MAX)),
+        ("warmup", Other),
+        ("initial_state", Other),
+        ("configs", Other),
+        ("abc3", Other),
+        ("-1", Other),
+        ("+1", Other),
+        (" 1", Other),
+        (".git", Other),
+        ("", Other),
+        ("\u{661}", Other),
+    ] {
+        assert_eq!(classify(name, true), entry, "{name:?}");
+        assert_eq!(classify(name, false), Other, "{name:?} as a file");
+    }
+    for (name, why) in [
+        ("01", "ignoring version directory '01' which contains leading zeros"),
+        ("0x", "ignoring version directory '0x' which contains leading zeros"),
+        (
+            "9223372036854775808",
+            "ignoring version directory '9223372036854775808' whose number is out of range",
+        ),
+    ] {
+        assert_eq!(classify(name, true), Entry::Ignored(why.to_owned()));
+    }
+}
+
+#[test]
+fn bare_number_takes_precedence_among_directories_of_one_version() {
+    let found = VersionDirs::among([
+        ("3abc", true),
+        ("10", true),
+        ("3", true),
+        ("2", false),
+        ("02", true),
+        ("config.pbtxt", false),
+    ]);
+    let versions: Vec<_> = found.versions.iter().map(|(v, n)| (*v, n.as_str())).collect();
+    assert_eq!(versions, [(3, "3"), (10, "10")]);
+    assert_eq!(
+        found.warnings,
+        [
+            "ignoring version directory '02' which contains leading zeros",
+            "ignoring version directory '3abc': version 3 is '3'",
+        ]
+    );
+}

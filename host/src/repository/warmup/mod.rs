@@ -1,0 +1,151 @@
+//! `model_warmup` of a configuration into samples with their data: files are read here, once per load.
+
+mod data; // the bytes of one tensor
+
+use super::model_config::ConfigError;
+use crate::instance::warmup::WarmupSample;
+use crate::request::signature::dims_match;
+use crate::request::{DType, InputTensor, Role, Shape, ShapeText, Signature, TensorSpec};
+use data::Source;
+use smallvec::SmallVec;
+use std::path::Path;
+use std::sync::Arc;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelWarmup, model_warmup};
+
+/// All samples of `config`, in its order, but for those that ask for no request. `dir` is the model's directory.
+pub fn samples(
+    config: &ModelConfig,
+    signature: &Signature,
+    dir: &Path,
+) -> Result<Arc<[WarmupSample]>, ConfigError> {
+    let mut source = Source::new(dir);
+    let mut samples = Vec::new();
+    for setting in &config.model_warmup {
+        if setting.batch_size == 0 {
+            tracing::debug!(
+                "model '{}': warmup sample '{}' is skipped, its batch_size is 0",
+                config.name,
+                setting.name
+            );
+            continue;
+        }
+        samples.push(Sample { setting, signature }.build(&mut source)?);
+    }
+    Ok(samples.into())
+}
+
+/// One entry against what the model declares.
+struct Sample<'a> {
+    setting: &'a ModelWarmup,
+    signature: &'a Signature,
+}
+
+impl Sample<'_> {
+    fn build(&self, source: &mut Source<'_>) -> Result<WarmupSample, ConfigError> {
+        let ModelWarmup { name, batch_size, count, .. } = self.setting;
+        let most = self.signature.max_batch_size.max(1);
+        if *batch_size > most {
+            return self.refuse(if self.signature.batching() {
+                format!("batch_size {batch_size} is more than the model's max_batch_size {most}")
+            } else {
+                format!("batch_size {batch_size}, but the model does not batch: only 1 is possible")
+            });
+        }
+        for input in self.setting.inputs.keys() {
+            if self.specs().all(|(_, spec)| *spec.name != **input) {
+                let names: Vec<&str> = self.specs().map(|(_, spec)| &*spec.name).collect();
+                return self.refuse(format!(
+                    "the model has no input '{input}', its inputs are: {}",
+                    names.join(", ")
+                ));
+            }
+        }
+        let mut inputs = SmallVec::new();
+        for (index, spec) in self.specs() {
+            let tensor = match self.setting.inputs.get(&*spec.name) {
+                Some(input) => self.given(index, spec, input, source)?,
+                None if spec.role != Role::Declared => self.left_out(index, spec, source)?,
+                None if spec.optional => continue,
+                None => return self.refuse(format!("input '{}' is missing", spec.name)),
+            };
+            inputs.push(tensor);
+        }
+        let (runs, calls) = ((*count).max(1), *batch_size);
+        Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
+    }
+
+    /// Every input by its number, those that the host adds included.
+    fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
+        self.signature.inputs.iter().chain(&self.signature.hidden).enumerate()
+    }
+
+    fn given(
+        &self,
+        index: usize,
+        spec: &TensorSpec,
+        input: &model_warmup::Input,
+        source: &mut Source<'_>,
+    ) -> Result<InputTensor, ConfigError> {
+        let dtype = DataType::try_from(input.data_type).ok().and_then(DType::from_proto);
+        if dtype != Some(spec.dtype) {
+            return self.refuse(format!(
+                "input '{}' has data_type {}, but the model expects {}",
+                spec.name,
+                input.data_type().as_str_name(),
+                spec.dtype.config_name()
+            ));
+        }
+        if !dims_match(&spec.dims, &input.dims) {
+            return self.refuse(format!(
+                "input '{}' has dims {}, but the model expects {}",
+                spec.name,
+                ShapeText(&input.dims),
+                ShapeText(&spec.dims)
+            ));
+        }
+        let shape = self.shape(spec, &input.dims);
+        let data = source.bytes(spec.dtype, &shape, input.input_data_type.as_ref());
+        let data = data.map_err(|e| ConfigError {
+            message: format!(
+                "{} for input '{}' of warmup sample '{}' for {}",
+                e.message, spec.name, self.setting.name, self.signature.model
+            ),
+            ..e
+        })?;
+        Ok(InputTensor { index, dtype: spec.dtype, shape, data })
+    }
+
+    /// What the host adds and the sample does not mention: a state as a sequence begins with it, a control of zeros.
+    fn left_out(
+        &self,
+        index: usize,
+        spec: &TensorSpec,
+        source: &mut Source<'_>,
+    ) -> Result<InputTensor, ConfigError> {
+        let dtype = spec.dtype;
+        if let Some(state) = self.signature.states.iter().find(|s| s.input == index) {
+            let (shape, data) = (state.initial.shape.clone(), state.initial.data.clone());
+            return Ok(InputTensor { index, dtype, shape, data });
+        }
+        // A dimension that is not fixed holds the one value of the sequence.
+        let dims: Shape = spec.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
+        let shape = self.shape(spec, &dims);
+        let data = source.zeros(dtype, &shape)?;
+        Ok(InputTensor { index, dtype, shape, data })
+    }
+
+    /// The full shape of one row.
+    fn shape(&self, spec: &TensorSpec, dims: &[i64]) -> Shape {
+        let batch = (self.signature.batching() && !spec.shape_tensor).then_some(1);
+        batch.into_iter().chain(dims.iter().copied()).collect()
+    }
+
+    fn refuse<T>(&self, why: String) -> Result<T, ConfigError> {
+        let (model, sample) = (&self.signature.model, &self.setting.name);
+        Err(ConfigError::invalid(format!("model '{model}', warmup sample '{sample}': {why}")))
+    }
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;
