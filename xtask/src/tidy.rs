@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// Folders with sources and pages; `target` and what git ignores stay outside.
 const FOLDERS: &[&str] = &[
     "host",
+    "library-file",
     "plugin-api",
     "plugins",
     "proto",

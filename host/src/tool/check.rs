@@ -130,9 +130,7 @@ fn looked_at(file: &Path) -> Result<PathBuf, String> {
             "'{shown}' is a directory: name the library in it (trtserver plugin list --backend-dir '{shown}' shows them)"
         ));
     }
-    if let Some(why) = list::why_no_library(file) {
-        return Err(format!("'{shown}': {why}"));
-    }
+    trtserver_library_file::check(file).map_err(|fault| format!("'{shown}': {fault}"))?;
     // With a directory the loader takes the file and does not search for it.
     std::path::absolute(file).map_err(|e| format!("'{shown}': {e}"))
 }

@@ -18,8 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub(super) use libraries::why_no_library;
-
 /// How long a backend may take to describe itself and to open.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -121,10 +119,10 @@ fn entry(
     let file = candidate.path;
     let mut missing_libraries = libraries::missing(&file);
     let (facts, mut problem) = describe::ask(&file, &chosen, LIMIT)?;
-    if let Some(words) = why_no_library(&file) {
-        // Nobody will look for what another machine's file needs.
+    if let Err(fault) = trtserver_library_file::check(&file) {
+        // The libraries that a file for another machine needs are not expected here.
         missing_libraries.clear();
-        problem = Some(words);
+        problem = Some(fault.to_string());
     } else if !missing_libraries.is_empty() && problem.is_some() {
         let list: Vec<String> = missing_libraries.iter().map(ToString::to_string).collect();
         problem = Some(format!("shared libraries are missing: {}", list.join(", ")));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! backend.rs ── generation.rs           which of the four interfaces a library speaks
-//! model.rs ──── library.rs, elf.rs, cuda.rs    its file, opened once; the file for a GPU's capability
+//! model.rs ──── library.rs, cuda.rs    its file, opened once; the file for a GPU's capability
 //! instance.rs ─ legacy.rs               the functions and structures of the header
 //!     │      └─ config.rs, schema.rs    the configuration as that generation knows it
 //!     └──────── payloads.rs             a batch as the library sees it
@@ -14,7 +14,6 @@ mod callbacks;
 mod config;
 mod cuda;
 mod desk;
-mod elf;
 mod generation;
 mod instance;
 mod legacy;

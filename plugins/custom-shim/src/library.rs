@@ -4,7 +4,6 @@
 //! two libraries may define the same names. Models that name the same file share its image, and so its
 //! globals. A file that was replaced since is opened beside the old image, which stays with its users.
 
-use crate::elf;
 use crate::generation::Generation;
 use crate::legacy::{
     ErrorString, Execute, ExecuteA, ExecuteB, ExecuteV2, Finalize, Initialize, InitializeA,
@@ -14,9 +13,9 @@ use libloading::os::unix::{Library as Image, RTLD_LAZY, RTLD_LOCAL};
 use std::ffi::{OsString, c_void};
 use std::mem::transmute;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use trtserver_library_file::Stamp;
 use trtserver_plugin_api::author::Error;
 
 /// An open library.
@@ -32,26 +31,6 @@ pub struct Entries {
     pub finalize: Finalize,
     pub error_string: ErrorString,
     pub execute: Execute,
-}
-
-/// What tells a file from another that takes its place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    /// Device and number of the file: the loader tells images apart by them.
-    file: (u64, u64),
-    bytes: u64,
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Stamp> {
-        let it = path.metadata()?;
-        Ok(Stamp {
-            file: (it.dev(), it.ino()),
-            bytes: it.size(),
-            modified: (it.mtime(), it.mtime_nsec()),
-        })
-    }
 }
 
 struct Known {
@@ -80,14 +59,15 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
     if let Some(found) = known.iter().filter(same_path).find(|k| k.stamp == stamp) {
         return Ok(found.library);
     }
-    if known.iter().any(|k| k.stamp.file == stamp.file && k.stamp != stamp) {
+    if known.iter().any(|k| k.stamp != stamp && k.stamp.same_inode(&stamp)) {
         return Err(unable(format_args!(
             "{} was written over while its earlier contents are in use; libraries are never closed, so \
              put the new file in its place by renaming it, or restart the server",
             path.display()
         )));
     }
-    elf::check(path).map_err(unable)?;
+    trtserver_library_file::check(path)
+        .map_err(|fault| unable(format_args!("{}: {fault}", path.display())))?;
     // The loader would give the old image for a path that it knows, whatever lies there now.
     let spelled = spell(path, known.iter().filter(same_path).count());
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as

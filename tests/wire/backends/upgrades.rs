@@ -203,7 +203,7 @@ fn defective_new_version_affects_no_model() {
         assert_ok(server.load("m2"));
         assert_eq!(server.number("m2"), 10.0);
     }
-    server.wait_for_log_with(&["is truncated", "tried again"]);
+    server.wait_for_log_with(&["truncated: ", "tried again"]);
     fs::write(&file, &bytes).unwrap();
     assert_ok(server.load("pinned"));
     assert_ok(server.load("m3"));

@@ -12,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::plugin::backend::{Backend, Facts};
 use crate::plugin::isolation::Isolation;
 use crate::plugin::library;
-use crate::plugin::library::file::{Stamp, check_complete};
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use trtserver_library_file::Stamp;
 use trtserver_proto::v2::ModelConfig;
 
 /// The model parameter that requests a version.
@@ -167,7 +167,7 @@ impl Backends {
 
     fn install(&self, candidate: Candidate, stamp: Stamp) -> Result<Installed> {
         let path = candidate.path.clone();
-        check_complete(&path).map_err(|why| library::refused(&path, why))?;
+        library::check_file(&path).map_err(|why| library::refused(&path, why))?;
         let mut chosen = self.settings.get("").cloned().unwrap_or_default();
         chosen.extend(self.settings.get(&candidate.name).cloned().unwrap_or_default());
         let dir = candidate.version.clone();

@@ -4,11 +4,11 @@ use super::directories::{self, Candidate};
 use super::version;
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
-use crate::plugin::library::file::Stamp;
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use trtserver_library_file::Stamp;
 
 /// What the latest scan of the backend directories found. Replaced as a whole by the next scan.
 #[derive(Default)]

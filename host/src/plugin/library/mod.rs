@@ -3,7 +3,6 @@
 //! Libraries are never closed: a framework's threads, thread-locals and function pointers may outlive its last model.
 //! So a file that replaces another one is loaded beside it.
 
-pub mod file; // identity and completeness of a file
 pub mod refusal; // why a file was refused
 pub mod table; // checks of the backend table
 
@@ -17,9 +16,9 @@ use abi_stable::library::{
 };
 use abi_stable::library::{LibraryError, RootModule};
 use abi_stable::sabi_types::VersionNumber;
-use file::{Stamp, check_complete};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
+use trtserver_library_file::{Fault, Stamp};
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
@@ -56,6 +55,18 @@ pub fn enter(path: &Path, host: *const HostTable) -> Result<&'static PluginTable
     load(path, host, None)
 }
 
+/// Refuses a file that must not be given to the loader.
+///
+/// # Errors
+/// The rest of a sentence about the file.
+pub fn check_file(path: &Path) -> std::result::Result<(), String> {
+    trtserver_library_file::check(path).map_err(|fault| match fault {
+        Fault::Truncated { .. } => format!("{fault}; it is tried again when it has changed"),
+        Fault::Unreadable(_) => fault.to_string(),
+        _ => format!("not a loadable library: {fault}"),
+    })
+}
+
 /// The error about a backend's file, from the rest of the sentence.
 pub fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::internal(format!("backend '{}': {why}", path.display()))
@@ -85,7 +96,7 @@ fn load(
     {
         return Ok(table);
     }
-    check_complete(path).map_err(&at_load)?;
+    check_file(path).map_err(&at_load)?;
     let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
     let spelling =
         known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
