@@ -23,8 +23,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     // v1 names types of `inference`, which live in `crate::v2`; a type said to live elsewhere is
     // not generated, so the two packages go separately. v2 comes last because the first pass
     // leaves an empty file under its name.
-    generate(&root, &[V1, HEALTH], builder().extern_path(".inference", "crate::v2"))?;
-    generate(&root, &[V2], builder())?;
+    let messages = || builder().build_server(false);
+    generate(&root, &[V1, HEALTH], messages().extern_path(".inference", "crate::v2"), |_, _| true)?;
+    generate(&root, &[V2], messages(), |_, _| true)?;
+
+    // The server's side of the services, without the calls that the host reads and writes itself.
+    let services = out.join("services");
+    std::fs::create_dir_all(&services)?;
+    let server = builder()
+        .build_client(false)
+        .out_dir(services)
+        .extern_path(".nvidia.inferenceserver", "crate::v1")
+        .extern_path(".grpc.health.v1", "crate::health")
+        .extern_path(".inference", "crate::v2")
+        .extern_path(".inference.ModelStreamInferResponse", "crate::codec::Encoded");
+    let by_tonic = |service: &str, method: &str| {
+        !matches!(
+            (service, method),
+            ("GRPCService", "Infer") | ("GRPCInferenceService", "ModelInfer")
+        )
+    };
+    generate(&root, &[V1, HEALTH, V2], server, by_tonic)?;
 
     // The program needs names and numbers at run time, not our comments.
     let mut all = protox::Compiler::new([&root])?
@@ -47,8 +66,18 @@ fn builder() -> Builder {
         .emit_rerun_if_changed(false)
 }
 
-fn generate(root: &Path, files: &[&str], builder: Builder) -> Result<(), Box<dyn Error>> {
-    let described = protox::compile(files, [root])?;
+/// Generates the methods that `wanted` names by service and method.
+fn generate(
+    root: &Path,
+    files: &[&str],
+    builder: Builder,
+    wanted: impl Fn(&str, &str) -> bool,
+) -> Result<(), Box<dyn Error>> {
+    let mut described = protox::compile(files, [root])?;
+    for service in described.file.iter_mut().flat_map(|file| &mut file.service) {
+        let name = service.name().to_owned();
+        service.method.retain(|method| wanted(&name, method.name()));
+    }
     let mut config = Config::new();
     config.enable_type_names();
     builder.compile_fds_with_config(described, config)?;

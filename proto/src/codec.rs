@@ -1,12 +1,14 @@
-//! The codec of the generated services: prost, after a look at how many parts a message has.
+//! The codec of the generated services: prost behind a limit on the number of parts of a message, and messages that are
+//! encoded already.
 
 use crate::parts;
 use crate::schema::Described;
-use bytes::Buf;
+use bytes::{Buf, BufMut, Bytes};
+use prost::encoding::bytes as repeated;
 use std::marker::PhantomData;
 use tonic::Status;
-use tonic::codec::{DecodeBuf, Decoder};
-use tonic_prost::{ProstDecoder, ProstEncoder};
+use tonic::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic_prost::ProstDecoder;
 
 /// See the module text.
 pub struct Codec<T, U>(PhantomData<(T, U)>);
@@ -19,16 +21,16 @@ impl<T, U> Default for Codec<T, U> {
 
 impl<T, U> tonic::codec::Codec for Codec<T, U>
 where
-    T: prost::Message + Send + 'static,
+    T: Encode + Send + 'static,
     U: Described + Send + 'static,
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = ProstEncoder<T>;
+    type Encoder = MessageEncoder<T>;
     type Decoder = Checked<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstEncoder::default()
+        MessageEncoder(PhantomData)
     }
 
     fn decoder(&mut self) -> Self::Decoder {
@@ -36,7 +38,49 @@ where
     }
 }
 
-/// A decoder that counts before it decodes.
+/// What can be sent as a message.
+pub trait Encode {
+    /// Appends the message.
+    fn encode(&self, to: &mut EncodeBuf<'_>);
+}
+
+impl<M: prost::Message> Encode for M {
+    fn encode(&self, to: &mut EncodeBuf<'_>) {
+        to.reserve(self.encoded_len());
+        self.encode_raw(to);
+    }
+}
+
+/// An encoded message, followed by the elements of a repeated bytes field.
+pub struct Encoded {
+    pub head: Vec<u8>,
+    /// Number of the repeated field.
+    pub field: u32,
+    pub payloads: Vec<Bytes>,
+}
+
+impl Encode for Encoded {
+    fn encode(&self, to: &mut EncodeBuf<'_>) {
+        to.reserve(self.head.len() + repeated::encoded_len_repeated(self.field, &self.payloads));
+        to.put_slice(&self.head);
+        repeated::encode_repeated(self.field, &self.payloads, to);
+    }
+}
+
+/// See [`Encode`].
+pub struct MessageEncoder<T>(PhantomData<T>);
+
+impl<T: Encode> Encoder for MessageEncoder<T> {
+    type Item = T;
+    type Error = Status;
+
+    fn encode(&mut self, message: T, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        message.encode(to);
+        Ok(())
+    }
+}
+
+/// A decoder that counts the parts of a message before it decodes them.
 pub struct Checked<U>(ProstDecoder<U>);
 
 impl<U: Described> Decoder for Checked<U> {

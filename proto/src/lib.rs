@@ -17,6 +17,7 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 macro_rules! generated {
     ($package:literal) => {
         tonic::include_proto!($package);
+        include!(concat!(env!("OUT_DIR"), "/services/", $package, ".rs"));
     };
 }
 

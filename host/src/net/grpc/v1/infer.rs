@@ -55,11 +55,11 @@ pub async fn answer<B: Body<Data = Bytes>>(
     unary::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1))
 }
 
-/// The answer to the one request of a call, and whether it is to have sizes per batch item.
+/// The response to the one request of a call, and whether sizes in it are per batch item.
 ///
 /// # Errors
-/// The call's time is over. Every other failure is told in the answer.
-pub async fn call(
+/// The call's deadline has passed. Every other failure is in the response.
+async fn call(
     ctx: &Context,
     request: InferRequest,
     received_ns: u64,

@@ -1,13 +1,12 @@
 //! The service as tonic calls it.
 
-use super::{infer, stream};
+use super::stream;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::deadline;
 use crate::net::v1::control::{self, Change, SharedMemory};
 use crate::net::v1::{counted, counted_later, health, request_id, request_status, status};
-use std::pin::pin;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use trtserver_proto::v1::grpc_service_server::GrpcService;
@@ -15,10 +14,10 @@ use trtserver_proto::v1::model_control_request::Type as ControlType;
 use trtserver_proto::v1::shared_memory_control_request::SharedMemoryControl as ShmRequest;
 use trtserver_proto::v1::shared_memory_control_response as shm_response;
 use trtserver_proto::v1::{
-    HealthRequest, HealthResponse, InferRequest, InferResponse, ModelControlRequest,
-    ModelControlResponse, ProfileRequest, ProfileResponse, RepositoryRequest, RepositoryResponse,
-    RequestStatus, SharedMemoryControlRequest, SharedMemoryControlResponse, StatusRequest,
-    StatusResponse, repository_response,
+    HealthRequest, HealthResponse, InferRequest, ModelControlRequest, ModelControlResponse,
+    ProfileRequest, ProfileResponse, RepositoryRequest, RepositoryResponse, RequestStatus,
+    SharedMemoryControlRequest, SharedMemoryControlResponse, StatusRequest, StatusResponse,
+    repository_response,
 };
 
 pub struct Service {
@@ -71,14 +70,6 @@ impl GrpcService for Service {
                 health: health.unwrap_or(false),
             }
         })))
-    }
-
-    async fn infer(&self, request: Request<InferRequest>) -> TonicResult<InferResponse> {
-        let received_ns = now_ns();
-        let deadline_ns = deadline::of(request.metadata().as_ref());
-        let call = pin!(infer::call(&self.ctx, request.into_inner(), received_ns, deadline_ns));
-        let (response, _) = deadline::within(deadline_ns, call).await?;
-        Ok(Response::new(response))
     }
 
     type StreamInferStream = stream::ResponseStream;

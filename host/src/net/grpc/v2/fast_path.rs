@@ -3,7 +3,7 @@
 //! Whatever else a request may hold, and whatever may be wrong with one, is none of this file's business: it then
 //! says `None`, and the way of all requests begins anew.
 
-use super::message::ResponseSpec;
+use super::response::ResponseSpec;
 use crate::net::v2::UncheckedRequest;
 use crate::repository::Served;
 use crate::request::{DType, InputTensor, Shape};

@@ -1,7 +1,7 @@
 //! Unit tests of `fast_path.rs`.
 
 use super::*;
-use crate::net::grpc::v2::message;
+use crate::net::grpc::v2::fallback;
 use crate::net::v2::testing::context;
 use prost::Message;
 use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
@@ -36,7 +36,7 @@ fn same(
     what: &dyn std::fmt::Debug,
 ) {
     let (want, also_asked) =
-        message::read(served, request).unwrap_or_else(|e| panic!("{what:?}: {e}"));
+        fallback::read(served, request).unwrap_or_else(|e| panic!("{what:?}: {e}"));
     assert_eq!((&got.id, &asked.id), (&want.id, &also_asked.id), "{what:?}");
     assert_eq!(got.outputs, want.outputs, "{what:?}");
     let all = |draft: &UncheckedRequest| {
@@ -140,7 +140,7 @@ fn what_is_left_to_the_other_way() {
         let cut = Bytes::copy_from_slice(&whole[..len]);
         if FastRequest::parse(&cut).and_then(|p| p.draft(&served, &cut)).is_some() {
             let request = ModelInferRequest::decode(cut).unwrap();
-            assert!(message::read(&served, request).is_ok(), "cut short after {len} bytes");
+            assert!(fallback::read(&served, request).is_ok(), "cut short after {len} bytes");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! ModelInfer: the hot path, without tonic in between.
 
+use super::fallback;
 use super::fast_path::FastRequest;
-use super::message::{self, ResponseSpec};
+use super::response::{Head, RAW_OUTPUTS, ResponseSpec};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::body::GrpcBody;
@@ -11,14 +12,15 @@ use crate::net::sink::UnaryReceiver;
 use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
 use crate::net::{sink, status_code};
 use crate::repository::Served;
-use crate::request::Responder;
+use crate::request::{InferResponse, Responder};
 use crate::state::{InFlightGuard, Phase};
 use bytes::{Buf, Bytes};
+use http::HeaderMap;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use tonic::Status;
 use trtserver_proto::schema::Described;
-use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse};
+use trtserver_proto::v2::ModelInferRequest;
 
 /// Answers `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the inference.
 ///
@@ -46,12 +48,10 @@ where
         let work = pin!(async move {
             let arena = |model: &str| ctx.models.arena(model);
             let message = unary::receive(&headers, body, &arena).await?;
-            let running = begin(ctx, message, deadline_ns, received_ns)?;
-            let PendingRequest { served, asked, waiting, reply, _in_flight } = running;
+            let pending = begin(ctx, message, deadline_ns, received_ns)?;
+            let PendingRequest { served, spec, waiting, reply, _in_flight } = pending;
             let response = waiting.wait(reply).await;
-            response
-                .and_then(|r| message::respond(&served, &asked, r, headers))
-                .map_err(status_code::status)
+            response.and_then(|r| encode(&served, &spec, r, headers)).map_err(status_code::status)
         });
         match deadline::within(deadline_ns, work).await {
             Ok(response) => response,
@@ -80,32 +80,37 @@ fn begin(
             // Something is wrong with it; what, is said by those who look more closely.
             None => unary::decode(ModelInferRequest::schema(), frames.clone())
                 .map_err(|status| Error::internal(status.message()))
-                .and_then(|request| message::read(served, request)),
+                .and_then(|request| fallback::read(served, request)),
         };
         return start(ctx, model, version, deadline_ns, received_ns, read)
             .map_err(status_code::status);
     }
-    let request = unary::decode(ModelInferRequest::schema(), frames)?;
-    start_message(ctx, request, deadline_ns, received_ns).map_err(status_code::status)
+    let request: ModelInferRequest = unary::decode(ModelInferRequest::schema(), frames)?;
+    let (model, version) = (request.model_name.clone(), request.model_version.clone());
+    let read = |served: &Served| fallback::read(served, request);
+    start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)
 }
 
 /// A request that was queued, and what waits for its answer.
 struct PendingRequest {
     served: Arc<Served>,
-    asked: ResponseSpec,
+    spec: ResponseSpec,
     waiting: UnaryReceiver,
     reply: Weak<Responder>,
     _in_flight: InFlightGuard,
 }
-fn start_message(
-    ctx: &Arc<Context>,
-    request: ModelInferRequest,
-    deadline_ns: u64,
-    received_ns: u64,
-) -> Result<PendingRequest> {
-    let (model, version) = (request.model_name.clone(), request.model_version.clone());
-    let read = |served: &Served| message::read(served, request);
-    start(ctx, &model, &version, deadline_ns, received_ns, read)
+
+/// The response as it is sent. `spent` is a map that is no longer needed, whose memory is reused.
+fn encode(
+    served: &Served,
+    spec: &ResponseSpec,
+    mut response: InferResponse,
+    spent: HeaderMap,
+) -> Result<http::Response<GrpcBody>> {
+    spec.rank(served, &mut response)?;
+    let head = Head::of(served, spec, &response);
+    let payloads = response.outputs.iter().map(|o| &o.data);
+    Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, spent))
 }
 
 /// Queues the request that `read` makes.
@@ -125,24 +130,12 @@ fn start(
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
     )
     .and_then(|()| read(&served))
-    .and_then(|(mut draft, asked)| {
-        draft.deadline_ns = deadline_ns;
-        Ok((draft.submit(ctx, &served, received_ns, sink)?, asked))
+    .and_then(|(mut unchecked, spec)| {
+        unchecked.deadline_ns = deadline_ns;
+        Ok((unchecked.submit(ctx, &served, received_ns, sink)?, spec))
     });
-    let (reply, asked) = submitted.map_err(|e| refused(&served, received_ns, e))?;
-    Ok(PendingRequest { served, asked, waiting, reply, _in_flight: in_flight })
-}
-
-/// One request, one response: the message without its tensors, and the tensors.
-pub async fn answer(
-    ctx: &Arc<Context>,
-    request: ModelInferRequest,
-    deadline_ns: u64,
-    received_ns: u64,
-) -> Result<(ModelInferResponse, Vec<Bytes>)> {
-    let running = start_message(ctx, request, deadline_ns, received_ns)?;
-    let PendingRequest { served, asked, waiting, reply, _in_flight } = running;
-    message::write(&served, &asked, waiting.wait(reply).await?)
+    let (reply, spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    Ok(PendingRequest { served, spec, waiting, reply, _in_flight: in_flight })
 }
 
 /// What serves the model.

@@ -1,10 +1,11 @@
-//! `inference.GRPCInferenceService` and the standard health check.
+//! v2 over gRPC: `inference.GRPCInferenceService`, and the standard health check.
 
+mod fallback; // every other ModelInferRequest, decoded by prost
 mod fast_path; // hand-written parser of ordinary ModelInferRequests
-mod infer; // the hot path: ModelInfer by hand
-mod input; // tensors of a request: raw, or typed contents
-mod message; // requests in, responses out
-mod service; // the other calls, through tonic
+mod infer; // ModelInfer, without tonic
+mod input; // bytes of an input: raw, or typed contents
+mod response; // encodes ModelInferResponse
+mod service; // the other endpoints, through tonic
 mod stream; // ModelStreamInfer
 
 pub use infer::infer;

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full};
 use prost::Message;
 use std::sync::Arc;
 use tokio_stream::StreamExt;
+use trtserver_proto::codec::Encoded;
 use trtserver_proto::v2::infer_parameter::ParameterChoice;
 use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use trtserver_proto::v2::*;
@@ -161,15 +162,23 @@ async fn not_a_call_at_all() {
     assert_eq!(unary::MAX_MESSAGE, 2_147_483_647);
 }
 
+/// The message that is sent.
+fn decoded(message: &Encoded) -> ModelStreamInferResponse {
+    let mut bytes = message.head.clone();
+    prost::encoding::bytes::encode_repeated(message.field, &message.payloads, &mut bytes);
+    ModelStreamInferResponse::decode(&*bytes).unwrap()
+}
+
 /// What a stream answers, in short: `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
-    let mut answers = super::stream::respond(context(), incoming, true_status, 0);
+    let mut answers = super::stream::serve(context(), incoming, true_status, 0);
     let mut got = Vec::new();
     while let Some(answer) = answers.next().await {
         got.push(match answer {
             Err(status) => format!("{:?}", status.code()),
             Ok(message) => {
+                let message = decoded(&message);
                 let response = message.infer_response.unwrap();
                 let last = response.parameters.get("triton_final_response");
                 let last = match last.and_then(|p| p.parameter_choice.clone()) {
@@ -229,7 +238,7 @@ async fn a_dropped_stream_cancels() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let answers = super::stream::respond(Arc::clone(&ctx), incoming, false, 0);
+    let answers = super::stream::serve(Arc::clone(&ctx), incoming, false, 0);
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

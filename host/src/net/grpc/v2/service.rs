@@ -1,7 +1,6 @@
 //! Every call but the hot one, through tonic: each method hands over to what both wires share.
 
-use super::{infer, stream};
-use crate::clock::now_ns;
+use super::stream;
 use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::grpc::{deadline, unary};
@@ -9,11 +8,11 @@ use crate::net::status_code::status;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, metadata, served, settings, statistics};
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::Arc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::CompressionEncoding::{Deflate, Gzip};
 use tonic::{Request, Response, Status, Streaming};
+use trtserver_proto::codec::Encoded;
 use trtserver_proto::health::health_check_response::ServingStatus;
 use trtserver_proto::health::health_server::HealthServer;
 use trtserver_proto::health::{HealthCheckRequest, HealthCheckResponse, health_server};
@@ -111,20 +110,7 @@ impl GrpcInferenceService for Service {
         ok(metadata::model(&self.0, &r.name, &r.version).map_err(status)?)
     }
 
-    /// The slow way in, for servers that route everything through tonic.
-    async fn model_infer(&self, r: Request<ModelInferRequest>) -> TonicResult<ModelInferResponse> {
-        let received_ns = now_ns();
-        let (metadata, _, message) = r.into_parts();
-        let deadline_ns = deadline::of(metadata.as_ref());
-        let work = pin!(async {
-            infer::answer(&self.0, message, deadline_ns, received_ns).await.map_err(status)
-        });
-        let (mut head, payloads) = deadline::within(deadline_ns, work).await?;
-        head.raw_output_contents = payloads;
-        ok(head)
-    }
-
-    type ModelStreamInferStream = ReceiverStream<Result<ModelStreamInferResponse, Status>>;
+    type ModelStreamInferStream = ReceiverStream<Result<Encoded, Status>>;
 
     async fn model_stream_infer(
         &self,
@@ -133,7 +119,7 @@ impl GrpcInferenceService for Service {
         let true_status =
             r.metadata().get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
         let deadline_ns = deadline::of(r.metadata().as_ref());
-        ok(stream::respond(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns))
+        ok(stream::serve(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns))
     }
 
     async fn model_config(

@@ -1,9 +1,10 @@
 //! ModelStreamInfer (contract/v2 §1.5): many requests on one stream, errors in-band.
 //!
-//! One task per stream reads requests and hands out responses. Answers of ordinary models leave in
-//! the order of their requests and wait for each other; a decoupled model's leave as they come.
+//! One task per stream reads requests and sends responses. Responses of ordinary models are sent in the order of their
+//! requests and wait for each other; those of a decoupled model are sent as they arrive.
 
-use super::{infer, message};
+use super::response::{Head, ResponseSpec};
+use super::{fallback, infer};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::Context;
@@ -14,24 +15,24 @@ use crate::net::v2::refused;
 use crate::repository::Served;
 use crate::request::InferResponse;
 use crate::state::InFlightGuard;
-use message::ResponseSpec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use tonic::Status;
-use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse, ModelStreamInferResponse};
+use trtserver_proto::codec::Encoded;
+use trtserver_proto::v2::ModelInferRequest;
 
-/// Requests of one stream that may be under way; more are not read off the wire.
+/// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's backpressure.
 const MAX_PENDING: usize = 1024;
-/// Responses that may wait for a slow reader before the stream's task waits too.
+/// Responses that may wait for a slow client before the stream's task waits too.
 const MAX_UNREAD: usize = 16;
 
-type Message = Result<ModelStreamInferResponse, Status>;
+type Message = Result<Encoded, Status>;
 
-/// Answers the requests of `incoming`. `true_status`: the first error ends the stream with its own
-/// status instead of going in-band. `deadline_ns` is that of the whole call, 0 = none.
-pub fn respond(
+/// Serves the requests of `incoming`. With `true_status`, the first error ends the stream with its own status instead of
+/// being sent in-band. `deadline_ns` is the deadline of the whole call, 0 = none.
+pub fn serve(
     ctx: Arc<Context>,
     incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Send + Unpin + 'static,
     true_status: bool,
@@ -45,7 +46,7 @@ pub fn respond(
             drive(pending, incoming, items, &out, true_status).await;
             Ok(())
         };
-        // The work is over when this has waited for it, and whatever was under way is cancelled.
+        // `within` drops the work, which cancels all pending requests.
         if let Err(status) = deadline::within(deadline_ns, Box::pin(work)).await {
             let _ = out.send(Err(status)).await;
         }
@@ -61,29 +62,22 @@ async fn drive(
     true_status: bool,
 ) {
     let mut open = true;
-    // Leaving this loop drops the pending, and with it cancels whatever is under way.
+    // Every return drops `pending`, which cancels its requests.
     while open || !pending.slots.is_empty() {
         tokio::select! {
             request = incoming.next(), if open && pending.slots.len() < MAX_PENDING => match request {
                 Some(Ok(request)) => pending.begin(request),
-                // The caller broke off.
+                // The client reset the stream.
                 Some(Err(_)) => return,
                 None => open = false,
             },
             Some(item) = items.recv() => pending.take(item),
             () = out.closed() => return,
         }
-        while let Some(answer) = pending.next_outgoing() {
-            let (message, failed) = match answer {
-                Outgoing::Response(response) => (Ok(response), false),
+        while let Some(outgoing) = pending.next_outgoing() {
+            let (message, failed) = match outgoing {
                 Outgoing::Error(error, _) if true_status => (Err(status_code::status(error)), true),
-                Outgoing::Error(error, response) => (
-                    Ok(ModelStreamInferResponse {
-                        error_message: error.message,
-                        infer_response: Some(response),
-                    }),
-                    false,
-                ),
+                Outgoing::Response(message) | Outgoing::Error(_, message) => (Ok(message), false),
             };
             if out.send(message).await.is_err() || failed {
                 return;
@@ -93,12 +87,12 @@ async fn drive(
 }
 
 enum Outgoing {
-    Response(ModelStreamInferResponse),
-    /// With what goes beside the error in-band.
-    Error(Error, ModelInferResponse),
+    Response(Encoded),
+    /// With its in-band form.
+    Error(Error, Encoded),
 }
 
-/// The requests of one stream that are not fully answered.
+/// The requests of one stream whose responses are not complete.
 struct PendingRequests {
     ctx: Arc<Context>,
     sink: mpsc::UnboundedSender<StreamItem>,
@@ -108,19 +102,21 @@ struct PendingRequests {
     next: u64,
 }
 
+/// One request.
 struct Slot {
     /// Waits for the slots before it.
     ordered: bool,
     done: bool,
     outgoing: VecDeque<Outgoing>,
-    /// None when it was refused before it was queued.
-    work: Option<Accepted>,
+    /// `None` if the request was refused before it was queued.
+    accepted: Option<Accepted>,
 }
 
+/// A request that was queued.
 struct Accepted {
     served: Arc<Served>,
-    asked: ResponseSpec,
-    /// As requested, for answers that carry no result.
+    spec: ResponseSpec,
+    /// As requested, for responses without outputs.
     model_name: String,
     model_version: String,
     empty_final_response: bool,
@@ -136,15 +132,16 @@ impl PendingRequests {
         let number = self.next;
         self.next += 1;
         let id = request.id.clone();
-        let mut slot = Slot { ordered: true, done: false, outgoing: VecDeque::new(), work: None };
+        let mut slot =
+            Slot { ordered: true, done: false, outgoing: VecDeque::new(), accepted: None };
         match self.submit(number, request, received_ns) {
-            Ok(work) => {
-                slot.ordered = !work.served.decoupled();
-                slot.work = Some(work);
+            Ok(accepted) => {
+                slot.ordered = !accepted.served.decoupled();
+                slot.accepted = Some(accepted);
             }
             Err(error) => {
-                let response = ModelInferResponse { id, ..Default::default() };
-                slot.outgoing.push_back(Outgoing::Error(error, response));
+                let message = Head::new("", "", &id).into_stream_response(&error.message);
+                slot.outgoing.push_back(Outgoing::Error(error, message));
                 slot.done = true;
             }
         }
@@ -161,18 +158,19 @@ impl PendingRequests {
         let served = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
-        let submitted = message::read(&served, request).and_then(|(mut draft, asked)| {
-            draft.streaming = true;
-            draft.deadline_ns = self.deadline_ns;
-            let empty_final_response = draft.parameters.empty_final_response;
+        let submitted = fallback::read(&served, request).and_then(|(mut unchecked, spec)| {
+            unchecked.streaming = true;
+            unchecked.deadline_ns = self.deadline_ns;
+            let empty_final_response = unchecked.parameters.empty_final_response;
             let sink = sink::channel(number, self.sink.clone());
-            Ok((draft.submit(&self.ctx, &served, received_ns, sink)?, asked, empty_final_response))
+            let reply = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
+            Ok((reply, spec, empty_final_response))
         });
-        let (reply, asked, empty_final_response) =
+        let (reply, spec, empty_final_response) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;
         Ok(Accepted {
             served,
-            asked,
+            spec,
             model_name,
             model_version,
             empty_final_response,
@@ -182,36 +180,34 @@ impl PendingRequests {
         })
     }
 
-    /// Notes what came back for one request.
+    /// Takes a response of one request.
     fn take(&mut self, item: StreamItem) {
         let Some(slot) = self.slots.get_mut(&item.request) else { return };
-        let Some(work) = &mut slot.work else { return };
+        let Some(accepted) = &mut slot.accepted else { return };
         let ordered = slot.ordered;
         match item.response {
-            Err(error) => slot.outgoing.push_back(work.error(error)),
+            Err(error) => slot.outgoing.push_back(accepted.error(error)),
             Ok(response) => {
-                // An ordinary model's response is kept back until the next, or the end, is here.
-                if let Some(earlier) = work.held.take() {
+                // A response of an ordinary model is held until the next one, or the end, has arrived.
+                if let Some(earlier) = accepted.held.take() {
                     let last = item.last && response.is_none();
-                    slot.outgoing.push_back(work.response(earlier, last));
+                    slot.outgoing.push_back(accepted.response(earlier, last));
                     if last {
                         slot.done = true;
                     }
                 }
                 match response {
-                    Some(response) if ordered && !item.last => work.held = Some(response),
-                    Some(response) => slot.outgoing.push_back(work.response(response, item.last)),
+                    Some(response) if ordered && !item.last => accepted.held = Some(response),
+                    Some(response) => {
+                        slot.outgoing.push_back(accepted.response(response, item.last));
+                    }
                     None if slot.done => {}
                     None if ordered => {
                         let error = Error::internal("expected a single response, got 0");
-                        slot.outgoing.push_back(work.error(error));
+                        slot.outgoing.push_back(accepted.error(error));
                     }
-                    None if work.empty_final_response => {
-                        let response = ModelStreamInferResponse {
-                            infer_response: Some(work.bare()),
-                            ..Default::default()
-                        };
-                        slot.outgoing.push_back(Outgoing::Response(response));
+                    None if accepted.empty_final_response => {
+                        slot.outgoing.push_back(Outgoing::Response(accepted.without_outputs("")));
                     }
                     None => {}
                 }
@@ -219,14 +215,14 @@ impl PendingRequests {
         }
         if item.last {
             slot.done = true;
-            work.guard.disarm();
+            accepted.guard.disarm();
         }
     }
 
-    /// The next answer that may leave now. Slots that have nothing more to say go.
+    /// The next message that may be sent now. Removes the slots that are complete.
     fn next_outgoing(&mut self) -> Option<Outgoing> {
         let mut blocked = false;
-        let mut empty = Vec::new();
+        let mut complete = Vec::new();
         let mut found = None;
         for (number, slot) in &mut self.slots {
             if slot.ordered && blocked {
@@ -234,7 +230,7 @@ impl PendingRequests {
             }
             found = slot.outgoing.pop_front();
             if slot.outgoing.is_empty() && slot.done {
-                empty.push(*number);
+                complete.push(*number);
             } else if slot.ordered {
                 blocked = true;
             }
@@ -242,7 +238,7 @@ impl PendingRequests {
                 break;
             }
         }
-        for number in empty {
+        for number in complete {
             self.slots.remove(&number);
         }
         found
@@ -250,33 +246,24 @@ impl PendingRequests {
 }
 
 impl Accepted {
-    fn response(&self, response: InferResponse, last: bool) -> Outgoing {
-        match message::write(&self.served, &self.asked, response) {
-            Ok((mut head, payloads)) => {
-                message::mark_final(&mut head, last);
-                head.raw_output_contents = payloads;
-                Outgoing::Response(ModelStreamInferResponse {
-                    infer_response: Some(head),
-                    ..Default::default()
-                })
+    fn response(&self, mut response: InferResponse, last: bool) -> Outgoing {
+        match self.spec.rank(&self.served, &mut response) {
+            Ok(()) => {
+                let head = Head::of(&self.served, &self.spec, &response).mark_final(last);
+                Outgoing::Response(head.into_stream_response(""))
             }
             Err(error) => self.error(error),
         }
     }
 
     fn error(&self, error: Error) -> Outgoing {
-        Outgoing::Error(error, self.bare())
+        let message = self.without_outputs(&error.message);
+        Outgoing::Error(error, message)
     }
 
-    /// The last answer of a request, without a result.
-    fn bare(&self) -> ModelInferResponse {
-        let mut head = ModelInferResponse {
-            model_name: self.model_name.clone(),
-            model_version: self.model_version.clone(),
-            id: self.asked.id.clone(),
-            ..Default::default()
-        };
-        message::mark_final(&mut head, true);
-        head
+    /// The final message of a request, without outputs.
+    fn without_outputs(&self, error: &str) -> Encoded {
+        let head = Head::new(&self.model_name, &self.model_version, &self.spec.id);
+        head.mark_final(true).into_stream_response(error)
     }
 }

@@ -1,0 +1,78 @@
+//! The fallback behind the fast path: turns a ModelInferRequest that prost decoded into a request, or into the error that
+//! names what is wrong with it.
+
+use super::input::{Source, shared_memory};
+use super::response::ResponseSpec;
+use crate::error::{Error, Result};
+use crate::net::v2::{RequestParameters, UncheckedRequest};
+use crate::repository::Served;
+use crate::request::check::{self, IdPrefix};
+use crate::request::{DType, InputTensor};
+use smallvec::SmallVec;
+use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
+
+/// Reads a request for the model that `served` serves.
+pub fn read(
+    served: &Served,
+    request: ModelInferRequest,
+) -> Result<(UncheckedRequest, ResponseSpec)> {
+    let signature = &served.signature;
+    let mut unchecked = UncheckedRequest {
+        id: request.id,
+        parameters: RequestParameters::from_grpc(request.parameters)?,
+        ..Default::default()
+    };
+    let mut source = Source::new(&served.name, request.raw_input_contents);
+    let mut indexes = SmallVec::<[usize; 4]>::new();
+    for tensor in &request.inputs {
+        let Some(index) = signature.input(&tensor.name) else {
+            let names: Vec<String> = request.inputs.iter().map(|t| t.name.clone()).collect();
+            return Err(check::unknown_input(signature, &unchecked.id, &tensor.name, &names));
+        };
+        indexes.push(index);
+    }
+    for (index, mut tensor) in indexes.into_iter().zip(request.inputs) {
+        let Some(dtype) = DType::from_v2_name(&tensor.datatype) else {
+            return Err(Error::invalid(format!(
+                "{}inference input '{}' data-type is '<invalid>', but model '{}' expects '{}'",
+                IdPrefix(&unchecked.id),
+                tensor.name,
+                served.name,
+                signature.inputs[index].dtype.v2_name()
+            )));
+        };
+        let shape = SmallVec::from_vec(std::mem::take(&mut tensor.shape));
+        let data = source.take(tensor, dtype)?;
+        unchecked.inputs.push(InputTensor { index, dtype, shape, data });
+    }
+    let mut spec = ResponseSpec { id: unchecked.id.clone(), ..Default::default() };
+    for output in request.outputs {
+        let classes = match output.parameters.get("classification").map(|p| &p.parameter_choice) {
+            None => 0,
+            Some(Some(ParameterChoice::Int64Param(k))) if *k > 0 => {
+                u32::try_from(*k).unwrap_or(u32::MAX)
+            }
+            Some(Some(ParameterChoice::Int64Param(_))) => {
+                return Err(Error::invalid(
+                    "invalid value for 'classification' parameter, expected >= 0",
+                ));
+            }
+            Some(_) => {
+                return Err(Error::invalid(
+                    "invalid value type for 'classification' parameter, expected int64_param",
+                ));
+            }
+        };
+        if classes > 0 && output.parameters.contains_key("shared_memory_region") {
+            return Err(Error::invalid(
+                "output can't set both 'shared_memory_region' and 'classification'",
+            ));
+        }
+        shared_memory(&output.name, &output.parameters)?;
+        unchecked.want(signature, &output.name, classes)?;
+        if classes > 0 {
+            spec.classes.push((output.name, classes));
+        }
+    }
+    Ok((unchecked, spec))
+}
