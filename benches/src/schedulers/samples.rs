@@ -6,8 +6,8 @@ use std::sync::Arc;
 use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::request::{
-    DType, InferRequest, InferResponse, InputTensor, RequestContext, Responder, ResponseSink,
-    Sequence, Signature, Sink, TensorSpec, WantedOutput,
+    DType, InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
+    ResponseSink, Sequence, Signature, Sink, TensorSpec,
 };
 use trtserver::stats::{Execution, VersionStats};
 
@@ -42,7 +42,7 @@ pub fn request(
         stats: stats.cloned(),
         received_ns: now_ns(),
         batch: 1,
-        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
     };
     InferRequest {
         id: String::new(),

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::plugin::model::Instance;
 use crate::request::check::all_outputs;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, RequestContext, Responder, ResponseSink, Sequence,
-    SequenceMemory,
+    ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext, Responder,
+    ResponseSink, Sequence,
 };
 use crate::stats::WarmupSpans;
 use crate::sync::Mutex;
@@ -101,7 +101,7 @@ impl Worker {
             let responder = Responder::new(context, sink);
             if !self.signature.states.is_empty() {
                 // What the sample writes as a state goes nowhere, but must be allowed.
-                responder.remember(SequenceMemory::default());
+                responder.set_implicit_state(ImplicitState::default());
             }
             let request = InferRequest {
                 id: sample.name.to_string(),

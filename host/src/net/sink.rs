@@ -4,7 +4,7 @@
 //! could never notice that nobody is left to answer it.
 
 use crate::error::{Error, Result};
-use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, Single, Sink};
+use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
 use crate::sync::{Mutex, MutexGuard};
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 /// A sink for a caller who takes exactly one response, and the end where it arrives.
 pub fn unary() -> (Sink, UnaryReceiver) {
-    let unary = Arc::new(Unary(Mutex::new(Stage::Empty(Single::default(), None))));
+    let unary = Arc::new(Unary(Mutex::new(Stage::Empty(SingleResponse::default(), None))));
     (Sink::shared(Arc::clone(&unary) as _), UnaryReceiver(unary))
 }
 
@@ -22,7 +22,7 @@ struct Unary(Mutex<Stage>);
 
 enum Stage {
     /// Nothing yet; who waits is to be woken.
-    Empty(Single, Option<Waker>),
+    Empty(SingleResponse, Option<Waker>),
     Answered(Result<InferResponse>),
     /// It was fetched, or nobody can answer any more.
     Over,

@@ -5,7 +5,7 @@
 
 use super::signature::{Signature, TensorSpec, dims_match};
 use super::strings::{self, StringFault};
-use super::tensor::{InputTensor, Shape, ShapeText, WantedOutput, element_count};
+use super::tensor::{InputTensor, RequestedOutput, Shape, ShapeText, element_count};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::fmt;
@@ -82,8 +82,8 @@ pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
 }
 
 /// All outputs in the order of the configuration: what a caller gets who names none.
-pub fn all_outputs(signature: &Signature) -> SmallVec<[WantedOutput; 2]> {
-    (0..signature.outputs.len()).map(|index| WantedOutput { index, classes: 0 }).collect()
+pub fn all_outputs(signature: &Signature) -> SmallVec<[RequestedOutput; 2]> {
+    (0..signature.outputs.len()).map(|index| RequestedOutput { index, classes: 0 }).collect()
 }
 
 fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Request context: what is known when a request is built. Immutable, so backends and schedulers read it without a lock.
 
 use super::signature::Signature;
-use super::tensor::WantedOutput;
+use super::tensor::RequestedOutput;
 use crate::stats::VersionStats;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct RequestContext {
     /// Rows: the first dimension of every tensor of a batching model, else 1.
     pub batch: u32,
     /// In the order in which the client named them. v2 fills in all outputs when none is named; v1 may request none.
-    pub outputs: SmallVec<[WantedOutput; 2]>,
+    pub outputs: SmallVec<[RequestedOutput; 2]>,
 }
 
 impl RequestContext {

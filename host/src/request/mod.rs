@@ -8,13 +8,13 @@ pub mod check; // a request against the declared tensors: the messages that user
 pub mod classes; // top-k results
 pub mod context; // what is known when a request is built
 pub mod dtype; // element types
+pub mod implicit_state; // what the host keeps between the requests of a sequence
 pub mod pages; // memory straight from the system
 pub mod pool; // large blocks, kept for a moment and used again
 pub mod responder; // the response side: context, cancel token, response channel, statistics
 mod response_channel; // ordered delivery, one final response
 pub mod signature; // the tensors that a model declares
 pub mod sink; // where responses go
-pub mod state; // what the host keeps between the steps of a sequence
 pub mod strings; // the byte form of string tensors
 pub mod tensor; // name, type, shape, bytes
 #[cfg(test)]
@@ -23,11 +23,11 @@ pub mod testing; // requests for tests
 pub use cancel::{CancelObserver, CancelToken};
 pub use context::RequestContext;
 pub use dtype::DType;
+pub use implicit_state::ImplicitState;
 pub use responder::Responder;
 pub use signature::{Role, Signature, TensorSpec};
-pub use sink::{ResponseSink, SharedSink, Single, Sink};
-pub use state::SequenceMemory;
-pub use tensor::{InputTensor, OutputTensor, Shape, ShapeText, WantedOutput};
+pub use sink::{ResponseSink, SharedSink, SingleResponse, Sink};
+pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
 
 use smallvec::SmallVec;
 use std::fmt;

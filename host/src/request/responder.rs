@@ -7,9 +7,9 @@
 use super::InferResponse;
 use super::cancel::CancelToken;
 use super::context::RequestContext;
+use super::implicit_state::ImplicitState;
 use super::response_channel::ResponseChannel;
 use super::sink::Sink;
-use super::state::SequenceMemory;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::stats::{Execution, FailureReason};
@@ -25,8 +25,8 @@ pub struct Responder {
     queued_ns: AtomicU64,
     /// The batch that it is part of.
     execution: OnceLock<Arc<Execution>>,
-    /// The implicit state of its sequence.
-    memory: OnceLock<SequenceMemory>,
+    /// Of its sequence.
+    implicit_state: OnceLock<ImplicitState>,
 }
 
 impl Responder {
@@ -37,7 +37,7 @@ impl Responder {
             channel: ResponseChannel::new(sink.into()),
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
-            memory: OnceLock::new(),
+            implicit_state: OnceLock::new(),
         })
     }
 
@@ -61,13 +61,13 @@ impl Responder {
     }
 
     /// The request continues a sequence whose states the response may write. Set once.
-    pub fn remember(&self, memory: SequenceMemory) {
-        let first = self.memory.set(memory).is_ok();
+    pub fn set_implicit_state(&self, state: ImplicitState) {
+        let first = self.implicit_state.set(state).is_ok();
         debug_assert!(first, "a request belongs to one sequence");
     }
 
-    pub fn memory(&self) -> Option<&SequenceMemory> {
-        self.memory.get()
+    pub fn implicit_state(&self) -> Option<&ImplicitState> {
+        self.implicit_state.get()
     }
 
     /// See [`ResponseChannel::wrap`].

@@ -1,7 +1,7 @@
 //! The tensors that a model declares, in the form that checks and views read quickly.
 
 use super::dtype::DType;
-use super::state::StateSpec;
+use super::implicit_state::StateSpec;
 use super::tensor::{Shape, ShapeText};
 use crate::error::{Error, Result};
 use std::sync::Arc;

@@ -56,12 +56,12 @@ impl<S: ResponseSink + 'static> From<S> for Sink {
 
 /// Collects the one response of a request whose client takes exactly one.
 #[derive(Default)]
-pub struct Single {
+pub struct SingleResponse {
     first: Option<InferResponse>,
     count: usize,
 }
 
-impl Single {
+impl SingleResponse {
     /// Takes what a sink received. Returns the outcome once it is complete.
     pub fn put(
         &mut self,

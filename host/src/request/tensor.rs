@@ -52,7 +52,7 @@ pub struct OutputTensor {
 
 /// An output that the caller asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedOutput {
+pub struct RequestedOutput {
     /// Position in the model configuration's output list.
     pub index: usize,
     /// Non-zero: the caller wants that many top classes instead of the tensor.

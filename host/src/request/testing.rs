@@ -1,7 +1,7 @@
 //! Requests for tests: a signature with one input and one output, and a sink that remembers.
 
 use super::signature::{Signature, TensorSpec};
-use super::tensor::{InputTensor, WantedOutput};
+use super::tensor::{InputTensor, RequestedOutput};
 use super::{
     DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink, Sequence,
 };
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 /// What a sink was told, in order: each answer and whether it was the last.
-pub type Told = Arc<Mutex<Vec<(Result<Option<InferResponse>>, bool)>>>;
+pub type RecordedResponses = Arc<Mutex<Vec<(Result<Option<InferResponse>>, bool)>>>;
 
-struct Remember(Told);
+struct Remember(RecordedResponses);
 
 impl ResponseSink for Remember {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
@@ -32,7 +32,7 @@ pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<Signature> {
 }
 
 /// A request of two floats, its statistics, and what its caller was told.
-pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, Told) {
+pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
     request_for(&signature(&[2], 0), id, 1)
 }
 
@@ -41,14 +41,14 @@ pub fn request_for(
     signature: &Arc<Signature>,
     id: &str,
     rows: u32,
-) -> (InferRequest, Arc<VersionStats>, Told) {
+) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
     let stats = Arc::new(VersionStats::new(1));
     let context = RequestContext {
         signature: Arc::clone(signature),
         stats: Some(Arc::clone(&stats)),
         received_ns: now_ns(),
         batch: rows,
-        outputs: [WantedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
     };
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();
@@ -62,8 +62,8 @@ pub fn request_with(
     context: RequestContext,
     id: &str,
     inputs: impl IntoIterator<Item = InputTensor>,
-) -> (InferRequest, Told) {
-    let told = Told::default();
+) -> (InferRequest, RecordedResponses) {
+    let told = RecordedResponses::default();
     let request = InferRequest {
         id: id.into(),
         inputs: inputs.into_iter().collect(),

@@ -8,8 +8,8 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::check::IdPrefix;
 use crate::request::tensor::element_count;
 use crate::request::{
-    CorrelationId, DType, InferRequest, InferResponse, InputTensor, RequestContext, Responder,
-    ResponseSink, Sequence, SequenceMemory, Shape, Signature, WantedOutput,
+    CorrelationId, DType, ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext,
+    RequestedOutput, Responder, ResponseSink, Sequence, Shape, Signature,
 };
 use crate::sync::Mutex;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Batchable for InferRequest {
-    type Memory = SequenceMemory;
+    type Memory = ImplicitState;
 
     fn rows(&self) -> u32 {
         self.context().batch.max(1)
@@ -48,8 +48,8 @@ impl Batchable for InferRequest {
         self.inputs.len() == first.inputs.len() && self.inputs.iter().zip(&first.inputs).all(alike)
     }
 
-    fn set_memory(&mut self, memory: &SequenceMemory) {
-        self.responder.remember(memory.clone());
+    fn set_memory(&mut self, memory: &ImplicitState) {
+        self.responder.set_implicit_state(memory.clone());
     }
 }
 
@@ -157,7 +157,7 @@ impl BatchAssembler {
         let flags = [(&controls.start, *start), (&controls.end, *end), (&controls.ready, true)];
         self.control(controls, &id, flags, &mut request.inputs);
         if !self.signature.states.is_empty()
-            && let Some(memory) = request.responder.memory()
+            && let Some(memory) = request.responder.implicit_state()
         {
             if request.sequence.start {
                 memory.reset();
@@ -197,7 +197,7 @@ impl BatchAssembler {
         let mut inputs: SmallVec<[InputTensor; 2]> = like.inputs.iter().map(zero).collect();
         let flags = [(&controls.start, false), (&controls.end, false), (&controls.ready, false)];
         self.control(controls, &CorrelationId::None, flags, &mut inputs);
-        SequenceMemory::default().inputs(&self.signature, &mut inputs);
+        ImplicitState::default().inputs(&self.signature, &mut inputs);
         let RequestContext { outputs, batch, .. } = like.context();
         NullTemplate { inputs, outputs: outputs.clone(), batch: *batch }
     }
@@ -214,7 +214,7 @@ impl BatchAssembler {
 /// What all null requests of a batch have in common.
 struct NullTemplate {
     inputs: SmallVec<[InputTensor; 2]>,
-    outputs: SmallVec<[WantedOutput; 2]>,
+    outputs: SmallVec<[RequestedOutput; 2]>,
     batch: u32,
 }
 

@@ -4,8 +4,8 @@ use super::super::batcher::settings::{Batching, QueuePolicy, Strategy};
 use super::*;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
-use crate::request::testing::{Told, request_for, signature};
-use crate::request::{CorrelationId, InferResponse, ResponseSink, Sequence, SequenceMemory};
+use crate::request::testing::{RecordedResponses, request_for, signature};
+use crate::request::{CorrelationId, ImplicitState, InferResponse, ResponseSink, Sequence};
 use crate::request::{DType, Role, TensorSpec};
 use crate::stats::{CLOSE_REASONS, Execution};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ fn shared(settings: DynamicSettings, instances: usize, in_order: bool) -> Arc<Qu
     Queue::new(SchedulingPolicy::Dynamic(settings), &signature(&[2], 8), instances, in_order)
 }
 
-fn request(id: &str) -> (InferRequest, Told) {
+fn request(id: &str) -> (InferRequest, RecordedResponses) {
     let (request, _, told) = request_for(&signature(&[2], 8), id, 1);
     (request, told)
 }
@@ -32,7 +32,7 @@ fn ids(batch: &Batch) -> Vec<&str> {
     batch.requests.iter().map(|r| &*r.id).collect()
 }
 
-fn error(told: &Told) -> Option<(Code, String)> {
+fn error(told: &RecordedResponses) -> Option<(Code, String)> {
     let told = told.lock();
     told.first().and_then(|(r, _)| r.as_ref().err().map(|e| (e.code, e.message.clone())))
 }
@@ -204,7 +204,7 @@ fn nobody_waits_for_an_instance_that_is_gone() {
     let sequences = SchedulingPolicy::Sequence(settings, Box::default());
     for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences] {
         let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
-        let told: Vec<Told> = (1..7)
+        let told: Vec<RecordedResponses> = (1..7)
             .map(|i| {
                 let (mut request, told) = request("");
                 request.sequence =
@@ -362,20 +362,20 @@ fn sequences_get_their_controls_and_gaps_are_filled() {
 
 #[test]
 fn a_start_forgets_the_states_of_before() {
-    let memory = SequenceMemory::default();
-    let value = |b: u8| crate::request::state::StateValue {
+    let memory = ImplicitState::default();
+    let value = |b: u8| crate::request::implicit_state::StateTensor {
         shape: [1][..].into(),
         data: Bytes::copy_from_slice(&[b]),
     };
     let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
-    declared.states = vec![crate::request::state::StateSpec {
+    declared.states = vec![crate::request::implicit_state::StateSpec {
         input: 1,
         output: "S".into(),
         dtype: DType::Uint8,
         dims: vec![1],
         initial: value(7),
     }];
-    let read = |memory: &SequenceMemory| {
+    let read = |memory: &ImplicitState| {
         let mut inputs = Vec::new();
         memory.inputs(&declared, &mut inputs);
         inputs[0].data[0]

@@ -4,7 +4,7 @@ use super::batcher::Refusal;
 use crate::error::{Code, Error};
 use crate::request::InferRequest;
 use crate::request::check::IdPrefix;
-use crate::request::state::lost;
+use crate::request::implicit_state::lost;
 use crate::stats::FailureReason;
 
 /// The words of contract/v2 §4.7–4.9; v1's differ in one place, which its front ends know.

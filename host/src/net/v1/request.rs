@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::repository::{ModelTable, Served};
 use crate::request::tensor::element_count;
-use crate::request::{Shape, ShapeText, Signature, TensorSpec, WantedOutput, signature};
+use crate::request::{RequestedOutput, Shape, ShapeText, Signature, TensorSpec, signature};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_proto::text;
@@ -61,7 +61,7 @@ pub struct Plan {
     /// In the order of the header, which is that of the data.
     pub inputs: SmallVec<[PlannedInput; 2]>,
     /// In the order of the header.
-    pub outputs: SmallVec<[WantedOutput; 2]>,
+    pub outputs: SmallVec<[RequestedOutput; 2]>,
     /// Sizes were given per batch item: a client up to v0.10, which wants the answer's sizes so too.
     pub per_item: bool,
 }
@@ -135,8 +135,8 @@ fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
 fn outputs(
     signature: &Signature,
     header: &InferRequestHeader,
-) -> Result<SmallVec<[WantedOutput; 2]>> {
-    let mut wanted: SmallVec<[WantedOutput; 2]> = SmallVec::new();
+) -> Result<SmallVec<[RequestedOutput; 2]>> {
+    let mut wanted: SmallVec<[RequestedOutput; 2]> = SmallVec::new();
     for output in &header.output {
         let name = &output.name;
         let index = signature.output(name).ok_or_else(|| {
@@ -148,7 +148,7 @@ fn outputs(
         }
         // A count of 0 means the tensor itself (v1.2 and later).
         let classes = output.cls.as_ref().map_or(0, |c| c.count);
-        wanted.push(WantedOutput { index, classes });
+        wanted.push(RequestedOutput { index, classes });
     }
     Ok(wanted)
 }

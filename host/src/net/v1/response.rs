@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::repository::Served;
 use crate::request::classes::{self, Class};
-use crate::request::{DType, InferResponse, OutputTensor, TensorSpec, WantedOutput};
+use crate::request::{DType, InferResponse, OutputTensor, RequestedOutput, TensorSpec};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct ResponseSpec {
     pub served: Arc<Served>,
     pub batch: u32,
     pub id: u64,
-    pub wanted: SmallVec<[WantedOutput; 2]>,
+    pub wanted: SmallVec<[RequestedOutput; 2]>,
     pub per_item: bool,
 }
 

@@ -6,7 +6,8 @@ use trtserver_proto::text;
 
 fn form(model: &str, batch: u32, wanted: &[(usize, u32)]) -> ResponseSpec {
     let served = testing::context("").models.find(model, None).unwrap();
-    let wanted = wanted.iter().map(|&(index, classes)| WantedOutput { index, classes }).collect();
+    let wanted =
+        wanted.iter().map(|&(index, classes)| RequestedOutput { index, classes }).collect();
     ResponseSpec { served, batch, id: 0, wanted, per_item: false }
 }
 

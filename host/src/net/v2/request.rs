@@ -7,7 +7,7 @@ use crate::net::context::{Context, refusal};
 use crate::repository::Served;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{
-    InferRequest, InputTensor, RequestContext, Responder, Signature, Sink, WantedOutput,
+    InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
 };
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -18,7 +18,7 @@ pub struct UncheckedRequest {
     pub id: String,
     pub parameters: RequestParameters,
     pub inputs: SmallVec<[InputTensor; 2]>,
-    pub outputs: SmallVec<[WantedOutput; 2]>,
+    pub outputs: SmallVec<[RequestedOutput; 2]>,
     pub deadline_ns: u64,
     pub streaming: bool,
 }
@@ -33,7 +33,7 @@ impl UncheckedRequest {
                 IdPrefix(&self.id)
             )));
         }
-        self.outputs.push(WantedOutput { index, classes });
+        self.outputs.push(RequestedOutput { index, classes });
         Ok(index)
     }
 

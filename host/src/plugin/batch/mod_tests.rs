@@ -5,10 +5,10 @@ use super::views::{Style, TensorNames};
 use crate::error::Result;
 use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, take, view};
-use crate::request::state::{StateSpec, StateValue};
+use crate::request::implicit_state::{StateSpec, StateTensor};
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, RequestContext, Responder, ResponseSink,
-    SequenceMemory, Shape, Signature, TensorSpec, WantedOutput, strings,
+    DType, ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext,
+    RequestedOutput, Responder, ResponseSink, Shape, Signature, TensorSpec, strings,
 };
 use crate::stats::{Execution, OutstandingExecutions, VersionStats};
 use crate::sync::Mutex;
@@ -38,7 +38,7 @@ fn signature(max_batch_size: u32) -> Arc<Signature> {
         output: "N".into(),
         dtype: DType::Fp32,
         dims: vec![2],
-        initial: StateValue { shape: [1, 2][..].into(), data: Bytes::from_static(&[0; 8]) },
+        initial: StateTensor { shape: [1, 2][..].into(), data: Bytes::from_static(&[0; 8]) },
     };
     Arc::new(Signature {
         model: "m".into(),
@@ -81,7 +81,7 @@ fn request(
         stats: Some(Arc::new(VersionStats::new(1))),
         received_ns: 1,
         batch: rows,
-        outputs: wants.iter().map(|&index| WantedOutput { index, classes: 0 }).collect(),
+        outputs: wants.iter().map(|&index| RequestedOutput { index, classes: 0 }).collect(),
     };
     let request = InferRequest {
         inputs: inputs.iter().map(of).collect(),
@@ -356,10 +356,10 @@ fn states_go_to_their_sequences() {
     let model = signature(8);
     let (a, told_a) = request(&model, 1, &[], &[]);
     let (b, _told_b) = request(&model, 1, &[], &[]);
-    let (memory_a, memory_b) = (SequenceMemory::default(), SequenceMemory::default());
-    a.responder.remember(memory_a.clone());
-    b.responder.remember(memory_b.clone());
-    let kept = |memory: &SequenceMemory| {
+    let (memory_a, memory_b) = (ImplicitState::default(), ImplicitState::default());
+    a.responder.set_implicit_state(memory_a.clone());
+    b.responder.set_implicit_state(memory_b.clone());
+    let kept = |memory: &ImplicitState| {
         let mut inputs = Vec::new();
         memory.inputs(&model, &mut inputs);
         (inputs[0].shape.to_vec(), inputs[0].data.clone())
@@ -386,10 +386,10 @@ fn a_state_comes_with_a_response_too() {
     let mut model = Arc::into_inner(signature(8)).unwrap();
     model.states[0].output = "O".into();
     let model = Arc::new(model);
-    let memory = SequenceMemory::default();
+    let memory = ImplicitState::default();
     let respond = |wants: &[usize], data: &Bytes, last| {
         let (one, told) = request(&model, 1, &[], wants);
-        one.responder.remember(memory.clone());
+        one.responder.set_implicit_state(memory.clone());
         with_batch(vec![one], |batch| {
             let (mut response, mut buf, name) = (null_mut(), NOTHING, c_text("O"));
             // SAFETY: the call's own reply and response; 8 bytes are asked for and written.

@@ -4,7 +4,7 @@ use super::declared::{Declared, Rows};
 use super::memory::{Donation, Memory, size_of_parts};
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
-use crate::request::state::StateValue;
+use crate::request::implicit_state::StateTensor;
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText};
@@ -131,7 +131,7 @@ impl Building {
             self.reply.context.position(index).map(|place| (place, index, shape))
         });
         // Without a sequence there is no next step that would read it.
-        let state = declared.state.filter(|_| self.reply.memory().is_some());
+        let state = declared.state.filter(|_| self.reply.implicit_state().is_some());
         (output.is_some() || state.is_some()).then_some(Place {
             output,
             state,
@@ -156,7 +156,7 @@ impl Building {
                 // Before the end: the sequence's next step may begin at once.
                 if !states.is_empty()
                     && !reply.is_finished()
-                    && let Some(memory) = reply.memory()
+                    && let Some(memory) = reply.implicit_state()
                 {
                     memory.store(states);
                 }
@@ -167,7 +167,7 @@ impl Building {
     }
 
     #[allow(clippy::type_complexity, reason = "named nowhere else")]
-    fn finish(&mut self) -> Result<(InferResponse, SmallVec<[(usize, StateValue); 2]>)> {
+    fn finish(&mut self) -> Result<(InferResponse, SmallVec<[(usize, StateTensor); 2]>)> {
         let signature = Arc::clone(&self.reply.context.signature);
         let requested = &self.reply.context.outputs;
         let mut made: SmallVec<[Option<OutputTensor>; 2]> = SmallVec::new();
@@ -179,7 +179,7 @@ impl Building {
                 self.check_strings(&place, &data)?;
             }
             if let Some((state, shape)) = place.state {
-                states.push((state, StateValue { shape, data: data.clone() }));
+                states.push((state, StateTensor { shape, data: data.clone() }));
             }
             if let Some((at, index, shape)) = place.output {
                 let name = Arc::clone(&signature.outputs[index].name);

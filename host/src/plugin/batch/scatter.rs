@@ -166,7 +166,7 @@ impl Room<'_> {
 fn wants(reply: &Responder, declared: &Declared) -> bool {
     let output =
         declared.output.as_ref().is_some_and(|(index, _)| reply.context.position(*index).is_some());
-    output || (declared.state.is_some() && reply.memory().is_some())
+    output || (declared.state.is_some() && reply.implicit_state().is_some())
 }
 
 /// A block that nobody writes any more, and which part of it is whose.

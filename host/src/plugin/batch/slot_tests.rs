@@ -3,12 +3,12 @@
 use super::*;
 use crate::plugin::batch::frame::{FrameHold, release_request};
 use crate::plugin::batch::views::{Style, TensorNames};
-use crate::request::testing::{Told, request, signature};
+use crate::request::testing::{RecordedResponses, request, signature};
 use crate::stats::{Execution, OutstandingExecutions};
 use trtserver_plugin_api::abi::types::Reply as Raw;
 
 /// A frame with one request, its handle, and what the caller was told.
-fn filled(hold: &mut FrameHold) -> (Handle, Told) {
+fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
     let (request, _, told) = request("r");
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));

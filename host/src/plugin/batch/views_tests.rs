@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plugin::batch::slot::Slot;
-use crate::request::state::{StateSpec, StateValue};
+use crate::request::implicit_state::{StateSpec, StateTensor};
 use crate::request::testing::{request, signature};
 use crate::request::{DType, InputTensor};
 
@@ -37,7 +37,7 @@ fn what_the_host_adds_is_shown_and_marked() {
         output: output.into(),
         dtype: DType::Fp32,
         dims: vec![1],
-        initial: StateValue { shape: [1][..].into(), data: Bytes::from_static(&[0; 4]) },
+        initial: StateTensor { shape: [1][..].into(), data: Bytes::from_static(&[0; 4]) },
     };
     declared.states = vec![state("S_OUT"), state("O")];
     let names = Arc::new(TensorNames::new(&declared));

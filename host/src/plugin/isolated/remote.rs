@@ -12,7 +12,7 @@ use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::plugin::backend::{Backend, Facts};
 use crate::plugin::{InstanceFacts, ModelFacts, Patch};
-use crate::request::{InferRequest, state};
+use crate::request::{InferRequest, implicit_state};
 use crate::sync::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -270,8 +270,9 @@ impl RemoteInstance {
         let lost = requests.iter().filter(|r| !r.sequence.start && r.context().is_counted());
         for request in lost {
             let signature = &request.context().signature;
-            let _ =
-                request.responder.finish(Err(state::lost(&signature.model, &request.sequence.id)));
+            let _ = request
+                .responder
+                .finish(Err(implicit_state::lost(&signature.model, &request.sequence.id)));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::wire::{Receiver, Sender, halves, pair};
 use super::work_connection::Line;
 use crate::arena::{Arena, Block, Reader};
 use crate::error::{Code, Error};
-use crate::request::testing::{Told, request};
+use crate::request::testing::{RecordedResponses, request};
 use crate::request::{DType, InferRequest};
 use proptest::prelude::*;
 use std::io::Write;
@@ -30,7 +30,7 @@ struct Rig {
     line: Arc<Line>,
     answers: Answers,
     process: Arc<Process>,
-    told: Vec<Told>,
+    told: Vec<RecordedResponses>,
     theirs: (Sender, Receiver),
     raw: UnixStream,
     outputs: Arc<Arena>,
@@ -81,7 +81,7 @@ impl Rig {
     }
 
     /// Hears all that was said, then that the process is gone.
-    fn hear(mut self) -> (Vec<Told>, Option<Why>) {
+    fn hear(mut self) -> (Vec<RecordedResponses>, Option<Why>) {
         self.theirs.0.shut_down();
         self.answers.read(&self.line, false);
         self.line.close();

@@ -4,7 +4,7 @@ use super::super::model_config::stays_inside;
 use super::hide;
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
-use crate::request::state::{StateSpec, StateValue};
+use crate::request::implicit_state::{StateSpec, StateTensor};
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Role, Shape, ShapeText, Signature};
@@ -35,11 +35,11 @@ pub fn add(state: &State, signature: &mut Signature, dir: &Path) -> Result<State
         output: state.output_name.as_str().into(),
         dtype,
         dims: state.dims.clone(),
-        initial: StateValue { shape, data: initial.data },
+        initial: StateTensor { shape, data: initial.data },
     })
 }
 
-fn zeros(shape: &[i64], dtype: DType, state: &str, model: &str) -> Result<StateValue> {
+fn zeros(shape: &[i64], dtype: DType, state: &str, model: &str) -> Result<StateTensor> {
     // A zero string is the four bytes of a zero length.
     let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
     let Some(data) = bytes.and_then(AlignedBuf::try_new) else {
@@ -49,7 +49,7 @@ fn zeros(shape: &[i64], dtype: DType, state: &str, model: &str) -> Result<StateV
             dtype.config_name()
         )));
     };
-    Ok(StateValue { shape: shape.into(), data: data.into_bytes() })
+    Ok(StateTensor { shape: shape.into(), data: data.into_bytes() })
 }
 
 fn initial_state(
@@ -58,7 +58,7 @@ fn initial_state(
     dtype: DType,
     dir: &Path,
     model: &str,
-) -> Result<StateValue> {
+) -> Result<StateTensor> {
     let name = &state.input_name;
     let shape: Shape = initial.dims.iter().copied().collect();
     let file = match &initial.state_data {
@@ -95,5 +95,5 @@ fn initial_state(
             data.len()
         )));
     }
-    Ok(StateValue { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes() })
+    Ok(StateTensor { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes() })
 }

@@ -2,12 +2,12 @@
 
 use super::testing::{Setup, answer, ensemble, request};
 use crate::error::{Code, Error};
-use crate::request::testing::Told;
+use crate::request::testing::RecordedResponses;
 use crate::request::{CorrelationId, InferResponse, Parameter, Sequence};
 use std::sync::Arc;
 
 /// The one error that the caller was told.
-fn error(told: &Told) -> (Code, String) {
+fn error(told: &RecordedResponses) -> (Code, String) {
     let told = told.lock();
     assert_eq!(told.len(), 1, "{told:?}");
     let error = told[0].0.as_ref().unwrap_err();
@@ -15,14 +15,14 @@ fn error(told: &Told) -> (Code, String) {
 }
 
 /// Names and shapes of the outputs that the caller was told, once.
-fn outputs(told: &Told) -> Vec<(String, Vec<i64>)> {
+fn outputs(told: &RecordedResponses) -> Vec<(String, Vec<i64>)> {
     let told = told.lock();
     assert_eq!((told.len(), told[0].1), (1, true), "{told:?}");
     let response = told[0].0.as_ref().unwrap().as_ref().unwrap();
     response.outputs.iter().map(|o| (o.name.to_string(), o.shape.to_vec())).collect()
 }
 
-fn is_silent(told: &Told) -> bool {
+fn is_silent(told: &RecordedResponses) -> bool {
     told.lock().is_empty()
 }
 
@@ -358,7 +358,7 @@ fn a_step_answers_once() {
 fn many_threads() {
     let steps = "a:I=in>O=t b:I=t>O=u c:I=t>O=v d:I=u,J=v>O=out";
     let (e, world) = ensemble(steps, &Setup::default());
-    let all: Vec<Told> = (0..100)
+    let all: Vec<RecordedResponses> = (0..100)
         .map(|_| {
             let (request, _, told) = request(&e, "out", &[1, 2]);
             e.submit(request);

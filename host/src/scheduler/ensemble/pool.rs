@@ -2,7 +2,7 @@
 
 use super::graph::Graph;
 use crate::request::{
-    DType, InferResponse, InputTensor, Shape, Signature, TensorSpec, WantedOutput,
+    DType, InferResponse, InputTensor, RequestedOutput, Shape, Signature, TensorSpec,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -65,7 +65,7 @@ pub struct Pool {
 
 impl Pool {
     /// With the ensemble's inputs in it. A caller who asks for no output (v1 allows it) has all of them computed.
-    pub fn new(graph: &Graph, inputs: &[InputTensor], wanted: &[WantedOutput]) -> Self {
+    pub fn new(graph: &Graph, inputs: &[InputTensor], wanted: &[RequestedOutput]) -> Self {
         let signature = &graph.signature;
         let wanted: Vec<usize> = match wanted {
             [] => graph.outputs.clone(),

@@ -10,8 +10,8 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::CancelObserver;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, Responder,
-    ResponseSink, ShapeText, Single, WantedOutput, check,
+    InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
+    Responder, ResponseSink, ShapeText, SingleResponse, check,
 };
 use crate::stats::{Execution, FailureReason};
 use crate::sync::{Mutex, MutexGuard};
@@ -137,7 +137,7 @@ impl Run {
             }
             self.wanted(step, &state.pool)?
         };
-        let sink = StepSink { run: Arc::clone(self), step, single: Single::default() };
+        let sink = StepSink { run: Arc::clone(self), step, single: SingleResponse::default() };
         let context = RequestContext {
             signature: Arc::clone(signature),
             stats: Some(Arc::clone(model.stats())),
@@ -169,12 +169,12 @@ impl Run {
     }
 
     /// The outputs of a step that somebody reads.
-    fn wanted(&self, step: usize, pool: &Pool) -> Result<SmallVec<[WantedOutput; 2]>> {
+    fn wanted(&self, step: usize, pool: &Pool) -> Result<SmallVec<[RequestedOutput; 2]>> {
         let signature = self.models[step].signature();
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));
         read.map(|(name, _)| match signature.output(name) {
-            Some(index) => Ok(WantedOutput { index, classes: 0 }),
+            Some(index) => Ok(RequestedOutput { index, classes: 0 }),
             None => Err(self.changed(step, "output", name)),
         })
         .collect()
@@ -282,7 +282,7 @@ fn cancel(replies: Vec<Weak<Responder>>) {
 struct StepSink {
     run: Arc<Run>,
     step: usize,
-    single: Single,
+    single: SingleResponse,
 }
 
 impl ResponseSink for StepSink {

@@ -3,7 +3,7 @@
 use super::{Ensemble, Graph, StepModel, StepModels, StepPlan};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::request::testing::Told;
+use crate::request::testing::RecordedResponses;
 use crate::request::{
     DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, Sequence,
     Signature, TensorSpec, check, testing,
@@ -183,7 +183,7 @@ pub fn request(
     ensemble: &Ensemble,
     outputs: &str,
     shape: &[i64],
-) -> (InferRequest, Arc<VersionStats>, Told) {
+) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
     let signature = &ensemble.graph.signature;
     let one = |name| check::find_output(signature, name).unwrap();
     let all = check::all_outputs(signature);

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{Call, Input, Param, param};
 use crate::request::tensor::element_count;
 use crate::request::{
-    CorrelationId, InferRequest, InputTensor, Parameter, RequestContext, Responder, Sequence,
-    ShapeText, WantedOutput,
+    CorrelationId, InferRequest, InputTensor, Parameter, RequestContext, RequestedOutput,
+    Responder, Sequence, ShapeText,
 };
 use crate::stats::Execution;
 use bytes::Bytes;
@@ -34,7 +34,7 @@ pub fn request(
         if index as usize >= model.signature.outputs.len() {
             return Err(fault(model, format!("wants output number {index}, which is not there")));
         }
-        Ok(WantedOutput { index: index as usize, classes })
+        Ok(RequestedOutput { index: index as usize, classes })
     });
     let outputs = outputs.collect::<Result<_>>()?;
     let has = |flag| call.flags & flag != 0;

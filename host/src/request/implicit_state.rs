@@ -20,12 +20,12 @@ pub struct StateSpec {
     /// Without the batch dimension; -1 = variable.
     pub dims: Vec<i64>,
     /// What a sequence begins with, in the full shape of one row.
-    pub initial: StateValue,
+    pub initial: StateTensor,
 }
 
 /// A state's tensor: one row, batch dimension first when the model batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateValue {
+pub struct StateTensor {
     pub shape: Shape,
     pub data: Bytes,
 }
@@ -40,9 +40,9 @@ pub fn lost(model: &str, sequence: &CorrelationId) -> Error {
 
 /// The states of one sequence, by number of the state; empty = as at the beginning.
 #[derive(Clone, Debug, Default)]
-pub struct SequenceMemory(Arc<Mutex<Vec<Option<StateValue>>>>);
+pub struct ImplicitState(Arc<Mutex<Vec<Option<StateTensor>>>>);
 
-impl SequenceMemory {
+impl ImplicitState {
     /// The sequence begins (again).
     pub fn reset(&self) {
         self.lock().clear();
@@ -53,13 +53,13 @@ impl SequenceMemory {
         let values = self.lock();
         inputs.extend(signature.states.iter().enumerate().map(|(i, spec)| {
             let value = values.get(i).and_then(Option::as_ref).unwrap_or(&spec.initial);
-            let StateValue { shape, data } = value.clone();
+            let StateTensor { shape, data } = value.clone();
             InputTensor { index: spec.input, dtype: spec.dtype, shape, data }
         }));
     }
 
     /// A step has ended well: what it wrote counts from the next step on. States that it did not write stay.
-    pub fn store(&self, written: impl IntoIterator<Item = (usize, StateValue)>) {
+    pub fn store(&self, written: impl IntoIterator<Item = (usize, StateTensor)>) {
         let mut values = self.lock();
         for (state, value) in written {
             if values.len() <= state {
@@ -69,7 +69,7 @@ impl SequenceMemory {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<StateValue>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<StateTensor>>> {
         self.0.lock()
     }
 }
