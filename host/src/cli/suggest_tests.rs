@@ -3,15 +3,6 @@
 use super::*;
 
 #[test]
-fn distances() {
-    let table = [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("htpp", "http", 1)];
-    for (a, b, want) in table {
-        assert_eq!(distance(a, b), want, "{a} {b}");
-    }
-    assert_eq!(distance("kitten", "sitting"), 3);
-}
-
-#[test]
 fn suggestions() {
     let table = [
         ("http-prot", Some("Did you mean --http-port?")),

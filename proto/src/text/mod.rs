@@ -57,36 +57,21 @@ fn position(text: &str, at: usize) -> (usize, usize) {
     (line, 1 + before[line_start..].chars().count())
 }
 
-/// `; did you mean X?` if one of the names is close enough to be what was meant.
+/// `; did you mean X?` for the nearest name, if it is near enough.
 pub(crate) fn nearest(typed: &str, names: impl Iterator<Item = &'static str>) -> String {
-    // A header may hold a "name" of any length; comparing it would only cost time.
+    // The name comes from the client and may have any length.
     if typed.len() > 64 {
         return String::new();
     }
-    let best = names.map(|name| (distance(typed, name), name)).min_by_key(|(d, _)| *d);
+    let typed = typed.to_ascii_lowercase();
+    let distance = |name: &str| strsim::levenshtein(&typed, &name.to_ascii_lowercase());
+    let best = names.map(|name| (distance(name), name)).min_by_key(|(d, _)| *d);
     match best {
         Some((distance, name)) if distance <= 1 + typed.len() / 4 => {
             format!("; did you mean {name}?")
         }
         _ => String::new(),
     }
-}
-
-/// How many letters must be changed, added or left out to come from one name to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let change = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
-            diagonal = *cell;
-            left = change.min(left + 1).min(diagonal + 1);
-            *cell = left;
-        }
-        row[0] = i + 1;
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
