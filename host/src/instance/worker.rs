@@ -4,7 +4,6 @@
 //! instance is closed on the same thread, and the model with the last of its instances.
 
 use super::group::InstancePlan;
-use super::lent;
 use super::priority::be_nice;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
@@ -13,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
+use crate::scheduler::inline::{Executor, SharedInstance};
 use crate::scheduler::{Batch, Queue};
 use crate::stats::{Execution, OutstandingExecutions, VersionStats};
 use std::any::Any;
@@ -111,7 +111,7 @@ impl Worker {
             let (queue, ordinal) = (Arc::downgrade(&self.queue), self.ordinal);
             remote.when_lost(move || {
                 if let Some(queue) = queue.upgrade() {
-                    queue.lose(ordinal);
+                    queue.lose_instance_state(ordinal);
                 }
             });
         }
@@ -124,12 +124,12 @@ impl Worker {
     }
 
     fn serve(self, instance: Instance) {
-        // Who borrows it has the niceness, the streams and the stack of any other thread.
-        let may_be_lent = self.plan.nice == 0
+        // A network thread has neither this thread's niceness nor its streams nor a larger stack.
+        let inline = self.plan.nice == 0
             && self.plan.kind != Kind::Gpu
             && self.model.backend.facts.stack_bytes <= DEFAULT_STACK;
         match AnyThread::new(instance) {
-            Ok(instance) if may_be_lent => lent::serve(self, instance),
+            Ok(instance) if inline => self.serve_inline(instance),
             Ok(mut instance) => self.serve_here(instance.get_mut()),
             Err(mut instance) => self.serve_here(&mut instance),
         }
@@ -139,22 +139,26 @@ impl Worker {
     fn serve_here(&self, instance: &mut Instance) {
         let mut context = BatchContext::default();
         let mut batch = Batch::default();
-        let _lost = self.lost();
+        let _guard = PanicGuard(Arc::clone(&self.queue));
         while self.queue.take(self.ordinal, &mut batch) {
             self.run_batch(instance, &mut context, &mut batch);
-            // A plugin that answers later may owe `most` executions; the next one waits for room.
             context.outstanding.wait_at_most(self.max_outstanding(), None);
         }
         self.drain_outstanding(&context.outstanding);
     }
 
+    /// Serves on this thread, and on network threads while this one sleeps.
+    fn serve_inline(self, instance: AnyThread) {
+        let (queue, ordinal) = (Arc::clone(&self.queue), self.ordinal);
+        let _guard = PanicGuard(Arc::clone(&queue));
+        let executor = InlineExecutor { instance, context: BatchContext::default(), worker: self };
+        if let Some(executor) = SharedInstance::serve(queue, ordinal, executor) {
+            executor.worker.drain_outstanding(&executor.context.outstanding);
+        }
+    }
+
     /// Executes what was taken from the queue.
-    pub(super) fn run_batch(
-        &self,
-        instance: &mut Instance,
-        context: &mut BatchContext,
-        batch: &mut Batch,
-    ) {
+    fn run_batch(&self, instance: &mut Instance, context: &mut BatchContext, batch: &mut Batch) {
         if let Some(closed) = batch.close_reason {
             self.stats.batch(self.ordinal, closed as usize, rows(&batch.requests));
         }
@@ -165,13 +169,13 @@ impl Worker {
         }
     }
 
-    /// Executions that may owe answers when the next one begins.
-    pub(super) fn max_outstanding(&self) -> usize {
+    /// Executions that may be outstanding when the next one begins.
+    fn max_outstanding(&self) -> usize {
         let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
         most - 1
     }
 
-    pub(super) fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
+    fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
         if !outstanding.wait_at_most(0, Some(self.drain)) {
             tracing::error!(
                 "instance {}: the backend still owes answers after {:?}",
@@ -204,10 +208,6 @@ impl Worker {
         }
     }
 
-    pub(super) fn lost(&self) -> PanicGuard {
-        PanicGuard(Arc::clone(&self.queue))
-    }
-
     fn runner(&self) -> Runner<'_> {
         Runner { name: &self.plan.name, signature: &self.signature, names: &self.names }
     }
@@ -221,13 +221,34 @@ pub(super) struct BatchContext {
     last: Option<Arc<Execution>>,
 }
 
-/// Tells the queue when the thread ends by a panic: nobody must wait for an instance that is gone.
-pub(super) struct PanicGuard(Arc<Queue>);
+/// An instance that any thread may execute. Fields are dropped in this order, on the instance's own thread.
+struct InlineExecutor {
+    instance: AnyThread,
+    context: BatchContext,
+    worker: Worker,
+}
+
+impl Executor for InlineExecutor {
+    fn execute(&mut self, batch: &mut Batch) {
+        self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch);
+    }
+
+    fn has_capacity(&self) -> bool {
+        self.context.outstanding.at_most(self.worker.max_outstanding())
+    }
+
+    fn wait_for_capacity(&self) {
+        self.context.outstanding.wait_at_most(self.worker.max_outstanding(), None);
+    }
+}
+
+/// Takes the queue out of service when the instance's thread panics: requests must not wait for it.
+struct PanicGuard(Arc<Queue>);
 
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.give_up();
+            self.0.take_out_of_service();
         }
     }
 }

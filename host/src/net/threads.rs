@@ -1,22 +1,22 @@
-//! The threads of the network. They may execute models, too: see `scheduler/borrower.rs`.
+//! The network threads: one tokio runtime for all sockets. Its threads may run instances inline.
 
-use crate::scheduler::borrower::Borrowers;
+use crate::scheduler::inline::Permits;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// The runtime of all sockets: a thread for each processor that the process may use, at least two. Each has a stack of so many
-/// bytes, which is what models may need.
+/// A runtime with one thread for each processor that the process may use, at least two. `stack`: bytes of stack of each
+/// thread, which models executed inline may use.
 ///
 /// # Errors
-/// The system gives no threads.
+/// The system starts no threads.
 pub fn runtime(stack: usize) -> Result<Runtime> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.max(2);
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
     let handle = Arc::clone(&runtime);
-    let borrowers = Borrowers::new(threads, move || {
-        // A thread that sleeps is woken to run nothing, and then looks after the sockets that the one held up was waiting for.
+    let permits = Permits::new(threads, move || {
+        // An empty task wakes a sleeping thread, which then polls the sockets in place of the one that is held up.
         if let Some(handle) = handle.get() {
             handle.spawn(async {});
         }
@@ -24,7 +24,7 @@ pub fn runtime(stack: usize) -> Result<Runtime> {
     let built = Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_stack_size(stack)
-        .on_thread_start(move || borrowers.join())
+        .on_thread_start(move || permits.register_thread())
         .enable_all()
         .thread_name("net")
         .build()?;

@@ -118,7 +118,7 @@ impl BatchAssembler {
     }
 
     /// Fills `requests` with what the instance executes.
-    pub fn fill(
+    pub fn assemble(
         &self,
         entries: &mut Vec<BatchEntry<InferRequest>>,
         requests: &mut Vec<InferRequest>,

@@ -3,9 +3,9 @@
 use super::*;
 
 #[test]
-fn conflicts_are_told_once_a_second() {
+fn logs_one_conflict_a_second_and_counts_the_others() {
     let mut conflicts = ConflictLog::default();
     let times = [5, 6, 900_000_000, 1_000_000_006, 1_000_000_007, 3_000_000_000];
-    let told = times.map(|now| conflicts.tell(now));
-    assert_eq!(told, [Some(0), None, None, Some(2), None, Some(1)]);
+    let admitted = times.map(|now| conflicts.admit(now));
+    assert_eq!(admitted, [Some(0), None, None, Some(2), None, Some(1)]);
 }

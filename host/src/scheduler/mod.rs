@@ -2,18 +2,18 @@
 
 mod assembler; // batch entries to requests: controls, states, null requests
 pub mod batcher; // batching decisions, pure
-pub mod borrower; // threads that may execute a model themselves
 mod conflict_log; // rate limit of the START conflict warning
 mod delay_hook; // test hook: wait for a number of queued requests
 pub mod ensemble; // a request through several models
+pub mod inline; // network threads that run idle instances
 mod null_errors; // an error of a null request fails its whole batch
-mod queue; // the lock, and which instance sleeps or wakes
+mod queue; // waiting requests of one version, and the states of its instances
 mod refusal_errors; // errors of refused requests
 mod response_order; // `preserve_ordering`
 
 pub use assembler::{Controls, Corrid, Flag};
 pub use ensemble::Ensemble;
-pub use queue::{Batch, Lendable, Queue, SchedulingPolicy};
+pub use queue::{Batch, Queue, SchedulingPolicy};
 
 use crate::request::{InferRequest, Sequence};
 use std::sync::Arc;

@@ -1,0 +1,93 @@
+//! An instance that its own thread and network threads run in turn, never two at a time.
+
+use super::debt::SlowBatchDebt;
+use super::{InlineInstance, InlineRun};
+use crate::clock::now_ns;
+use crate::scheduler::{Batch, Queue};
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Weak};
+
+/// A thread that runs an instance inline executes later requests too, until its own response has waited this long.
+const MAX_RUN_NS: u64 = 30_000;
+
+/// A backend instance that may be executed on any thread.
+pub trait Executor: Send {
+    /// Executes what was taken from the queue; the backend may respond later.
+    fn execute(&mut self, batch: &mut Batch);
+
+    /// The backend has few enough outstanding requests to accept another batch.
+    fn has_capacity(&self) -> bool;
+
+    /// Blocks until that is so.
+    fn wait_for_capacity(&self);
+}
+
+/// See the module text.
+pub struct SharedInstance<E> {
+    debt: SlowBatchDebt,
+    /// Locked by the thread that the queue lets run the instance, so without contention. `None` once the instance's own
+    /// thread ends: the executor must be dropped there.
+    inner: Mutex<Option<Inner<E>>>,
+}
+
+struct Inner<E> {
+    /// Of inline runs.
+    batch: Batch,
+    executor: E,
+}
+
+impl<E: Executor + 'static> SharedInstance<E> {
+    /// Serves `queue` as instance number `ordinal` until it is closed and empty, on this thread and inline. Returns the
+    /// executor.
+    pub fn serve(queue: Arc<Queue>, ordinal: usize, executor: E) -> Option<E> {
+        let inner = Mutex::new(Some(Inner { batch: Batch::default(), executor }));
+        let shared = Arc::new(Self { debt: SlowBatchDebt::default(), inner });
+        let weak: Weak<Self> = Arc::downgrade(&shared);
+        queue.allow_inline(ordinal, weak);
+        let mut batch = Batch::default();
+        while queue.take(ordinal, &mut batch) {
+            if let Some(Inner { executor, .. }) = shared.lock().as_mut() {
+                let start = now_ns();
+                executor.execute(&mut batch);
+                shared.debt.record(now_ns().saturating_sub(start));
+                executor.wait_for_capacity();
+            }
+        }
+        let inner = shared.lock().take();
+        inner.map(|inner| inner.executor)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Inner<E>>> {
+        self.inner.lock()
+    }
+}
+
+impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
+    fn is_fast(&self) -> bool {
+        self.debt.is_low()
+    }
+
+    fn run(&self, mut run: InlineRun<'_>, mut now: u64) {
+        let end = now + MAX_RUN_NS;
+        let mut inner = self.lock();
+        let Some(Inner { batch, executor }) = inner.as_mut() else { return };
+        while run.next_batch(now, batch) {
+            let start = now;
+            executor.execute(batch);
+            now = now_ns();
+            let outstanding = !executor.has_capacity();
+            // Only the instance's own thread may wait for a backend that responds later.
+            self.debt.record(if outstanding { u64::MAX } else { now.saturating_sub(start) });
+            if outstanding || now > end {
+                run.stop(outstanding);
+                break;
+            }
+        }
+    }
+
+    fn wait_for_capacity(&self) {
+        if let Some(Inner { executor, .. }) = self.lock().as_ref() {
+            executor.wait_for_capacity();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Permits: which threads may run instances inline, and how many at a time.
+//!
+//! There is one permit fewer than network threads, so that one of them always serves connections.
+
+use super::watchdog::{Activity, Watchdog};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The permits of a group of threads.
+pub struct Permits {
+    free: AtomicUsize,
+    watchdog: Watchdog,
+}
+
+/// A thread's membership in its group.
+struct Member {
+    permits: Arc<Permits>,
+    /// `None` until its first permit.
+    activity: Option<Arc<Activity>>,
+}
+
+thread_local! {
+    /// `None` in threads of no group, and in a thread that has a permit, so that inline runs do not nest.
+    static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
+}
+
+/// The right of this thread to run an instance now; returned when dropped.
+pub struct Permit(Option<(Member, Arc<Activity>)>);
+
+impl Permits {
+    /// Permits for a group of `threads` threads, at least two. `wake_idle_thread` makes one that sleeps look after the
+    /// sockets of one that is held up.
+    pub fn new(threads: usize, wake_idle_thread: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            free: AtomicUsize::new(threads.saturating_sub(1)),
+            watchdog: Watchdog::new(wake_idle_thread),
+        })
+    }
+
+    /// Adds this thread to the group.
+    pub fn register_thread(self: &Arc<Self>) {
+        let member = Member { permits: Arc::clone(self), activity: None };
+        MEMBER.with_borrow_mut(|current| *current = Some(member));
+    }
+
+    fn take(&self) -> bool {
+        let less = |free: usize| free.checked_sub(1);
+        self.free.fetch_update(Ordering::Acquire, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+impl Permit {
+    /// `None` in a thread that is in no group or has a permit already, and while all permits are taken.
+    pub fn try_acquire(now: u64) -> Option<Self> {
+        let member = MEMBER.try_with(|current| current.try_borrow_mut().ok()?.take());
+        let mut member = member.ok()??;
+        if member.activity.is_none() {
+            member.activity = member.permits.watchdog.watch(&member.permits, |p| &p.watchdog);
+        }
+        let activity = member.activity.clone();
+        let Some(activity) = activity.filter(|_| member.permits.take()) else {
+            member.put_back();
+            return None;
+        };
+        member.permits.watchdog.begin(&activity, now);
+        Some(Self(Some((member, activity))))
+    }
+}
+
+impl Member {
+    fn put_back(self) {
+        let put = |current: &RefCell<Option<Self>>| {
+            current.try_borrow_mut().map(|mut current| *current = Some(self))
+        };
+        let _ = MEMBER.try_with(put);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some((member, activity)) = self.0.take() {
+            activity.end();
+            member.permits.free.fetch_add(1, Ordering::Release);
+            member.put_back();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "permit_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! The states of a queue's instances. All transitions happen under the queue's lock.
+//!
+//! ```text
+//!                 wake                 start_inline
+//!     ┌─ Idle ────────────▶ Waking ─────────────────▶ Inline
+//!     │   ▲ ▲                │  ▲                      │ │ │
+//!     │   │ │           woke │  └───────── Wake ───────┘ │ │
+//!     │   │ └────────────────┼──────────── Sleep ────────┘ │
+//!     │   │ sleep            ▼                             │
+//!     │   └───────────── Running ◀── woke ── Draining ◀────┘
+//!     │ woke (timeout)       ▲                       Drain
+//!     └──────────────────────┘             (the results of finish_inline)
+//! ```
+//!
+//! - `Running`: the own thread is awake; it opens the instance, executes, or looks for a batch.
+//! - `Idle`: the own thread sleeps until it is woken, or until a time that the batcher gave.
+//! - `Waking`: the own thread is notified, but has not got the queue's lock yet.
+//! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to end.
+//! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
+
+use crate::scheduler::batcher::Wake;
+use smallvec::SmallVec;
+
+/// See the module text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InstanceState {
+    Running,
+    Idle,
+    Waking,
+    Inline,
+    Draining,
+}
+
+/// What an instance does after an inline run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterInline {
+    /// There is no batch.
+    Sleep,
+    /// Its own thread goes on.
+    Wake,
+    /// Its own thread waits for the outstanding requests, then goes on.
+    Drain,
+}
+
+pub(super) struct Instances {
+    states: Box<[InstanceState]>,
+    /// Those that are `Idle`. The last one to fall asleep is woken first, since its caches are the warmest.
+    idle: Vec<usize>,
+    /// Those that became `Waking` or `Draining` in this step and have to be notified.
+    woken: SmallVec<[usize; 2]>,
+}
+
+impl Instances {
+    /// All of them `Running`.
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            states: vec![InstanceState::Running; count].into(),
+            idle: Vec::with_capacity(count),
+            woken: SmallVec::new(),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(super) fn state(&self, instance: usize) -> InstanceState {
+        self.states[instance]
+    }
+
+    pub(super) fn any_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Notifications of this step.
+    pub(super) fn take_woken(&mut self) -> SmallVec<[usize; 2]> {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// The own thread found no batch: `Running` to `Idle`.
+    pub(super) fn sleep(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Running, InstanceState::Idle);
+        self.idle.push(instance);
+    }
+
+    /// `Idle` to `Waking`, for one instance at most. An instance in another state looks for a batch by itself.
+    pub(super) fn wake(&mut self, wake: Wake) {
+        let position = match wake {
+            Wake::Any => self.idle.len().checked_sub(1),
+            Wake::Instance(instance) => self.idle.iter().position(|i| *i == instance),
+        };
+        if let Some(position) = position {
+            let instance = self.idle.remove(position);
+            self.change(instance, InstanceState::Idle, InstanceState::Waking);
+            self.woken.push(instance);
+        }
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        while self.any_idle() {
+            self.wake(Wake::Any);
+        }
+    }
+
+    /// The own thread is awake, by a notification or a timeout: `Waking`, `Draining` or `Idle` to `Running`. True when it
+    /// has to wait for outstanding requests first.
+    pub(super) fn woke(&mut self, instance: usize) -> bool {
+        let before = self.states[instance];
+        debug_assert!(!matches!(before, InstanceState::Running | InstanceState::Inline));
+        if before == InstanceState::Idle {
+            self.idle.retain(|i| *i != instance);
+        }
+        self.states[instance] = InstanceState::Running;
+        before == InstanceState::Draining
+    }
+
+    /// The thread that woke the instance runs it instead of notifying it: `Waking` to `Inline`.
+    pub(super) fn start_inline(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Waking, InstanceState::Inline);
+    }
+
+    /// An inline run has ended: `Inline` to `Idle`, `Waking` or `Draining`.
+    pub(super) fn finish_inline(&mut self, instance: usize, after: AfterInline) {
+        let (next, list) = match after {
+            AfterInline::Sleep => (InstanceState::Idle, None),
+            AfterInline::Wake => (InstanceState::Waking, Some(&mut self.woken)),
+            AfterInline::Drain => (InstanceState::Draining, Some(&mut self.woken)),
+        };
+        match list {
+            Some(woken) => woken.push(instance),
+            None => self.idle.push(instance),
+        }
+        self.change(instance, InstanceState::Inline, next);
+    }
+
+    fn change(&mut self, instance: usize, from: InstanceState, to: InstanceState) {
+        debug_assert_eq!(self.states[instance], from, "instance {instance} to {to:?}");
+        self.states[instance] = to;
+    }
+}
+
+#[cfg(test)]
+#[path = "instances_tests.rs"]
+mod tests;

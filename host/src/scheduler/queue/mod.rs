@@ -1,0 +1,191 @@
+//! The queue between frontends and instances of one model version: a batcher under a lock, and threads that sleep and wake.
+//!
+//! **Locks.** The queue's lock is held for one step of the batcher: a submission, a look for a batch, a cancellation, a
+//! timeout. A step only records what else is to be done: instances to notify and requests to refuse ([`Effects`]). That is
+//! done after the lock is released, as are response sinks, backends and the addition of control tensors: each of them may
+//! take long, or submit another request to this queue. Under the lock only these are taken: the lock of a request's
+//! response channel, of the response order, of the timer; none of them is held while the queue's is waited for.
+
+mod any_batcher; // dynamic or sequence batcher
+mod instances; // states of instances: running, idle, waking, inline
+mod shutdown; // close, out of service, lost instance state
+mod submit; // submission by frontends
+mod take; // batches for instances
+#[cfg(test)]
+pub(in crate::scheduler) mod testing;
+mod timeouts; // cancellation and timeouts of queued requests
+
+pub use take::Batch;
+
+use super::assembler::{BatchAssembler, Controls};
+use super::batcher::settings::{DynamicSettings, SequenceSettings};
+use super::batcher::{Refusal, Wake};
+use super::conflict_log::ConflictLog;
+use super::delay_hook::DelayHook;
+use super::inline::InlineInstance;
+use super::refusal_errors::refusal_error;
+use super::response_order::ResponseOrder;
+use crate::request::{InferRequest, Sequence, Signature};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::timer;
+use any_batcher::Batcher;
+use instances::Instances;
+use smallvec::SmallVec;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// How a version's requests are scheduled.
+pub enum SchedulingPolicy {
+    /// Any instance takes the next request or batch.
+    Dynamic(DynamicSettings),
+    /// Sequences stay with an instance.
+    Sequence(SequenceSettings, Box<Controls>),
+}
+
+/// See the module text.
+pub struct Queue {
+    state: Mutex<State>,
+    threads: Box<[InstanceThread]>,
+    assembler: BatchAssembler,
+    /// Requests are executed one by one in the order of arrival, so that later ones neither join nor overtake a request.
+    independent: bool,
+    response_order: Option<Arc<ResponseOrder>>,
+    signature: Arc<Signature>,
+    me: Weak<Queue>,
+}
+
+/// An instance's own thread, and the instance if network threads may run it.
+#[derive(Default)]
+struct InstanceThread {
+    woken: Condvar,
+    inline: OnceLock<Weak<dyn InlineInstance>>,
+}
+
+struct State {
+    batcher: Batcher,
+    instances: Instances,
+    closed: bool,
+    /// An instance ended by a panic.
+    out_of_service: bool,
+    /// When the timer calls next, `u64::MAX` = never.
+    timer_at: u64,
+    conflict_log: ConflictLog,
+    delay_hook: Option<DelayHook>,
+    /// Instances that the batcher wants to look for a batch. Empty between two steps.
+    wakes: Vec<Wake>,
+    /// Requests that left without being executed. Empty between two steps.
+    refused: Vec<(InferRequest, Refusal)>,
+}
+
+/// What a step leaves to be done once the lock is released.
+#[derive(Default)]
+struct Effects {
+    notify: SmallVec<[usize; 2]>,
+    refused: Vec<(InferRequest, Refusal)>,
+}
+
+impl Queue {
+    /// A queue for `instances` instances. `in_order`: responses leave in the order of arrival.
+    pub fn new(
+        policy: SchedulingPolicy,
+        signature: &Arc<Signature>,
+        instances: usize,
+        in_order: bool,
+    ) -> Arc<Self> {
+        let independent = match &policy {
+            SchedulingPolicy::Dynamic(settings) => {
+                settings.batching.is_none() && settings.levels == 0
+            }
+            SchedulingPolicy::Sequence(..) => false,
+        };
+        let (batcher, controls) = Batcher::new(policy);
+        let state = State {
+            batcher,
+            instances: Instances::new(instances),
+            closed: false,
+            out_of_service: false,
+            timer_at: u64::MAX,
+            conflict_log: ConflictLog::default(),
+            delay_hook: DelayHook::from_environment(controls.is_some()),
+            wakes: Vec::new(),
+            refused: Vec::new(),
+        };
+        Arc::new_cyclic(|me| Self {
+            state: Mutex::new(state),
+            threads: (0..instances).map(|_| InstanceThread::default()).collect(),
+            assembler: BatchAssembler::new(Arc::clone(signature), controls),
+            independent,
+            response_order: in_order.then(Arc::default),
+            signature: Arc::clone(signature),
+            me: Weak::clone(me),
+        })
+    }
+
+    /// Network threads may run `instance` while its own thread sleeps.
+    pub fn allow_inline(&self, instance: usize, inline: Weak<dyn InlineInstance>) {
+        let _ = self.threads[instance].inline.set(inline);
+    }
+
+    /// Sequences that have not ended.
+    pub fn active_sequences(&self) -> usize {
+        self.lock().batcher.active_sequences()
+    }
+
+    /// Whether `sequence` is one of those.
+    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+        self.lock().batcher.has_sequence(sequence)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Requests that are not yet executing.
+    pub fn waiting(&self) -> usize {
+        self.lock().batcher.waiting()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Ends a step: releases the lock and carries out the effects.
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        let effects = self.finish_step(&mut state, 0);
+        drop(state);
+        self.apply(effects);
+    }
+
+    /// Wakes instances and sets the timer, which does not call before `not_before`. To be applied when the lock is released.
+    fn finish_step(&self, state: &mut State, not_before: u64) -> Effects {
+        for wake in state.wakes.drain(..) {
+            state.instances.wake(wake);
+        }
+        if state.closed && state.batcher.waiting() == 0 {
+            state.instances.wake_all();
+        }
+        if let Some(at) = state.batcher.next_deadline()
+            && at < state.timer_at
+        {
+            state.timer_at = at;
+            timer::schedule(at.max(not_before), self.me.clone());
+        }
+        Effects {
+            notify: state.instances.take_woken(),
+            refused: std::mem::take(&mut state.refused),
+        }
+    }
+
+    fn apply(&self, effects: Effects) {
+        for instance in effects.notify {
+            self.threads[instance].woken.notify_one();
+        }
+        for (request, refusal) in effects.refused {
+            let (error, reason) = refusal_error(refusal, &request);
+            let _ = request.responder.fail(error, reason);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;
