@@ -1,4 +1,5 @@
-//! `trtserver`: arguments, log, server; or one of its two commands. Everything else is in the library.
+//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs the `plugin` or `plugin-host`
+//! command.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -7,24 +8,24 @@ use trtserver::{log, plugin, server, tool};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    match words.next() {
-        Some(word) if word == "plugin" => return tool::run(words),
-        Some(word) if word == "plugin-host" => return plugin::isolated::child::run(),
+    let mut args = std::env::args_os().skip(1);
+    match args.next() {
+        Some(arg) if arg == "plugin" => return tool::run(args),
+        Some(arg) if arg == "plugin-host" => return plugin::isolated::child::run(),
         _ => {}
     }
     let env = |name: &str| std::env::var(name).ok();
     let abi = format!("{ABI_MAJOR}.{ABI_MINOR}");
     let start = match config::from_args(std::env::args_os(), &env, &abi) {
         Ok(start) => start,
-        Err(stop) => {
-            let _ = std::io::stdout().write_all(stop.stdout.as_bytes());
-            let _ = std::io::stderr().write_all(stop.stderr.as_bytes());
-            return ExitCode::from(stop.code);
+        Err(exit) => {
+            let _ = std::io::stdout().write_all(exit.stdout.as_bytes());
+            let _ = std::io::stderr().write_all(exit.stderr.as_bytes());
+            return ExitCode::from(exit.code);
         }
     };
     if let Err(e) = log::init(&start.settings.log) {
-        let _ = writeln!(std::io::stderr(), "the log cannot be opened: {e}");
+        let _ = writeln!(std::io::stderr(), "cannot open the log: {e}");
         return ExitCode::from(1);
     }
     plugin::set_log_level(start.settings.log.plugin_level());

@@ -1,7 +1,7 @@
-//! Every flag there is: names, kind, default, help, and what giving it does.
+//! Every flag: names, kind, default, help text, and whether it is supported.
 //!
-//! Parsing, `--help`, the keys of a `--config` file and the refusals at start all read this table,
-//! so adding a flag is one entry here and one line in `config`.
+//! Parsing, `--help`, the keys of a `--config` file and the checks at start read this table. A new flag is one entry
+//! here and one line in `config`.
 
 /// One flag. Names are without the leading dashes.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub struct Flag {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub kind: Kind,
-    /// What it means when not given; empty when that is "nothing".
+    /// Value when the flag is not given; empty for none.
     pub default: &'static str,
     pub repeatable: bool,
     pub help: &'static str,
@@ -19,19 +19,19 @@ pub struct Flag {
 /// What kind of value a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// true or false; the flag alone means true.
+    /// true or false; the flag without a value means true.
     Bool,
-    /// A whole number within bounds.
+    /// An integer within bounds.
     Int {
         min: i64,
         max: i64,
     },
-    /// A whole number; a negative one counts as 0.
+    /// An integer; a negative one counts as 0.
     Count,
-    /// A count, or true (1) or false (0).
+    /// A count, or true for 1 and false for 0.
     Verbosity,
     Float,
-    /// Free text, with the word the help shows for it.
+    /// Free text, with its placeholder in the help text.
     Text(&'static str),
     Path(&'static str),
     Choice(&'static [&'static str]),
@@ -41,17 +41,17 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Status {
     Effective,
-    /// Accepted; this server has no use for it, for this reason. Said once at start.
+    /// Accepted without effect, for this reason. Logged at start.
     NoEffect(&'static str),
     /// Accepted with a warning, unless the value is one of `quiet`.
     Warns {
         quiet: &'static [&'static str],
-        why: &'static str,
+        reason: &'static str,
     },
-    /// Refused, unless the value is one of `off`: doing something else in silence would be worse.
-    NotYet {
+    /// Refused, unless the value is one of `off`: ignoring the flag would silently change what the server does.
+    Unsupported {
         off: &'static [&'static str],
-        missing: &'static str,
+        feature: &'static str,
     },
 }
 
@@ -64,16 +64,16 @@ impl Flag {
         self.repeatable = true;
         self
     }
-    const fn no_effect(mut self, why: &'static str) -> Flag {
-        self.status = Status::NoEffect(why);
+    const fn no_effect(mut self, reason: &'static str) -> Flag {
+        self.status = Status::NoEffect(reason);
         self
     }
-    const fn warns(mut self, quiet: &'static [&'static str], why: &'static str) -> Flag {
-        self.status = Status::Warns { quiet, why };
+    const fn warns(mut self, quiet: &'static [&'static str], reason: &'static str) -> Flag {
+        self.status = Status::Warns { quiet, reason };
         self
     }
-    const fn not_yet(mut self, off: &'static [&'static str], missing: &'static str) -> Flag {
-        self.status = Status::NotYet { off, missing };
+    const fn unsupported(mut self, off: &'static [&'static str], feature: &'static str) -> Flag {
+        self.status = Status::Unsupported { off, feature };
         self
     }
 }
@@ -82,7 +82,7 @@ const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'sta
     Flag { name, aliases: &[], kind, default, repeatable: false, help, status: Status::Effective }
 }
 
-/// The entry a name or an alias stands for.
+/// The flag with this name or alias.
 pub fn find(name: &str) -> Option<&'static Flag> {
     all().find(|f| f.name == name || f.aliases.contains(&name))
 }
@@ -97,19 +97,19 @@ const POSITIVE: Kind = Kind::Int { min: 1, max: i64::MAX };
 const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
 const BYTES: Kind = Kind::Int { min: 0, max: i64::MAX };
 
-const OWN_THREADS: &str = "the number of threads follows the processors";
-const NO_POOL: &str = "no such pool is kept";
+const OWN_THREADS: &str = "the number of threads follows the number of CPU cores";
+const NO_POOL: &str = "the server has no such memory pool";
 const NO_TLS: &str = "gRPC over TLS";
 const NO_POLL: &str = "polling of the model repository";
 const NO_TRACE: &str = "request tracing";
 const NO_LIMITER: &str = "the rate limiter";
 const NO_CACHE: &str = "the response cache";
-const NO_KEEPALIVE: &str = "connections are kept alive on the defaults of the HTTP/2 library";
-const UNUSED_TRACE: &str = "it only tunes request tracing, which is not there yet";
-const UNUSED_SAGEMAKER: &str = "it only tunes --allow-sagemaker, which is not there yet";
-const UNUSED_VERTEX: &str = "it only tunes --allow-vertex-ai, which is not there yet";
-const READ_ONCE: &str = "the repository is not polled: changes made to it after the start are picked up by request \
-                         alone, see --model-control-mode";
+const NO_KEEPALIVE: &str = "keepalive uses the defaults of the HTTP/2 library";
+const UNUSED_TRACE: &str = "request tracing is not supported yet";
+const UNUSED_SAGEMAKER: &str = "--allow-sagemaker is not supported yet";
+const UNUSED_VERTEX: &str = "--allow-vertex-ai is not supported yet";
+const READ_ONCE: &str = "the model repository is not polled: load changed models by request, see \
+                         --model-control-mode=explicit";
 
 pub const SECTIONS: &[(&str, &[Flag])] = &[
     ("General", GENERAL),
@@ -118,12 +118,12 @@ pub const SECTIONS: &[(&str, &[Flag])] = &[
     ("HTTP", HTTP),
     ("gRPC", GRPC),
     ("Metrics", METRICS),
-    ("Plugins", PLUGINS),
+    ("Backends", BACKENDS),
     ("Memory and devices", DEVICES),
     ("Scheduling and cache", SCHEDULING),
     ("Tracing", TRACING),
-    ("Cloud front ends", CLOUD),
-    ("From older releases", OLDER),
+    ("Cloud frontends", CLOUD),
+    ("Older releases", OLDER),
 ];
 
 const GENERAL: &[Flag] = &[
@@ -131,45 +131,50 @@ const GENERAL: &[Flag] = &[
         "config",
         Kind::Path("FILE"),
         "",
-        "Read flags from a TOML file; its keys are the names listed here, lists stand for \
-         repeated flags, and the command line wins over it",
+        "Read flags from a TOML file: keys are flag names, repeatable flags take a list. The \
+         command line takes precedence",
     ),
-    flag("id", Kind::Text("NAME"), "inference:0", "The name this server reports of itself"),
-    flag("exit-on-error", Kind::Bool, "true", "Exit when the server cannot be set up completely"),
+    flag("id", Kind::Text("NAME"), "inference:0", "Server name in server metadata and status"),
+    flag("exit-on-error", Kind::Bool, "true", "Exit if the server or a model fails to start"),
     flag(
         "exit-timeout-secs",
         Kind::Count,
         "30",
-        "How long to wait at shutdown for requests that are still running",
+        "Grace period in seconds for in-flight requests at shutdown",
     ),
     flag(
         "strict-readiness",
         Kind::Bool,
         "true",
-        "Report the server ready only while every version of every model is",
+        "Report the server as ready only while all model versions are ready",
     ),
-    flag("api-version", Kind::Int { min: 1, max: 2 }, "", "The protocol generation to serve")
-        .no_effect("both generations are always served"),
+    flag("api-version", Kind::Int { min: 1, max: 2 }, "", "Protocol generation to serve")
+        .no_effect("the server always serves both generations"),
 ];
 
 const LOGGING: &[Flag] = &[
-    flag("log-info", Kind::Bool, "true", "Log what happens"),
-    flag("log-warning", Kind::Bool, "true", "Log what looks wrong"),
-    flag("log-error", Kind::Bool, "true", "Log what failed"),
+    flag("log-info", Kind::Bool, "true", "Log messages of level info"),
+    flag("log-warning", Kind::Bool, "true", "Log messages of level warning"),
+    flag("log-error", Kind::Bool, "true", "Log messages of level error"),
     flag(
         "log-verbose",
         Kind::Verbosity,
         "0",
-        "Log details: 1 steps, 2 each request, 3 and 4 also those of the libraries",
+        "Verbosity of the log: 1 adds steps, 2 adds requests, 3 and 4 add messages of libraries",
     ),
     flag(
         "log-format",
         Kind::Choice(&["default", "ISO8601", "json"]),
         "default",
-        "The form of a log line",
+        "Format of log lines",
     ),
-    flag("log-json", Kind::Bool, "false", "The same as --log-format=json"),
-    flag("log-file", Kind::Path("FILE"), "", "Append the log to a file instead of standard error"),
+    flag("log-json", Kind::Bool, "false", "Same as --log-format=json"),
+    flag(
+        "log-file",
+        Kind::Path("FILE"),
+        "",
+        "Append log lines to this file instead of writing to standard error",
+    ),
 ];
 
 const REPOSITORY: &[Flag] = &[
@@ -177,7 +182,7 @@ const REPOSITORY: &[Flag] = &[
         "model-repository",
         Kind::Path("DIR"),
         "",
-        "Directory of models to serve; required, and may be given more than once",
+        "Model repository: a directory with one directory per model. Required",
     )
     .also(&["model-store", "modelstore"])
     .repeats(),
@@ -185,7 +190,7 @@ const REPOSITORY: &[Flag] = &[
         "model_base_path",
         Kind::Path("DIR"),
         "",
-        "As --model-repository, and answer as the releases that had this name did",
+        "Same as --model-repository, with the responses of the releases that had this flag",
     )
     .also(&["model-base-path"])
     .repeats(),
@@ -193,173 +198,241 @@ const REPOSITORY: &[Flag] = &[
         "strict-model-config",
         Kind::Bool,
         "true",
-        "Require a complete configuration file of every model; false fills in what is missing",
+        "Require a complete configuration file for every model; with false the backend completes \
+         missing fields",
     ),
     flag(
         "disable-auto-complete-config",
         Kind::Bool,
         "false",
-        "The same as --strict-model-config=true",
+        "Same as --strict-model-config=true",
     ),
-    flag("model-load-thread-count", POSITIVE, "4", "How many models are loaded at the same time"),
-    flag("model-load-retry-count", Kind::Count, "0", "How often a failed load is tried again")
-        .not_yet(&["0"], "trying a failed load again"),
+    flag("model-load-thread-count", POSITIVE, "4", "Number of models loaded in parallel"),
+    flag("model-load-retry-count", Kind::Count, "0", "Retries of a failed model load")
+        .unsupported(&["0"], "retries of a failed load"),
     flag(
         "model-control-mode",
         Kind::Choice(&["none", "poll", "explicit"]),
         "none",
-        "none: models are loaded once, at start; explicit: on request, see --load-model",
+        "none: load all models at start; explicit: load the models of --load-model at start, others \
+         by request",
     )
-    .not_yet(&["none", "explicit"], NO_POLL),
+    .unsupported(&["none", "explicit"], NO_POLL),
     flag(
         "allow-model-control",
         Kind::Bool,
         "false",
-        "As --model-control-mode=explicit; needs --allow-poll-model-repository=false",
+        "Same as --model-control-mode=explicit; requires --allow-poll-model-repository=false",
     ),
     flag(
         "load-model",
         Kind::Text("NAME"),
         "",
-        "A model to load at start in explicit mode, * for all; may be given more than once",
+        "Model to load at start in explicit mode; * loads all models",
     )
     .repeats(),
-    flag("allow-poll-model-repository", Kind::Bool, "", "Look for changes of the repository")
+    flag("allow-poll-model-repository", Kind::Bool, "", "Poll the model repository for changes")
         .also(&["allow-model-load-unload"])
         .warns(&["false"], READ_ONCE),
-    flag("repository-poll-secs", Kind::Count, "", "Seconds between two looks at the repository")
+    flag("repository-poll-secs", Kind::Count, "", "Polling interval of the model repository in seconds")
         .also(&["file-system-poll-secs"])
         .warns(&["0"], READ_ONCE),
     flag(
         "model-config-name",
         Kind::Text("NAME"),
         "",
-        "Use configs/NAME.pbtxt of a model as its configuration",
+        "Use configs/NAME.pbtxt of a model instead of its config.pbtxt",
     )
-    .not_yet(&[""], "configurations by name"),
-    flag("model-namespacing", Kind::Bool, "false", "Let two repositories have models of one name")
-        .not_yet(&["false"], "namespaces of models"),
+    .unsupported(&[""], "selecting a configuration by name"),
+    flag("model-namespacing", Kind::Bool, "false", "Allow models of the same name in different repositories")
+        .unsupported(&["false"], "model namespaces"),
 ];
 
 const HTTP: &[Flag] = &[
     flag("allow-http", Kind::Bool, "true", "Serve HTTP"),
-    flag("http-address", Kind::Text("ADDRESS"), "0.0.0.0", "The address HTTP is served on"),
-    flag("http-port", PORT, "8000", "The port HTTP is served on; 0 takes any free one"),
-    flag(
-        "http-health-port",
-        PORT,
-        "",
-        "Serve the health endpoint on a port of its own; when not given it is on the HTTP port",
-    ),
+    flag("http-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the HTTP listener"),
+    flag("http-port", PORT, "8000", "Port of the HTTP listener; 0 selects a free port"),
+    flag("http-health-port", PORT, "", "Additional port that serves the health endpoint only"),
     flag(
         "http-max-input-size",
         Kind::Int { min: 1, max: i64::MAX },
         "67108864",
-        "The largest request body accepted, in bytes",
+        "Maximum size of an HTTP request body in bytes",
     ),
-    flag("http-thread-count", ANY_INT, "", "Threads that serve HTTP").no_effect(OWN_THREADS),
-    flag("reuse-http-port", Kind::Bool, "false", "Share the HTTP port with other processes")
-        .not_yet(&["false"], "sharing a port between processes"),
+    flag("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
+    flag(
+        "reuse-http-port",
+        Kind::Bool,
+        "false",
+        "Share the HTTP port with other processes (SO_REUSEPORT)",
+    )
+    .unsupported(&["false"], "SO_REUSEPORT"),
     flag(
         "http-header-forward-pattern",
         Kind::Text("REGEX"),
         "",
-        "Request headers to hand to models as parameters",
+        "Forward request headers that match to models as parameters",
     )
-    .not_yet(&[""], "forwarding of headers"),
-    flag("http-restricted-api", Kind::Text("APIS:KEY=VALUE"), "", "Endpoints that need a header")
-        .repeats()
-        .not_yet(&[], "restricted endpoints"),
+    .unsupported(&[""], "header forwarding"),
+    flag(
+        "http-restricted-api",
+        Kind::Text("APIS:KEY=VALUE"),
+        "",
+        "Restrict endpoints to requests with a header",
+    )
+    .repeats()
+    .unsupported(&[], "restricted endpoints"),
 ];
 
 const GRPC: &[Flag] = &[
     flag("allow-grpc", Kind::Bool, "true", "Serve gRPC"),
-    flag("grpc-address", Kind::Text("ADDRESS"), "0.0.0.0", "The address gRPC is served on"),
-    flag("grpc-port", PORT, "8001", "The port gRPC is served on; 0 takes any free one"),
-    flag("reuse-grpc-port", Kind::Bool, "false", "Share the gRPC port with other processes")
-        .not_yet(&["false"], "sharing a port between processes"),
+    flag("grpc-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the gRPC listener"),
+    flag("grpc-port", PORT, "8001", "Port of the gRPC listener; 0 selects a free port"),
+    flag(
+        "reuse-grpc-port",
+        Kind::Bool,
+        "false",
+        "Share the gRPC port with other processes (SO_REUSEPORT)",
+    )
+    .unsupported(&["false"], "SO_REUSEPORT"),
     flag(
         "grpc-header-forward-pattern",
         Kind::Text("REGEX"),
         "",
-        "Request metadata to hand to models as parameters",
+        "Forward request metadata that matches to models as parameters",
     )
-    .not_yet(&[""], "forwarding of headers"),
-    flag("grpc-infer-thread-count", ANY_INT, "", "Threads that serve inference calls")
+    .unsupported(&[""], "header forwarding"),
+    flag("grpc-infer-thread-count", ANY_INT, "", "Number of threads for ModelInfer")
         .no_effect(OWN_THREADS),
-    flag("grpc-stream-infer-thread-count", ANY_INT, "", "Threads that serve inference streams")
+    flag("grpc-stream-infer-thread-count", ANY_INT, "", "Number of threads for ModelStreamInfer")
         .no_effect(OWN_THREADS),
-    flag("grpc-infer-allocation-pool-size", ANY_INT, "", "Request states kept for reuse")
-        .no_effect(NO_POOL),
-    flag("grpc-max-response-pool-size", ANY_INT, "", "Responses one stream may have waiting")
-        .no_effect("a stream is slowed down to the speed of its reader"),
-    flag("grpc-use-ssl", Kind::Bool, "false", "Serve gRPC over TLS").not_yet(&["false"], NO_TLS),
-    // The original turns TLS on when this is given at all, so "=false" is not off.
-    flag("grpc-use-ssl-mutual", Kind::Bool, "false", "Ask gRPC clients for a certificate")
-        .not_yet(&[], NO_TLS),
-    flag("grpc-server-cert", Kind::Path("FILE"), "", "Certificate of the server, PEM")
-        .not_yet(&[""], NO_TLS),
-    flag("grpc-server-key", Kind::Path("FILE"), "", "Key of that certificate, PEM")
-        .not_yet(&[""], NO_TLS),
-    flag("grpc-root-cert", Kind::Path("FILE"), "", "Certificates that sign clients', PEM")
-        .not_yet(&[""], NO_TLS),
+    flag(
+        "grpc-infer-allocation-pool-size",
+        ANY_INT,
+        "",
+        "Number of request objects kept for reuse",
+    )
+    .no_effect(NO_POOL),
+    flag(
+        "grpc-max-response-pool-size",
+        ANY_INT,
+        "",
+        "Maximum number of queued responses per stream",
+    )
+    .no_effect("streams use HTTP/2 flow control for backpressure"),
+    flag("grpc-use-ssl", Kind::Bool, "false", "Serve gRPC over TLS")
+        .unsupported(&["false"], NO_TLS),
+    // Triton enables TLS when this flag is given with any value, so "=false" is refused too.
+    flag("grpc-use-ssl-mutual", Kind::Bool, "false", "Require a client certificate (mutual TLS)")
+        .unsupported(&[], NO_TLS),
+    flag("grpc-server-cert", Kind::Path("FILE"), "", "Server certificate, PEM")
+        .unsupported(&[""], NO_TLS),
+    flag("grpc-server-key", Kind::Path("FILE"), "", "Private key of the server certificate, PEM")
+        .unsupported(&[""], NO_TLS),
+    flag(
+        "grpc-root-cert",
+        Kind::Path("FILE"),
+        "",
+        "Root certificates for client certificates, PEM",
+    )
+    .unsupported(&[""], NO_TLS),
     flag(
         "grpc-infer-response-compression-level",
         Kind::Choice(&["none", "low", "medium", "high"]),
         "none",
-        "How hard responses are compressed",
+        "Compression level of responses",
     )
-    .not_yet(&["none"], "compressing responses unasked"),
-    flag("grpc-keepalive-time", Kind::Count, "7200000", "Milliseconds between two pings")
-        .warns(&["7200000"], NO_KEEPALIVE),
-    flag("grpc-keepalive-timeout", Kind::Count, "20000", "Milliseconds a ping may take")
-        .warns(&["20000"], NO_KEEPALIVE),
-    flag("grpc-keepalive-permit-without-calls", Kind::Bool, "false", "Ping when no call runs")
-        .warns(&["false"], NO_KEEPALIVE),
-    flag("grpc-http2-max-pings-without-data", Kind::Count, "2", "Pings between two data frames")
-        .warns(&["2"], NO_KEEPALIVE),
+    .unsupported(&["none"], "response compression that the client did not request"),
+    flag(
+        "grpc-keepalive-time",
+        Kind::Count,
+        "7200000",
+        "Interval of keepalive pings in milliseconds",
+    )
+    .warns(&["7200000"], NO_KEEPALIVE),
+    flag(
+        "grpc-keepalive-timeout",
+        Kind::Count,
+        "20000",
+        "Timeout of a keepalive ping in milliseconds",
+    )
+    .warns(&["20000"], NO_KEEPALIVE),
+    flag(
+        "grpc-keepalive-permit-without-calls",
+        Kind::Bool,
+        "false",
+        "Send keepalive pings without active calls",
+    )
+    .warns(&["false"], NO_KEEPALIVE),
+    flag(
+        "grpc-http2-max-pings-without-data",
+        Kind::Count,
+        "2",
+        "Maximum number of pings between two data frames",
+    )
+    .warns(&["2"], NO_KEEPALIVE),
     flag(
         "grpc-http2-min-recv-ping-interval-without-data",
         Kind::Count,
         "300000",
-        "Milliseconds a client must leave between two pings",
+        "Minimum interval of client pings in milliseconds",
     )
     .warns(&["300000"], NO_KEEPALIVE),
-    flag("grpc-http2-max-ping-strikes", Kind::Count, "2", "Pings too many that are forgiven")
-        .warns(&["2"], NO_KEEPALIVE),
-    flag("grpc-max-connection-age", Kind::Count, "", "Milliseconds a connection may live")
-        .not_yet(&[], "an age limit of connections"),
-    flag("grpc-max-connection-age-grace", Kind::Count, "", "Milliseconds more for running calls")
-        .not_yet(&[], "an age limit of connections"),
-    flag("grpc-restricted-protocol", Kind::Text("APIS:KEY=VALUE"), "", "Calls that need a header")
-        .repeats()
-        .not_yet(&[], "restricted endpoints"),
+    flag(
+        "grpc-http2-max-ping-strikes",
+        Kind::Count,
+        "2",
+        "Number of client pings above the limit before the connection is closed",
+    )
+    .warns(&["2"], NO_KEEPALIVE),
+    flag("grpc-max-connection-age", Kind::Count, "", "Maximum age of a connection in milliseconds")
+        .unsupported(&[], "a maximum connection age"),
+    flag(
+        "grpc-max-connection-age-grace",
+        Kind::Count,
+        "",
+        "Grace period of an aged connection in milliseconds",
+    )
+    .unsupported(&[], "a maximum connection age"),
+    flag(
+        "grpc-restricted-protocol",
+        Kind::Text("APIS:KEY=VALUE"),
+        "",
+        "Restrict RPCs to requests with a header",
+    )
+    .repeats()
+    .unsupported(&[], "restricted endpoints"),
 ];
 
 const METRICS: &[Flag] = &[
-    flag("allow-metrics", Kind::Bool, "true", "Serve metrics"),
+    flag("allow-metrics", Kind::Bool, "true", "Serve Prometheus metrics"),
     flag(
         "metrics-address",
         Kind::Text("ADDRESS"),
         "",
-        "The address metrics are served on; when not given it is that of HTTP",
+        "Address of the metrics listener; by default that of --http-address",
     ),
-    flag("metrics-port", PORT, "8002", "The port metrics are served on; 0 takes any free one"),
-    flag("allow-gpu-metrics", Kind::Bool, "true", "Include what GPUs report of themselves"),
-    flag("allow-cpu-metrics", Kind::Bool, "", "Include processor and memory use")
-        .no_effect("no processor metrics are collected"),
-    flag("metrics-interval-ms", Kind::Float, "2000", "Milliseconds between two looks at a GPU"),
-    flag("metrics-config", Kind::Text("KEY=VALUE"), "", "Choose which latencies are kept, and how")
+    flag("metrics-port", PORT, "8002", "Port of the metrics listener; 0 selects a free port"),
+    flag("allow-gpu-metrics", Kind::Bool, "true", "Export GPU metrics"),
+    flag("allow-cpu-metrics", Kind::Bool, "", "Export CPU and memory metrics")
+        .no_effect("the server has no CPU metrics"),
+    flag(
+        "metrics-interval-ms",
+        Kind::Float,
+        "2000",
+        "Interval of GPU measurements in milliseconds",
+    ),
+    flag("metrics-config", Kind::Text("KEY=VALUE"), "", "Select latency metrics and their type")
         .repeats()
-        .not_yet(&[], "choosing metric families"),
+        .unsupported(&[], "metric selection"),
 ];
 
-const PLUGINS: &[Flag] = &[
+const BACKENDS: &[Flag] = &[
     flag(
         "backend-dir",
         Kind::Path("DIR"),
         "",
-        "Directory to look for plugins in; may be given more than once",
+        "Directory to search for backend plugins; by default ../backends of the program",
     )
     .also(&["backend-directory"])
     .repeats(),
@@ -367,112 +440,160 @@ const PLUGINS: &[Flag] = &[
         "backend-config",
         Kind::Text("[NAME,]KEY=VALUE"),
         "",
-        "A setting for the plugin NAME, or for all plugins; may be given more than once",
+        "Setting of the backend NAME, or of all backends",
     )
     .repeats(),
     flag(
         "tf-allow-soft-placement",
         Kind::Bool,
         "",
-        "The same as --backend-config=tensorflow,allow-soft-placement=…",
+        "Same as --backend-config=tensorflow,allow-soft-placement=…",
     ),
     flag(
         "tf-gpu-memory-fraction",
         Kind::Float,
         "",
-        "The same as --backend-config=tensorflow,gpu-memory-fraction=…",
+        "Same as --backend-config=tensorflow,gpu-memory-fraction=…",
     ),
-    flag("tf-add-vgpu", Kind::Text("GPU;COUNT;MB"), "", "Split a GPU for TensorFlow")
-        .repeats()
-        .not_yet(&[], "virtual GPUs of TensorFlow"),
-    flag("platform-config-file", Kind::Path("FILE"), "", "Settings of each platform's adapter")
-        .not_yet(&[""], "platform configuration files (see --backend-config)"),
+    flag(
+        "tf-add-vgpu",
+        Kind::Text("GPU;COUNT;MB"),
+        "",
+        "Split a GPU into virtual GPUs for TensorFlow",
+    )
+    .repeats()
+    .unsupported(&[], "virtual GPUs for TensorFlow"),
+    flag("platform-config-file", Kind::Path("FILE"), "", "Settings per platform")
+        .unsupported(&[""], "platform configuration files (use --backend-config)"),
     flag("repoagent-directory", Kind::Path("DIR"), "", "Directory of repository agents")
-        .no_effect("there are no repository agents"),
+        .no_effect("the server has no repository agents"),
 ];
 
 const DEVICES: &[Flag] = &[
-    flag("pinned-memory-pool-byte-size", BYTES, "", "Bytes of pinned host memory kept for copies")
+    flag("pinned-memory-pool-byte-size", BYTES, "", "Size of the pinned memory pool in bytes")
         .no_effect(NO_POOL),
-    flag("cuda-memory-pool-byte-size", Kind::Text("GPU:BYTES"), "", "Bytes of GPU memory kept")
-        .repeats()
-        .no_effect(NO_POOL),
+    flag(
+        "cuda-memory-pool-byte-size",
+        Kind::Text("GPU:BYTES"),
+        "",
+        "Size of the memory pool of a GPU in bytes",
+    )
+    .repeats()
+    .no_effect(NO_POOL),
     flag(
         "cuda-virtual-address-size",
         Kind::Text("GPU:BYTES"),
         "",
-        "Address space for growing state",
+        "Virtual address space for growable state memory",
     )
     .repeats()
-    .no_effect("no state grows in GPU memory"),
-    flag("buffer-manager-thread-count", ANY_INT, "", "Threads that copy tensors")
-        .no_effect("each instance copies its own tensors"),
-    flag("enable-peer-access", Kind::Bool, "", "Let GPUs read each other's memory")
-        .no_effect("no tensor moves between GPUs"),
-    flag("min-supported-compute-capability", Kind::Float, "0", "Leave out older GPUs")
-        .not_yet(&["0"], "leaving GPUs out by their age"),
-    flag("model-load-gpu-limit", Kind::Text("GPU:FRACTION"), "", "Refuse loads on a full GPU")
-        .repeats()
-        .not_yet(&[], "a limit of GPU memory for loading"),
-    flag("host-policy", Kind::Text("NAME,KEY=VALUE"), "", "Processors and memory of an instance")
-        .repeats()
-        .not_yet(&[], "host policies"),
-    flag("allow-client-shm", Kind::Bool, "false", "Let clients pass tensors in shared memory")
-        .not_yet(&["false"], "shared memory of clients"),
+    .no_effect("the server has no growable state memory"),
+    flag("buffer-manager-thread-count", ANY_INT, "", "Number of threads that copy tensors")
+        .no_effect("instance threads copy their own tensors"),
+    flag("enable-peer-access", Kind::Bool, "", "Enable peer access between GPUs")
+        .no_effect("tensors are not copied between GPUs"),
+    flag(
+        "min-supported-compute-capability",
+        Kind::Float,
+        "0",
+        "Ignore GPUs with a lower compute capability",
+    )
+    .unsupported(&["0"], "a minimum compute capability"),
+    flag(
+        "model-load-gpu-limit",
+        Kind::Text("GPU:FRACTION"),
+        "",
+        "Refuse model loads when a GPU's memory use is above the limit",
+    )
+    .repeats()
+    .unsupported(&[], "a GPU memory limit for model loads"),
+    flag(
+        "host-policy",
+        Kind::Text("NAME,KEY=VALUE"),
+        "",
+        "CPU cores and memory nodes of instances",
+    )
+    .repeats()
+    .unsupported(&[], "host policies"),
+    flag(
+        "allow-client-shm",
+        Kind::Bool,
+        "false",
+        "Allow clients to register shared memory regions",
+    )
+    .unsupported(&["false"], "client shared memory"),
 ];
 
 const SCHEDULING: &[Flag] = &[
-    flag("rate-limit", Kind::Choice(&["off", "execution_count"]), "off", "Limit executions")
-        .not_yet(&["off"], NO_LIMITER),
-    flag("rate-limit-resource", Kind::Text("NAME:COUNT[:DEVICE]"), "", "A resource to share out")
-        .repeats()
-        .not_yet(&[], NO_LIMITER),
-    flag("cache-config", Kind::Text("NAME,KEY=VALUE"), "", "Keep responses, and where")
-        .repeats()
-        .not_yet(&[], NO_CACHE),
-    flag("cache-directory", Kind::Path("DIR"), "", "Directory of cache implementations")
-        .no_effect("there are none to load"),
-    flag("response-cache-byte-size", BYTES, "0", "Bytes of responses to keep")
-        .not_yet(&["0"], NO_CACHE),
+    flag(
+        "rate-limit",
+        Kind::Choice(&["off", "execution_count"]),
+        "off",
+        "Rate limiter of executions",
+    )
+    .unsupported(&["off"], NO_LIMITER),
+    flag(
+        "rate-limit-resource",
+        Kind::Text("NAME:COUNT[:DEVICE]"),
+        "",
+        "Resource of the rate limiter",
+    )
+    .repeats()
+    .unsupported(&[], NO_LIMITER),
+    flag(
+        "cache-config",
+        Kind::Text("NAME,KEY=VALUE"),
+        "",
+        "Response cache implementation and settings",
+    )
+    .repeats()
+    .unsupported(&[], NO_CACHE),
+    flag("cache-directory", Kind::Path("DIR"), "", "Directory of response cache implementations")
+        .no_effect("the server has no response cache"),
+    flag("response-cache-byte-size", BYTES, "0", "Size of the response cache in bytes")
+        .unsupported(&["0"], NO_CACHE),
 ];
 
 const TRACING: &[Flag] = &[
-    flag("trace-config", Kind::Text("[MODE,]KEY=VALUE"), "", "What to trace, and where to")
+    flag("trace-config", Kind::Text("[MODE,]KEY=VALUE"), "", "Settings of request tracing")
         .repeats()
-        .not_yet(&["level=OFF"], NO_TRACE),
+        .unsupported(&["level=OFF"], NO_TRACE),
     flag(
         "trace-level",
         Kind::Choice(&["OFF", "MIN", "MAX", "TIMESTAMPS", "TENSORS"]),
         "OFF",
-        "How much to trace",
+        "Level of request tracing",
     )
     .repeats()
-    .not_yet(&["OFF"], NO_TRACE),
-    flag("trace-file", Kind::Path("FILE"), "", "File for traces").not_yet(&[""], NO_TRACE),
-    flag("trace-rate", ANY_INT, "", "Trace one request in so many").no_effect(UNUSED_TRACE),
-    flag("trace-count", ANY_INT, "", "Stop after so many traces").no_effect(UNUSED_TRACE),
-    flag("trace-log-frequency", ANY_INT, "", "Traces in one file").no_effect(UNUSED_TRACE),
+    .unsupported(&["OFF"], NO_TRACE),
+    flag("trace-file", Kind::Path("FILE"), "", "Trace file").unsupported(&[""], NO_TRACE),
+    flag("trace-rate", ANY_INT, "", "Trace one of every N requests").no_effect(UNUSED_TRACE),
+    flag("trace-count", ANY_INT, "", "Maximum number of traces").no_effect(UNUSED_TRACE),
+    flag("trace-log-frequency", ANY_INT, "", "Number of traces per file").no_effect(UNUSED_TRACE),
 ];
 
 const CLOUD: &[Flag] = &[
-    flag("allow-sagemaker", Kind::Bool, "false", "Serve the endpoints SageMaker calls")
-        .not_yet(&["false"], "the SageMaker front end"),
-    flag("sagemaker-port", PORT, "", "The port of the SageMaker front end")
+    flag("allow-sagemaker", Kind::Bool, "false", "Serve the SageMaker endpoints")
+        .unsupported(&["false"], "the SageMaker frontend"),
+    flag("sagemaker-port", PORT, "", "Port of the SageMaker frontend").no_effect(UNUSED_SAGEMAKER),
+    flag("sagemaker-safe-port-range", Kind::Text("A-B"), "", "Ports that other frontends may use")
         .no_effect(UNUSED_SAGEMAKER),
-    flag("sagemaker-safe-port-range", Kind::Text("A-B"), "", "Ports the other front ends may have")
+    flag("sagemaker-thread-count", ANY_INT, "", "Number of threads of the SageMaker frontend")
         .no_effect(UNUSED_SAGEMAKER),
-    flag("sagemaker-thread-count", ANY_INT, "", "Threads of the SageMaker front end")
-        .no_effect(UNUSED_SAGEMAKER),
-    flag("allow-vertex-ai", Kind::Bool, "false", "Serve the endpoints Vertex AI calls")
-        .not_yet(&["false"], "the Vertex AI front end"),
-    flag("vertex-ai-port", PORT, "", "The port of the Vertex AI front end")
+    flag("allow-vertex-ai", Kind::Bool, "false", "Serve the Vertex AI endpoints")
+        .unsupported(&["false"], "the Vertex AI frontend"),
+    flag("vertex-ai-port", PORT, "", "Port of the Vertex AI frontend").no_effect(UNUSED_VERTEX),
+    flag("vertex-ai-thread-count", ANY_INT, "", "Number of threads of the Vertex AI frontend")
         .no_effect(UNUSED_VERTEX),
-    flag("vertex-ai-thread-count", ANY_INT, "", "Threads of the Vertex AI front end")
-        .no_effect(UNUSED_VERTEX),
-    flag("vertex-ai-default-model", Kind::Text("NAME"), "", "The model Vertex AI means")
-        .no_effect(UNUSED_VERTEX),
+    flag(
+        "vertex-ai-default-model",
+        Kind::Text("NAME"),
+        "",
+        "Default model of the Vertex AI frontend",
+    )
+    .no_effect(UNUSED_VERTEX),
 ];
 
 const OLDER: &[Flag] =
-    &[flag("allow-profiling", Kind::Bool, "false", "Let clients start and stop a profiler")
-        .not_yet(&["false"], "the profiler")];
+    &[flag("allow-profiling", Kind::Bool, "false", "Allow clients to start and stop a profiler")
+        .unsupported(&["false"], "the profiler")];

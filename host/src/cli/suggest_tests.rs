@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn suggestions() {
+fn suggestion_names_similar_flags() {
     let table = [
         ("http-prot", Some("Did you mean --http-port?")),
         ("model_store", Some("Did you mean --model-store?")),

@@ -1,16 +1,19 @@
-//! Tables from command lines to settings, or to the exact text and code the program ends with.
+//! Unit tests of `config`: command lines and the settings, or the exit code and text, that they result in.
 
 use super::*;
 use crate::cli::catalogue::Status;
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
 
-fn run_in(line: &str, env: &[(&str, &str)]) -> Result<Start, Stop> {
+fn run_in(line: &str, env: &[(&str, &str)]) -> Result<Start, Exit> {
     let args = std::iter::once("trtserver").chain(line.split_whitespace()).map(OsString::from);
     let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
     from_args(args, &env, "1.2")
 }
 
-fn run(line: &str) -> Result<Start, Stop> {
+fn run(line: &str) -> Result<Start, Exit> {
     run_in(line, &[])
 }
 
@@ -58,7 +61,7 @@ fn defaults() -> Settings {
 type Change = fn(&mut Settings);
 
 #[test]
-fn command_lines_that_start() {
+fn flags_become_settings() {
     let table: &[(&str, Change)] = &[
         ("--model-store=/m", |_| {}),
         ("--model-store /m", |_| {}),
@@ -137,7 +140,7 @@ fn command_lines_that_start() {
 }
 
 #[test]
-fn environment() {
+fn environment_variables_become_settings() {
     let env = [("TENSORRT_SERVER_VERSION", "19.02"), ("TRITON_SERVER_CPU_ONLY", "")];
     let settings = run_in("--model-store=/m", &env).unwrap().settings;
     assert_eq!((settings.server_version.as_str(), settings.cpu_only), ("19.02", true));
@@ -148,7 +151,7 @@ fn environment() {
 }
 
 #[test]
-fn complaints() {
+fn invalid_flags_are_refused() {
     let table = [
         ("", "--model-store must be specified"),
         ("--model-store=", "--model-store must be specified"),
@@ -184,7 +187,7 @@ fn complaints() {
         ("plugins", "Unexpected argument: plugins\nDid you mean the command trtserver plugin?"),
         (
             "--id=a plugin",
-            "Unexpected argument: plugin\nThe command plugin is the first word: trtserver plugin …",
+            "Unexpected argument: plugin\nThe command must come first: trtserver plugin …",
         ),
         ("--allow-httpX", "Unrecognized option: --allow-httpX\nDid you mean --allow-http?"),
         (
@@ -230,7 +233,7 @@ fn complaints() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused() {
+fn unsupported_flags_are_refused() {
     let table = [
         ("--model-control-mode=poll", "polling of the model repository"),
         ("--grpc-use-ssl=true", "gRPC over TLS"),
@@ -242,15 +245,15 @@ fn what_is_not_there_yet_is_refused() {
         ("--cache-config=local,size=1", "the response cache"),
         ("--response-cache-byte-size=1", "the response cache"),
         ("--http-restricted-api=health:k=v", "restricted endpoints"),
-        ("--http-header-forward-pattern=.*", "forwarding of headers"),
-        ("--allow-vertex-ai=true", "the Vertex AI front end"),
-        ("--allow-sagemaker=true", "the SageMaker front end"),
-        ("--allow-client-shm=true", "shared memory of clients"),
-        ("--model-namespacing=true", "namespaces of models"),
-        ("--model-config-name=a", "configurations by name"),
+        ("--http-header-forward-pattern=.*", "header forwarding"),
+        ("--allow-vertex-ai=true", "the Vertex AI frontend"),
+        ("--allow-sagemaker=true", "the SageMaker frontend"),
+        ("--allow-client-shm=true", "client shared memory"),
+        ("--model-namespacing=true", "model namespaces"),
+        ("--model-config-name=a", "selecting a configuration by name"),
     ];
-    for (line, missing) in table {
-        let want = format!("{line} cannot be honoured: this server does not have {missing} yet");
+    for (line, feature) in table {
+        let want = format!("{line} is not supported yet: this server does not have {feature}");
         assert_eq!(complaint(&format!("--model-store=/m {line}")), want);
     }
     let both = complaint("--allow-client-shm --grpc-use-ssl");
@@ -258,7 +261,7 @@ fn what_is_not_there_yet_is_refused() {
 }
 
 #[test]
-fn modes_of_model_control() {
+fn model_control_mode_of_old_and_new_flags() {
     use ControlMode::{Explicit, None};
     let table = [
         ("", None, &[][..]),
@@ -283,15 +286,15 @@ fn modes_of_model_control() {
     }
     let all =
         complaint("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
-    assert_eq!(all, "--load-model=* means all models and must be the only one");
+    assert_eq!(all, "--load-model=* loads all models and must be the only --load-model");
 }
 
 #[test]
-fn notes_of_flags_that_do_less() {
-    let once = "the repository is not polled: changes made to it after the start are picked up by request alone, see \
-                --model-control-mode";
+fn flags_without_full_effect_are_noted() {
+    let once = "the model repository is not polled: load changed models by request, see \
+                --model-control-mode=explicit";
     let table = [
-        ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the processors".into())]),
+        ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the number of CPU cores".into())]),
         ("--allow-poll-model-repository=true", vec![Note::Warning(format!("--allow-poll-model-repository=true: {once}"))]),
         ("--file-system-poll-secs=5", vec![Note::Warning(format!("--repository-poll-secs=5: {once}"))]),
         ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
@@ -308,7 +311,7 @@ fn notes_of_flags_that_do_less() {
 }
 
 #[test]
-fn help_and_version() {
+fn help_lists_all_flags_and_version_names_the_abi() {
     let help = run("--help").unwrap_err();
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
     let mut from = 0;
@@ -322,18 +325,18 @@ fn help_and_version() {
         }
     }
     assert!(help.stdout.contains("Accepted, no effect: "));
-    assert!(help.stdout.contains("Not available yet: "));
+    assert!(help.stdout.contains("Not supported yet: "));
     let version = run("--version").unwrap_err();
     let want = format!("trtserver {} (plugin ABI 1.2)\n", env!("CARGO_PKG_VERSION"));
     assert_eq!((version.code, version.stdout, version.stderr), (0, want, String::new()));
 }
 
 #[test]
-fn the_catalogue_is_sound() {
+fn catalogue_is_consistent() {
     cli::command("0").debug_assert();
     for flag in cli::catalogue::all() {
         assert!(!flag.help.ends_with('.'), "{}", flag.name);
-        if let Status::NotYet { off, .. } | Status::Warns { quiet: off, .. } = flag.status {
+        if let Status::Unsupported { off, .. } | Status::Warns { quiet: off, .. } = flag.status {
             let quiet = flag.default.is_empty() || off.is_empty() || off.contains(&flag.default);
             assert!(quiet, "{}: its own default is refused", flag.name);
         }
@@ -341,7 +344,7 @@ fn the_catalogue_is_sound() {
 }
 
 #[test]
-fn a_file_gives_what_was_not_typed() {
+fn command_line_takes_precedence_over_config_file() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(
         b"# ours\nmodel_store = [\"/a\", \"/b\"]\nhttp-port = 9000\ngrpc_port = 9001\nlog-verbose = 2\n",
@@ -365,7 +368,7 @@ fn a_file_gives_what_was_not_typed() {
 
 #[cfg(unix)]
 #[test]
-fn paths_need_not_be_text() {
+fn paths_need_not_be_utf8() {
     use std::os::unix::ffi::OsStringExt;
     let word = |flag: &str| {
         let mut bytes = flag.as_bytes().to_vec();

@@ -1,6 +1,6 @@
-//! The `--config` file: TOML with the flags' names as keys, dashes or underscores alike.
+//! The `--config` file: TOML with flag names as keys, written with dashes or underscores.
 //!
-//! Relative paths in it are relative to where the server was started, as on the command line.
+//! Relative paths are relative to the working directory of the server, as on the command line.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,21 +9,21 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::catalogue::{self, Flag, Kind};
-use super::{Given, Origin, Typed, suggestion};
+use super::{Flags, Given, Origin, suggestion};
 
-/// The flags a file gives. The error names the file and the line.
-pub fn read(path: &Path) -> Result<Typed, String> {
+/// The flags that a file gives. The error names the file and the line.
+pub fn read(path: &Path) -> Result<Flags, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| format!("{}: cannot read the configuration file: {e}", path.display()))?;
     parse(&text, path)
 }
 
-fn parse(text: &str, path: &Path) -> Result<Typed, String> {
+fn parse(text: &str, path: &Path) -> Result<Flags, String> {
     let line = |offset: usize| 1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count();
     let at = |line: usize, what: String| format!("{}:{line}: {what}", path.display());
     let table = DeTable::parse(text)
         .map_err(|e| at(e.span().map_or(1, |s| line(s.start)), e.message().to_owned()))?;
-    let mut typed = Typed::default();
+    let mut flags = Flags::default();
     for (key, value) in table.get_ref() {
         let (name, line) = (key.get_ref().as_ref(), line(key.span().start));
         let flag = lookup(name).ok_or_else(|| {
@@ -31,26 +31,26 @@ fn parse(text: &str, path: &Path) -> Result<Typed, String> {
             at(line, format!("there is no flag named {name}.{hint}"))
         })?;
         if flag.name == "config" {
-            return Err(at(line, "a configuration file cannot name another".to_owned()));
+            return Err(at(line, "a configuration file cannot include another".to_owned()));
         }
         let values = values(flag, value)
             .ok_or_else(|| at(line, format!("{name} takes {}", expected(flag))))?;
         let origin = Origin::File { path: path.to_owned(), line };
-        if let Some(Given { origin: Origin::File { line: other, .. }, .. }) = typed.get(flag.name) {
+        if let Some(Given { origin: Origin::File { line: other, .. }, .. }) = flags.get(flag.name) {
             let what =
                 format!("{name} and line {} set the same flag, {}", line.min(*other), flag.name);
             return Err(at(line.max(*other), what));
         }
-        typed.0.insert(flag.name, Given { values, origin });
+        flags.insert(flag, Given { values, origin });
     }
-    Ok(typed)
+    Ok(flags)
 }
 
 fn lookup(name: &str) -> Option<&'static Flag> {
     catalogue::find(name).or_else(|| catalogue::find(&name.replace('_', "-")))
 }
 
-/// The value as it would have been typed; none when it is of the wrong type.
+/// The value as it would be written on the command line; `None` if it is of the wrong type.
 fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Option<Vec<OsString>> {
     match value.get_ref() {
         DeValue::Array(list) if flag.repeatable => {
@@ -79,11 +79,11 @@ fn expected(flag: &Flag) -> String {
         Kind::Int { .. } | Kind::Count => "a whole number, without quotes",
         Kind::Verbosity => "a whole number or true or false, without quotes",
         Kind::Float => "a number, without quotes",
-        Kind::Text(_) | Kind::Path(_) | Kind::Choice(_) => "a text in quotes",
+        Kind::Text(_) | Kind::Path(_) | Kind::Choice(_) => "a string in quotes",
     };
     if flag.repeatable { format!("{one}, or a list of these") } else { one.to_owned() }
 }
 
 #[cfg(test)]
-#[path = "file_tests.rs"]
+#[path = "config_file_tests.rs"]
 mod tests;

@@ -1,10 +1,10 @@
-//! Unit tests of `file.rs`.
+//! Unit tests of `config_file.rs`.
 
 use super::*;
 
 fn given(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
-    let typed = parse(text, Path::new("t.toml"))?;
-    let flat = typed.iter().map(|(flag, given)| {
+    let flags = parse(text, Path::new("t.toml"))?;
+    let flat = flags.iter().map(|(flag, given)| {
         let values = given.values.iter().map(|v| v.to_string_lossy().into_owned()).collect();
         let Origin::File { line, .. } = given.origin else { panic!("not from the file") };
         (flag.name.to_owned(), values, line)
@@ -13,7 +13,7 @@ fn given(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
 }
 
 #[test]
-fn keys_and_values() {
+fn keys_are_flags_and_values_have_their_type() {
     let text = "http_port = 0x1F90\nallow-grpc=false\n\nmodel_store = [\"/a\", \"/b\"]\n\
                 metrics-interval-ms = 1.5\nlog-verbose = true\nbackend-dir = \"/p\"\n\
                 model_base_path = \"/c\"\nexit-timeout-secs = -1\n";
@@ -35,18 +35,18 @@ fn keys_and_values() {
 }
 
 #[test]
-fn mistakes_name_file_and_line() {
+fn error_names_file_and_line() {
     let table = [
         ("\nhttp-prot = 1", "t.toml:2: there is no flag named http-prot. Did you mean http-port?"),
         ("[http]\nport = 1", "t.toml:1: there is no flag named http."),
         ("zzzzzzzz = 1", "t.toml:1: there is no flag named zzzzzzzz."),
         ("help = true", "t.toml:1: there is no flag named help."),
-        ("config = \"x\"", "t.toml:1: a configuration file cannot name another"),
+        ("config = \"x\"", "t.toml:1: a configuration file cannot include another"),
         ("http-port = \"80\"", "t.toml:1: http-port takes a whole number, without quotes"),
         ("allow_http = \"true\"", "t.toml:1: allow_http takes true or false, without quotes"),
         ("allow_http = 1", "t.toml:1: allow_http takes true or false, without quotes"),
-        ("id = [\"a\"]", "t.toml:1: id takes a text in quotes"),
-        ("model-store = [1]", "t.toml:1: model-store takes a text in quotes, or a list of these"),
+        ("id = [\"a\"]", "t.toml:1: id takes a string in quotes"),
+        ("model-store = [1]", "t.toml:1: model-store takes a string in quotes, or a list of these"),
         (
             "model-store = \"a\"\nmodel-repository = \"b\"",
             "t.toml:2: model-store and line 1 set the same flag, model-repository",

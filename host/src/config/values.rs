@@ -1,14 +1,14 @@
-//! Typed words read as values, by the kind the catalogue gives each flag.
+//! Values of flags, read by the kind that the catalogue gives each flag.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::Typed;
+use crate::cli::Flags;
 use crate::cli::catalogue::{self, Flag, Kind};
 
-/// One value, read.
+/// One value.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Bool(bool),
@@ -18,28 +18,30 @@ enum Value {
     Path(PathBuf),
 }
 
-/// The values of all flags, given or default, each known to be of its kind.
+/// The values of all flags, given or default, each of its flag's kind.
 pub struct Values(BTreeMap<&'static str, Vec<Value>>);
 
 impl Values {
-    /// Reads everything given, the flags that have no effect included; complains of the first that
-    /// cannot be read.
-    pub fn check(typed: &Typed) -> Result<Values, String> {
+    /// Reads all flags that were given, including those without effect.
+    ///
+    /// # Errors
+    /// The first value that is not of its flag's kind.
+    pub fn read(flags: &Flags) -> Result<Values, String> {
         let mut values = BTreeMap::new();
         for flag in catalogue::all() {
-            let read = match typed.get(flag.name) {
+            let read = match flags.get(flag.name) {
                 Some(given) => given
                     .values
                     .iter()
-                    .map(|word| {
-                        read(flag.kind, word)
-                            .map_err(|why| format!("{}{}", given.origin, refusal(flag, word, &why)))
+                    .map(|value| {
+                        read(flag.kind, value)
+                            .map_err(|e| format!("{}{}", given.origin, refusal(flag, value, &e)))
                     })
                     .collect::<Result<Vec<_>, _>>()?,
                 None if flag.default.is_empty() => Vec::new(),
                 None => {
-                    let word = OsStr::new(flag.default);
-                    vec![read(flag.kind, word).map_err(|why| refusal(flag, word, &why))?]
+                    let value = OsStr::new(flag.default);
+                    vec![read(flag.kind, value).map_err(|e| refusal(flag, value, &e))?]
                 }
             };
             values.insert(flag.name, read);
@@ -58,7 +60,7 @@ impl Values {
     pub fn bool(&self, name: &str) -> Result<bool, String> {
         match self.last(name)? {
             Value::Bool(b) => Ok(*b),
-            other => Err(format!("--{name} is not a switch: {other:?}")),
+            other => Err(format!("--{name} is not a boolean: {other:?}")),
         }
     }
 
@@ -88,7 +90,7 @@ impl Values {
         self.last(name).map(Value::text)
     }
 
-    /// All values as normalised text: true, not ON; 7, not +07.
+    /// All values as canonical text: `true` for `ON`, `7` for `+07`.
     pub fn texts(&self, name: &str) -> Vec<String> {
         self.all(name).iter().map(Value::text).collect()
     }
@@ -114,18 +116,18 @@ impl Value {
     }
 }
 
-/// Reads one word; the error says what would have been right.
-fn read(kind: Kind, word: &OsStr) -> Result<Value, String> {
+/// Reads one value; the error says what is expected.
+fn read(kind: Kind, value: &OsStr) -> Result<Value, String> {
     if let Kind::Path(_) = kind {
-        return Ok(Value::Path(PathBuf::from(word)));
+        return Ok(Value::Path(PathBuf::from(value)));
     }
-    let text = word.to_str().ok_or("text in UTF-8")?;
+    let text = value.to_str().ok_or("text in UTF-8")?;
     let int = |min: i64, max: i64| {
         let n: i64 = text.parse().ok()?;
         (min..=max).contains(&n).then_some(n)
     };
     match kind {
-        Kind::Bool => truth(text).map(Value::Bool).ok_or("true or false".to_owned()),
+        Kind::Bool => boolean(text).map(Value::Bool).ok_or("true or false".to_owned()),
         Kind::Int { min, max } => int(min, max).map(Value::Int).ok_or(match (min, max) {
             (i64::MIN, i64::MAX) => "a whole number".to_owned(),
             (_, i64::MAX) => format!("a whole number, at least {min}"),
@@ -136,7 +138,7 @@ fn read(kind: Kind, word: &OsStr) -> Result<Value, String> {
             .ok_or("a whole number".to_owned()),
         Kind::Verbosity => int(i64::MIN, u32::MAX.into())
             .map(|n| n.max(0))
-            .or_else(|| truth(text).map(i64::from))
+            .or_else(|| boolean(text).map(i64::from))
             .map(Value::Int)
             .ok_or("a whole number, or true or false".to_owned()),
         Kind::Float => text
@@ -154,7 +156,7 @@ fn read(kind: Kind, word: &OsStr) -> Result<Value, String> {
     }
 }
 
-fn truth(text: &str) -> Option<bool> {
+fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "on" => Some(true),
         "false" | "0" | "off" => Some(false),
@@ -162,8 +164,8 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The first sentence is that of the original server.
-fn refusal(flag: &Flag, word: &OsStr, expected: &str) -> String {
-    let word = word.to_string_lossy();
-    format!("Couldn't interpret value {word} for flag --{}. It takes {expected}.", flag.name)
+/// The first sentence is Triton's.
+fn refusal(flag: &Flag, value: &OsStr, expected: &str) -> String {
+    let value = value.to_string_lossy();
+    format!("Couldn't interpret value {value} for flag --{}. It takes {expected}.", flag.name)
 }

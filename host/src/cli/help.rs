@@ -1,0 +1,102 @@
+//! The clap command built from the catalogue: `--help`, `--version` and the grammar of the command line.
+
+use super::catalogue::{Flag, Kind, SECTIONS, Status};
+use clap::{Arg, ArgAction, Command};
+use std::ffi::OsString;
+
+/// The lines after `Usage: `.
+pub const USAGE: &str =
+    "trtserver --model-repository DIR [FLAGS]\n       trtserver plugin list|check|new …";
+
+/// Text of `--version`: version of the server, and of the plugin interface (ABI).
+pub fn version_text(abi: &str) -> String {
+    format!("{} (plugin ABI {abi})", env!("CARGO_PKG_VERSION"))
+}
+
+/// The clap command. Values stay strings; `config` interprets them.
+pub fn command(version: &str) -> Command {
+    let mut command = Command::new("trtserver")
+        .about("Inference server: serves models over HTTP and gRPC (TRTIS v1 and Open Inference Protocol v2)")
+        .version(version.to_owned())
+        .override_usage(USAGE)
+        .after_help(
+            "Write values as --flag=value or --flag value, and booleans as true/false, 1/0 or on/off. \
+             A flag name may be abbreviated to a unique prefix.\n\n\
+             trtserver plugin lists the backends in a directory, checks a backend against the plugin interface, \
+             and creates new backend projects; see trtserver plugin --help.",
+        )
+        .infer_long_args(true)
+        .next_line_help(true)
+        .args_override_self(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true);
+    for (section, flags) in SECTIONS {
+        command = command.next_help_heading(*section);
+        if *section == "General" {
+            command = command
+                .arg(
+                    Arg::new("help")
+                        .long("help")
+                        .short('h')
+                        .action(ArgAction::Help)
+                        .help("Print this help"),
+                )
+                .arg(
+                    Arg::new("version")
+                        .long("version")
+                        .short('V')
+                        .action(ArgAction::Version)
+                        .help("Print the versions of the server and of the plugin interface"),
+                );
+        }
+        command = command.args(flags.iter().map(arg));
+    }
+    command
+}
+
+fn arg(flag: &'static Flag) -> Arg {
+    let arg = Arg::new(flag.name)
+        .long(flag.name)
+        .aliases(flag.aliases.iter().copied())
+        .value_parser(clap::value_parser!(OsString))
+        .value_name(metavar(flag.kind))
+        .action(if flag.repeatable { ArgAction::Append } else { ArgAction::Set })
+        .help(help(flag));
+    match flag.kind {
+        Kind::Bool | Kind::Verbosity => {
+            arg.num_args(0..=1).default_missing_value("true").allow_negative_numbers(true)
+        }
+        _ => arg.num_args(1).allow_negative_numbers(true),
+    }
+}
+
+fn metavar(kind: Kind) -> String {
+    match kind {
+        Kind::Bool => "true|false".to_owned(),
+        Kind::Int { .. } | Kind::Count | Kind::Verbosity => "N".to_owned(),
+        Kind::Float => "X".to_owned(),
+        Kind::Text(placeholder) | Kind::Path(placeholder) => placeholder.to_owned(),
+        Kind::Choice(values) => values.join("|"),
+    }
+}
+
+fn help(flag: &Flag) -> String {
+    let mut text = flag.help.to_owned();
+    if !flag.default.is_empty() && flag.default != "false" {
+        text += &format!(" [default: {}]", flag.default);
+    }
+    if flag.repeatable {
+        text += " [repeatable]";
+    }
+    if !flag.aliases.is_empty() {
+        let names: Vec<_> = flag.aliases.iter().map(|a| format!("--{a}")).collect();
+        text += &format!(" [alias: {}]", names.join(", "));
+    }
+    match flag.status {
+        Status::Effective => {}
+        Status::NoEffect(reason) => text += &format!("\nAccepted, no effect: {reason}"),
+        Status::Warns { reason, .. } => text += &format!("\nAccepted with a warning: {reason}"),
+        Status::Unsupported { feature, .. } => text += &format!("\nNot supported yet: {feature}"),
+    }
+    text
+}

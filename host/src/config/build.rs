@@ -1,0 +1,128 @@
+//! Settings from the values of flags.
+
+use super::backend_config::backend_config;
+use super::values::Values;
+use super::{ControlMode, LogFormat, LogSettings, Settings};
+use crate::cli::Flags;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub fn build(
+    flags: &Flags,
+    v: &Values,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, String> {
+    let mut model_repositories = v.paths("model-repository");
+    model_repositories.extend(v.paths("model_base_path"));
+    model_repositories.retain(|path| !path.as_os_str().is_empty());
+    let http_address = v.text("http-address")?;
+    let metrics_address = match flags.get("metrics-address") {
+        Some(_) => v.text("metrics-address")?,
+        None => http_address.clone(),
+    };
+    let http_port = v.number("http-port")?;
+    let health_port = v.optional_number("http-health-port")?;
+    let set = |name: &str| env(name).is_some();
+    Ok(Settings {
+        server_id: v.text("id")?,
+        server_version: env("TENSORRT_SERVER_VERSION")
+            .filter(|version| !version.is_empty())
+            .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        exit_on_error: v.bool("exit-on-error")?,
+        exit_timeout: Duration::from_secs(v.number("exit-timeout-secs")?),
+        strict_readiness: v.bool("strict-readiness")?,
+        log: log(flags, v, env)?,
+        model_repositories: without_duplicates(model_repositories),
+        era_a: flags.get("model_base_path").is_some(),
+        strict_model_config: strict_model_config(flags, v)?,
+        model_load_thread_count: v.number("model-load-thread-count")?,
+        control_mode: control_mode(flags, v)?,
+        load_models: v.texts("load-model"),
+        allow_http: v.bool("allow-http")?,
+        http_address,
+        http_port,
+        // Two zeros select two different free ports.
+        http_health_port: health_port.filter(|port| *port != http_port || *port == 0),
+        http_max_input_size: v.number("http-max-input-size")?,
+        allow_grpc: v.bool("allow-grpc")?,
+        grpc_address: v.text("grpc-address")?,
+        grpc_port: v.number("grpc-port")?,
+        allow_metrics: v.bool("allow-metrics")?,
+        metrics_address,
+        metrics_port: v.number("metrics-port")?,
+        allow_gpu_metrics: v.bool("allow-gpu-metrics")?,
+        metrics_interval: v.milliseconds("metrics-interval-ms")?,
+        backend_dirs: without_duplicates(v.paths("backend-dir")),
+        backend_config: backend_config(flags, v)?,
+        cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
+    })
+}
+
+fn log(
+    flags: &Flags,
+    v: &Values,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<LogSettings, String> {
+    let format = match v.text("log-format")?.as_str() {
+        "ISO8601" => LogFormat::Iso8601,
+        "json" => LogFormat::Json,
+        _ => LogFormat::Default,
+    };
+    let json = v.bool("log-json")?;
+    if json && flags.get("log-format").is_some() && format != LogFormat::Json {
+        return Err("--log-json and --log-format ask for two different formats".to_owned());
+    }
+    Ok(LogSettings {
+        info: v.bool("log-info")?,
+        warning: v.bool("log-warning")?,
+        error: v.bool("log-error")?,
+        verbose: v.number("log-verbose")?,
+        format: if json { LogFormat::Json } else { format },
+        file: v.paths("log-file").pop().filter(|path| !path.as_os_str().is_empty()),
+        escape: env("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0"),
+    })
+}
+
+/// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which excludes polling; polling
+/// is enabled unless switched off.
+fn control_mode(flags: &Flags, v: &Values) -> Result<ControlMode, String> {
+    if flags.get("model-control-mode").is_some() {
+        return Ok(match v.text("model-control-mode")?.as_str() {
+            "explicit" => ControlMode::Explicit,
+            _ => ControlMode::None,
+        });
+    }
+    if !v.bool("allow-model-control")? {
+        return Ok(ControlMode::None);
+    }
+    let may_poll = v.texts("allow-poll-model-repository").pop().is_none_or(|text| text == "true");
+    match may_poll {
+        true => Err("--allow-model-control and --allow-poll-model-repository can not be both set \
+                     to true"
+            .to_owned()),
+        false => Ok(ControlMode::Explicit),
+    }
+}
+
+fn strict_model_config(flags: &Flags, v: &Values) -> Result<bool, String> {
+    let strict = v.bool("strict-model-config")?;
+    if !v.bool("disable-auto-complete-config")? {
+        return Ok(strict);
+    }
+    if flags.get("strict-model-config").is_some() && !strict {
+        return Err("--disable-auto-complete-config and --strict-model-config=false contradict \
+                    each other"
+            .to_owned());
+    }
+    Ok(true)
+}
+
+fn without_duplicates(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut unique: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !unique.contains(&path) {
+            unique.push(path);
+        }
+    }
+    unique
+}

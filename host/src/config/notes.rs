@@ -1,0 +1,58 @@
+//! Flags that this server does not fully support: notes for the log, or an error.
+
+use super::Note;
+use super::values::Values;
+use crate::cli::Flags;
+use crate::cli::catalogue::Status;
+
+/// Notes about flags without effect or with a limited one.
+///
+/// # Errors
+/// Flags that are not supported, one a line.
+pub fn notes(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
+    let mut notes = Vec::new();
+    let mut refused = Vec::new();
+    for (flag, given) in flags.iter() {
+        let name = flag.name;
+        let texts = values.texts(name);
+        let outside = |list: &[&str]| texts.iter().find(|t| !list.contains(&t.as_str())).cloned();
+        match flag.status {
+            Status::Effective => {}
+            Status::NoEffect(reason) => {
+                notes.push(Note::Info(format!("--{name} has no effect: {reason}")))
+            }
+            Status::Warns { quiet, reason } => {
+                if let Some(text) = outside(quiet) {
+                    notes.push(Note::Warning(format!("--{name}={text}: {reason}")));
+                }
+            }
+            Status::Unsupported { off, feature } => {
+                if let Some(text) = outside(off) {
+                    let origin = &given.origin;
+                    refused.push(format!(
+                        "{origin}--{name}={text} is not supported yet: this server does not have {feature}"
+                    ));
+                }
+            }
+        }
+    }
+    if !refused.is_empty() {
+        return Err(refused.join("\n"));
+    }
+    let old = ["allow-model-control", "allow-poll-model-repository"];
+    if flags.get("model-control-mode").is_some() && old.iter().any(|n| flags.get(n).is_some()) {
+        notes.push(Note::Warning(
+            "--allow-model-control or --allow-poll-model-repository can not be specified if \
+             --model-control-mode is specified"
+                .to_owned(),
+        ));
+    }
+    let mode = values.text("model-control-mode")?;
+    let explicit = mode == "explicit" || values.bool("allow-model-control")?;
+    if flags.get("load-model").is_some() && !explicit {
+        notes.push(Note::Warning(
+            "--load-model has no effect without --model-control-mode=explicit: all models are loaded".to_owned(),
+        ));
+    }
+    Ok(notes)
+}

@@ -1,0 +1,112 @@
+//! Settings of the server.
+
+use super::backend_config::BackendConfig;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of the server, checked and with defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub server_id: String,
+    /// Server version that clients see.
+    pub server_version: String,
+    pub exit_on_error: bool,
+    /// Grace period for in-flight requests at shutdown.
+    pub exit_timeout: Duration,
+    pub strict_readiness: bool,
+    pub log: LogSettings,
+
+    /// At least one, in the order given, without duplicates. Not checked for existence.
+    pub model_repositories: Vec<PathBuf>,
+    /// Respond like releases 18.04 and 18.05, because their flag `--model_base_path` was used.
+    pub era_a: bool,
+    pub strict_model_config: bool,
+    pub model_load_thread_count: usize,
+    pub control_mode: ControlMode,
+    /// Models loaded at start in explicit mode; `*` alone stands for all.
+    pub load_models: Vec<String>,
+
+    pub allow_http: bool,
+    pub http_address: String,
+    /// 0 selects a free port, here and below.
+    pub http_port: u16,
+    /// Additional port that serves the health endpoint only.
+    pub http_health_port: Option<u16>,
+    pub http_max_input_size: u64,
+
+    pub allow_grpc: bool,
+    pub grpc_address: String,
+    pub grpc_port: u16,
+
+    pub allow_metrics: bool,
+    pub metrics_address: String,
+    pub metrics_port: u16,
+    pub allow_gpu_metrics: bool,
+    pub metrics_interval: Duration,
+
+    /// Directories to search for plugins; empty if none was given.
+    pub backend_dirs: Vec<PathBuf>,
+    /// Settings by backend name; those for all backends under the empty name.
+    pub backend_config: BackendConfig,
+    /// Use no GPU; set by the environment.
+    pub cpu_only: bool,
+}
+
+/// Settings of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSettings {
+    pub info: bool,
+    pub warning: bool,
+    pub error: bool,
+    pub verbose: u32,
+    pub format: LogFormat,
+    /// `None`: standard error.
+    pub file: Option<PathBuf>,
+    /// Escape control characters in messages, so that a message cannot imitate a log line. False only if the
+    /// environment disables it.
+    pub escape: bool,
+}
+
+impl LogSettings {
+    /// The most verbose level that is printed, as a number of `trtserver_plugin_api`.
+    pub fn plugin_level(&self) -> u32 {
+        match self {
+            Self { verbose: 2.., .. } => 5,
+            Self { verbose: 1, .. } => 4,
+            Self { info: true, .. } => 3,
+            Self { warning: true, .. } => 2,
+            Self { error: true, .. } => 1,
+            _ => 0,
+        }
+    }
+}
+
+impl Default for LogSettings {
+    fn default() -> LogSettings {
+        LogSettings {
+            info: true,
+            warning: true,
+            error: true,
+            verbose: 0,
+            format: LogFormat::Default,
+            file: None,
+            escape: true,
+        }
+    }
+}
+
+/// When models are loaded and unloaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ControlMode {
+    /// At start only.
+    None,
+    /// By request.
+    Explicit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LogFormat {
+    Default,
+    Iso8601,
+    Json,
+}
