@@ -1,4 +1,4 @@
-//! Host memory for tensors: 64-byte aligned blocks that turn into wire bytes without a copy.
+//! Host memory for tensors: 64-byte aligned buffers that become `Bytes` without a copy (zero-copy).
 
 use super::pages::Pages;
 use super::pool;
@@ -8,7 +8,7 @@ use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-/// Alignment of every block: a cache line, and what vectorised kernels like best.
+/// Alignment of every buffer: a cache line, and the widest vector loads of current CPUs.
 pub const ALIGN: usize = 64;
 
 /// An owned block of bytes, aligned to [`ALIGN`].
@@ -18,29 +18,29 @@ pub struct AlignedBuf {
     origin: Origin,
 }
 
-/// Where the memory of a block came from.
+/// Where the memory came from and is returned to.
 enum Origin {
-    /// Nowhere: there is none.
+    /// Length 0: no memory.
     Empty,
-    /// From the allocator, with room to align in.
+    /// The allocator; the layout includes padding for the alignment.
     Heap(NonNull<u8>, Layout),
-    /// From the pool of large blocks, to which it goes back.
+    /// The pool of large blocks.
     Pool(Pages),
-    /// From memory that another process sees, to which it goes back.
-    Arena(#[allow(dead_code, reason = "its drop is what counts")] Block),
+    /// Memory shared with another process.
+    Arena(#[allow(dead_code, reason = "returns the block when dropped")] Block),
 }
 
-/// In the process of an isolated backend: where every block lies, so that the host can read it.
-static SHARED: OnceLock<Arc<Arena>> = OnceLock::new();
+/// Set in the child process of an isolated model: every buffer lies in this arena, so that the host can read it.
+static PROCESS_ARENA: OnceLock<Arc<Arena>> = OnceLock::new();
 
-/// All blocks of this process come from `arena` from here on. Once; a process has one arena.
-pub fn share_all(arena: Arc<Arena>) {
-    let _ = SHARED.set(arena);
+/// Allocates all buffers of this process from `arena` from now on. A process has one arena: later calls are ignored.
+pub fn use_arena(arena: Arc<Arena>) {
+    let _ = PROCESS_ARENA.set(arena);
 }
 
-/// They do.
-pub fn is_shared() -> bool {
-    SHARED.get().is_some()
+/// [`use_arena`] was called.
+pub fn uses_arena() -> bool {
+    PROCESS_ARENA.get().is_some()
 }
 
 // SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
@@ -49,28 +49,28 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// A zeroed block of `len` bytes. Zeroing matters: a plugin that writes too little must not leak
-    /// what another request left there.
+    /// A zeroed buffer of `len` bytes. Zeroed because a backend that writes too little must not expose data of another
+    /// request.
     pub fn new(len: usize) -> Self {
-        Self::enough(Self::try_new(len))
+        Self::or_abort(Self::try_new(len))
     }
 
-    /// As [`AlignedBuf::new`]; `None` when there is not so much memory.
+    /// As [`AlignedBuf::new`]; `None` if out of memory.
     pub fn try_new(len: usize) -> Option<Self> {
-        Self::of(SHARED.get(), len, true)
+        Self::allocate(PROCESS_ARENA.get(), len, true)
     }
 
-    /// A block of `len` bytes for what is received, in `arena` if there is one and it has room. It is zeroed or holds what
-    /// other requests left: only what was written may be shown to anybody.
+    /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted. It may hold data of other
+    /// requests: only what was written to it may be read.
     pub fn for_input(arena: Option<&Arc<Arena>>, len: usize) -> Self {
-        Self::enough(Self::try_for_input(arena, len))
+        Self::or_abort(Self::try_for_input(arena, len))
     }
 
-    /// As [`AlignedBuf::for_input`]; `None` when there is not so much memory.
+    /// As [`AlignedBuf::for_input`]; `None` if out of memory.
     pub fn try_for_input(arena: Option<&Arc<Arena>>, len: usize) -> Option<Self> {
-        let shared = arena.and_then(|arena| Self::of(Some(arena), len, false));
-        // Small blocks of the heap are not even initialised.
-        shared.or_else(|| Self::of(SHARED.get(), len, len < pool::LEAST))
+        let shared = arena.and_then(|arena| Self::allocate(Some(arena), len, false));
+        // Small heap blocks would be uninitialised, which `as_ref` must not expose.
+        shared.or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE))
     }
 
     /// A copy of `parts`, one after another.
@@ -78,25 +78,26 @@ impl AlignedBuf {
         Self::copy_to(None, parts)
     }
 
-    /// The same in `arena`, if there is one and it has room.
+    /// As [`AlignedBuf::copy_of`], in `arena` if given and not exhausted.
     pub fn copy_to(arena: Option<&Arc<Arena>>, parts: &[&[u8]]) -> Self {
         let len = parts.iter().map(|p| p.len()).sum();
-        let block = arena.and_then(|arena| Self::of(Some(arena), len, false));
-        Self::enough(block.or_else(|| Self::of(SHARED.get(), len, false))).filled(parts)
+        let block = arena.and_then(|arena| Self::allocate(Some(arena), len, false));
+        Self::or_abort(block.or_else(|| Self::allocate(PROCESS_ARENA.get(), len, false)))
+            .filled(parts)
     }
 
-    /// A copy of `parts`, one after another; `None` when there is not so much memory.
+    /// As [`AlignedBuf::copy_of`]; `None` if out of memory.
     pub fn try_copy_of(parts: &[&[u8]]) -> Option<Self> {
         let len = parts.iter().map(|p| p.len()).sum();
-        Some(Self::of(SHARED.get(), len, false)?.filled(parts))
+        Some(Self::allocate(PROCESS_ARENA.get(), len, false)?.filled(parts))
     }
 
-    /// This block with `parts`, which are as long together, written into it.
+    /// Fills the buffer with `parts`, whose lengths sum up to its length.
     fn filled(self, parts: &[&[u8]]) -> Self {
         let mut at = 0;
         for part in parts {
-            // SAFETY: `at + part.len()` never exceeds the block's length, the sum of all parts; a fresh block does not overlap
-            // them; every byte is written before anybody reads.
+            // SAFETY: `at + part.len()` never exceeds the buffer's length, the sum of all parts; a fresh buffer does not
+            // overlap them; every byte is written before it is read.
             unsafe {
                 let to = self.ptr.as_ptr().add(at);
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
@@ -106,16 +107,16 @@ impl AlignedBuf {
         self
     }
 
-    /// What checks have let pass and memory has no room for.
-    fn enough(block: Option<Self>) -> Self {
+    /// Aborts if out of memory, as `Vec` does.
+    fn or_abort(block: Option<Self>) -> Self {
         block.unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
     }
 
-    /// The allocator is asked for room to align in, not for an aligned block, which is dearer.
+    /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned one.
     ///
-    /// Not zeroed, a block of the heap is not initialised, one of the pool or the arena holds what its last user left:
-    /// the caller is to write all of it, or to show only what he wrote.
-    fn of(arena: Option<&Arc<Arena>>, len: usize, zeroed: bool) -> Option<Self> {
+    /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its last user's data: the
+    /// caller must write all of it, or expose only what it wrote.
+    fn allocate(arena: Option<&Arc<Arena>>, len: usize, zeroed: bool) -> Option<Self> {
         if len == 0 {
             let ptr = NonNull::<Aligned>::dangling().cast();
             return Some(Self { ptr, len, origin: Origin::Empty });
@@ -124,13 +125,13 @@ impl AlignedBuf {
             let block = arena.alloc(len, zeroed)?;
             return Some(Self { ptr: block.ptr(), len, origin: Origin::Arena(block) });
         }
-        if len >= pool::LEAST {
+        if len >= pool::MIN_SIZE {
             let mut pages = pool::take(len)?;
             pages.claim(len, zeroed);
             return Some(Self { ptr: pages.ptr(), len, origin: Origin::Pool(pages) });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
-        // SAFETY: the layout's size is not zero. Who does not want it zeroed writes every byte first.
+        // SAFETY: the layout's size is not zero. Callers that pass `zeroed: false` write every byte first.
         let base = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let base = NonNull::new(base)?;
         let skip = base.as_ptr().align_offset(ALIGN);
@@ -182,7 +183,7 @@ impl Drop for AlignedBuf {
     }
 }
 
-/// Gives a dangling pointer the promised alignment.
+/// Gives dangling pointers of empty buffers the alignment.
 #[repr(align(64))]
 struct Aligned;
 

@@ -3,17 +3,17 @@
 use super::*;
 
 #[test]
-fn aligned_zeroed_and_handed_over() {
+fn buffers_are_aligned_and_zeroed() {
     for len in [0, 1, 64, 100_000] {
         let mut buf = AlignedBuf::new(len);
         assert_eq!(buf.as_mut_ptr() as usize % ALIGN, 0);
         assert_eq!(buf.into_bytes(), vec![0; len]);
     }
-    for len in [pool::LEAST, 3 << 20] {
+    for len in [pool::MIN_SIZE, 3 << 20] {
         let mut used = AlignedBuf::copy_of(&[&vec![7; len]]);
         drop(used);
         used = AlignedBuf::new(len);
-        assert!(used.as_ref().iter().all(|byte| *byte == 0), "bytes of another request");
+        assert!(used.as_ref().iter().all(|byte| *byte == 0), "exposes data of another request");
     }
     assert!(AlignedBuf::try_new(usize::MAX).is_none());
     assert!(AlignedBuf::try_new(isize::MAX as usize - 100).is_none());

@@ -1,7 +1,7 @@
-//! A request against the model's declared tensors: the messages that users quote.
+//! Validates a request against the model's declared tensors. Clients match these error messages.
 //!
-//! These are the core checks of contract/v2 §4.3, in the words of that generation. The v1 front ends
-//! run a ladder of their own first (contract/v1 §3.6), because its texts and its order differ.
+//! These are the core checks of contract/v2 §4.3, with v2's messages. The v1 frontends run their own checks first
+//! (contract/v1 §3.6), because their texts and order differ.
 
 use super::signature::{Signature, TensorSpec, dims_match};
 use super::strings::{self, StringFault};
@@ -20,7 +20,7 @@ impl fmt::Display for IdPrefix<'_> {
     }
 }
 
-/// Checks everything that does not depend on a protocol, and gives the request's batch size.
+/// Checks everything that does not depend on a protocol, and returns the request's batch size.
 ///
 /// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order.
 pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result<u32> {
@@ -81,7 +81,7 @@ pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
     })
 }
 
-/// All outputs in the order of the configuration: what a caller gets who names none.
+/// All outputs in configuration order: the default if a request names none.
 pub fn all_outputs(signature: &Signature) -> SmallVec<[RequestedOutput; 2]> {
     (0..signature.outputs.len()).map(|index| RequestedOutput { index, classes: 0 }).collect()
 }
@@ -108,7 +108,7 @@ fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Re
     Err(wrong_count(signature, id, &got, &missing))
 }
 
-/// An input that is not declared: too many or too few inputs are the greater mistake.
+/// The error for an undeclared input. A wrong number of inputs takes precedence.
 pub fn unknown_input(signature: &Signature, id: &str, name: &str, given: &[String]) -> Error {
     let required = signature.inputs.iter().filter(|spec| !spec.optional);
     if (required.clone().count()..=signature.inputs.len()).contains(&given.len()) {
@@ -134,7 +134,7 @@ fn wrong_count(signature: &Signature, id: &IdPrefix<'_>, got: &[&str], missing: 
             got.len()
         )
     };
-    // The lone bracket stands there in base.
+    // base has this lone closing bracket.
     let open = if missing.is_empty() { "" } else { "[" };
     Error::invalid(format!(
         "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) {open}{}]. \

@@ -1,4 +1,4 @@
-//! Requests, and what is said of them.
+//! Unit tests of `check.rs`.
 
 use super::*;
 use crate::request::DType;
@@ -20,7 +20,7 @@ fn input(index: usize, dtype: DType, shape: &[i64], data: &[u8]) -> InputTensor 
 }
 
 #[test]
-fn every_message() {
+fn each_check_has_its_message() {
     let a = |shape: &[i64], bytes: usize| input(0, DType::Fp32, shape, &vec![0; bytes]);
     let s = |shape: &[i64], data: &[u8]| input(1, DType::String, shape, data);
     let empty = [0u8; 4];
@@ -128,7 +128,7 @@ fn every_message() {
 }
 
 #[test]
-fn unknown_inputs() {
+fn unknown_input_or_wrong_count_is_reported() {
     let message = |given: &[&str]| {
         let given: Vec<String> = given.iter().map(|n| (*n).to_owned()).collect();
         unknown_input(&signature(0), "i", "X", &given).message

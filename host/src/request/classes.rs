@@ -1,14 +1,15 @@
-//! Class results: the top k elements of each batch item with their labels.
+//! Classification: the top k elements of each batch item.
 
 use super::dtype::DType;
 use super::tensor::OutputTensor;
 
-/// One class: index within the item, value, and the same value as an integer where the type is one.
+/// One class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Class {
+    /// Within the batch item.
     pub index: usize,
     pub value: f64,
-    /// The exact value for integer types (v2 prints it without decimals).
+    /// The exact value of an integer type (v2 prints it without decimals).
     pub integer: Option<i128>,
 }
 
@@ -17,8 +18,8 @@ pub fn supported(dtype: DType) -> bool {
     !matches!(dtype, DType::Bool | DType::Fp16 | DType::Bf16 | DType::String)
 }
 
-/// The `min(k, elements)` largest elements of each of `batch` items, largest first; among equals the
-/// lower index first. `None` when the type cannot be ranked.
+/// The `min(k, elements)` largest elements of each of `batch` items, in descending order, ties by index. `None` if the
+/// type cannot be ranked.
 pub fn top(output: &OutputTensor, batch: usize, k: usize) -> Option<Vec<Vec<Class>>> {
     if !supported(output.dtype) {
         return None;
@@ -44,7 +45,7 @@ fn rank(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<Class> {
             Class { index, value, integer }
         })
         .collect();
-    // NaN sorts last, so that it never hides a real score.
+    // NaN sorts last, so it never displaces a score.
     let order = |a: &Class, b: &Class| {
         let by_value = match (a.integer, b.integer) {
             (Some(x), Some(y)) => y.cmp(&x),

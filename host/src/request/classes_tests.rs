@@ -8,7 +8,7 @@ fn output(dtype: DType, data: Vec<u8>) -> OutputTensor {
 }
 
 #[test]
-fn largest_first_lower_index_first_nan_last() {
+fn order_is_descending_then_by_index_nan_last() {
     let data: Vec<u8> =
         [1f32, f32::NAN, 3., 3., -1., 2.].iter().flat_map(|v| v.to_le_bytes()).collect();
     let top2 = top(&output(DType::Fp32, data.clone()), 2, 2).unwrap();
@@ -20,7 +20,7 @@ fn largest_first_lower_index_first_nan_last() {
 }
 
 #[test]
-fn integers_keep_their_value() {
+fn integers_keep_their_exact_value() {
     let data: Vec<u8> = [u64::MAX, u64::MAX - 1].iter().flat_map(|v| v.to_le_bytes()).collect();
     let got = top(&output(DType::Uint64, data), 1, 1).unwrap();
     assert_eq!(got[0][0].integer, Some(u64::MAX as i128));

@@ -13,7 +13,7 @@ pub struct RequestContext {
     pub stats: Option<Arc<VersionStats>>,
     /// When the first byte of the request was read.
     pub received_ns: u64,
-    /// Rows: the first dimension of every tensor of a batching model, else 1.
+    /// Batch size: the first dimension of every tensor of a batching model, else 1.
     pub batch: u32,
     /// In the order in which the client named them. v2 fills in all outputs when none is named; v1 may request none.
     pub outputs: SmallVec<[RequestedOutput; 2]>,

@@ -1,9 +1,8 @@
-//! Element types: names of both generations, sizes, numbers.
+//! Tensor data types: v2 and configuration names, numbers, element sizes.
 
 use trtserver_proto::v2::DataType as Proto;
 
-/// An element type. The discriminants are the numbers of `DataType` in the model configuration,
-/// which are also those of the plugin interface.
+/// The discriminants are the numbers of `DataType` in the model configuration and in the plugin interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum DType {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_table_is_in_number_order() {
+fn table_is_ordered_by_number() {
     for (i, row) in TABLE.iter().enumerate() {
         assert_eq!(row.0.number() as usize, i + 1);
         assert_eq!(DType::from_number(row.0.number()), Some(row.0));

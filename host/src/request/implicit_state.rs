@@ -1,4 +1,4 @@
-//! Implicit state: what the host keeps between the steps of a sequence (contract/v2 §4.11).
+//! Implicit state: tensors that the host keeps between the requests of a sequence (contract/v2 §4.11).
 
 use super::CorrelationId;
 use super::dtype::DType;
@@ -9,7 +9,7 @@ use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// One state: written as an output of one step, read as an input of the next.
+/// One declared state: written as an output by one request, read as an input by the next.
 #[derive(Clone, Debug)]
 pub struct StateSpec {
     /// Number of the hidden input that reads it.
@@ -19,36 +19,36 @@ pub struct StateSpec {
     pub dtype: DType,
     /// Without the batch dimension; -1 = variable.
     pub dims: Vec<i64>,
-    /// What a sequence begins with, in the full shape of one row.
+    /// The value at the start of a sequence, in the full shape of one row.
     pub initial: StateTensor,
 }
 
-/// A state's tensor: one row, batch dimension first when the model batches.
+/// The value of a state: one row, batch dimension first if the model batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateTensor {
     pub shape: Shape,
     pub data: Bytes,
 }
 
-/// What a step of a sequence is told whose earlier steps were forgotten.
+/// The error for a request of a sequence whose state was lost with its process.
 pub fn lost(model: &str, sequence: &CorrelationId) -> Error {
     Error::unavailable(format!(
-        "sequence {sequence} of model '{model}' cannot go on: the process that held its state has ended; start \
-         it again"
+        "sequence {sequence} of model '{model}' cannot go on: its state was lost when the model's process ended; \
+         start a new sequence"
     ))
 }
 
-/// The states of one sequence, by number of the state; empty = as at the beginning.
+/// The states of one sequence, by number of the state; absent = initial value.
 #[derive(Clone, Debug, Default)]
 pub struct ImplicitState(Arc<Mutex<Vec<Option<StateTensor>>>>);
 
 impl ImplicitState {
-    /// The sequence begins (again).
+    /// Returns all states to their initial values, at the start of a sequence.
     pub fn reset(&self) {
         self.lock().clear();
     }
 
-    /// Appends the state inputs of the next step.
+    /// Appends the state inputs of the next request.
     pub fn inputs(&self, signature: &Signature, inputs: &mut impl Extend<InputTensor>) {
         let values = self.lock();
         inputs.extend(signature.states.iter().enumerate().map(|(i, spec)| {
@@ -58,7 +58,7 @@ impl ImplicitState {
         }));
     }
 
-    /// A step has ended well: what it wrote counts from the next step on. States that it did not write stay.
+    /// Stores what a successful request wrote, for the next one. States that it did not write keep their values.
     pub fn store(&self, written: impl IntoIterator<Item = (usize, StateTensor)>) {
         let mut values = self.lock();
         for (state, value) in written {

@@ -1,24 +1,24 @@
-//! The protocol-neutral request and its answer: what every front end makes and every scheduler takes.
+//! The protocol-neutral inference request and response: built by the frontends, executed through the schedulers.
 //!
-//! Nothing here knows a protocol, a model directory or the async runtime.
+//! This module knows no protocol, no model repository and no async runtime.
 
-pub mod buffer; // aligned memory that becomes wire bytes without a copy
-pub mod cancel; // a flag that backends poll, and who is notified
-pub mod check; // a request against the declared tensors: the messages that users quote
-pub mod classes; // top-k results
+pub mod buffer; // aligned, zero-copy tensor memory
+pub mod cancel; // flag that backends poll, and observer to notify
+pub mod check; // validates requests against the signature
+pub mod classes; // classification results
 pub mod context; // what is known when a request is built
-pub mod dtype; // element types
-pub mod implicit_state; // what the host keeps between the requests of a sequence
-pub mod pages; // memory straight from the system
-pub mod pool; // large blocks, kept for a moment and used again
-pub mod responder; // the response side: context, cancel token, response channel, statistics
+pub mod dtype; // tensor data types
+pub mod implicit_state; // states kept between the requests of a sequence
+pub mod pages; // anonymous memory mappings
+pub mod pool; // pool of large blocks
+pub mod responder; // context, cancel token and response channel of a request
 mod response_channel; // ordered delivery, one final response
-pub mod signature; // the tensors that a model declares
-pub mod sink; // where responses go
-pub mod strings; // the byte form of string tensors
-pub mod tensor; // name, type, shape, bytes
+pub mod signature; // declared tensors of a model
+pub mod sink; // trait of response consumers
+pub mod strings; // serialized string tensors
+pub mod tensor; // inputs, outputs, shapes
 #[cfg(test)]
-pub mod testing; // requests for tests
+pub mod testing; // requests and sinks for unit tests
 
 pub use cancel::{CancelObserver, CancelToken};
 pub use context::RequestContext;
@@ -42,7 +42,7 @@ pub enum Parameter {
     Double(f64),
 }
 
-/// To which sequence a request belongs. `0` and `""` mean none; 1 and "1" are different sequences.
+/// Identifies the sequence of a request. `0` and `""` mean none; 1 and "1" are different sequences.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CorrelationId {
     #[default]
@@ -51,7 +51,7 @@ pub enum CorrelationId {
     Text(String),
 }
 
-/// As messages show it.
+/// As in error messages.
 impl fmt::Display for CorrelationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -72,22 +72,22 @@ pub struct Sequence {
 
 /// One inference request, checked against the model's signature.
 pub struct InferRequest {
-    /// The caller's id as text; empty = none. Echoed by the front ends, shown to plugins and in logs.
+    /// The client's request id as text; empty = none. Echoed by the frontends, passed to backends, logged.
     pub id: String,
-    /// In the order of the model configuration; optional inputs may be missing.
+    /// In configuration order; optional inputs may be missing.
     pub inputs: SmallVec<[InputTensor; 2]>,
     pub sequence: Sequence,
-    /// 0 = the model's default level, 1 is the highest.
+    /// 0 = the model's default, 1 = the highest.
     pub priority: u64,
-    /// Longest wait in the queue in microseconds that the caller accepts; 0 = no opinion.
+    /// Queue timeout in microseconds requested by the client; 0 = the model's default.
     pub timeout_us: u64,
     /// Parameters for the model.
     pub parameters: Vec<(String, Parameter)>,
-    /// When the caller stops waiting; 0 = never. Nanoseconds of [`crate::clock::now_ns`].
+    /// When the client stops waiting; 0 = never. Nanoseconds of [`crate::clock::now_ns`].
     pub deadline_ns: u64,
-    /// The caller takes several responses.
+    /// The client accepts several responses.
     pub streaming: bool,
-    /// Nobody reads the answer: the model is being warmed up.
+    /// A warm-up request, whose response is discarded.
     pub warmup: bool,
     pub responder: Arc<Responder>,
 }
@@ -102,7 +102,7 @@ impl InferRequest {
     }
 }
 
-/// One answer. Outputs are in the order in which the caller asked for them.
+/// One response. Outputs are in the order of the requested outputs.
 #[derive(Clone, Debug, Default)]
 pub struct InferResponse {
     pub outputs: SmallVec<[OutputTensor; 2]>,

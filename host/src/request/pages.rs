@@ -1,12 +1,12 @@
-//! Memory straight from the system: whole pages, zero when they come, given back the moment they are dropped.
+//! Anonymous memory mappings: whole pages, zeroed by the kernel, unmapped when dropped.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr::NonNull;
 
-/// What the system calls a huge page on all that we run on.
-const HUGE: usize = 2 << 20;
+/// Size of a transparent huge page on the supported platforms.
+const HUGE_PAGE: usize = 2 << 20;
 
-/// A mapping of its own, with what was written into it.
+/// One mapping, and how much of it was written.
 pub struct Pages {
     base: NonNull<u8>,
     len: usize,
@@ -14,21 +14,21 @@ pub struct Pages {
     dirty: usize,
 }
 
-// SAFETY: a mapping is memory of its own, like a `Vec<u8>`.
+// SAFETY: a mapping is owned memory, like a `Vec<u8>`.
 unsafe impl Send for Pages {}
 // SAFETY: shared access gives the address only.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// A mapping of `len` bytes, not 0; `None` when the system refuses. Until it is written to it costs addresses only.
+    /// Maps `len` bytes (not 0); `None` if the kernel refuses. Takes no physical memory until written.
     pub fn map(len: usize) -> Option<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a fresh mapping, placed by the system.
+        // SAFETY: a fresh mapping at an address that the kernel picks.
         let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, access, flags) };
         let base = NonNull::new(base.ok()?.cast::<u8>())?;
-        if len >= HUGE {
-            // One fault instead of 512, where the system has such pages; elsewhere nothing is lost.
+        if len >= HUGE_PAGE {
+            // One page fault instead of 512 where huge pages are enabled; ignored elsewhere.
             // SAFETY: the mapping just made; advice changes nothing that is read or written.
             let _ =
                 unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) };
@@ -44,8 +44,7 @@ impl Pages {
         self.len
     }
 
-    /// The first `len` bytes are going to be written. `zeroed`: they are zero until then, otherwise whatever the user
-    /// before left there.
+    /// Prepares the first `len` bytes for writing. Zeroes them if `zeroed`; otherwise they hold the previous user's data.
     pub fn claim(&mut self, len: usize, zeroed: bool) {
         debug_assert!(len <= self.len);
         if zeroed {
@@ -58,7 +57,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length in `map`; whoever points into it owns it.
+        // SAFETY: mapped with this length in `map`; every pointer into it is derived from this value, which is dropped.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -1,4 +1,4 @@
-//! The tensors that a model declares, in the form that checks and views read quickly.
+//! A model's signature: its declared input and output tensors, prepared for fast checks.
 
 use super::dtype::DType;
 use super::implicit_state::StateSpec;
@@ -12,7 +12,7 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 pub struct TensorSpec {
     pub name: Arc<str>,
     pub dtype: DType,
-    /// As callers see it, without the batch dimension; -1 = variable.
+    /// As clients see it, without the batch dimension; -1 = variable.
     pub dims: Vec<i64>,
     /// As the model sees it; differs from `dims` where the configuration reshapes.
     pub model_dims: Vec<i64>,
@@ -21,27 +21,27 @@ pub struct TensorSpec {
     pub shape_tensor: bool,
     /// Requests whose shapes differ here may still share a batch.
     pub ragged: bool,
-    /// Who gives it. Outputs have a role, and are optional, only in the process of an isolated backend: there states are
-    /// outputs, too, and the host finds out what is missing.
+    /// Outputs have a role, and are optional, only in the child process of an isolated model: there states are outputs,
+    /// too, and the host checks for missing outputs.
     pub role: Role,
     /// Class labels of an output.
     pub labels: Option<Arc<[String]>>,
 }
 
-/// Who gives an input.
+/// Source of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// The caller.
+    /// The client.
     #[default]
     Declared,
     /// The sequence scheduler: START, END, READY or the correlation id.
     Control,
-    /// The sequence scheduler: what the sequence's previous step wrote.
+    /// The sequence scheduler: the implicit state that the sequence's previous request wrote.
     State,
 }
 
 impl TensorSpec {
-    /// A tensor without any speciality.
+    /// A required tensor that is not reshaped, ragged or a shape tensor.
     pub fn new(name: &str, dtype: DType, dims: &[i64]) -> Self {
         Self {
             name: name.into(),
@@ -65,15 +65,15 @@ pub struct Signature {
     pub max_batch_size: u32,
     pub inputs: Vec<TensorSpec>,
     pub outputs: Vec<TensorSpec>,
-    /// Inputs that the host adds and callers never see: controls and states of sequences. Their numbers
-    /// go on where those of `inputs` end.
+    /// Inputs that the host adds and clients never see: controls and states of sequences. Their numbers continue those
+    /// of `inputs`.
     pub hidden: Vec<TensorSpec>,
-    /// What the host keeps between the steps of a sequence.
+    /// Implicit states.
     pub states: Vec<StateSpec>,
 }
 
 impl Signature {
-    /// From a checked configuration. `labels` gives the labels of an output by name, if it has any.
+    /// From a checked configuration. `labels` returns the labels of an output by name, if any.
     pub fn new(
         config: &ModelConfig,
         labels: impl Fn(&str) -> Option<Arc<[String]>>,
@@ -112,7 +112,7 @@ impl Signature {
         })
     }
 
-    /// Input number `index`, the caller's or the host's.
+    /// Input number `index`, declared or hidden.
     pub fn input_spec(&self, index: usize) -> &TensorSpec {
         self.inputs.get(index).unwrap_or_else(|| &self.hidden[index - self.inputs.len()])
     }
@@ -140,16 +140,15 @@ impl Signature {
         batch.into_iter().chain(spec.dims.iter().copied()).collect()
     }
 
-    /// Shape as the model sees it, from the shape as the caller sees it; both batch first. Variable
-    /// dimensions keep their order.
+    /// Converts a shape as clients see it to the model's; both batch first. Variable dimensions keep their order.
     pub fn to_model(&self, spec: &TensorSpec, shape: &[i64]) -> Shape {
         self.convert(spec, shape, &spec.dims, &spec.model_dims)
     }
 
-    /// The way back: shape as the caller sees it, from what the model produced.
+    /// Converts a shape that the model produced to the one that clients see.
     ///
     /// # Errors
-    /// The produced shape does not fit the declaration.
+    /// The shape does not match the declaration.
     pub fn to_caller(&self, spec: &TensorSpec, shape: &[i64]) -> Result<Shape> {
         let batched = self.batching() && !spec.shape_tensor;
         let item = if batched { shape.get(1..).unwrap_or(&[]) } else { shape };
@@ -180,7 +179,7 @@ impl Signature {
     }
 }
 
-/// True when every declared dimension is met; -1 takes any non-negative value.
+/// Whether `got` matches the declared dimensions; -1 matches any non-negative value.
 pub fn dims_match(declared: &[i64], got: &[i64]) -> bool {
     declared.len() == got.len()
         && declared.iter().zip(got).all(|(&want, &d)| d == want || (want == -1 && d >= 0))

@@ -15,7 +15,7 @@ fn signature(dims: &[i64], model_dims: &[i64], max_batch_size: u32) -> Signature
 }
 
 #[test]
-fn reshapes_there_and_back() {
+fn shapes_convert_to_model_and_back() {
     for (dims, model_dims, batch, caller, model) in [
         (&[16][..], &[4, 4][..], 8, &[2, 16][..], &[2, 4, 4][..]),
         (&[-1, 4, -1], &[4, -1, -1], 0, &[3, 4, 5], &[4, 3, 5]),
@@ -29,7 +29,7 @@ fn reshapes_there_and_back() {
 }
 
 #[test]
-fn a_wrong_output_shape_names_both() {
+fn wrong_output_shape_error_shows_both_shapes() {
     let s = signature(&[16], &[16], 8);
     let e = s.to_caller(&s.outputs[0], &[2, 15]).unwrap_err();
     assert_eq!(

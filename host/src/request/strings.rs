@@ -1,20 +1,20 @@
-//! The byte form of string tensors: u32 little-endian length, then the bytes, one after another.
+//! Serialized string tensors (BYTES): each element is a little-endian u32 length, then its bytes.
 
-/// What is wrong with a string tensor. Each protocol generation has its own words for it.
+/// Why a string tensor is malformed. Each protocol generation has its own message for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringFault {
-    /// Fewer than four bytes where a length is due, before all elements were seen.
+    /// Fewer than four bytes where a length is expected, before all elements were read.
     NoLength { available: usize },
-    /// The element's bytes are cut short.
+    /// The element's bytes are truncated.
     Short { length: usize, available: usize },
-    /// All bytes used up, elements still missing.
+    /// The data ends before all elements were read.
     TooFew { found: usize },
-    /// More bytes than the elements need; at least one further element begins.
+    /// At least one further element follows.
     TooMany { found: usize },
 }
 
-/// Walks over `data`, which should hold `expected` elements, and says where they end. One to three stray bytes
-/// behind them are ignored, as the old server did (contract/v1 §5.4).
+/// Checks that `data` holds `expected` elements, and returns the offset of their end. One to three stray bytes after
+/// them are ignored, as in base (contract/v1 §5.4).
 pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
     let mut rest = data;
     let mut found = 0;
@@ -38,7 +38,7 @@ pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
     }
 }
 
-/// The elements of a tensor that passed [`check`]; stops at the first malformed one.
+/// The elements of a tensor. Stops at the first malformed one; there is none if [`check`] passed.
 pub fn elements(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -50,9 +50,7 @@ pub fn elements(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Appends one element in byte form.
-///
-/// Elements of 4 GiB and more cannot be expressed; the caller bounds its messages far below that.
+/// Appends one serialized element, which must be shorter than 4 GiB.
 pub fn push(out: &mut Vec<u8>, element: &[u8]) {
     out.extend_from_slice(&(element.len() as u32).to_le_bytes());
     out.extend_from_slice(element);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn faults() {
+fn malformed_strings_are_classified() {
     let mut two = Vec::new();
     push(&mut two, b"ab");
     push(&mut two, b"");

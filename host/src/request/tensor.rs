@@ -1,70 +1,70 @@
-//! A tensor on its way through the host: name, type, shape, and bytes wherever they already lie.
+//! Tensors of requests and responses: data type, shape, and bytes that are never copied for inspection.
 
-use super::buffer::{AlignedBuf, is_shared};
+use super::buffer::{AlignedBuf, uses_arena};
 use super::dtype::DType;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 
-/// Dimensions, batch first when the model batches. Most tensors have at most four; requests are moved about too often for more room.
+/// Dimensions, batch first when the model batches. Inline capacity is four: requests are moved often, and few tensors have more.
 pub type Shape = SmallVec<[i64; 4]>;
 
-/// One input as the caller gave it. `data` is a slice of what came off the wire: never copied to be inspected.
+/// One input of a request. `data` is a slice of the received body.
 #[derive(Clone, Debug)]
 pub struct InputTensor {
     /// Position in the model configuration's input list; the name is looked up there.
     pub index: usize,
     pub dtype: DType,
-    /// Full shape as the caller sees it, batch dimension first when the model batches.
+    /// Full shape as clients see it, batch dimension first if the model batches.
     pub shape: Shape,
     /// Little-endian, row-major; strings with their length prefixes.
     pub data: Bytes,
 }
 
 impl InputTensor {
-    /// Elements start where their type wants them. Where a message or a model put them elsewhere, they are copied.
+    /// Aligns the data for its type; copies it if it is misaligned.
     pub fn align(&mut self) {
         let Some(size) = self.dtype.size() else { return };
         let fits = |data: &Bytes| (data.as_ptr() as usize).is_multiple_of(size);
         if fits(&self.data) {
             return;
         }
-        if !is_shared() {
-            // Not promised to lie right, but it does, and takes one allocation where the other takes two.
+        if !uses_arena() {
+            // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation instead of two.
             self.data = Bytes::copy_from_slice(&self.data);
         }
-        if is_shared() || !fits(&self.data) {
+        if uses_arena() || !fits(&self.data) {
             self.data = AlignedBuf::copy_of(&[&self.data]).into_bytes();
         }
     }
 }
 
-/// One output of a response, in the form that goes on the wire.
+/// One output of a response.
 #[derive(Clone, Debug)]
 pub struct OutputTensor {
     pub name: Arc<str>,
     pub dtype: DType,
-    /// Full shape as the caller sees it, batch dimension first when the model batches.
+    /// Full shape as clients see it, batch dimension first if the model batches.
     pub shape: Shape,
     pub data: Bytes,
 }
 
-/// An output that the caller asked for.
+/// An output named by the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedOutput {
     /// Position in the model configuration's output list.
     pub index: usize,
-    /// Non-zero: the caller wants that many top classes instead of the tensor.
+    /// Non-zero: the top classes are returned, this many, instead of the tensor.
     pub classes: u32,
 }
 
-/// Elements of a shape; `None` when a dimension is negative or the product overflows.
+/// Number of elements of a shape; `None` if a dimension is negative or the product overflows.
 pub fn element_count(shape: &[i64]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
 }
 
-/// `[1,16]`, as error messages show shapes.
+/// Formats a shape as `[1,16]` for error messages.
 pub struct ShapeText<'a>(pub &'a [i64]);
 
 impl fmt::Display for ShapeText<'_> {

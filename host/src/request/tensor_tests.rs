@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn element_counts() {
+fn element_count_rejects_negative_and_overflow() {
     for (shape, want) in [
         (&[][..], Some(1)),
         (&[0, 5], Some(0)),

@@ -1,4 +1,4 @@
-//! Requests for tests: a signature with one input and one output, and a sink that remembers.
+//! Requests for unit tests: a signature with one input and one output, and a sink that records responses.
 
 use super::signature::{Signature, TensorSpec};
 use super::tensor::{InputTensor, RequestedOutput};
@@ -12,12 +12,12 @@ use crate::sync::Mutex;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// What a sink was told, in order: each answer and whether it was the last.
+/// The responses that a sink received, in order, each with whether it was final.
 pub type RecordedResponses = Arc<Mutex<Vec<(Result<Option<InferResponse>>, bool)>>>;
 
-struct Remember(RecordedResponses);
+struct RecordingSink(RecordedResponses);
 
-impl ResponseSink for Remember {
+impl ResponseSink for RecordingSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
         self.0.lock().push((response, last));
     }
@@ -31,12 +31,12 @@ pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<Signature> {
     Arc::new(Signature { model, max_batch_size, inputs, outputs, ..Default::default() })
 }
 
-/// A request of two floats, its statistics, and what its caller was told.
+/// A request of two floats, its statistics, and its responses.
 pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
     request_for(&signature(&[2], 0), id, 1)
 }
 
-/// The same for a model of this signature, with so many rows of two floats.
+/// As [`request`] for a model of this signature, with this many rows.
 pub fn request_for(
     signature: &Arc<Signature>,
     id: &str,
@@ -53,17 +53,17 @@ pub fn request_for(
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();
     let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data };
-    let (request, told) = request_with(context, id, [input]);
-    (request, stats, told)
+    let (request, responses) = request_with(context, id, [input]);
+    (request, stats, responses)
 }
 
-/// A request of this context, and the responses that its sink received.
+/// A request of this context, and its responses.
 pub fn request_with(
     context: RequestContext,
     id: &str,
     inputs: impl IntoIterator<Item = InputTensor>,
 ) -> (InferRequest, RecordedResponses) {
-    let told = RecordedResponses::default();
+    let responses = RecordedResponses::default();
     let request = InferRequest {
         id: id.into(),
         inputs: inputs.into_iter().collect(),
@@ -74,7 +74,7 @@ pub fn request_with(
         deadline_ns: 0,
         streaming: false,
         warmup: false,
-        responder: Responder::new(context, Remember(Arc::clone(&told))),
+        responder: Responder::new(context, RecordingSink(Arc::clone(&responses))),
     };
-    (request, told)
+    (request, responses)
 }

@@ -97,7 +97,7 @@ impl Gathered {
         if used.peek().is_none() {
             return;
         }
-        self.spare = used.filter(|block| block.len() < pool::LEAST).collect();
+        self.spare = used.filter(|block| block.len() < pool::MIN_SIZE).collect();
     }
 }
 

@@ -47,7 +47,7 @@ impl Donation {
         match parts {
             [] => Some(Bytes::new()),
             // Another process would read it later than the plugin could be told to wait.
-            [one] if !buffer::is_shared() => {
+            [one] if !buffer::uses_arena() => {
                 let mut whole = donation.take()?;
                 (whole.view, whole.len) = (one.ptr, one.bytes as usize);
                 Some(Bytes::from_owner(whole))

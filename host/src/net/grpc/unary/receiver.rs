@@ -10,7 +10,7 @@ use std::sync::Arc;
 use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 
 /// From this size on a field gets a block; the others stay where they arrived.
-const LARGE: usize = pool::LEAST;
+const LARGE: usize = pool::MIN_SIZE;
 /// Flag and length in front of a message.
 const PREFIX: usize = 5;
 

@@ -242,7 +242,7 @@ impl Work {
         let reader = Reader::new(&inputs)?;
         let arena = Arena::over_file(outputs)?;
         // Before the plugin allocates anything.
-        buffer::share_all(Arc::clone(&arena));
+        buffer::use_arena(Arc::clone(&arena));
         let backend = self.backend()?;
         self.model = Some(Arc::new(Opened::new(&backend, facts, reader, arena)?));
         Ok(Done::default())
