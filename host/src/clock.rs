@@ -1,4 +1,4 @@
-//! The clock of the whole server: CLOCK_MONOTONIC, the one that plugins see too.
+//! The server's clock: CLOCK_MONOTONIC, which backends use, too.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Milliseconds since the epoch, for "when was the last inference".
+/// Milliseconds since the Unix epoch.
 pub fn wall_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }

@@ -1,30 +1,30 @@
-//! The one error that leaves a part of the server: a code, and a message written for the caller.
+//! The error type of the server: a code, and a message for the client.
 //!
-//! How a code looks on a wire is decided in `net` alone; nothing here knows HTTP or gRPC.
+//! `net` maps codes to HTTP and gRPC statuses.
 
 use std::fmt;
 
-/// Classes of failure, the same for both protocol generations.
+/// Error codes, the same for both protocol generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     Unknown,
     Internal,
     NotFound,
-    /// The caller's mistake.
+    /// The request is invalid.
     InvalidArg,
-    /// Not now: server or model not ready, queue full, deadline passed in the queue.
+    /// Server or model not ready, queue full, queue timeout.
     Unavailable,
     Unsupported,
     AlreadyExists,
-    /// Nobody waits for the answer any more.
+    /// The client cancelled the request.
     Cancelled,
 }
 
-/// A failure that a caller sees.
+/// An error that a client sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub code: Code,
-    /// Starts with the subject, names model and tensor, shows what was expected and what was found.
+    /// Names its subject (model, tensor or file), what was expected and what was found.
     pub message: String,
 }
 

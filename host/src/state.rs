@@ -1,9 +1,10 @@
-//! Where the server is in its life, and how many requests are under way.
+//! Server state: lifecycle phase, and the number of requests in flight.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// States of the server; the numbers are those of `ServerReadyState` on the v1 wire.
+/// Lifecycle phase of the server; the numbers are those of `ServerReadyState` on the v1 wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
@@ -45,12 +46,12 @@ impl ServerState {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// True while initialising and serving (contract/v1 §3.3 for base: live before ready).
+    /// True while initializing and serving (contract/v1 §3.3 for base: live before ready).
     pub fn is_live(&self) -> bool {
         matches!(self.phase(), Phase::Initializing | Phase::Ready)
     }
 
-    /// Nanoseconds since the start; strictly grows between two calls on any real clock.
+    /// Nanoseconds since the start.
     pub fn uptime_ns(&self) -> u64 {
         self.started.elapsed().as_nanos() as u64
     }
@@ -60,10 +61,10 @@ impl ServerState {
         self.next_request.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a request until the guard is dropped; shutdown waits for it.
-    pub fn begin_request(self: &std::sync::Arc<Self>) -> InFlightGuard {
+    /// Counts a request as in flight until the guard is dropped. Drain waits for it.
+    pub fn begin_request(self: &Arc<Self>) -> InFlightGuard {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlightGuard(std::sync::Arc::clone(self))
+        InFlightGuard(Arc::clone(self))
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -77,8 +78,8 @@ impl Default for ServerState {
     }
 }
 
-/// One request under way.
-pub struct InFlightGuard(std::sync::Arc<ServerState>);
+/// One request in flight.
+pub struct InFlightGuard(Arc<ServerState>);
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {

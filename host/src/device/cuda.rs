@@ -1,4 +1,4 @@
-//! The CUDA driver through cudarc, loaded at run time: device count, and the three streams of a GPU instance.
+//! CUDA driver, loaded at run time through cudarc: number of GPUs, and the streams of a GPU instance.
 
 use super::StreamPriority;
 use crate::error::{Error, Result};
@@ -6,16 +6,16 @@ use cudarc::driver::{CudaContext, CudaStream, result, sys};
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
-/// Number of GPUs that the driver offers; 0 without a driver.
+/// Number of GPUs that the driver reports; 0 without a driver.
 pub fn gpu_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
-        // cudarc panics in every call when there is no driver, so presence is asked first.
+        // Every cudarc call panics if there is no driver.
         // SAFETY: only tries to load the driver library.
         if !unsafe { sys::is_culib_present() } {
             return 0;
         }
-        // A driver library may be installed without a device behind it.
+        // The driver library may be installed on a machine without a GPU.
         std::panic::catch_unwind(|| CudaContext::device_count().unwrap_or(0))
             .map_or(0, |n| n.max(0) as usize)
     })
@@ -31,15 +31,15 @@ struct Gpu {
     context: Arc<CudaContext>,
     /// Compute, copy in, copy out.
     streams: [Arc<CudaStream>; 3],
-    /// Of all three; smaller goes first.
+    /// Of all three streams; lower values take precedence.
     priority: i32,
 }
 
 impl Streams {
-    /// Makes the streams of an instance and binds the device to this thread.
+    /// Creates the streams of an instance and binds the device to this thread.
     ///
     /// # Errors
-    /// A GPU instance where the driver or the device is missing.
+    /// The instance is on a GPU and the driver or the device is missing.
     pub fn for_instance(gpu: bool, device: i32, priority: StreamPriority) -> Result<Self> {
         if !gpu {
             return Ok(Self::default());
@@ -47,7 +47,7 @@ impl Streams {
         let count = gpu_count();
         if device < 0 || device as usize >= count {
             return Err(Error::invalid(format!(
-                "GPU {device} was asked for, this machine has {count}"
+                "GPU {device} is not available: this machine has {count} GPUs"
             )));
         }
         let fail = |e: cudarc::driver::DriverError| Error::internal(format!("GPU {device}: {e}"));
@@ -55,7 +55,7 @@ impl Streams {
         context.bind_to_thread().map_err(fail)?;
         let priority = match priority {
             StreamPriority::Default => 0,
-            // The range is (0, 0) where a device knows no priorities.
+            // The range is (0, 0) if the device does not support priorities.
             StreamPriority::Least => result::stream::get_priority_range().map_err(fail)?.0,
             StreamPriority::Greatest => result::stream::get_priority_range().map_err(fail)?.1,
         };
@@ -64,12 +64,12 @@ impl Streams {
         Ok(Self { gpu: Some(Gpu { context, streams, priority }) })
     }
 
-    /// What the driver was asked for; none without a GPU.
+    /// Requested stream priority; `None` without a GPU.
     pub fn priority(&self) -> Option<i32> {
         self.gpu.as_ref().map(|gpu| gpu.priority)
     }
 
-    /// Driver handles for the plugin: context, compute, copy in, copy out; null without a GPU.
+    /// Driver handles for the backend: context, compute, copy in, copy out; null without a GPU.
     pub fn handles(&self) -> [*mut u8; 4] {
         match &self.gpu {
             None => [null_mut(); 4],

@@ -1,8 +1,8 @@
-//! GPUs, found at run time: nothing here links to CUDA, and a machine without a GPU is a log line.
+//! GPUs, found at run time. Nothing links to CUDA; a machine without a GPU only causes a log line.
 
-mod cuda; // driver calls through cudarc
+mod cuda; // CUDA driver
 
-/// Whose work on a GPU goes first.
+/// Which instance's work on a GPU takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPriority {
     Default,

@@ -1,7 +1,7 @@
-//! One event as one line.
+//! Formats one event as one line.
 //!
-//! What a client sent may be part of a message, so a message can never end its line, move the
-//! cursor, or pass for another record: control characters are written as escapes.
+//! Messages may contain client input. Control characters are escaped, so a message cannot end its line, move the
+//! cursor, or forge another record.
 
 use std::fmt::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,8 +12,8 @@ use tracing::{Event, Level};
 
 use crate::config::LogFormat;
 
-/// An event taken apart. The fields `at.file` and `at.line` stand for the place of the event, for
-/// those that log on behalf of a plugin.
+/// The parts of an event. The fields `at.file` and `at.line` replace its source location, for messages logged on behalf
+/// of a backend.
 #[derive(Debug)]
 pub struct Record {
     pub now: SystemTime,
@@ -43,7 +43,7 @@ impl Record {
         record
     }
 
-    /// The whole line, its end included.
+    /// The formatted line, with its newline.
     pub fn line(&self, format: LogFormat, escape: bool) -> String {
         let time = Utc::from(self.now);
         let file = self.file.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// The message with its fields behind it.
+    /// The message, followed by the fields.
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         for (name, value) in &self.fields {
@@ -141,13 +141,13 @@ impl Visit for Record {
     }
 }
 
-/// Whether a field's text needs no quotes to be told from what is around it.
+/// Whether a field's text is unambiguous without quotes.
 fn plain(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c == '"' || c == '=')
 }
 
-/// Characters that end a line or drive a terminal.
-fn forges(c: char) -> bool {
+/// Characters that end a line or control a terminal.
+fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -159,7 +159,7 @@ fn escaped(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if forges(c) => {
+            c if is_unsafe(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -168,12 +168,12 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A JSON string; what JSON allows but a terminal obeys is escaped too.
+/// A JSON string. Control characters that JSON allows are escaped, too.
 fn quoted(text: &str) -> String {
     escaped(&Value::from(text).to_string())
 }
 
-/// A moment taken apart, in the proleptic Gregorian calendar.
+/// UTC in the proleptic Gregorian calendar.
 struct Utc {
     year: i64,
     month: i64,

@@ -17,7 +17,7 @@ fn record(message: &str) -> Record {
 }
 
 #[test]
-fn the_three_forms() {
+fn three_formats() {
     let mut r = record("Model \"a\" is ready");
     let table = [
         (LogFormat::Default, "I0215 17:04:05.012345 42 server.rs:500] Model \"a\" is ready\n"),
@@ -56,7 +56,7 @@ fn fields_follow_the_message() {
 }
 
 #[test]
-fn a_message_cannot_forge_a_line() {
+fn message_cannot_forge_a_line() {
     let r = record("bad\nE0215 00:00:00.000000 1 x.rs:1] forged\r\u{1b}[2J\u{85}\u{2028}\u{202e}");
     let head = "I0215 17:04:05.012345 42 server.rs:500] ";
     let want = "bad\\nE0215 00:00:00.000000 1 x.rs:1] forged\\r\\u001b[2J\\u0085\\u2028\\u202e\n";
@@ -72,7 +72,7 @@ fn a_message_cannot_forge_a_line() {
 }
 
 #[test]
-fn calendar() {
+fn timestamps_convert_to_calendar_dates() {
     let table = [
         (0, (1970, 1, 1)),
         (951_782_400, (2000, 2, 29)),

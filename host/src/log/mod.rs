@@ -1,10 +1,10 @@
-//! The log: one line per event, in the form of the old server, in ISO 8601, or as JSON.
+//! Logging: one line per event, in Triton's default format, its ISO 8601 format, or as JSON.
 //!
-//! `debug` events are verbosity 1 and `trace` events verbosity 2; libraries get theirs at 3 and 4.
-//! Verbose lines carry the letter I and do not depend on whether information is logged. Levels and
-//! form can change while the server runs; an event that is off costs one comparison.
+//! `debug` events are verbosity 1 and `trace` events verbosity 2; those of libraries 3 and 4. Verbose lines carry the
+//! letter I and do not depend on the info switch. Levels and format can change at run time. A disabled event costs one
+//! comparison.
 
-mod line;
+mod line; // formats one event
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -20,12 +20,12 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::config::{LogFormat, LogSettings};
 
-/// Changes what is logged while the server runs, and says what it is now.
+/// Reads and changes log settings at run time.
 #[derive(Clone, Debug)]
-pub struct LogControl(Arc<Switches>);
+pub struct LogControl(Arc<CurrentSettings>);
 
 #[derive(Debug)]
-struct Switches {
+struct CurrentSettings {
     info: AtomicBool,
     warning: AtomicBool,
     error: AtomicBool,
@@ -35,22 +35,21 @@ struct Switches {
     file: Option<PathBuf>,
 }
 
-/// Starts logging for the whole process. Fails when the file cannot be opened, or when logging was
-/// started before.
+/// Starts logging for the process. Fails if the file cannot be opened or logging was already started.
 pub fn init(settings: &LogSettings) -> io::Result<LogControl> {
     let sink = match &settings.file {
         None => Sink::Stderr,
         Some(path) => Sink::File(open(path)?),
     };
     let control = LogControl::new(settings);
-    let lines = Lines { switches: Arc::clone(&control.0), sink, pid: std::process::id() };
+    let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: std::process::id() };
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines))
         .map_err(io::Error::other)?;
     Ok(control)
 }
 
-/// An event for another process to log: its text with its fields, file and line.
-pub fn told(event: &Event<'_>) -> (String, String, u64) {
+/// Text with fields, file and line of an event, for the host to log on behalf of a child process.
+pub fn parts(event: &Event<'_>) -> (String, String, u64) {
     let record = line::Record::new(event, SystemTime::UNIX_EPOCH, 0);
     (record.text(), record.file, record.line)
 }
@@ -63,7 +62,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 impl LogControl {
     fn new(settings: &LogSettings) -> LogControl {
-        LogControl(Arc::new(Switches {
+        LogControl(Arc::new(CurrentSettings {
             info: settings.info.into(),
             warning: settings.warning.into(),
             error: settings.error.into(),
@@ -74,34 +73,34 @@ impl LogControl {
         }))
     }
 
-    /// What is in force now.
+    /// The current settings.
     pub fn settings(&self) -> LogSettings {
-        let switches = &*self.0;
+        let current = &*self.0;
         LogSettings {
-            info: switches.info.load(Relaxed),
-            warning: switches.warning.load(Relaxed),
-            error: switches.error.load(Relaxed),
-            verbose: switches.verbose.load(Relaxed),
-            format: switches.format(),
-            file: switches.file.clone(),
-            escape: switches.escape,
+            info: current.info.load(Relaxed),
+            warning: current.warning.load(Relaxed),
+            error: current.error.load(Relaxed),
+            verbose: current.verbose.load(Relaxed),
+            format: current.format(),
+            file: current.file.clone(),
+            escape: current.escape,
         }
     }
 
-    /// Takes levels and format from `settings`; where the log goes stays as it was.
+    /// Takes levels and format from `settings`. The destination does not change.
     pub fn change(&self, settings: &LogSettings) {
-        let switches = &*self.0;
-        switches.info.store(settings.info, Relaxed);
-        switches.warning.store(settings.warning, Relaxed);
-        switches.error.store(settings.error, Relaxed);
-        switches.verbose.store(settings.verbose, Relaxed);
-        switches.format.store(settings.format as u8, Relaxed);
-        // Every place that logs remembers whether it is on; make them ask again.
+        let current = &*self.0;
+        current.info.store(settings.info, Relaxed);
+        current.warning.store(settings.warning, Relaxed);
+        current.error.store(settings.error, Relaxed);
+        current.verbose.store(settings.verbose, Relaxed);
+        current.format.store(settings.format as u8, Relaxed);
+        // tracing caches per call site whether it is enabled.
         tracing::callsite::rebuild_interest_cache();
     }
 }
 
-impl Switches {
+impl CurrentSettings {
     fn format(&self) -> LogFormat {
         match self.format.load(Relaxed) {
             f if f == LogFormat::Iso8601 as u8 => LogFormat::Iso8601,
@@ -110,7 +109,7 @@ impl Switches {
         }
     }
 
-    fn wants(&self, metadata: &Metadata<'_>) -> bool {
+    fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
         let ours = target == "trtserver" || target.starts_with("trtserver::");
         let verbose = || self.verbose.load(Relaxed);
@@ -123,7 +122,7 @@ impl Switches {
         }
     }
 
-    fn most(&self) -> LevelFilter {
+    fn max_level(&self) -> LevelFilter {
         let on = |switch: &AtomicBool| switch.load(Relaxed);
         match self.verbose.load(Relaxed) {
             0 if on(&self.info) => LevelFilter::INFO,
@@ -136,7 +135,7 @@ impl Switches {
     }
 }
 
-/// Where lines go. Each is written by one call, so lines of two threads do not mix.
+/// Destination. Each line is one write call, so lines of two threads do not mix.
 enum Sink {
     Stderr,
     File(File),
@@ -146,7 +145,7 @@ enum Sink {
 
 impl Sink {
     fn write(&self, line: &str) {
-        // There is nowhere to report a log that cannot be written.
+        // A failure to write the log has nowhere to be reported.
         let _ = match self {
             Sink::Stderr => io::stderr().write_all(line.as_bytes()),
             Sink::File(file) => {
@@ -159,29 +158,29 @@ impl Sink {
     }
 }
 
-/// The layer that writes lines.
-struct Lines {
-    switches: Arc<Switches>,
+/// The tracing layer that writes lines.
+struct LineLayer {
+    settings: Arc<CurrentSettings>,
     sink: Sink,
     pid: u32,
 }
 
-impl<S: Subscriber> Layer<S> for Lines {
+impl<S: Subscriber> Layer<S> for LineLayer {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if self.switches.wants(metadata) { Interest::always() } else { Interest::never() }
+        if self.settings.is_enabled(metadata) { Interest::always() } else { Interest::never() }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        self.switches.wants(metadata)
+        self.settings.is_enabled(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.switches.most())
+        Some(self.settings.max_level())
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let record = line::Record::new(event, SystemTime::now(), self.pid);
-        self.sink.write(&record.line(self.switches.format(), self.switches.escape));
+        self.sink.write(&record.line(self.settings.format(), self.settings.escape));
     }
 }
 

@@ -3,12 +3,12 @@
 use super::*;
 use crate::sync::Mutex;
 
-/// Runs `body` with a log of its own and returns the lines, cut off before the message.
+/// Runs `body` with its own log and returns level letter and message of each line.
 fn logged(settings: &LogSettings, body: impl FnOnce(&LogControl)) -> Vec<String> {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let control = LogControl::new(settings);
     let sink = Sink::Memory(Arc::clone(&bytes));
-    let lines = Lines { switches: Arc::clone(&control.0), sink, pid: 7 };
+    let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: 7 };
     let subscriber = tracing_subscriber::registry().with(lines);
     tracing::subscriber::with_default(subscriber, || body(&control));
     let text = String::from_utf8(bytes.lock().clone()).unwrap();
@@ -21,11 +21,11 @@ fn one_of_each() {
     tracing::info!("info");
     tracing::debug!("step");
     tracing::trace!("request");
-    tracing::debug!(target: "hyper", "theirs");
+    tracing::debug!(target: "hyper", "library");
 }
 
 #[test]
-fn levels_are_switched_one_by_one_and_at_run_time() {
+fn levels_switch_independently_at_run_time() {
     let on = LogSettings::default();
     assert_eq!(logged(&on, |_| one_of_each()), ["E error", "W warning", "I info"]);
 
@@ -42,12 +42,12 @@ fn levels_are_switched_one_by_one_and_at_run_time() {
         assert_eq!(control.settings(), all);
         one_of_each();
     });
-    let want = ["I info", "E error", "W warning", "I info", "I step", "I request", "I theirs"];
+    let want = ["I info", "E error", "W warning", "I info", "I step", "I request", "I library"];
     assert_eq!(changed, want);
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_named() {
+fn open_error_names_the_file() {
     let error = open(Path::new("/no/such/dir/log")).unwrap_err();
     assert!(error.to_string().starts_with("cannot open the log file /no/such/dir/log: "));
 }

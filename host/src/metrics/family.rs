@@ -1,10 +1,10 @@
-//! Metric families of the prometheus crate, built from counts that live elsewhere.
+//! Builds metric families of the prometheus crate from counters kept outside of it.
 
 use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
 };
 
-/// Names and values; printed in alphabetical order of the names.
+/// Names and values; printed sorted by name.
 pub type Labels = Vec<(String, String)>;
 
 /// A family under construction.
@@ -49,7 +49,7 @@ impl Family {
         self.family.mut_metric().push(metric);
     }
 
-    /// Adds a series of a histogram: counts per bucket, the one above all bounds last.
+    /// Adds a series of a histogram: counts per bucket, +Inf last.
     pub fn put_buckets(&mut self, labels: &Labels, bounds: &[f64], counts: &[u64], sum: f64) {
         let mut histogram = Histogram::default();
         let mut cumulative = 0;

@@ -1,4 +1,4 @@
-//! GPU gauges through NVML, which is looked for at run time.
+//! GPU metrics through NVML, loaded at run time.
 
 use super::family::{Family, Labels};
 use crate::sync::Mutex;
@@ -7,8 +7,8 @@ use prometheus::proto::MetricFamily;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A quantity that fails this often in a row is not asked for any more (contract/v1 §10).
-const GIVE_UP: u32 = 3;
+/// A quantity that fails this often in a row is no longer read (contract/v1 §10).
+const MAX_FAILURES: u32 = 3;
 
 /// NVML with its devices. Values are at most `interval` old.
 pub struct Gpus {
@@ -26,10 +26,10 @@ struct Device {
     failures: [AtomicU32; QUANTITIES.len()],
 }
 
-/// Reads one quantity of a device; energy is counted from the start of the server.
+/// Reads one quantity of a device. The argument is the energy counter at the start of the server.
 type Read = fn(&nvml_wrapper::Device<'_>, u64) -> Result<f64, nvml_wrapper::error::NvmlError>;
 
-/// Name, help, counter or gauge, and how it is read.
+/// Name, help, whether it is a counter (else a gauge), and how it is read.
 const QUANTITIES: [(&str, &str, bool, Read); 6] = [
     ("nv_gpu_utilization", "GPU utilization rate [0.0 - 1.0)", false, |d, _| {
         Ok(f64::from(d.utilization_rates()?.gpu) / 100.0)
@@ -55,12 +55,12 @@ const QUANTITIES: [(&str, &str, bool, Read); 6] = [
 ];
 
 impl Gpus {
-    /// Opens NVML; without it one log line says so and there are no GPU metrics.
+    /// Opens NVML. Without NVML there are no GPU metrics, which is logged once.
     pub fn open(interval: Duration) -> Option<Self> {
         let nvml = match Nvml::init() {
             Ok(nvml) => nvml,
             Err(e) => {
-                tracing::info!("no GPU metrics: {e}");
+                tracing::info!("GPU metrics are not available: {e}");
                 return None;
             }
         };
@@ -99,7 +99,7 @@ impl Gpus {
                 if *counter { Family::counter(name, help) } else { Family::gauge(name, help) };
             for device in &self.devices {
                 let failures = &device.failures[i];
-                if failures.load(Ordering::Relaxed) >= GIVE_UP {
+                if failures.load(Ordering::Relaxed) >= MAX_FAILURES {
                     continue;
                 }
                 let value = self
@@ -114,7 +114,7 @@ impl Gpus {
                     }
                     Err(e) => {
                         failures.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!("GPU {}: no {name}: {e}", device.index);
+                        tracing::warn!("GPU {}: cannot read {name}: {e}", device.index);
                     }
                 }
             }

@@ -1,8 +1,8 @@
-//! Prometheus text for the metrics port, gathered when somebody looks.
+//! Prometheus text for the metrics endpoint, gathered per scrape.
 
-mod family; // metric families of the prometheus crate, built from counts
-mod gpu; // NVML
-mod model; // inference counters per model version
+mod family; // builds metric families of the prometheus crate
+mod gpu; // GPU metrics through NVML
+mod model; // inference metrics per model version
 
 pub use gpu::Gpus;
 
@@ -10,7 +10,7 @@ use crate::plugin::host_api::metric::REGISTRY;
 use crate::repository::ModelTable;
 use prometheus::TextEncoder;
 
-/// Everything there is, in text format 0.0.4. A family without series prints nothing at all.
+/// All metrics in text format 0.0.4. Families without series are omitted.
 pub fn text(models: &ModelTable, gpus: Option<&Gpus>) -> String {
     let mut families = model::families(models);
     if let Some(gpus) = gpus {
@@ -20,7 +20,7 @@ pub fn text(models: &ModelTable, gpus: Option<&Gpus>) -> String {
     families.retain(|f| !f.get_metric().is_empty());
     let mut text = String::new();
     if let Err(e) = TextEncoder::new().encode_utf8(&families, &mut text) {
-        tracing::error!("metrics could not be printed: {e}");
+        tracing::error!("cannot encode metrics: {e}");
     }
     text
 }

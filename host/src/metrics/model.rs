@@ -1,4 +1,4 @@
-//! Inference counters per model version: contract/v1 §10 and contract/v2 §5.1 on one page.
+//! Inference metrics per model version: those of contract/v1 §10 and of contract/v2 §5.1.
 
 use super::family::{Family, Labels};
 use crate::repository::{Model, ModelTable, Version};
@@ -61,7 +61,7 @@ const COUNTERS: [CounterRow; 9] = [
     ),
 ];
 
-/// Families with one series per version that is loaded, or should be: none of those that were unloaded.
+/// Families with one series per version that is loaded or should be; versions that were unloaded have none.
 pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     let mut rows: Vec<Family> =
         COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
@@ -71,7 +71,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     );
     let mut cancelled = Family::counter(
         "trtserver_request_cancelled_total",
-        "Number of requests whose caller went away, before they were executed and meanwhile",
+        "Number of requests cancelled by their client, while queued or while executing",
     );
     let mut ratio = Family::histogram(
         "nv_inference_load_ratio",
@@ -79,23 +79,21 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     );
     let mut closed = Family::counter(
         "trtserver_batch_closed_total",
-        "Batches given to instances, by the reason why nothing more was put in",
+        "Number of batches executed, by the reason why the batch was closed",
     );
-    let mut rows_of = Family::histogram(
-        "trtserver_batch_rows",
-        "Rows of the batches given to instances, null requests not counted",
-    );
+    let mut rows_of =
+        Family::histogram("trtserver_batch_rows", "Rows per executed batch, without null requests");
     let mut pending = Family::gauge(
         "nv_inference_pending_request_count",
         "Instantaneous number of pending requests awaiting execution per-model.",
     );
     let mut warmup = Family::gauge(
         "trtserver_model_warmup_duration_us",
-        "Duration of all runs of a warm-up sample on the slowest instance in microseconds",
+        "Total duration of a warm-up sample on the slowest instance in microseconds",
     );
     let mut backends = Family::gauge(
         "trtserver_model_backend_info",
-        "1 for every loaded version of a model, with the backend that it runs on",
+        "1 for each loaded model version, labelled with its backend",
     );
     for model in models.all().values() {
         for version in model.versions.values().filter(|v| !v.is_fully_unloaded()) {
@@ -153,7 +151,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
 /// Upper bounds of the batch-size histogram; +Inf follows.
 const BATCH_ROWS_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// Batches per bucket (+Inf last), and their rows together.
+/// Batches per bucket (+Inf last), and the sum of their rows.
 fn buckets(batches: &BTreeMap<u32, u64>) -> ([u64; BATCH_ROWS_BOUNDS.len() + 1], f64) {
     let mut counts = [0; BATCH_ROWS_BOUNDS.len() + 1];
     let mut sum = 0.0;
@@ -176,8 +174,8 @@ fn labels(model: &Model, version: &Version) -> Labels {
     labels
 }
 
-/// `_<key>`, with `_` for whatever a label's name cannot hold: a single bad name, or one that comes twice, would
-/// make the whole page unreadable. Of keys that become the same the first one counts.
+/// Labels `_<key>`, with characters that a label name cannot hold replaced by `_`. The first of several keys with the
+/// same name is used: one invalid or duplicate name would make the whole page unreadable.
 fn tags<'a>(tags: impl Iterator<Item = (&'a String, &'a String)>) -> Labels {
     let mut labels = Labels::new();
     for (key, value) in tags {

@@ -1,7 +1,7 @@
 //! The log of the process: every record goes to the host, which writes it into its own.
 
 use super::control::{Control, MOST_WORDS};
-use crate::log::told;
+use crate::log;
 use crate::plugin::isolated::messages::{LogRecord, tell};
 use crate::plugin::set_log_level;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl<S: Subscriber> Layer<S> for Forward {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let (mut text, file, line) = told(event);
+        let (mut text, file, line) = log::parts(event);
         text.truncate(text.floor_char_boundary(MOST_WORDS));
         let level = level_of(event.metadata());
         self.0.tell(tell::What::Log(LogRecord { level, text, file, line }));
