@@ -1,4 +1,4 @@
-//! The little of HTTP that the two HTTP doors need: one request, the whole answer.
+//! HTTP client of both protocol generations: sends one request and reads the whole response.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -13,7 +13,7 @@ pub struct Http {
     address: String,
 }
 
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -25,7 +25,7 @@ impl Http {
         Http { client, address: address.trim_start_matches("http://").to_owned() }
     }
 
-    pub async fn get(&self, path: &str) -> Result<Answer, String> {
+    pub async fn get(&self, path: &str) -> Result<Response, String> {
         self.send("GET", path, &[], Bytes::new()).await
     }
 
@@ -34,7 +34,7 @@ impl Http {
         path: &str,
         headers: &[(&str, String)],
         body: Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<Response, String> {
         self.send("POST", path, headers, body).await
     }
 
@@ -44,7 +44,7 @@ impl Http {
         path: &str,
         headers: &[(&str, String)],
         body: Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<Response, String> {
         let mut request =
             hyper::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
         for (name, value) in headers {
@@ -54,17 +54,17 @@ impl Http {
         let response = self.client.request(request).await.map_err(|e| innermost(&e))?;
         let (head, body) = response.into_parts();
         let body = body.collect().await.map_err(|e| innermost(&e))?.to_bytes();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        Ok(Response { status: head.status.as_u16(), headers: head.headers, body })
     }
 }
 
-impl Answer {
+impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// The cause that says something ("Connection refused"), without the wrappers ("client error").
+/// The root cause of an error ("Connection refused"), without its wrappers ("client error").
 pub fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

@@ -1,6 +1,6 @@
-//! `trtserver-classify`: shows pictures of digits to a server over all four doors, v1 and v2, HTTP and gRPC.
+//! `trtserver-classify`: example client. Classifies pictures of digits over all four frontends: v1 and v2, HTTP and gRPC.
 //!
-//! It is the demonstration's client and a sample to copy from: `v1.rs` and `v2.rs` are each one protocol.
+//! `v1.rs` and `v2.rs` each show one protocol, to copy from.
 
 mod http;
 mod picture;
@@ -19,11 +19,11 @@ use tonic::transport::{Channel, Endpoint};
 const INPUT: &str = "IMAGE";
 const OUTPUT: &str = "SCORES";
 
-/// No answer should take longer, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// Limit of every request, generous for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The class a model gave the highest score.
+/// The class with the highest score.
 struct Best {
     label: String,
     score: f64,
@@ -32,7 +32,7 @@ struct Best {
 #[tokio::main]
 async fn main() -> ExitCode {
     let matches = cli().get_matches();
-    match work(&matches).await {
+    match run(&matches).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
@@ -51,32 +51,32 @@ fn cli() -> Command {
         .arg(
             option("http", "HOST:PORT")
                 .default_value("127.0.0.1:8000")
-                .help("The server's HTTP door"),
+                .help("Address of the server's HTTP frontend"),
         )
         .arg(
             option("grpc", "HOST:PORT")
                 .default_value("127.0.0.1:8001")
-                .help("The server's gRPC door"),
+                .help("Address of the server's gRPC frontend"),
         )
-        .arg(option("model", "NAME").default_value("digits").help("The model to ask"))
+        .arg(option("model", "NAME").default_value("digits").help("Model to use"))
         .arg(
             option("wait", "SECONDS")
                 .value_parser(value_parser!(u64))
-                .help("First wait until the server is ready; without pictures, only wait"),
+                .help("Wait until the server is ready; without pictures, only wait"),
         )
-        .arg(option("expect", "LABEL").help("End with exit code 1 if an answer is another one"))
+        .arg(option("expect", "LABEL").help("Exit with code 1 if any result differs"))
         .arg(
             Arg::new("picture")
                 .value_name("PICTURE")
                 .value_parser(value_parser!(PathBuf))
                 .action(ArgAction::Append)
                 .required_unless_present("wait")
-                .help("PNG files, dark on light, sides multiples of 8"),
+                .help("PNG files, dark on light, width and height multiples of 8"),
         )
 }
 
-/// True when every door answered, and answered as expected.
-async fn work(matches: &ArgMatches) -> Result<bool, String> {
+/// True if every request succeeded with the expected result.
+async fn run(matches: &ArgMatches) -> Result<bool, String> {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let http = Http::new(text("http"));
     if let Some(seconds) = matches.get_one::<u64>("wait") {
@@ -84,80 +84,80 @@ async fn work(matches: &ArgMatches) -> Result<bool, String> {
     }
     let grpc = text("grpc");
     let channel = Endpoint::from_shared(format!("http://{}", grpc.trim_start_matches("http://")))
-        .map_err(|e| format!("`{grpc}` is no address: {e}"))?
-        .connect_timeout(PATIENCE)
-        .timeout(PATIENCE)
+        .map_err(|e| format!("`{grpc}` is not an address: {e}"))?
+        .connect_timeout(TIMEOUT)
+        .timeout(TIMEOUT)
         .connect_lazy();
     let expected = matches.get_one::<String>("expect").map(String::as_str);
-    let mut fine = true;
+    let mut success = true;
     for file in matches.get_many::<PathBuf>("picture").unwrap_or_default() {
         let picture = Bytes::from(picture::read(file)?);
         println!("{}", file.display());
-        fine &= ask(&http, &channel, text("model"), &picture, expected).await;
+        success &= classify(&http, &channel, text("model"), &picture, expected).await;
     }
-    Ok(fine)
+    Ok(success)
 }
 
-/// One picture over the four doors, one line each.
-async fn ask(
+/// Classifies one picture over the four frontends; prints a line for each.
+async fn classify(
     http: &Http,
     channel: &Channel,
     model: &str,
     picture: &Bytes,
     expected: Option<&str>,
 ) -> bool {
-    let late = |_| Err(format!("nothing within {} seconds", PATIENCE.as_secs()));
-    let answers = [
+    let late = |_| Err(format!("no response within {} seconds", TIMEOUT.as_secs()));
+    let results = [
         (
             "v1 HTTP",
-            tokio::time::timeout(PATIENCE, v1::over_http(http, model, picture.clone()))
+            tokio::time::timeout(TIMEOUT, v1::over_http(http, model, picture.clone()))
                 .await
                 .unwrap_or_else(late),
         ),
         ("v1 gRPC", v1::over_grpc(channel.clone(), model, picture.clone()).await),
         (
             "v2 HTTP",
-            tokio::time::timeout(PATIENCE, v2::over_http(http, model, picture.clone()))
+            tokio::time::timeout(TIMEOUT, v2::over_http(http, model, picture.clone()))
                 .await
                 .unwrap_or_else(late),
         ),
         ("v2 gRPC", v2::over_grpc(channel.clone(), model, picture.clone()).await),
     ];
-    let mut fine = true;
-    for (door, answer) in answers {
-        match answer {
+    let mut success = true;
+    for (frontend, result) in results {
+        match result {
             Ok(best) => {
                 let wrong = expected.filter(|label| *label != best.label);
                 let remark = wrong.map_or(String::new(), |label| format!("  expected {label}"));
-                println!("  {door}   {:<6} ({:.3}){remark}", best.label, best.score);
-                fine &= wrong.is_none();
+                println!("  {frontend}   {:<6} ({:.3}){remark}", best.label, best.score);
+                success &= wrong.is_none();
             }
             Err(problem) => {
-                println!("  {door}   no answer: {problem}");
-                fine = false;
+                println!("  {frontend}   failed: {problem}");
+                success = false;
             }
         }
     }
-    fine
+    success
 }
 
 async fn wait(http: &Http, limit: Duration) -> Result<(), String> {
     let start = Instant::now();
     loop {
-        let last = match tokio::time::timeout(PATIENCE, http.get("/v2/health/ready")).await {
-            Ok(Ok(answer)) if answer.status == 200 => return Ok(()),
-            Ok(Ok(answer)) => format!("it says HTTP {}", answer.status),
+        let last = match tokio::time::timeout(TIMEOUT, http.get("/v2/health/ready")).await {
+            Ok(Ok(response)) if response.status == 200 => return Ok(()),
+            Ok(Ok(response)) => format!("HTTP {}", response.status),
             Ok(Err(problem)) => problem,
-            Err(_) => "no answer".to_owned(),
+            Err(_) => "no response".to_owned(),
         };
         if start.elapsed() >= limit {
             return Err(format!("not ready after {} seconds: {last}", limit.as_secs()));
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// A gRPC failure in one line, with its cause where the connection itself failed.
+/// A gRPC error in one line. If the connection failed, its root cause.
 fn status_text(status: &tonic::Status) -> String {
     match std::error::Error::source(status) {
         Some(cause) => http::innermost(cause),

@@ -1,4 +1,4 @@
-//! From a PNG file to what the model `digits` takes: 8 by 8 pixels, 0.0 for paper, 1.0 for full ink.
+//! Converts a PNG file to the input of the model `digits`: 8 by 8 pixels, 0.0 = white, 1.0 = black.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub const SIDE: usize = 8;
 
-/// The picture's values, row by row, as the bytes of little-endian FP32.
+/// The pixels in row-major order, as little-endian FP32.
 pub fn read(file: &Path) -> Result<Vec<u8>, String> {
     let wrap = |problem: String| format!("{}: {problem}", file.display());
     let (grey, width, height) = grey(file).map_err(wrap)?;
@@ -14,7 +14,7 @@ pub fn read(file: &Path) -> Result<Vec<u8>, String> {
     Ok(values.iter().flat_map(|v| v.to_le_bytes()).collect())
 }
 
-/// One byte a pixel, whatever the file holds; what is transparent is paper.
+/// Converts any colour type to one byte a pixel. Transparent pixels become white.
 fn grey(file: &Path) -> Result<(Vec<u8>, usize, usize), String> {
     let open = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
     let mut decoder = png::Decoder::new(open);
@@ -37,12 +37,12 @@ fn grey(file: &Path) -> Result<(Vec<u8>, usize, usize), String> {
         png::ColorType::Rgba => {
             pixels.chunks_exact(4).map(|p| on_paper(of_colour(p), p[3].into())).collect()
         }
-        png::ColorType::Indexed => return Err("a palette that was not expanded".into()),
+        png::ColorType::Indexed => return Err("palette was not expanded".into()),
     };
     Ok((grey, frame.width as usize, frame.height as usize))
 }
 
-/// Averages blocks of pixels until 8 by 8 are left.
+/// Averages blocks of pixels down to 8 by 8 and inverts them.
 fn ink(grey: &[u8], width: usize, height: usize) -> Result<Vec<f32>, String> {
     if width == 0 || height == 0 || !width.is_multiple_of(SIDE) || !height.is_multiple_of(SIDE) {
         return Err(format!("{width} by {height} pixels: both must be multiples of {SIDE}"));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn white_is_paper_and_black_is_ink() {
+fn white_is_zero_and_black_is_one() {
     let mut grey = vec![255; 16 * 16];
     for y in 0..2 {
         for x in 14..16 {
@@ -16,13 +16,13 @@ fn white_is_paper_and_black_is_ink() {
 }
 
 #[test]
-fn a_size_that_does_not_divide_is_refused() {
+fn size_not_divisible_by_eight_is_refused() {
     let problem = ink(&[0; 30 * 28], 30, 28).unwrap_err();
     assert!(problem.contains("30 by 28"), "{problem}");
 }
 
 #[test]
-fn the_samples_can_be_read() {
+fn sample_pictures_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/digits/pictures");
     for file in folder.read_dir().unwrap() {
         assert_eq!(read(&file.unwrap().path()).unwrap().len(), 64 * 4);

@@ -1,4 +1,4 @@
-//! The two doors of protocol v1, the one of 2019.
+//! Inference over protocol v1 (TRTIS 2019), HTTP and gRPC.
 
 use crate::http::Http;
 use crate::{Best, INPUT, OUTPUT};
@@ -9,13 +9,13 @@ use trtserver_proto::v1::grpc_service_client::GrpcServiceClient;
 use trtserver_proto::v1::infer_request_header::{self as header, output::Class};
 use trtserver_proto::v1::{InferRequest, InferRequestHeader, InferResponseHeader};
 
-/// The header travels as protobuf text beside the body; the answer's binary header ends its body.
+/// The request header is protobuf text in an HTTP header. The response header is binary and follows the outputs.
 pub async fn over_http(http: &Http, model: &str, picture: Bytes) -> Result<Best, String> {
     let request = format!(
         "batch_size: 1 input {{ name: \"{INPUT}\" dims: 1 dims: 8 dims: 8 }} \
          output {{ name: \"{OUTPUT}\" cls {{ count: 1 }} }}"
     );
-    let answer = http
+    let response = http
         .post(
             &format!("/api/infer/{model}?format=binary"),
             &[
@@ -25,15 +25,15 @@ pub async fn over_http(http: &Http, model: &str, picture: Bytes) -> Result<Best,
             picture,
         )
         .await?;
-    let status = answer
+    let status = response
         .header("NV-Status")
-        .ok_or_else(|| format!("HTTP {} without an NV-Status header", answer.status))?;
-    if answer.status != 200 || !status.contains("code: SUCCESS") {
-        return Err(format!("HTTP {}, NV-Status: {status}", answer.status));
+        .ok_or_else(|| format!("HTTP {} without an NV-Status header", response.status))?;
+    if response.status != 200 || !status.contains("code: SUCCESS") {
+        return Err(format!("HTTP {}, NV-Status: {status}", response.status));
     }
-    // Only classes were asked for, so no raw output stands before the header.
-    let header = InferResponseHeader::decode(answer.body)
-        .map_err(|e| format!("the answer's header cannot be decoded: {e}"))?;
+    // Only classes were requested, so no raw output precedes the header.
+    let header = InferResponseHeader::decode(response.body)
+        .map_err(|e| format!("cannot decode the response header: {e}"))?;
     best(header)
 }
 
@@ -62,7 +62,7 @@ pub async fn over_grpc(channel: Channel, model: &str, picture: Bytes) -> Result<
         .await
         .map_err(|status| crate::status_text(&status))?
         .into_inner();
-    // v1 tells of errors inside the message; the call itself succeeds.
+    // v1 reports errors inside the message; the RPC itself succeeds.
     let status = response.request_status.unwrap_or_default();
     if status.code() != trtserver_proto::v1::RequestStatusCode::Success {
         return Err(format!("{}: {}", status.code().as_str_name(), status.msg));
@@ -77,6 +77,6 @@ fn best(header: InferResponseHeader) -> Result<Best, String> {
         .find(|output| output.name == OUTPUT)
         .and_then(|output| output.batch_classes.into_iter().next())
         .and_then(|classes| classes.cls.into_iter().next())
-        .ok_or_else(|| format!("no class of {OUTPUT} in the answer"))?;
+        .ok_or_else(|| format!("no class of {OUTPUT} in the response"))?;
     Ok(Best { label: class.label, score: f64::from(class.value) })
 }

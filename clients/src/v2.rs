@@ -1,4 +1,4 @@
-//! The two doors of protocol v2, the Open Inference Protocol.
+//! Inference over protocol v2 (Open Inference Protocol), HTTP and gRPC.
 
 use crate::http::Http;
 use crate::{Best, INPUT, OUTPUT};
@@ -13,7 +13,7 @@ use trtserver_proto::v2::{InferParameter, ModelInferRequest};
 
 const HEADER_LENGTH: &str = "Inference-Header-Content-Length";
 
-/// JSON first, then the picture's bytes; a header says where the JSON ends.
+/// The body is JSON, then the tensor's bytes. An HTTP header holds the length of the JSON.
 pub async fn over_http(http: &Http, model: &str, picture: Bytes) -> Result<Best, String> {
     let head = json!({
         "inputs": [{
@@ -26,7 +26,7 @@ pub async fn over_http(http: &Http, model: &str, picture: Bytes) -> Result<Best,
     let length = head.len();
     let mut body = head.into_bytes();
     body.extend_from_slice(&picture);
-    let answer = http
+    let response = http
         .post(
             &format!("/v2/models/{model}/infer"),
             &[
@@ -36,17 +36,17 @@ pub async fn over_http(http: &Http, model: &str, picture: Bytes) -> Result<Best,
             body.into(),
         )
         .await?;
-    let value: Value = serde_json::from_slice(&answer.body)
-        .map_err(|e| format!("HTTP {} and no JSON ({e})", answer.status))?;
-    if answer.status != 200 {
-        return Err(format!("HTTP {}: {}", answer.status, value["error"].as_str().unwrap_or("")));
+    let value: Value = serde_json::from_slice(&response.body)
+        .map_err(|e| format!("HTTP {}, body is not JSON: {e}", response.status))?;
+    if response.status != 200 {
+        return Err(format!("HTTP {}: {}", response.status, value["error"].as_str().unwrap_or("")));
     }
     let outputs = value["outputs"].as_array().map_or(&[][..], Vec::as_slice);
     outputs
         .iter()
         .find(|output| output["name"] == OUTPUT)
         .and_then(|output| output["data"][0].as_str())
-        .ok_or_else(|| format!("no {OUTPUT} in the answer"))
+        .ok_or_else(|| format!("no {OUTPUT} in the response"))
         .and_then(best)
 }
 
@@ -77,18 +77,18 @@ pub async fn over_grpc(channel: Channel, model: &str, picture: Bytes) -> Result<
         .iter()
         .position(|output| output.name == OUTPUT)
         .and_then(|index| response.raw_output_contents.get(index))
-        .ok_or_else(|| format!("no {OUTPUT} in the answer"))?;
-    best(&first_string(raw).ok_or_else(|| format!("{OUTPUT} is cut short"))?)
+        .ok_or_else(|| format!("no {OUTPUT} in the response"))?;
+    best(&first_string(raw).ok_or_else(|| format!("{OUTPUT} is truncated"))?)
 }
 
-/// A BYTES tensor is a row of strings, each after its length in four bytes.
+/// First element of a BYTES tensor: each is a little-endian u32 length, then the string.
 fn first_string(raw: &[u8]) -> Option<String> {
     let (length, rest) = raw.split_first_chunk::<4>()?;
     let text = rest.get(..u32::from_le_bytes(*length) as usize)?;
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// A class is told as `score:index:label`.
+/// Parses a class, `score:index:label`.
 fn best(class: &str) -> Result<Best, String> {
     let mut parts = class.splitn(3, ':');
     match (parts.next().and_then(|score| score.parse().ok()), parts.next(), parts.next()) {
