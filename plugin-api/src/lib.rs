@@ -1,11 +1,11 @@
 //! The interface between trtserver and its backends.
 //!
-//! [`abi`] is the interface itself, for hosts and for authors in other languages (who use the headers
-//! in `include/trtserver/` instead). [`author`] is the safe side for backends in Rust.
+//! [`abi`] is the binary interface, for hosts; authors in C and C++ use the headers in `include/trtserver/`
+//! instead. [`author`] is the safe side for backends in Rust.
 //!
 //! # A complete backend
 //!
-//! One output, the sum of two inputs. Built as a `cdylib` called `libtrtserver_adder.so`, it serves
+//! One output, the sum of two inputs. Built as a `cdylib` named `libtrtserver_adder.so`, it serves
 //! models with `backend: "adder"`.
 //!
 //! ```
@@ -17,10 +17,10 @@
 //!
 //! impl Backend for Adder {
 //!     type Model = Sums;
-//!     const ABOUT: Description = Description {
+//!     const INFO: BackendInfo = BackendInfo {
 //!         // Models of this platform need no file.
 //!         platforms: &[Platform { name: "adder", default_file: "" }],
-//!         ..Description::new("adder", "1.0")
+//!         ..BackendInfo::new("adder", "1.0")
 //!     };
 //!     fn open(_: &BackendContext) -> Result<Self, Error> {
 //!         Ok(Adder)
@@ -44,7 +44,7 @@
 //!     }
 //! }
 //!
-//! /// What executes, on a thread of its own.
+//! /// Executes batches, on a thread of its own.
 //! struct Worker {
 //!     model: Arc<Sums>,
 //! }
@@ -55,10 +55,10 @@
 //!         Ok(Worker { model: model.clone() })
 //!     }
 //!     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-//!         for call in batch.calls() {
-//!             // One bad call is no reason to fail its neighbours.
-//!             if let Err(error) = self.add(call) {
-//!                 call.fail(error);
+//!         for request in batch.requests() {
+//!             // An invalid request must not fail the others of its batch.
+//!             if let Err(error) = self.add(request) {
+//!                 request.fail(error);
 //!             }
 //!         }
 //!         Ok(())
@@ -66,14 +66,14 @@
 //! }
 //!
 //! impl Worker {
-//!     fn add(&self, call: Call<'_>) -> Result<(), Error> {
-//!         let (a, b) = (call.need("A")?, call.need("B")?);
+//!     fn add(&self, request: Request<'_>) -> Result<(), Error> {
+//!         let (a, b) = (request.required_input("A")?, request.required_input("B")?);
 //!         if a.shape() != b.shape() {
 //!             return Err(Error::invalid("A and B differ in shape"));
 //!         }
 //!         let (x, y) = (a.as_slice::<f32>()?, b.as_slice::<f32>()?);
-//!         let mut response = call.respond()?;
-//!         // Straight into the memory that goes on the wire; empty if nobody asked for it.
+//!         let mut response = request.new_response()?;
+//!         // Memory that is sent as it is; empty if the output was not requested.
 //!         let sums = response.output_slice::<f32>(&self.model.output, a.shape())?;
 //!         for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
 //!             *sum = x + y;
@@ -86,34 +86,36 @@
 //! # fn main() {}
 //! ```
 //!
-//! # From loading to closing
+//! # Life cycle
 //!
-//! 1. The library is opened, its layouts are compared, and it says what it is ([`author::Backend::ABOUT`]); nothing is open yet.
-//!    A library is never closed again: statics live as long as the process.
-//! 2. With the first model, on a loader thread: [`author::Backend::open`].
+//! 1. The library is loaded, its layouts are compared, and the host reads [`author::Backend::INFO`]. A library is never
+//!    unloaded: statics live as long as the process.
+//! 2. With the first model that uses the backend, on a loader thread: [`author::Backend::open`].
 //! 3. Once per version of a model, on a loader thread, several at once: [`author::Model::open`].
-//! 4. Per instance, on the thread that will execute: [`author::Instance::open`], then `execute` for each batch. One batch is
-//!    answered before the next comes, unless replies are kept and [`author::Description::max_in_flight`] is more than 1.
-//! 5. At the end the same way back: each instance is dropped on its thread when it owes no answer, the model after its last
-//!    instance, the backend after its last model. Join your threads by then. Another model may open the backend again.
+//! 4. Per instance, on the thread that will execute: [`author::Instance::open`], then `execute` for each batch. A batch is
+//!    finished before the next one starts, unless requests are detached and [`author::BackendInfo::max_in_flight`] is
+//!    above 1.
+//! 5. At the end in reverse: each instance is dropped on its thread when its requests are finished, the model after its
+//!    last instance, the backend after its last model. Join your threads by then. Another model may open the backend
+//!    again.
 //!
-//! In a process of its own (`isolation`) a model goes through the same steps.
+//! In a child process (`isolation`) a model goes through the same steps.
 //!
-//! # What both sides promise
+//! # What both sides guarantee
 //!
-//! The host: what it lends stays as it is until the call returns, or, for a request, until it is released; an instance is
-//! called by one thread; an answer that was accepted reaches its caller or is dropped, and donated memory is released exactly
-//! once; a panic ends as an error of the calls that it left unanswered.
+//! The host: borrowed data is unchanged until the call returns or, for a request, until it is released; executions of an
+//! instance never overlap; an accepted response is delivered or discarded, and adopted memory is released exactly once; a
+//! panic fails the requests that are not finished.
 //!
-//! The plugin: every accepted call is ended exactly once; inputs are not written to; outputs are of the declared type and
-//! shape and not written to after they were sent; whatever is retained or allocated is given back; no thread and no handle is
-//! left when the backend closes. `trtserver plugin check` tries all of it, and lists each promise by name. [`author`] keeps most
-//! of them by construction.
+//! The backend: every accepted request is finished exactly once; inputs are not written to; outputs have the declared type
+//! and shape and are not written to after they were sent; whatever is detached or allocated is given back; no thread and
+//! no handle is left when the backend closes. `trtserver plugin check` tests all of it, and lists each promise by name.
+//! [`author`] ensures most of them by construction.
 //!
 //! # Versions
 //!
-//! Host and plugin agree on [`abi::ABI_MAJOR`] exactly; a plugin runs on every host whose minor number
-//! is at least its own. Tables grow at their end only, so older plugins keep working; the rules are those of [`abi`].
+//! Host and backend must have the same [`abi::ABI_MAJOR`]; a backend runs on every host whose minor number is at least its
+//! own. Optional functions are in [`abi::extensions`]. The rules for changes are those of [`abi`].
 pub mod abi;
 pub mod author;
 

@@ -5,118 +5,121 @@
 mod fake;
 mod sample;
 
-use fake::{Bench, Failure, FakeCall, HOST, Request, alone, assert_clean};
-use sample::{KEPT, NUDGED, OWNERS, Sample};
+use fake::{ASKED, Bench, Failure, FakeRequest, HOST, RequestSpec, alone, assert_clean};
+use sample::{CANCELLED, OWNERS, STORED, Sample};
 use std::sync::atomic::Ordering;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::extensions::{
+    AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS,
+};
 use trtserver_plugin_api::abi::host::HostTable;
-use trtserver_plugin_api::abi::plugin::PluginTable;
-use trtserver_plugin_api::abi::types::{Reply, code, error_flags, level};
-use trtserver_plugin_api::author::export;
-use trtserver_plugin_api::author::*;
+use trtserver_plugin_api::abi::types::{Extension, Responder, code, error_flags, level};
 
-fn table() -> &'static PluginTable {
+use trtserver_plugin_api::author::{Dtype, Error, export, strings_in};
+
+fn table() -> &'static BackendTable {
     unsafe { &*export::main::<Sample>(&raw const HOST.0) }
 }
 
 /// Opens with `do` = what, runs one batch, closes.
-fn run(what: &str, requests: &[Request]) -> Vec<&'static FakeCall> {
+fn run(what: &str, requests: &[RequestSpec]) -> Vec<&'static FakeRequest> {
     let bench = Bench::open(table(), &[("do", what)]).unwrap();
-    let (calls, result) = bench.run(requests);
+    let (requests, result) = bench.run(requests);
     assert_eq!(result, Ok(()), "errors travel in the replies");
     bench.close();
-    for call in &calls {
-        let state = call.state.lock().unwrap();
-        assert_eq!((state.ends, call.releases.load(Ordering::SeqCst)), (1, 1), "{what}");
-        assert_eq!(call.references.load(Ordering::SeqCst), 1, "{what}");
+    for request in &requests {
+        let state = request.state.lock().unwrap();
+        assert_eq!((state.ends, request.releases.load(Ordering::SeqCst)), (1, 1), "{what}");
+        assert_eq!(request.references.load(Ordering::SeqCst), 1, "{what}");
     }
     assert_clean();
-    calls
+    requests
 }
 
-fn error_of(call: &FakeCall) -> Failure {
-    call.state.lock().unwrap().end.clone().unwrap().unwrap_err()
+fn error_of(request: &FakeRequest) -> Failure {
+    request.state.lock().unwrap().end.clone().unwrap().unwrap_err()
 }
 
-fn floats(call: &FakeCall) -> Vec<Vec<f32>> {
-    let state = call.state.lock().unwrap();
+fn floats(request: &FakeRequest) -> Vec<Vec<f32>> {
+    let state = request.state.lock().unwrap();
     assert_eq!(state.end, Some(Ok(())));
-    state.answers.iter().map(|a| a.floats("OUT")).collect()
+    state.sent.iter().map(|a| a.floats("OUT")).collect()
 }
 
-fn doing(what: &'static str) -> Request {
-    Request { params: vec![("do", what)], ..Request::new(&[1.0, 2.0]) }
+fn doing(what: &'static str) -> RequestSpec {
+    RequestSpec { params: vec![("do", what)], ..RequestSpec::new(&[1.0, 2.0]) }
 }
 
 #[test]
-fn echo_of_each_call_of_a_batch() {
-    let _turn = alone();
-    let mut pieces = Request::new(&[]);
+fn each_request_of_a_batch_is_echoed() {
+    let _guard = alone();
+    let mut pieces = RequestSpec::new(&[]);
     pieces.inputs = vec![("IN", vec![vec![5.0], vec![6.0, 7.0]])];
-    let calls = run("echo", &[Request::new(&[1.0, 2.0]), pieces]);
-    assert_eq!(floats(calls[0]), [[1.0, 2.0]]);
-    assert_eq!(floats(calls[1]), [[5.0, 6.0, 7.0]]);
-    let state = calls[0].state.lock().unwrap();
-    assert_eq!(state.answers[0].params, [("rows".to_owned(), 4, 2)]);
+    let requests = run("echo", &[RequestSpec::new(&[1.0, 2.0]), pieces]);
+    assert_eq!(floats(requests[0]), [[1.0, 2.0]]);
+    assert_eq!(floats(requests[1]), [[5.0, 6.0, 7.0]]);
+    let state = requests[0].state.lock().unwrap();
+    assert_eq!(state.sent[0].params, [("rows".to_owned(), 4, 2)]);
 }
 
 #[test]
-fn batches_beyond_the_marks_on_the_stack() {
-    let _turn = alone();
-    let calls = run("echo", &vec![Request::new(&[1.0]); 100]);
-    assert_eq!(calls.len(), 100);
-    calls.iter().for_each(|call| assert_eq!(floats(call), [[1.0]]));
+fn batches_larger_than_the_states_on_the_stack() {
+    let _guard = alone();
+    let requests = run("echo", &vec![RequestSpec::new(&[1.0]); 100]);
+    assert_eq!(requests.len(), 100);
+    requests.iter().for_each(|request| assert_eq!(floats(request), [[1.0]]));
 }
 
 #[test]
-fn an_error_of_the_batch_spares_calls_already_answered() {
-    let _turn = alone();
-    let calls = run("echo", &[doing("echo"), doing("error"), doing("echo")]);
-    assert_eq!(floats(calls[0]), [[1.0, 2.0]]);
-    for call in &calls[1..] {
-        let Failure { code, flags, text } = error_of(call);
+fn batch_error_spares_finished_requests() {
+    let _guard = alone();
+    let requests = run("echo", &[doing("echo"), doing("error"), doing("echo")]);
+    assert_eq!(floats(requests[0]), [[1.0, 2.0]]);
+    for request in &requests[1..] {
+        let Failure { code, flags, text } = error_of(request);
         assert_eq!((code, flags, &*text), (code::UNAVAILABLE, error_flags::RETRYABLE, "not now"));
     }
 }
 
 #[test]
-fn a_failed_call_is_alone_with_it() {
-    let _turn = alone();
-    let calls = run("echo", &[doing("fail_call"), doing("echo")]);
-    assert_eq!((error_of(calls[0]).code, error_of(calls[0]).flags), (code::INVALID, 2));
-    assert_eq!(floats(calls[1]), [[1.0, 2.0]]);
+fn failed_request_does_not_fail_its_batch() {
+    let _guard = alone();
+    let requests = run("echo", &[doing("fail_call"), doing("echo")]);
+    assert_eq!((error_of(requests[0]).code, error_of(requests[0]).flags), (code::INVALID, 2));
+    assert_eq!(floats(requests[1]), [[1.0, 2.0]]);
 }
 
 #[test]
-fn a_missing_input_is_named() {
-    let _turn = alone();
-    let calls = run("echo", &[Request::default()]);
-    assert_eq!(error_of(calls[0]).text, "input 'IN' is missing");
+fn missing_input_is_named() {
+    let _guard = alone();
+    let requests = run("echo", &[RequestSpec::default()]);
+    assert_eq!(error_of(requests[0]).text, "input 'IN' is missing");
 }
 
 #[test]
-fn silence_is_not_an_answer() {
-    let _turn = alone();
-    assert_eq!(error_of(run("never", &[Request::new(&[1.0])])[0]).text, "unanswered");
+fn unfinished_request_fails() {
+    let _guard = alone();
+    assert_eq!(error_of(run("never", &[RequestSpec::new(&[1.0])])[0]).text, "not finished");
 }
 
 #[test]
-fn a_panic_in_execute_becomes_the_error_of_the_open_calls() {
-    let _turn = alone();
-    let calls = run("echo", &[doing("echo"), doing("panic_execute")]);
-    assert_eq!(floats(calls[0]), [[1.0, 2.0]]);
-    let error = error_of(calls[1]);
-    assert_eq!(error.text, "plugin 'sample' panicked in execute: execute 7");
+fn panic_in_execute_fails_unfinished_requests() {
+    let _guard = alone();
+    let requests = run("echo", &[doing("echo"), doing("panic_execute")]);
+    assert_eq!(floats(requests[0]), [[1.0, 2.0]]);
+    let error = error_of(requests[1]);
+    assert_eq!(error.text, "backend 'sample' panicked in execute: execute 7");
     assert_eq!(error.code, code::INTERNAL);
 }
 
 #[test]
-fn panics_and_errors_of_the_other_entries() {
-    let _turn = alone();
+fn panics_and_errors_of_open_entries_are_returned() {
+    let _guard = alone();
     let open = |what| Bench::open(table(), &[("do", what)]).err().unwrap();
-    assert_eq!(open("panic_model").text, "plugin 'sample' panicked in model_open: model");
+    assert_eq!(open("panic_model").text, "backend 'sample' panicked in model_open: model");
     assert_eq!(
         open("panic_instance").text,
-        "plugin 'sample' panicked in instance_open: a value that is not a text"
+        "backend 'sample' panicked in instance_open: a value that is not a string"
     );
     let error = open("fail_model");
     assert_eq!((error.code, error.flags), (code::NOT_FOUND, error_flags::MODEL_BROKEN));
@@ -126,74 +129,77 @@ fn panics_and_errors_of_the_other_entries() {
 
 #[test]
 fn panics_in_close_are_logged() {
-    let _turn = alone();
+    let _guard = alone();
     let scope = Bench::open(table(), &[("do", "panic_close")]).unwrap().close();
-    assert!(scope.said("plugin 'sample' panicked in instance_close: instance drop"));
-    assert!(scope.said("plugin 'sample' panicked in model_close: model drop"));
+    assert!(scope.said("backend 'sample' panicked in instance_close: instance drop"));
+    assert!(scope.said("backend 'sample' panicked in model_close: model drop"));
 }
 
 #[test]
-fn cancel_reaches_the_canceller_and_a_panic_there_is_logged() {
-    let _turn = alone();
+fn cancel_calls_the_handler_and_logs_its_panic() {
+    let _guard = alone();
     let bench = Bench::open(table(), &[("do", "panic_cancel")]).unwrap();
-    NUDGED.store(false, Ordering::SeqCst);
-    let cancel = table().cancel.unwrap();
-    unsafe { cancel(bench.instance, std::ptr::null_mut::<Reply>()) };
-    assert!(NUDGED.load(Ordering::SeqCst));
+    CANCELLED.store(false, Ordering::SeqCst);
+    let cancel = fake::extension::<CancelExtension>(table(), CANCEL, 1).unwrap().cancel;
+    unsafe { cancel(bench.instance, std::ptr::null_mut::<Responder>()) };
+    assert!(CANCELLED.load(Ordering::SeqCst));
     assert!(bench.close().said("panicked in cancel: cancel"));
-    let gone = Request { cancelled: true, ..doing("cancelled") };
+    let gone = RequestSpec { cancelled: true, ..doing("cancelled") };
     assert_eq!(error_of(run("echo", &[gone])[0]).code, code::CANCELLED);
 }
 
 #[test]
-fn donated_memory_is_released_once() {
-    let _turn = alone();
+fn adopted_memory_is_released_once() {
+    let _guard = alone();
     let mut request = doing("adopt");
-    request.wanted = vec!["OUT", "REFUSED"];
-    let calls = run("echo", &[request]);
-    assert_eq!(floats(calls[0]), [[1.0, 2.0]]);
+    request.requested = vec!["OUT", "REFUSED"];
+    let requests = run("echo", &[request]);
+    assert_eq!(floats(requests[0]), [[1.0, 2.0]]);
     assert_eq!(OWNERS.load(Ordering::SeqCst), 0);
 }
 
 #[test]
-fn outputs_nobody_asked_for_go_nowhere() {
-    let _turn = alone();
-    let calls = run("echo", &[doing("unasked")]);
-    assert_eq!(floats(calls[0]), [[1.0, 2.0]]);
-    assert_eq!(calls[0].state.lock().unwrap().answers[0].outputs.len(), 1);
+fn outputs_not_requested_are_discarded() {
+    let _guard = alone();
+    let requests = run("echo", &[doing("unasked")]);
+    assert_eq!(floats(requests[0]), [[1.0, 2.0]]);
+    assert_eq!(requests[0].state.lock().unwrap().sent[0].outputs.len(), 1);
 }
 
 #[test]
-fn a_stream_of_answers() {
-    let _turn = alone();
+fn several_responses_to_one_request() {
+    let _guard = alone();
     assert_eq!(floats(run("echo", &[doing("stream")])[0]), [[1.0], [2.0]]);
 }
 
 #[test]
-fn detached_calls_are_answered_after_execute() {
-    let _turn = alone();
+fn detached_requests_are_finished_after_execute() {
+    let _guard = alone();
     let requests = [doing("detach"), doing("echo"), doing("never"), doing("forget")];
     let bench = Bench::open(table(), &[]).unwrap();
-    let (calls, _) = bench.run(&requests);
-    assert!(calls[0].state.lock().unwrap().end.is_none(), "not yet");
-    assert_eq!(error_of(calls[2]).text, "the plugin returned without answering");
+    let (requests, _) = bench.run(&requests);
+    assert!(requests[0].state.lock().unwrap().end.is_none(), "not yet");
+    assert_eq!(error_of(requests[2]).text, "the backend returned without finishing the request");
     bench.close();
-    assert_eq!(floats(calls[0]), [[1.0, 2.0]]);
-    assert_eq!(floats(calls[1]), [[1.0, 2.0]]);
-    assert_eq!(error_of(calls[3]).text, "the plugin dropped a detached call unanswered");
-    for call in calls {
-        let counts = (&call.releases, &call.references);
+    assert_eq!(floats(requests[0]), [[1.0, 2.0]]);
+    assert_eq!(floats(requests[1]), [[1.0, 2.0]]);
+    assert_eq!(
+        error_of(requests[3]).text,
+        "the backend dropped a detached request without finishing it"
+    );
+    for request in requests {
+        let counts = (&request.releases, &request.references);
         assert_eq!((counts.0.load(Ordering::SeqCst), counts.1.load(Ordering::SeqCst)), (1, 1));
     }
     assert_clean();
 }
 
 #[test]
-fn strings_carry_their_lengths() {
-    let _turn = alone();
-    let calls = run("echo", &[doing("strings")]);
-    let state = calls[0].state.lock().unwrap();
-    let (dtype, shape, bytes) = &state.answers[0].outputs["OUT"];
+fn string_elements_have_length_prefixes() {
+    let _guard = alone();
+    let requests = run("echo", &[doing("strings")]);
+    let state = requests[0].state.lock().unwrap();
+    let (dtype, shape, bytes) = &state.sent[0].outputs["OUT"];
     assert_eq!((*dtype, &shape[..]), (Dtype::String.to_abi(), &[2][..]));
     let back: Result<Vec<&[u8]>, Error> = strings_in(bytes).collect();
     assert_eq!(back.unwrap(), [&b"ab"[..], b""]);
@@ -202,17 +208,18 @@ fn strings_carry_their_lengths() {
 }
 
 #[test]
-fn complete_patches_or_fails() {
-    let _turn = alone();
-    let bench = Bench::plugin(table()).unwrap();
+fn autocomplete_patches_or_fails() {
+    let _guard = alone();
+    let bench = Bench::backend(table()).unwrap();
     let complete = |what| {
         let desc = Bench::model_desc(bench.scope, &[("do", what)]);
-        fake::failure(unsafe { table().model_complete.unwrap()(bench.plugin, desc) })
+        let extension = fake::extension::<AutocompleteExtension>(table(), AUTOCOMPLETE, 1).unwrap();
+        fake::failure(unsafe { (extension.autocomplete)(bench.backend, desc) })
     };
     complete("nothing").unwrap();
     complete("patch").unwrap();
     let error = complete("panic_complete").unwrap_err();
-    assert_eq!(error.text, "plugin 'sample' panicked in model_complete: complete");
+    assert_eq!(error.text, "backend 'sample' panicked in autocomplete: complete");
     assert_eq!(*bench.scope.patches.lock().unwrap(), [(2, b"max_batch_size: 4".to_vec())]);
     bench.close();
     assert_clean();
@@ -220,70 +227,103 @@ fn complete_patches_or_fails() {
 
 #[test]
 fn logs_and_metrics_stop_at_close() {
-    let _turn = alone();
+    let _guard = alone();
     let scope = Bench::open(table(), &[("do", "metrics")]).unwrap().close();
     assert_eq!(*scope.records.lock().unwrap(), [(level::INFO, "doing metrics".to_owned())]);
     let labels = vec![("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())];
     assert_eq!(*scope.metrics.lock().unwrap(), [("sample_total".to_owned(), labels, 2.5)]);
-    let kept = KEPT.lock().unwrap().pop().unwrap();
+    let kept = STORED.lock().unwrap().pop().unwrap();
     kept.error(format_args!("too late"));
     assert!(!scope.said("too late") && kept.gauge("g", "", &[]).is_err());
 }
 
 #[test]
-fn about_says_what_the_constants_say() {
-    let _turn = alone();
-    let facts = unsafe { &*(table().describe)(std::ptr::null_mut()) };
+fn backend_info_contains_the_constants() {
+    let _guard = alone();
+    let facts = unsafe { &*(table().backend_info)(std::ptr::null_mut()) };
     assert_eq!((&*fake::read(facts.name), &*fake::read(facts.runtime)), ("sample", ""));
     let platform = unsafe { (*facts.platforms, *facts.default_files) };
     assert_eq!(fake::read(platform.0), "sample_graph");
     assert_eq!(fake::read(platform.1), "model.sample");
-    assert_eq!((facts.n_platforms, facts.n_features, facts.align), (1, 2, 16));
-    assert_eq!((facts.input_places, facts.n_preferred, facts.max_in_flight), (1, 1, 1));
-    let bench = Bench::plugin(table()).unwrap();
-    let opened = unsafe { &*(table().describe)(bench.plugin) };
+    assert_eq!((facts.n_platforms, facts.align), (1, 16));
+    assert_eq!((facts.input_memory_types, facts.n_preferred, facts.max_in_flight), (1, 1, 1));
+    let bench = Bench::backend(table()).unwrap();
+    let opened = unsafe { &*(table().backend_info)(bench.backend) };
     assert_eq!(fake::read(opened.runtime), "Sample 9");
     bench.close();
 }
 
 #[test]
-fn a_host_that_does_not_fit_still_gets_the_table() {
-    let _turn = alone();
+fn extensions_are_returned_by_name_and_version() {
+    let _guard = alone();
+    let table = table();
+    let found = |name, version| fake::extension::<u64>(table, name, version).copied();
+    assert_eq!(found(AUTOCOMPLETE, 1), Some(size_of::<AutocompleteExtension>() as u64));
+    assert_eq!(found(CANCEL, 1), Some(size_of::<CancelExtension>() as u64));
+    for (name, version) in [(CANCEL, 2), ("trts.cance", 1), ("", 1), ("trts.unknown", 1)] {
+        assert_eq!(found(name, version), None, "{name} {version}");
+    }
+    let info = unsafe { &*(table.backend_info)(std::ptr::null_mut()) };
+    let list = |p, n| unsafe { std::slice::from_raw_parts(p, n as usize) }.iter();
+    let named = |e: &Extension| (fake::read(e.name), e.version);
+    let offered: Vec<_> = list(info.extensions, info.n_extensions).map(named).collect();
+    assert_eq!(offered, [(AUTOCOMPLETE.to_owned(), 1), (CANCEL.to_owned(), 1)]);
+    let required: Vec<_> =
+        list(info.required_extensions, info.n_required_extensions).map(named).collect();
+    assert_eq!(required, [(METRICS.to_owned(), 1)]);
+}
+
+/// Lookups of host extensions happen when something is opened, never while a batch executes.
+#[test]
+fn executing_a_batch_looks_up_no_extension() {
+    let _guard = alone();
+    let bench = Bench::open(table(), &[("do", "metrics")]).unwrap();
+    assert_eq!(std::mem::take(&mut *ASKED.lock().unwrap()), [(METRICS.to_owned(), 1)]);
+    assert_eq!(bench.run(&[doing("echo")]).1, Ok(()));
+    assert_eq!(*ASKED.lock().unwrap(), []);
+    bench.close();
+}
+
+#[test]
+fn incompatible_host_receives_the_table() {
+    let _guard = alone();
     let mut other: HostTable = unsafe { std::ptr::read(&raw const HOST.0) };
     other.abi_major += 1;
     let table = unsafe { &*export::main::<Sample>(&raw const other) };
-    assert_eq!((table.abi_major, table.size), (1, size_of::<PluginTable>() as u64));
+    assert_eq!((table.abi_major, table.size), (1, size_of::<BackendTable>() as u64));
     assert!(!unsafe { export::main::<Sample>(std::ptr::null()) }.is_null());
 }
 
 #[test]
-fn a_merged_batch_is_answered_when_execute_returns() {
-    let _turn = alone();
+fn scattered_outputs_are_sent_when_execute_returns() {
+    let _guard = alone();
     for what in ["merge", "merge_adopt"] {
-        let calls =
-            run(what, &[Request::new(&[1.0]), doing_one("fail_call"), Request::new(&[3.0])]);
-        assert_eq!((floats(calls[0]), floats(calls[2])), (vec![vec![1.0]], vec![vec![3.0]]));
-        assert_eq!(error_of(calls[1]).text, "bad call");
+        let requests = run(
+            what,
+            &[RequestSpec::new(&[1.0]), doing_one("fail_call"), RequestSpec::new(&[3.0])],
+        );
+        assert_eq!((floats(requests[0]), floats(requests[2])), (vec![vec![1.0]], vec![vec![3.0]]));
+        assert_eq!(error_of(requests[1]).text, "bad request");
         assert_eq!(OWNERS.load(Ordering::SeqCst), 0);
     }
-    let calls = run("merge_error", &[Request::new(&[1.0]), doing_one("fail_call")]);
-    assert_eq!(error_of(calls[0]).text, "in the end");
-    assert_eq!(error_of(calls[1]).text, "bad call");
+    let requests = run("merge_error", &[RequestSpec::new(&[1.0]), doing_one("fail_call")]);
+    assert_eq!(error_of(requests[0]).text, "in the end");
+    assert_eq!(error_of(requests[1]).text, "bad request");
 }
 
 #[test]
-fn detached_calls_of_a_merged_batch_answer_for_themselves() {
-    let _turn = alone();
+fn detached_requests_get_no_scattered_output() {
+    let _guard = alone();
     let bench = Bench::open(table(), &[("do", "merge")]).unwrap();
-    let (calls, _) = bench.run(&[doing_one("detach"), Request::new(&[3.0])]);
-    assert_eq!(floats(calls[1]), [[3.0]]);
-    assert!(calls[0].state.lock().unwrap().end.is_none(), "not yet");
+    let (requests, _) = bench.run(&[doing_one("detach"), RequestSpec::new(&[3.0])]);
+    assert_eq!(floats(requests[1]), [[3.0]]);
+    assert!(requests[0].state.lock().unwrap().end.is_none(), "not yet");
     bench.close();
-    assert_eq!(floats(calls[0]), [[-1.0]]);
-    calls.iter().for_each(|call| assert_eq!(call.releases.load(Ordering::SeqCst), 1));
+    assert_eq!(floats(requests[0]), [[-1.0]]);
+    requests.iter().for_each(|request| assert_eq!(request.releases.load(Ordering::SeqCst), 1));
     assert_clean();
 }
 
-fn doing_one(what: &'static str) -> Request {
-    Request { params: vec![("do", what)], ..Request::new(&[2.0]) }
+fn doing_one(what: &'static str) -> RequestSpec {
+    RequestSpec { params: vec![("do", what)], ..RequestSpec::new(&[2.0]) }
 }

@@ -7,9 +7,10 @@ use std::fmt::Write;
 use std::mem::offset_of;
 use std::path::PathBuf;
 use std::process::Command;
-use trtserver_plugin_api::abi::{call, describe, host, plugin, types};
+use trtserver_plugin_api::abi::{backend, descriptors, extensions, host, request, types};
 
-const HEADERS: [&str; 6] = ["types.h", "call.h", "describe.h", "host.h", "plugin.h", "trtserver.h"];
+const HEADERS: [&str; 7] =
+    ["types.h", "request.h", "descriptors.h", "host.h", "backend.h", "extensions.h", "trtserver.h"];
 
 struct Struct {
     name: &'static str,
@@ -31,7 +32,7 @@ fn type_and_size<T, F>(_: fn(&T) -> &F) -> (&'static str, usize) {
 
 macro_rules! structs {
     ($($of:ident::$rust:ident => $c:ident { $($field:ident),* $(,)? })*) => {
-        fn listed() -> Vec<Struct> {
+        fn structs() -> Vec<Struct> {
             vec![$({
                 // Without `..`: a field that this list forgets does not compile.
                 let _complete = |it: &$of::$rust| { let $of::$rust { $($field: _),* } = it; };
@@ -52,39 +53,26 @@ macro_rules! structs {
 structs! {
     types::Str => trts_str { p, n }
     types::Bytes => trts_bytes { p, n }
-    types::Place => trts_place { kind, device }
-    types::Buf => trts_buf { ptr, bytes, place, ready, lease }
+    types::Memory => trts_memory { memory_type, device_id }
+    types::Buf => trts_buf { ptr, bytes, memory, ready, memory_handle }
     types::Tensor => trts_tensor { name, index, dtype, rank, flags, shape, bytes, n_parts, pad, parts }
     types::Param => trts_param { key, kind, pad, text, bits }
-    call::Wanted => trts_wanted { name, index, classes }
-    call::Call => trts_call { size, request, reply, id, sequence_text, sequence, flags, batch, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_outputs, n_params, pad, inputs, outputs, params, reserved }
-    call::Batch => trts_batch { size, id, n, rows, calls, t_start, t_compute, t_output, t_end, reserved }
-    describe::ModelDesc => trts_model_desc { size, scope, name, version, dir, version_dir, file, config_pb, config_json, settings, n_settings, autocomplete, params, n_params, max_batch_size, inputs, outputs, n_inputs, n_outputs, graph_level, n_instances, threads, pad, reserved }
-    describe::TensorDecl => trts_tensor_decl { name, dtype, rank, dims, model_dims, model_rank, flags }
-    describe::SecondaryDevice => trts_secondary_device { kind, id }
-    describe::InstanceDesc => trts_instance_desc { size, scope, name, host_policy_json, kind, ordinal, device, passive, device_uuid, cpus, n_cpus, threads, numa_node, max_rows, cu_context, cu_stream, cu_copy_in, cu_copy_out, profiles, n_profiles, n_secondary, secondary, reserved }
-    describe::PreferredGroup => trts_preferred_group { kind, count }
-    describe::About => trts_about { size, name, version, runtime, platforms, default_files, features, n_platforms, n_features, flags, max_in_flight, input_places, output_places, stack_kib, align, preferred, n_preferred, pad, reserved }
-    host::HostTable => trts_host { size, abi_major, abi_minor, name, version, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, file_map, file_unmap, progress, mem_alloc, mem_free, mem_export, mem_budget, mem_report, event_record, event_wait, event_done, event_free, copy, device_fault, gather, request_release, request_requeue, reply_retain, reply_release, response_new, response_drop, output_query, output_alloc, output_adopt, response_param, response_send, reply_end, scatter_alloc, scatter_adopt, batch_send, state_alloc, state_commit, report_request, report_batch, report_response, trace_mark, trace_context, metric_new, metric_put, metric_get, metric_free, infer_new, infer_input, infer_want, infer_param, infer_start, infer_free, model_query, model_control }
-    host::HostTable1_1 => trts_host_1_1 { first, flags, pad }
-    plugin::PluginTable => trts_plugin_table { size, abi_major, abi_minor, describe, plugin_open, plugin_close, model_probe, model_complete, model_open, model_close, instance_open, execute, cancel, drain, instance_ready, trim, instance_close, batcher_open, batcher_begin, batcher_offer, batcher_end, batcher_close }
-}
-
-/// As C has them: what a later minor version appended to a table is at the end of the one struct.
-fn structs() -> Vec<Struct> {
-    let mut all: Vec<Struct> = Vec::new();
-    for s in listed() {
-        match s.name.split_once("_1_") {
-            None => all.push(s),
-            Some((table, _)) => {
-                let table = all.iter_mut().find(|t| t.name == table).unwrap();
-                assert_eq!(s.fields[0].size, table.size, "{} begins with what was", s.name);
-                table.size = s.size;
-                table.fields.extend(s.fields.into_iter().skip(1));
-            }
-        }
-    }
-    all
+    types::Extension => trts_extension { name, version, pad }
+    request::RequestedOutput => trts_requested_output { name, index, classes }
+    request::Request => trts_request { size, handle, responder, id, correlation_id_string, correlation_id, flags, batch_size, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_requested_outputs, n_params, pad, inputs, requested_outputs, params, reserved }
+    request::Batch => trts_batch { size, id, n_requests, rows, requests, exec_start_ns, compute_start_ns, compute_end_ns, exec_end_ns, reserved }
+    descriptors::ModelDesc => trts_model_desc { size, scope, name, version, dir, version_dir, file, config_pb, config_json, settings, n_settings, autocomplete, params, n_params, max_batch_size, inputs, outputs, n_inputs, n_outputs, graph_level, n_instances, threads, pad, reserved }
+    descriptors::TensorDecl => trts_tensor_decl { name, dtype, rank, dims, model_dims, model_rank, flags }
+    descriptors::SecondaryDevice => trts_secondary_device { kind, id }
+    descriptors::InstanceDesc => trts_instance_desc { size, scope, name, host_policy_json, kind, ordinal, device_id, passive, device_uuid, cpus, n_cpus, threads, numa_node, max_rows, cu_context, cu_stream, cu_copy_in, cu_copy_out, profiles, n_profiles, n_secondary, secondary, reserved }
+    descriptors::PreferredGroup => trts_preferred_group { kind, count }
+    descriptors::BackendInfo => trts_backend_info { size, name, version, runtime, platforms, default_files, extensions, required_extensions, n_platforms, n_extensions, n_required_extensions, flags, max_in_flight, input_memory_types, output_memory_types, stack_kib, align, n_preferred, preferred, reserved }
+    host::HostTable => trts_host_table { size, abi_major, abi_minor, name, version, flags, n_extensions, extensions, get_extension, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, progress, gather, request_release, responder_detach, responder_release, response_new, response_free, output_alloc, output_adopt, response_param, response_send, responder_finish, scatter_alloc, scatter_adopt, batch_finish }
+    backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
+    extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free }
+    extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free }
+    extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete }
+    extensions::CancelExtension => trts_cancel_extension { size, cancel }
 }
 
 /// C's name of a Rust type that is not a struct of the list above.
@@ -99,17 +87,21 @@ fn base(rust: &str) -> String {
         "f64" => "double",
         "()" => "void",
         "Release" => "trts_release_fn",
-        "InferDone" => "trts_infer_done_fn",
-        "HostTable" => "trts_host",
-        "ModelDesc" => "trts_model_desc",
-        "TensorDecl" => "trts_tensor_decl",
-        "InstanceDesc" => "trts_instance_desc",
-        "SecondaryDevice" => "trts_secondary_device",
-        "PreferredGroup" => "trts_preferred_group",
-        "PluginTable" => "trts_plugin_table",
-        other => return format!("trts_{}", other.trim_end_matches("Handle").to_lowercase()),
+        "RequestHandle" => "trts_request_handle",
+        other => return format!("trts_{}", snake_case(other.trim_end_matches("Handle"))),
     };
     c.to_owned()
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// The C declaration of `decl` with the given Rust type.
@@ -176,7 +168,7 @@ impl Language {
         }
     }
 
-    /// Compiles a source text with further arguments; panics with the compiler's words.
+    /// Compiles a source text with further arguments; panics with the compiler's output.
     fn compile(self, stem: &str, source: &str, args: &[&str]) -> PathBuf {
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let file = dir.join(format!("{stem}.{}", self.suffix()));
@@ -192,16 +184,16 @@ impl Language {
 /// `pub const` items of the sources, as the headers must call them.
 fn constants() -> BTreeMap<String, u32> {
     let prefixes = BTreeMap::from([
-        ("place", "PLACE"),
+        ("memory_type", "MEMORY"),
         ("dtype", "DTYPE"),
         ("tensor_flags", "TENSOR"),
         ("param", "PARAM"),
         ("code", "CODE"),
         ("error_flags", "ERROR"),
         ("level", "LEVEL"),
-        ("call_flags", "CALL"),
+        ("request_flags", "REQUEST"),
         ("instance_kind", "KIND"),
-        ("about_flags", "ABOUT"),
+        ("backend_flags", "BACKEND"),
         ("send_flags", "SEND"),
         ("gather_mode", "GATHER"),
         ("patch_format", "PATCH"),
@@ -211,10 +203,11 @@ fn constants() -> BTreeMap<String, u32> {
     let sources = [
         include_str!("../src/abi/mod.rs"),
         include_str!("../src/abi/types.rs"),
-        include_str!("../src/abi/call.rs"),
-        include_str!("../src/abi/describe.rs"),
+        include_str!("../src/abi/request.rs"),
+        include_str!("../src/abi/descriptors.rs"),
         include_str!("../src/abi/host.rs"),
-        include_str!("../src/abi/plugin.rs"),
+        include_str!("../src/abi/backend.rs"),
+        include_str!("../src/abi/extensions.rs"),
     ];
     let mut found = BTreeMap::new();
     for source in sources {
@@ -229,7 +222,8 @@ fn constants() -> BTreeMap<String, u32> {
             } else if let Some((name, value)) =
                 line.trim().strip_prefix("pub const ").and_then(|l| l.split_once(": u32 = "))
             {
-                let group = group.map_or(String::new(), |group| format!("{group}_"));
+                let extension = name.ends_with("_VERSION").then_some("EXTENSION");
+                let group = group.or(extension).map_or(String::new(), |group| format!("{group}_"));
                 let value = value.trim_end_matches(';').parse().unwrap();
                 found.insert(format!("TRTS_{group}{name}"), value);
             }
@@ -286,20 +280,15 @@ fn release_func() -> &'static str {
     type_and_size(|it: &host::Release| &it.func).0
 }
 
-fn done_func() -> &'static str {
-    type_and_size(|it: &host::InferDone| &it.func).0
-}
-
-const FUNCTIONS: [Named; 3] = [
+const FUNCTIONS: [Named; 2] = [
     (release_func, "trts_release_fn"),
-    (done_func, "trts_infer_done_fn"),
-    (std::any::type_name::<plugin::PluginMain>, "trts_plugin_main_fn"),
+    (std::any::type_name::<backend::BackendMain>, "trts_backend_main_fn"),
 ];
 
 #[test]
-fn both_languages_see_the_layout_that_rust_sees() {
+fn c_and_cpp_layouts_equal_rust_layouts() {
     let (structs, constants) = (structs(), constants());
-    assert!(constants.len() > 60, "constants are no longer found in the sources");
+    assert!(constants.len() > 60, "too few constants found in the sources");
     let mut expected = BTreeMap::new();
     for s in &structs {
         expected.insert(s.name.to_owned(), (s.size, s.align));
@@ -328,7 +317,7 @@ fn both_languages_see_the_layout_that_rust_sees() {
 }
 
 #[test]
-fn no_field_is_missing_between_two_others() {
+fn structs_have_no_implicit_padding() {
     for s in structs() {
         let mut at = 0;
         for f in &s.fields {
@@ -340,7 +329,7 @@ fn no_field_is_missing_between_two_others() {
 }
 
 #[test]
-fn headers_name_no_constant_that_rust_lacks() {
+fn headers_define_no_constant_that_rust_lacks() {
     let known = constants();
     let mut named = BTreeSet::new();
     for header in HEADERS {
@@ -354,10 +343,26 @@ fn headers_name_no_constant_that_rust_lacks() {
             }
         }
     }
-    let strangers: Vec<_> = named.iter().filter(|name| !known.contains_key(*name)).collect();
-    assert!(strangers.is_empty(), "{strangers:?}");
-    // The two version numbers are macros, all others are enumerators.
-    assert_eq!(named.len() + 2, known.len());
+    let unknown: Vec<_> = named.iter().filter(|name| !known.contains_key(*name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    // Version numbers are macros, all others are enumerators.
+    let macros =
+        known.keys().filter(|name| name.ends_with("_VERSION") || name.starts_with("TRTS_ABI_"));
+    assert_eq!(named.len() + macros.count(), known.len());
+}
+
+#[test]
+fn extension_names_equal_those_of_the_headers() {
+    for (name, c) in [
+        (extensions::METRICS, "METRICS"),
+        (extensions::MEMORY, "MEMORY"),
+        (extensions::AUTOCOMPLETE, "AUTOCOMPLETE"),
+        (extensions::CANCEL, "CANCEL"),
+    ] {
+        let header = include_str!("../include/trtserver/extensions.h");
+        let line = format!("#define TRTS_EXTENSION_{c} \"{name}\"\n");
+        assert!(header.contains(&line), "{line}");
+    }
 }
 
 #[test]

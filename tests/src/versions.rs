@@ -17,13 +17,11 @@ pub struct Version<'a> {
     pub number: f32,
     /// `MAJOR=…` and such.
     pub macros: &'a [&'a str],
-    /// The headers of which interface; today's when empty.
-    pub interface: &'a str,
 }
 
 impl Version<'_> {
     pub const fn of<'a>(name: &'a str, version: &'a str, number: f32) -> Version<'a> {
-        Version { name, version, number, macros: &[], interface: "" }
+        Version { name, version, number, macros: &[] }
     }
 
     /// Compiles it beside its place and moves it there. The path is below `dir`, and may be in the place of another.
@@ -38,10 +36,7 @@ impl Version<'_> {
 
     /// Compiles it to this file.
     pub fn compile(&self, to: &Path) {
-        let include = match self.interface {
-            "" => root().join("plugin-api/include"),
-            frozen => root().join("tests/plugins/frozen").join(frozen).join("include"),
-        };
+        let include = root().join("plugin-api/include");
         let mut options = vec![
             format!("-I{}", include.display()),
             format!("-DNAME=\"{}\"", self.name),

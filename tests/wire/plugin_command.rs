@@ -173,7 +173,7 @@ fn each_violation_is_detected() {
 fn files_that_are_no_backends_are_reported() {
     let dir = folder();
     for (name, promise, words) in [
-        ("no_symbol", "file.endpoint", "trts_plugin_main"),
+        ("no_symbol", "file.entry_symbol", "trts_backend_main"),
         ("null_table", "file.interface", "no table"),
         ("old_size", "file.interface", "bytes"),
         ("wrong_major", "file.interface", "99.0"),
@@ -221,7 +221,7 @@ fn list_shows_installed_backends() {
     let backends = all["backends"].as_array().expect("a list");
     let find = |name: &str| backends.iter().find(|b| b["name"] == name).expect("installed");
     let probe = find("probe");
-    assert_eq!((&probe["abi"], &probe["usable"]), (&"1.1".into(), &true.into()));
+    assert_eq!((&probe["abi"], &probe["usable"]), (&"1.0".into(), &true.into()));
     assert_eq!(probe["platforms"], serde_json::json!(["probe"]));
     assert!(probe["runtime"].as_str().is_some_and(|r| r.starts_with("probe ")), "{probe}");
     assert_eq!(probe["isolation"], "none");

@@ -4,7 +4,7 @@
 
 #define NAME "c_addsub"
 
-static const trts_host *host; /* the server's functions, valid for ever */
+static const trts_host_table *host; /* the server's functions, valid for ever */
 static int nothing;           /* what a handle points at that has no state behind it */
 
 /* An error of the host's; whoever receives it frees it. */
@@ -12,34 +12,34 @@ static trts_error *refuse(uint32_t code, const char *text) { return host->error_
 
 /* ---- what this library is; asked before anything is opened ---- */
 
-static const trts_about *describe(trts_plugin *plugin) {
+static const trts_backend_info *backend_info(trts_backend *backend) {
   static const trts_str platform = {NAME, sizeof NAME - 1};
   static const trts_str file = {"", 0}; /* models need no file */
-  static const trts_about about = {
-      .size = sizeof about,
+  static const trts_backend_info info = {
+      .size = sizeof info,
       .name = {NAME, sizeof NAME - 1},
       .version = {"0.1.0", 5},
       .platforms = &platform,
       .default_files = &file,
       .n_platforms = 1,
       .max_in_flight = 1,
-      .input_places = 1u << TRTS_PLACE_CPU,
-      .output_places = 1u << TRTS_PLACE_CPU,
+      .input_memory_types = 1u << TRTS_MEMORY_CPU,
+      .output_memory_types = 1u << TRTS_MEMORY_CPU,
   };
-  (void)plugin;
-  return &about;
+  (void)backend;
+  return &info;
 }
 
 /* ---- once per server: settings, a framework's library, a pool of threads ---- */
 
-static trts_error *plugin_open(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
-                               uint32_t n_settings, trts_plugin **out) {
+static trts_error *backend_open(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
+                               uint32_t n_settings, trts_backend **out) {
   (void)scope, (void)name, (void)dir, (void)settings, (void)n_settings;
-  *out = (trts_plugin *)&nothing;
+  *out = (trts_backend *)&nothing;
   return NULL;
 }
 
-static void plugin_close(trts_plugin *plugin) { (void)plugin; }
+static void backend_close(trts_backend *backend) { (void)backend; }
 
 /* ---- once per version of a model: what its instances share, such as weights ---- */
 
@@ -55,8 +55,8 @@ static trts_error *check(const trts_model_desc *desc, const trts_tensor_decl *te
   return NULL;
 }
 
-static trts_error *model_open(trts_plugin *plugin, const trts_model_desc *desc, trts_model **out) {
-  (void)plugin;
+static trts_error *model_open(trts_backend *backend, const trts_model_desc *desc, trts_model **out) {
+  (void)backend;
   trts_error *error = check(desc, desc->inputs, desc->n_inputs);
   if (error == NULL) error = check(desc, desc->outputs, desc->n_outputs);
   if (error != NULL) return error;
@@ -77,15 +77,15 @@ static trts_error *instance_open(trts_model *model, const trts_instance_desc *de
 
 static void instance_close(trts_instance *instance) { (void)instance; }
 
-static const trts_tensor *input(const trts_call *call, const char *name) {
-  for (uint32_t i = 0; i < call->n_inputs; i++)
-    if (trts_is(call->inputs[i].name, name)) return &call->inputs[i];
+static const trts_tensor *input(const trts_request *request, const char *name) {
+  for (uint32_t i = 0; i < request->n_inputs; i++)
+    if (trts_is(request->inputs[i].name, name)) return &request->inputs[i];
   return NULL;
 }
 
 /* Fills the response. An error goes to this caller alone. */
-static trts_error *answer(const trts_call *call, trts_response *response) {
-  const trts_tensor *a = input(call, "INPUT0"), *b = input(call, "INPUT1");
+static trts_error *answer(const trts_request *request, trts_response *response) {
+  const trts_tensor *a = input(request, "INPUT0"), *b = input(request, "INPUT1");
   if (a == NULL || b == NULL) return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 are needed");
   if (a->rank != b->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)
     return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 differ in shape");
@@ -96,7 +96,7 @@ static trts_error *answer(const trts_call *call, trts_response *response) {
     trts_buf to;
     trts_error *error =
         host->output_alloc(response, trts_text(sign > 0 ? "OUTPUT0" : "OUTPUT1"), TRTS_DTYPE_FP32, a->rank,
-                           a->shape, a->bytes, (trts_place){TRTS_PLACE_CPU, 0}, &to);
+                           a->shape, a->bytes, (trts_memory){TRTS_MEMORY_CPU, 0}, &to);
     if (error != NULL) return error;
     if (to.bytes == 0) continue;
     const float *x = a->parts[0].ptr, *y = b->parts[0].ptr;
@@ -108,32 +108,32 @@ static trts_error *answer(const trts_call *call, trts_response *response) {
 
 static trts_error *execute(trts_instance *instance, trts_batch *batch) {
   (void)instance;
-  for (uint32_t i = 0; i < batch->n; i++) {
-    const trts_call *call = batch->calls[i];
+  for (uint32_t i = 0; i < batch->n_requests; i++) {
+    const trts_request *request = batch->requests[i];
     trts_response *response;
-    trts_error *error = host->response_new(call->reply, &response);
+    trts_error *error = host->response_new(request->responder, &response);
     if (error == NULL) {
-      error = answer(call, response);
+      error = answer(request, response);
       /* Takes the response, and sends the error in its place if there is one. The error stays ours. */
-      host->error_free(host->response_send(response, TRTS_SEND_LAST, error, NULL));
+      host->error_free(host->response_send(response, TRTS_SEND_FINAL, error, NULL));
     }
     host->error_free(error);
   }
   /* Gives the requests back, and ends with an error what has no answer by now. */
-  host->error_free(host->batch_send(batch, NULL, NULL));
+  host->error_free(host->batch_finish(batch, NULL, NULL));
   return NULL;
 }
 
 /* ---- the one symbol that the server looks for ---- */
 
-const trts_plugin_table *trts_plugin_main(const trts_host *with) {
-  static const trts_plugin_table table = {
+const trts_backend_table *trts_backend_main(const trts_host_table *with) {
+  static const trts_backend_table table = {
       .size = sizeof table,
       .abi_major = TRTS_ABI_MAJOR,
       .abi_minor = TRTS_ABI_MINOR,
-      .describe = describe,
-      .plugin_open = plugin_open,
-      .plugin_close = plugin_close,
+      .backend_info = backend_info,
+      .backend_open = backend_open,
+      .backend_close = backend_close,
       .model_open = model_open,
       .model_close = model_close,
       .instance_open = instance_open,

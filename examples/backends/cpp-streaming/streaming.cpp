@@ -18,13 +18,13 @@ using trtserver::Error;
 using Clock = std::chrono::steady_clock;
 
 struct Streaming {
-  static trtserver::About about() {
-    trtserver::About about;
-    about.name = "cpp_streaming";
-    about.version = "0.1.0";
-    about.platforms = {{"cpp_streaming", ""}}; // models need no file
-    about.max_in_flight = 64;                  // requests that one instance may answer at the same time
-    return about;
+  static trtserver::BackendInfo info() {
+    trtserver::BackendInfo info;
+    info.name = "cpp_streaming";
+    info.version = "0.1.0";
+    info.platforms = {{"cpp_streaming", ""}}; // models need no file
+    info.max_in_flight = 64;                  // requests that one instance may answer at the same time
+    return info;
   }
   explicit Streaming(const trtserver::BackendContext &) {}
 };
@@ -55,7 +55,7 @@ struct Splitter {
 
 // A text on its way out.
 struct Job {
-  trtserver::Reply reply;
+  trtserver::Responder responder;
   std::vector<std::string> words;
   std::size_t next = 0;
   Clock::time_point due = Clock::now();
@@ -78,19 +78,19 @@ public:
   // Takes the calls over and returns: the answers follow from the other thread.
   void execute(trtserver::Batch &batch) {
     for (std::size_t i = 0; i < batch.size(); i++) {
-      const trtserver::Call call = batch[i];
-      std::istringstream text(call.input("TEXT").to_strings().at(0));
+      const trtserver::Request request = batch[i];
+      std::istringstream text(request.required_input("TEXT").to_strings().at(0));
       std::vector<std::string> words;
       for (std::string word; text >> word;) {
         words.push_back(word);
       }
       if (words.size() > model_.max_words) {
-        call.fail(Error::invalid("the text has " + std::to_string(words.size()) + " words, this model takes " +
+        request.fail(Error::invalid("the text has " + std::to_string(words.size()) + " words, this model takes " +
                                  std::to_string(model_.max_words)));
         continue;
       }
       std::list<Job> job;
-      job.push_back({call.keep(), std::move(words)});
+      job.push_back({request.detach(), std::move(words)});
       const std::lock_guard<std::mutex> lock(mutex_);
       jobs_.splice(jobs_.end(), job);
     }
@@ -99,7 +99,7 @@ public:
 
   // Nobody waits for one of the calls any more: whoever waits for the next word looks for it. Under the lock, so that
   // this does not come between his look and his wait.
-  void cancel(trtserver::CallKey) {
+  void cancel(trtserver::RequestKey) {
     const std::lock_guard<std::mutex> lock(mutex_);
     changed_.notify_all();
   }
@@ -129,7 +129,7 @@ private:
   std::list<Job>::iterator ready(std::unique_lock<std::mutex> &lock) {
     auto first = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-      if (job->reply.cancelled()) {
+      if (job->responder.cancelled()) {
         return job;
       }
       if (first == jobs_.end() || job->due < first->due) {
@@ -148,17 +148,17 @@ private:
   // One answer of a job; false when it was the last. On this thread nobody else catches.
   bool step(Job &job) noexcept {
     try {
-      if (job.reply.cancelled()) {
+      if (job.responder.cancelled()) {
         model_.cancelled.add();
         throw Error::cancelled("nobody waits for the rest of the text");
       }
       if (job.words.empty()) {
-        job.reply.end(); // no answer at all
+        job.responder.finish(); // no response at all
         return false;
       }
       const std::size_t at = job.next++;
       const bool last = job.next == job.words.size();
-      trtserver::Response response = job.reply.respond();
+      trtserver::Response response = job.responder.new_response();
       response.put_strings("WORD", {1}, std::vector<std::string>{job.words[at]});
       const auto position = response.output<std::int32_t>("POSITION", {1});
       if (!position.empty()) { // empty: the caller did not ask for it
@@ -173,9 +173,9 @@ private:
       job.due += model_.delay;
       return true;
     } catch (const Error &error) {
-      job.reply.fail(error);
+      job.responder.fail(error);
     } catch (const std::exception &error) {
-      job.reply.fail(Error::internal(error.what()));
+      job.responder.fail(Error::internal(error.what()));
     }
     return false;
   }

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 use trtserver_library_file::Stamp;
-use trtserver_plugin_api::abi::describe::{About, about_flags};
-use trtserver_plugin_api::abi::plugin::PluginTable;
-use trtserver_plugin_api::abi::types::{self, Param, PluginHandle, Str, param};
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags};
+use trtserver_plugin_api::abi::types::{self, BackendHandle, Param, Str, param};
 
 /// Stack of an instance's thread in bytes, where its backend has no opinion.
 pub const DEFAULT_STACK: usize = 8 << 20;
@@ -47,9 +47,9 @@ pub struct Facts {
 
 impl Facts {
     /// What a library says of itself before the backend is open.
-    fn of(table: &PluginTable) -> Self {
-        // SAFETY: describe(null) gives a static description, checked when the library was opened.
-        let facts = unsafe { facts((table.describe)(null_mut())) };
+    fn of(table: &BackendTable) -> Self {
+        // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
+        let facts = unsafe { facts((table.backend_info)(null_mut())) };
         Facts { abi: (table.abi_major, table.abi_minor), ..facts }
     }
 }
@@ -61,7 +61,7 @@ pub struct Backend {
     /// What lay there when the facts were read.
     stamp: Stamp,
     /// The library in this process, loaded when first needed.
-    table: OnceLock<Result<&'static PluginTable>>,
+    table: OnceLock<Result<&'static BackendTable>>,
     /// From `plugin.toml`, overridden by `--backend-config`.
     pub settings: BTreeMap<String, String>,
     /// Where its models run, unless they say otherwise.
@@ -78,10 +78,10 @@ pub struct Backend {
     pub(super) opening: Mutex<()>,
 }
 
-/// A backend after `plugin_open`; open until its last user is gone.
+/// A backend after `backend_open`; open until its last user is gone.
 struct Opened {
-    table: &'static PluginTable,
-    handle: *mut PluginHandle,
+    table: &'static BackendTable,
+    handle: *mut BackendHandle,
     _scope: Arc<Scope>,
 }
 
@@ -113,7 +113,7 @@ impl Backend {
             Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
             _ => Facts::of(library::open_same(&candidate.path, &stamp)?),
         };
-        let demanded = facts.flags & about_flags::MUST_ISOLATE != 0;
+        let demanded = facts.flags & backend_flags::MUST_ISOLATE != 0;
         if demanded && said == Some(Isolation::None) {
             tracing::warn!(
                 "backend '{file}' asks for a process of its own for what it runs, and is not given one because \
@@ -189,7 +189,7 @@ impl Backend {
     }
 
     /// The library in this process.
-    fn table(&self) -> Result<&'static PluginTable> {
+    fn table(&self) -> Result<&'static BackendTable> {
         self.table.get_or_init(|| library::open_same(&self.path, &self.stamp)).clone()
     }
 
@@ -209,14 +209,14 @@ impl Backend {
             let params = settings.params();
             let n = params.len() as u32;
             let (name, dir) = (view(&name), view(&dir));
-            (table.plugin_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
+            (table.backend_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
-        self.check(error, "plugin_open", "")?;
+        self.check(error, "backend_open", "")?;
         // SAFETY: the plugin is open; what it says then lives until it is closed.
-        let about = unsafe { (table.describe)(handle) };
-        if table::check_about(about).is_ok() {
+        let info = unsafe { (table.backend_info)(handle) };
+        if table::check_info(info).is_ok() {
             // SAFETY: just checked.
-            let _ = self.runtime.set(unsafe { read(table::about(about).runtime) });
+            let _ = self.runtime.set(unsafe { read((*info).runtime) });
         }
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
@@ -249,12 +249,12 @@ impl Backend {
 
     /// The same in this process, whatever the configuration says.
     pub fn complete_here(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
-        let Some(complete) = self.table()?.model_complete else { return Ok(None) };
+        let Some(extension) = table::autocomplete(self.table()?) else { return Ok(None) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
         // SAFETY: the descriptor lives through the call.
-        let error = unsafe { complete(opened.handle, hold.desc()) };
-        self.check(error, "model_complete", facts.name)?;
+        let error = unsafe { (extension.autocomplete)(opened.handle, hold.desc()) };
+        self.check(error, "autocomplete", facts.name)?;
         Ok(hold.scope.patch.lock().take())
     }
 
@@ -283,7 +283,7 @@ impl Drop for Backend {
         if let Some(Ok(opened)) = self.opened.get() {
             let _one = self.life.lock();
             // SAFETY: models hold their backend, so none is left; this is the only close.
-            unsafe { (opened.table.plugin_close)(opened.handle) };
+            unsafe { (opened.table.backend_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);
         }
     }
@@ -317,42 +317,42 @@ impl Texts {
     }
 }
 
-/// Copies a description.
+/// Copies a backend info.
 ///
 /// # Safety
-/// `about` was checked by `library` and its arrays and texts are static.
-unsafe fn facts(about: *const About) -> Facts {
+/// `info` was checked by `library`, and its lists and texts are static.
+unsafe fn facts(info: *const BackendInfo) -> Facts {
     // SAFETY: by the caller's promise, here and below.
     unsafe {
-        let about = table::about(about);
+        let info = &*info;
         let list = |p: *const Str, n: u32| -> Vec<String> {
             if p.is_null() || n == 0 {
                 return Vec::new();
             }
             std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
         };
-        let names = list(about.platforms, about.n_platforms);
-        let mut files = list(about.default_files, about.n_platforms);
+        let names = list(info.platforms, info.n_platforms);
+        let mut files = list(info.default_files, info.n_platforms);
         files.resize(names.len(), String::new());
-        let preferred = if about.preferred.is_null() || about.n_preferred == 0 {
+        let preferred = if info.preferred.is_null() || info.n_preferred == 0 {
             Vec::new()
         } else {
-            let groups = std::slice::from_raw_parts(about.preferred, about.n_preferred as usize);
+            let groups = std::slice::from_raw_parts(info.preferred, info.n_preferred as usize);
             groups.iter().map(|g| (g.kind, g.count)).collect()
         };
         Facts {
-            name: read(about.name),
-            version: read(about.version),
+            name: read(info.name),
+            version: read(info.version),
             abi: (0, 0),
-            runtime: read(about.runtime),
+            runtime: read(info.runtime),
             platforms: names.into_iter().zip(files).collect(),
-            flags: about.flags,
-            max_in_flight: about.max_in_flight.max(1) as usize,
-            align: about.align as usize,
-            stack_bytes: if about.stack_kib == 0 {
+            flags: info.flags,
+            max_in_flight: info.max_in_flight.max(1) as usize,
+            align: info.align as usize,
+            stack_bytes: if info.stack_kib == 0 {
                 DEFAULT_STACK
             } else {
-                (about.stack_kib as usize * 1024).max(LEAST_STACK)
+                (info.stack_kib as usize * 1024).max(LEAST_STACK)
             },
             preferred,
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl};
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_proto::v2::ModelConfig;
 
@@ -186,7 +186,7 @@ impl InstanceHold {
             host_policy_json: EMPTY,
             kind: facts.kind,
             ordinal: facts.ordinal,
-            device: facts.device,
+            device_id: facts.device,
             passive: 0,
             device_uuid: [0; 16],
             cpus: null(),

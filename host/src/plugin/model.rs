@@ -5,13 +5,14 @@ use super::batch::cancel_notifier::Nudges;
 use super::batch::frame::FrameHold;
 use super::descriptors::{InstanceFacts, InstanceHold, ModelHold};
 use super::isolated::{Health, RemoteInstance, RemoteModel};
+use super::library::table;
 use crate::arena::Arena;
 use crate::error::Result;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use trtserver_plugin_api::abi::describe::about_flags;
-use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
 
 /// Open model versions in this process; shutdown waits until none is left.
@@ -47,7 +48,7 @@ pub struct Model {
 
 /// Where a model runs.
 enum Place {
-    Here { table: &'static PluginTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
+    Here { table: &'static BackendTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
     Apart(Arc<RemoteModel>),
 }
 
@@ -60,7 +61,7 @@ impl Model {
     /// What `model_open` made in this process.
     pub(super) fn here(
         backend: &Arc<Backend>,
-        table: &'static PluginTable,
+        table: &'static BackendTable,
         handle: *mut ModelHandle,
         hold: ModelHold,
     ) -> Arc<Self> {
@@ -138,7 +139,7 @@ impl AnyThread {
     pub fn new(instance: Instance) -> std::result::Result<Self, Instance> {
         match &instance {
             Instance::Here(here)
-                if here.model.backend.facts.flags & about_flags::ANY_THREAD != 0 =>
+                if here.model.backend.facts.flags & backend_flags::ANY_THREAD != 0 =>
             {
                 Ok(Self(instance))
             }
@@ -153,7 +154,7 @@ impl AnyThread {
 
 /// An instance in this process.
 pub struct LocalInstance {
-    table: &'static PluginTable,
+    table: &'static BackendTable,
     handle: *mut InstanceHandle,
     /// If the plugin wants to be told.
     nudges: Option<Arc<Nudges>>,
@@ -164,19 +165,19 @@ pub struct LocalInstance {
 impl LocalInstance {
     fn open(
         model: &Arc<Model>,
-        table: &'static PluginTable,
+        table: &'static BackendTable,
         parent: *mut ModelHandle,
         facts: &InstanceFacts<'_>,
     ) -> Result<Self> {
         let backend = &model.backend;
-        let parallel = backend.facts.flags & about_flags::PARALLEL_OPEN != 0;
+        let parallel = backend.facts.flags & backend_flags::PARALLEL_OPEN != 0;
         let _one = (!parallel).then(|| backend.opening.lock());
         let hold = InstanceHold::new(facts);
         let mut handle = null_mut();
         // SAFETY: the descriptor lives until `instance_close`, in the instance.
         let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
         backend.check(error, "instance_open", facts.name)?;
-        let nudges = table.cancel.map(|cancel| Nudges::new(cancel, handle));
+        let nudges = table::cancel(table).map(|e| Nudges::new(e.cancel, handle));
         Ok(Self { table, handle, nudges, model: Arc::clone(model), _hold: hold })
     }
 

@@ -172,14 +172,14 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         let id = match (done, now) {
             (true, _) => "life.process".to_owned(),
             (false, Some(id)) => id,
-            (false, None) => "file.door".to_owned(),
+            (false, None) => "file.entry_symbol".to_owned(),
         };
-        let again = !task.failed.insert(id.clone()) || done || id == "file.door";
+        let again = !task.failed.insert(id.clone()) || done || id == "file.entry_symbol";
         task.skip.insert(id.clone());
         report.add(&Line::Broken { id, why: format!("it {}", ended.words()) });
         // What others need and came to no good end is known to the next child.
         task.failed.extend(report.not_good());
-        task.skip.insert("file.door".to_owned());
+        task.skip.insert("file.entry_symbol".to_owned());
         if again {
             break;
         }

@@ -25,10 +25,22 @@ macro_rules! headers {
     };
 }
 
-const C_HEADERS: &[(&str, &str)] =
-    headers!["trtserver.h", "types.h", "call.h", "describe.h", "host.h", "plugin.h"];
-const CPP_HEADERS: &[(&str, &str)] =
-    headers!["backend.hpp", "cpp/base.hpp", "cpp/context.hpp", "cpp/answer.hpp", "cpp/call.hpp"];
+const C_HEADERS: &[(&str, &str)] = headers![
+    "trtserver.h",
+    "types.h",
+    "request.h",
+    "descriptors.h",
+    "host.h",
+    "backend.h",
+    "extensions.h",
+];
+const CPP_HEADERS: &[(&str, &str)] = headers![
+    "backend.hpp",
+    "cpp/base.hpp",
+    "cpp/context.hpp",
+    "cpp/response.hpp",
+    "cpp/request.hpp"
+];
 
 /// Common to all languages; `{name}` is the backend's.
 const COMMON: &[(&str, &str)] = &[

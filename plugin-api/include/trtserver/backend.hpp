@@ -1,7 +1,7 @@
 // A backend in C++17: three classes of yours, and one line that exports them.
 //
 //   struct MyBackend {                                       // once per server
-//     static trtserver::About about();                       // facts, asked before anything is made
+//     static trtserver::BackendInfo info();                  // what the library says of itself before it is opened
 //     explicit MyBackend(const trtserver::BackendContext &);
 //   };
 //   struct MyModel {                                         // once per version of a model
@@ -9,34 +9,35 @@
 //   };
 //   struct MyInstance {                                      // once per instance, on a thread of its own
 //     MyInstance(MyModel &, const trtserver::InstanceContext &);
-//     void execute(trtserver::Batch &);                      // the work, one batch at a time
+//     void execute(trtserver::Batch &);                      // one batch at a time
 //   };
 //   TRTSERVER_BACKEND(MyBackend, MyModel, MyInstance)
 //
 // Constructors open and destructors close: instances before their model, models before their backend, so that the
-// references stay valid. What these members throw becomes the error of the load, or of the calls that have no answer
-// yet: Error with its code, any std::exception with its what(). Destructors must not throw, as everywhere.
+// references stay valid. An exception from these members becomes the error of the load, or of the requests that are not
+// finished: Error with its code, any std::exception with its what(). Destructors must not throw.
 //
 // Optional members:
-//   std::optional<trtserver::Patch> MyBackend::complete(const trtserver::ModelContext &);
-//       fills in what a configuration leaves out, on a loader thread; see ModelContext::autocomplete
+//   std::optional<trtserver::Patch> MyBackend::autocomplete(const trtserver::ModelContext &);
+//       adds what a configuration omits, on a loader thread; see ModelContext::autocomplete
 //   std::string MyBackend::runtime() const;
-//       the framework behind it, such as "TensorRT 10.13", once the backend is open
-//   void MyInstance::cancel(trtserver::CallKey);
-//       nobody waits for this call any more, which has not ended and may end meanwhile. From any thread, also during
-//       execute; must not block. cancelled() of the call and its reply is true by then; a call that was cancelled
-//       before execute got it is not told of
+//       the framework and its version, such as "TensorRT 10.13", once the backend is open
+//   void MyInstance::cancel(trtserver::RequestKey);
+//       a request was cancelled that execute has received and that is not finished. From any thread, also during execute;
+//       must not block. cancelled() of the request and its responder is true by then; a request cancelled before execute
+//       received it is not notified
 //
-// Who owns what: contexts, calls and tensors are the host's, lent as each class says; a Response and a Reply are yours
-// until sent or destroyed; what you `adopt` is the host's from then on. No other header than those of the C++ standard
-// library is needed, and nothing is linked: c++ -std=c++17 -shared -fPIC -o libtrtserver_NAME.so …
+// Ownership: contexts, requests and tensors are owned by the host and borrowed as each class says; a Response and a
+// Responder are owned by the backend until sent or destroyed; adopted memory is owned by the host. No other header than
+// those of the C++ standard library is needed, and nothing is linked:
+// c++ -std=c++17 -shared -fPIC -o libtrtserver_NAME.so …
 #ifndef TRTSERVER_BACKEND_HPP
 #define TRTSERVER_BACKEND_HPP
 
 #include "cpp/base.hpp"
 #include "cpp/context.hpp"
-#include "cpp/answer.hpp"
-#include "cpp/call.hpp"
+#include "cpp/response.hpp"
+#include "cpp/request.hpp"
 
 #include <new>
 #include <type_traits>
@@ -50,19 +51,25 @@ struct Platform {
   std::string default_file;
 };
 
-// Facts of a backend. The defaults are those of a backend that works on the CPU.
-struct About {
-  std::string name; // as `backend:` in a configuration says it
-  std::string version;
-  std::vector<Platform> platforms; // as `platform:` says them
-  std::vector<std::string> features;
-  std::uint32_t flags = 0;         // TRTS_ABOUT_…
-  std::uint32_t max_in_flight = 1; // batches accepted but unanswered per instance
-  std::uint32_t align = 0;         // that inputs need, a power of two up to 64; 0 = that of the element
-  std::uint32_t stack_kib = 0;     // of an instance's thread; 0 = the host's default
+// Name and version of an extension; see extensions.h.
+struct Extension {
+  std::string name;
+  std::uint32_t version = 1;
 };
 
-// What `complete` adds to a configuration: protobuf text as in config.pbtxt, or JSON.
+// What a backend says of itself. The defaults are those of a backend that works on the CPU.
+struct BackendInfo {
+  std::string name; // as in `backend:` of a model configuration
+  std::string version;
+  std::vector<Platform> platforms;            // as in `platform:` of a model configuration
+  std::vector<Extension> required_extensions; // of the host, which refuses to load the backend without them
+  std::uint32_t flags = 0;                    // TRTS_BACKEND_…
+  std::uint32_t max_in_flight = 1;            // batches accepted but unanswered per instance
+  std::uint32_t align = 0;     // required of inputs, a power of two up to 64; 0 = that of the element type
+  std::uint32_t stack_kib = 0; // stack of an instance's thread; 0 = the host's default
+};
+
+// What `autocomplete` adds to a configuration: protobuf text as in config.pbtxt, or JSON.
 struct Patch {
   std::uint32_t format;
   std::string bytes;
@@ -72,56 +79,64 @@ struct Patch {
 
 namespace detail {
 
-// An About with the form that the host reads.
-class AboutBox {
-public:
-  AboutBox(About about, std::string runtime) : about_(std::move(about)), runtime_(std::move(runtime)) {
-    for (const Platform &platform : about_.platforms) {
-      platforms_.push_back(str(platform.name));
-      files_.push_back(str(platform.default_file));
-    }
-    for (const std::string &feature : about_.features) {
-      features_.push_back(str(feature));
-    }
-    raw_.size = sizeof raw_;
-    raw_.name = str(about_.name);
-    raw_.version = str(about_.version);
-    raw_.runtime = str(runtime_);
-    raw_.platforms = platforms_.data();
-    raw_.default_files = files_.data();
-    raw_.features = features_.data();
-    raw_.n_platforms = static_cast<std::uint32_t>(platforms_.size());
-    raw_.n_features = static_cast<std::uint32_t>(features_.size());
-    raw_.flags = about_.flags;
-    raw_.max_in_flight = about_.max_in_flight;
-    raw_.input_places = raw_.output_places = 1u << TRTS_PLACE_CPU;
-    raw_.stack_kib = about_.stack_kib;
-    raw_.align = about_.align;
-  }
-  AboutBox(const AboutBox &) = delete;
-  AboutBox &operator=(const AboutBox &) = delete;
-
-  const trts_about *raw() const noexcept { return &raw_; }
-
-private:
-  About about_;
-  std::string runtime_;
-  std::vector<trts_str> platforms_, files_, features_;
-  trts_about raw_{};
-};
-
-template <class T, class = void> struct HasComplete : std::false_type {};
+template <class T, class = void> struct HasAutocomplete : std::false_type {};
 template <class T>
-struct HasComplete<T, std::void_t<decltype(std::declval<T &>().complete(std::declval<const ModelContext &>()))>>
+struct HasAutocomplete<T, std::void_t<decltype(std::declval<T &>().autocomplete(std::declval<const ModelContext &>()))>>
     : std::true_type {};
 template <class T, class = void> struct HasRuntime : std::false_type {};
 template <class T>
 struct HasRuntime<T, std::void_t<decltype(std::declval<const T &>().runtime())>> : std::true_type {};
 template <class T, class = void> struct HasCancel : std::false_type {};
 template <class T>
-struct HasCancel<T, std::void_t<decltype(std::declval<T &>().cancel(CallKey{}))>> : std::true_type {};
+struct HasCancel<T, std::void_t<decltype(std::declval<T &>().cancel(RequestKey{}))>> : std::true_type {};
 
-// The entries that the host calls. Nothing is thrown out of them.
+// A BackendInfo with the form that the host reads.
+class OwnedBackendInfo {
+public:
+  OwnedBackendInfo(BackendInfo info, std::vector<Extension> offered, std::string runtime)
+      : info_(std::move(info)), offered_(std::move(offered)), runtime_(std::move(runtime)) {
+    for (const Platform &platform : info_.platforms) {
+      platforms_.push_back(str(platform.name));
+      files_.push_back(str(platform.default_file));
+    }
+    for (const Extension &extension : offered_) {
+      extensions_.push_back({str(extension.name), extension.version, 0});
+    }
+    for (const Extension &extension : info_.required_extensions) {
+      required_.push_back({str(extension.name), extension.version, 0});
+    }
+    raw_.size = sizeof raw_;
+    raw_.name = str(info_.name);
+    raw_.version = str(info_.version);
+    raw_.runtime = str(runtime_);
+    raw_.platforms = platforms_.data();
+    raw_.default_files = files_.data();
+    raw_.n_platforms = static_cast<std::uint32_t>(platforms_.size());
+    raw_.extensions = extensions_.data();
+    raw_.n_extensions = static_cast<std::uint32_t>(extensions_.size());
+    raw_.required_extensions = required_.data();
+    raw_.n_required_extensions = static_cast<std::uint32_t>(required_.size());
+    raw_.flags = info_.flags;
+    raw_.max_in_flight = info_.max_in_flight;
+    raw_.input_memory_types = raw_.output_memory_types = 1u << TRTS_MEMORY_CPU;
+    raw_.stack_kib = info_.stack_kib;
+    raw_.align = info_.align;
+  }
+  OwnedBackendInfo(const OwnedBackendInfo &) = delete;
+  OwnedBackendInfo &operator=(const OwnedBackendInfo &) = delete;
+
+  const trts_backend_info *raw() const noexcept { return &raw_; }
+
+private:
+  BackendInfo info_;
+  std::vector<Extension> offered_;
+  std::string runtime_;
+  std::vector<trts_str> platforms_, files_;
+  std::vector<trts_extension> extensions_, required_;
+  trts_backend_info raw_{};
+};
+
+// The entries that the host calls. No exception leaves them.
 template <class Backend, class Model, class Instance> class TRTSERVER_HIDDEN Export {
   static_assert(std::is_constructible_v<Backend, const BackendContext &>,
                 "the backend needs a constructor that takes const trtserver::BackendContext &");
@@ -131,17 +146,26 @@ template <class Backend, class Model, class Instance> class TRTSERVER_HIDDEN Exp
                 "the instance needs a constructor that takes the model and const trtserver::InstanceContext &");
 
 public:
-  static const trts_plugin_table *main(const trts_host *with) noexcept {
-    static constexpr trts_plugin_table entries = table();
+  static const trts_backend_table *main(const trts_host_table *with) noexcept {
+    static constexpr trts_backend_table entries = table();
+    if (with == nullptr) {
+      return nullptr;
+    }
     host = with;
-    return with == nullptr ? nullptr : &entries;
+    // A host of another major version reports the mismatch from the table; its own table may differ.
+    if (with->abi_major == TRTS_ABI_MAJOR) {
+      metrics = static_cast<const trts_metrics_extension *>(
+          with->get_extension(trts_text(TRTS_EXTENSION_METRICS), TRTS_EXTENSION_METRICS_VERSION));
+    }
+    return &entries;
   }
 
 private:
-  struct Opened {
+  struct Open {
     Backend backend;
-    AboutBox about;
-    explicit Opened(const BackendContext &context) : backend(context), about(Backend::about(), runtime(backend)) {}
+    OwnedBackendInfo info;
+    explicit Open(const BackendContext &context)
+        : backend(context), info(Backend::info(), offered(), runtime(backend)) {}
   };
 
   static std::string runtime(const Backend &backend) {
@@ -153,45 +177,56 @@ private:
     }
   }
 
-  static Opened *opened(trts_plugin *plugin) noexcept { return reinterpret_cast<Opened *>(plugin); }
-
-  static const trts_about *describe(trts_plugin *plugin) noexcept {
-    if (plugin != nullptr) {
-      return opened(plugin)->about.raw();
+  static std::vector<Extension> offered() {
+    std::vector<Extension> all;
+    if constexpr (HasAutocomplete<Backend>::value) {
+      all.push_back({TRTS_EXTENSION_AUTOCOMPLETE, TRTS_EXTENSION_AUTOCOMPLETE_VERSION});
     }
-    const trts_about *facts = nullptr;
-    host->error_free(guarded([&] {
-      static const AboutBox box(Backend::about(), std::string());
-      facts = box.raw();
-    }));
-    return facts;
+    if constexpr (HasCancel<Instance>::value) {
+      all.push_back({TRTS_EXTENSION_CANCEL, TRTS_EXTENSION_CANCEL_VERSION});
+    }
+    return all;
   }
 
-  static trts_error *plugin_open(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
-                                 std::uint32_t n_settings, trts_plugin **out) noexcept {
+  static Open *open(trts_backend *backend) noexcept { return reinterpret_cast<Open *>(backend); }
+
+  static const trts_backend_info *backend_info(trts_backend *backend) noexcept {
+    if (backend != nullptr) {
+      return open(backend)->info.raw();
+    }
+    const trts_backend_info *raw = nullptr;
+    host->error_free(guarded([&] {
+      static const OwnedBackendInfo info(Backend::info(), offered(), std::string());
+      raw = info.raw();
+    }));
+    return raw;
+  }
+
+  static trts_error *backend_open(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
+                                  std::uint32_t n_settings, trts_backend **out) noexcept {
     return guarded([&] {
       const BackendContext context(scope, name, dir, settings, n_settings);
-      *out = reinterpret_cast<trts_plugin *>(new Opened(context));
+      *out = reinterpret_cast<trts_backend *>(new Open(context));
     });
   }
-  static void plugin_close(trts_plugin *plugin) noexcept { delete opened(plugin); }
+  static void backend_close(trts_backend *backend) noexcept { delete open(backend); }
 
-  static trts_error *model_complete(trts_plugin *plugin, const trts_model_desc *desc) noexcept {
+  static trts_error *autocomplete(trts_backend *backend, const trts_model_desc *desc) noexcept {
     return guarded([&] {
-      if constexpr (HasComplete<Backend>::value) {
-        const std::optional<Patch> patch = opened(plugin)->backend.complete(ModelContext(desc));
+      if constexpr (HasAutocomplete<Backend>::value) {
+        const std::optional<Patch> patch = open(backend)->backend.autocomplete(ModelContext(desc));
         if (patch) {
           check(host->config_patch(desc->scope, patch->format, patch->bytes.data(), patch->bytes.size()));
         }
       } else {
-        (void)plugin, (void)desc;
+        (void)backend, (void)desc;
       }
     });
   }
 
-  static trts_error *model_open(trts_plugin *plugin, const trts_model_desc *desc, trts_model **out) noexcept {
+  static trts_error *model_open(trts_backend *backend, const trts_model_desc *desc, trts_model **out) noexcept {
     return guarded([&] {
-      *out = reinterpret_cast<trts_model *>(new Model(opened(plugin)->backend, ModelContext(desc)));
+      *out = reinterpret_cast<trts_model *>(new Model(open(backend)->backend, ModelContext(desc)));
     });
   }
   static void model_close(trts_model *model) noexcept { delete reinterpret_cast<Model *>(model); }
@@ -206,37 +241,49 @@ private:
 
   static trts_error *execute(trts_instance *instance, trts_batch *raw) noexcept {
     return guarded([&] {
-      // Until the batch is made, an error means that nothing was accepted; afterwards it travels in the replies.
+      // Until the batch is constructed, an error means that nothing was accepted; afterwards it is sent as a response.
       Batch batch(raw);
       batch.finish(guarded([&] { reinterpret_cast<Instance *>(instance)->execute(batch); }));
     });
   }
 
-  static void cancel(trts_instance *instance, trts_reply *reply) noexcept {
+  static void cancel(trts_instance *instance, trts_responder *responder) noexcept {
     host->error_free(guarded([&] {
       if constexpr (HasCancel<Instance>::value) {
-        reinterpret_cast<Instance *>(instance)->cancel(reinterpret_cast<CallKey>(reply));
+        reinterpret_cast<Instance *>(instance)->cancel(reinterpret_cast<RequestKey>(responder));
       } else {
-        (void)instance, (void)reply;
+        (void)instance, (void)responder;
       }
     }));
   }
 
-  static constexpr trts_plugin_table table() noexcept {
-    trts_plugin_table table{};
+  static const void *get_extension(trts_str name, std::uint32_t version) noexcept {
+    static constexpr trts_autocomplete_extension autocompletes = {sizeof autocompletes, autocomplete};
+    static constexpr trts_cancel_extension cancels = {sizeof cancels, cancel};
+    if (HasAutocomplete<Backend>::value && view(name) == TRTS_EXTENSION_AUTOCOMPLETE &&
+        version <= TRTS_EXTENSION_AUTOCOMPLETE_VERSION) {
+      return &autocompletes;
+    }
+    if (HasCancel<Instance>::value && view(name) == TRTS_EXTENSION_CANCEL && version <= TRTS_EXTENSION_CANCEL_VERSION) {
+      return &cancels;
+    }
+    return nullptr;
+  }
+
+  static constexpr trts_backend_table table() noexcept {
+    trts_backend_table table{};
     table.size = sizeof table;
     table.abi_major = TRTS_ABI_MAJOR;
     table.abi_minor = TRTS_ABI_MINOR;
-    table.describe = describe;
-    table.plugin_open = plugin_open;
-    table.plugin_close = plugin_close;
-    table.model_complete = HasComplete<Backend>::value ? model_complete : nullptr;
+    table.backend_info = backend_info;
+    table.backend_open = backend_open;
+    table.backend_close = backend_close;
     table.model_open = model_open;
     table.model_close = model_close;
     table.instance_open = instance_open;
-    table.execute = execute;
-    table.cancel = HasCancel<Instance>::value ? cancel : nullptr;
     table.instance_close = instance_close;
+    table.execute = execute;
+    table.get_extension = get_extension;
     return table;
   }
 };
@@ -247,7 +294,7 @@ private:
 
 // Exports the three classes of a backend. Once per library, outside any namespace.
 #define TRTSERVER_BACKEND(Backend, Model, Instance)                                                                   \
-  extern "C" TRTS_EXPORT const trts_plugin_table *trts_plugin_main(const trts_host *host) {                           \
+  extern "C" TRTS_EXPORT const trts_backend_table *trts_backend_main(const trts_host_table *host) {                   \
     return ::trtserver::detail::Export<Backend, Model, Instance>::main(host);                                         \
   }                                                                                                                   \
   static_assert(true, "a semicolon may follow")

@@ -1,8 +1,8 @@
-/* Plain values that cross the boundary: strings, places, buffers, tensors, parameters, opaque handles.
+/* Plain values of the interface: strings, buffers, tensors, parameters, opaque handles.
  *
- * Rules of all these headers: fixed-width integers only; what looks like an enum is a uint32_t field
- * and a list of constants, and a number outside the list is unknown, not an error of the reader;
- * every pad and reserved field is zero. */
+ * Rules of all these headers: integers have a fixed width; what looks like an enum is a uint32_t field
+ * and a list of constants, and readers must accept unknown numbers; pads and reserved fields are zero.
+ * All times are CLOCK_MONOTONIC nanoseconds. */
 #ifndef TRTSERVER_TYPES_H
 #define TRTSERVER_TYPES_H
 
@@ -13,61 +13,58 @@
 extern "C" {
 #endif
 
-/* The interface of these headers. Major numbers must be equal; a plugin runs on every host whose
- * minor number is at least the plugin's. */
+/* Version of the interface in these headers. A backend runs on a host with the same major number and
+ * at least its minor number. */
 #define TRTS_ABI_MAJOR 1u
-#define TRTS_ABI_MINOR 1u
+#define TRTS_ABI_MINOR 0u
 
-/* Handles of the host. Only the host looks inside. A request, reply or response that is used after it
- * was given back, or given back twice, is an error or a line in the host's log and no more; for the
- * other handles, and for the memory behind views and buffers, that is undefined. */
-typedef struct trts_error trts_error;       /* a failure; null = success; whoever receives one frees it */
-typedef struct trts_event trts_event;       /* a point in some stream, or "already done" */
-typedef struct trts_request trts_request;   /* input side of a call; given back with request_release */
-typedef struct trts_reply trts_reply;       /* answer side of a call; counted, may outlive the request */
-typedef struct trts_response trts_response; /* one answer under construction; gone once sent or dropped */
-typedef struct trts_scope trts_scope;       /* who speaks and who pays: a plugin, a model, an instance */
-typedef struct trts_infer trts_infer;       /* a nested call */
-typedef struct trts_metric trts_metric;     /* belongs to a scope and goes with it */
+/* Handles owned by the host; opaque to backends. Using a request handle, responder or response after it
+ * was given back returns an error or is logged; the host stays intact. For the other handles, and for the
+ * memory behind views and buffers, use after free is undefined behaviour. */
+typedef struct trts_error trts_error;                   /* a failure; null = success; freed by its receiver */
+typedef struct trts_event trts_event;                   /* a point in a stream of device work */
+typedef struct trts_request_handle trts_request_handle; /* input side of a request; freed by request_release */
+typedef struct trts_responder trts_responder;           /* response side of a request: sends its responses */
+typedef struct trts_response trts_response;             /* one response under construction */
+typedef struct trts_scope trts_scope;                   /* a backend, model or instance: owner of logs and metrics */
 
-/* Handles of the plugin. The host keeps them and passes them back, nothing else. Define these
- * structs, or cast to your own. */
-typedef struct trts_plugin trts_plugin;     /* made by plugin_open, freed by plugin_close */
-typedef struct trts_model trts_model;       /* made by model_open, freed by model_close */
-typedef struct trts_instance trts_instance; /* made by instance_open, freed by instance_close */
-typedef struct trts_batcher trts_batcher;   /* made by batcher_open, freed by batcher_close */
+/* Handles owned by the backend. The host stores them and passes them back. Define these structs, or
+ * cast to your own. */
+typedef struct trts_backend trts_backend;   /* created by backend_open, freed by backend_close */
+typedef struct trts_model trts_model;       /* created by model_open, freed by model_close */
+typedef struct trts_instance trts_instance; /* created by instance_open, freed by instance_close */
 
-/* Counted UTF-8. p[n] is 0 always; an empty text may have a null p. Belongs to whoever lends it. */
+/* UTF-8 text with its length. p[n] is always 0; p may be null when the text is empty. Borrowed. */
 typedef struct trts_str {
   const char *p;
   uint64_t n; /* bytes, without the terminator */
 } trts_str;
 
-/* Counted bytes. Belong to whoever lends them. */
+/* Bytes with their length. Borrowed. */
 typedef struct trts_bytes {
   const void *p;
   uint64_t n;
 } trts_bytes;
 
-/* trts_place.kind */
-enum { TRTS_PLACE_CPU = 0, TRTS_PLACE_PINNED = 1, TRTS_PLACE_GPU = 2, TRTS_PLACE_MANAGED = 3 };
+/* trts_memory.memory_type */
+enum { TRTS_MEMORY_CPU = 0, TRTS_MEMORY_PINNED = 1, TRTS_MEMORY_GPU = 2, TRTS_MEMORY_MANAGED = 3 };
 
-/* Where memory lives. */
-typedef struct trts_place {
-  uint32_t kind;  /* TRTS_PLACE_… */
-  int32_t device; /* ordinal, for GPU and managed memory; else 0 */
-} trts_place;
+/* Type of memory, and the device that it belongs to. */
+typedef struct trts_memory {
+  uint32_t memory_type; /* TRTS_MEMORY_… */
+  int32_t device_id;    /* device ordinal for GPU and managed memory; else 0 */
+} trts_memory;
 
-/* One contiguous piece of memory. What owns it is said where one is passed. */
+/* One contiguous block of memory. Functions that take or return one say who owns it. */
 typedef struct trts_buf {
   void *ptr;
   uint64_t bytes;
-  trts_place place;
-  trts_event *ready; /* touch the memory only after this point; null = now; borrowed */
-  uint64_t lease;    /* the host's name for memory of its own, for mem_free; 0 = none */
+  trts_memory memory;
+  trts_event *ready;      /* memory may be accessed after this event; null = now; borrowed */
+  uint64_t memory_handle; /* identifies memory allocated by the host, for memory_free; 0 = none */
 } trts_buf;
 
-/* Element types; the numbers of DataType in a model configuration. */
+/* Element types; numbers of DataType in a model configuration. */
 enum {
   TRTS_DTYPE_INVALID = 0,
   TRTS_DTYPE_BOOL = 1,
@@ -88,16 +85,16 @@ enum {
 
 /* Bits of trts_tensor.flags and trts_tensor_decl.flags */
 enum {
-  TRTS_TENSOR_OPTIONAL = 1,    /* callers may leave this input out */
-  TRTS_TENSOR_STATE = 2,       /* state that the host keeps for a sequence */
-  TRTS_TENSOR_CONTROL = 4,     /* a sequence control that the host adds */
-  TRTS_TENSOR_SHAPE_TENSOR = 8 /* the values are a shape; never carries a batch dimension */
+  TRTS_TENSOR_OPTIONAL = 1,    /* requests may omit this input */
+  TRTS_TENSOR_STATE = 2,       /* state that the host stores for a sequence */
+  TRTS_TENSOR_CONTROL = 4,     /* sequence control added by the host */
+  TRTS_TENSOR_SHAPE_TENSOR = 8 /* the values are a shape; never has a batch dimension */
 };
 
-/* One input of one call. The host's, read-only, unmoved until the call's request is released. */
+/* One input of a request. Owned by the host, read-only, at a fixed address until the request is released. */
 typedef struct trts_tensor {
   trts_str name;
-  uint32_t index; /* in the model configuration's inputs; UINT32_MAX = not there */
+  uint32_t index; /* in the model configuration's inputs; UINT32_MAX = not listed there */
   uint32_t dtype; /* TRTS_DTYPE_… */
   uint32_t rank;
   uint32_t flags;       /* TRTS_TENSOR_… */
@@ -105,7 +102,7 @@ typedef struct trts_tensor {
   uint64_t bytes;       /* sum over the parts */
   uint32_t n_parts;
   uint32_t pad;
-  const trts_buf *parts; /* consecutive pieces, aligned as trts_about.align asks */
+  const trts_buf *parts; /* consecutive pieces, aligned as trts_backend_info.align requires */
 } trts_tensor;
 
 /* trts_param.kind */
@@ -118,14 +115,21 @@ enum {
   TRTS_PARAM_BYTES = 5
 };
 
-/* A named value. Belongs to whoever lends it. */
+/* A named value. Borrowed. */
 typedef struct trts_param {
   trts_str key;
-  uint32_t kind; /* TRTS_PARAM_…; says which of text and bits counts */
+  uint32_t kind; /* TRTS_PARAM_…; selects text or bits */
   uint32_t pad;
   trts_str text; /* STRING, BYTES */
-  uint64_t bits; /* the others: an int64_t, a uint64_t, 0 or 1, the bits of a double */
+  uint64_t bits; /* other kinds: an int64_t, a uint64_t, 0 or 1, the bits of a double */
 } trts_param;
+
+/* Name and version of an extension table; see extensions.h. */
+typedef struct trts_extension {
+  trts_str name;
+  uint32_t version;
+  uint32_t pad;
+} trts_extension;
 
 /* Codes of an error. */
 enum {
@@ -144,15 +148,15 @@ enum {
   TRTS_CODE_ABORTED = 12
 };
 
-/* Bits that an error carries beside its code. */
+/* Flags of an error. */
 enum {
   TRTS_ERROR_RETRYABLE = 1,   /* the same request may succeed if sent again */
-  TRTS_ERROR_CLIENT = 2,      /* the caller's mistake, not the model's */
+  TRTS_ERROR_CLIENT = 2,      /* caused by the request, not by the model */
   TRTS_ERROR_DEVICE_LOST = 4,
-  TRTS_ERROR_MODEL_BROKEN = 8 /* the host says so in its log */
+  TRTS_ERROR_MODEL_BROKEN = 8 /* the host takes the instance out of service */
 };
 
-/* Log levels: a record is wanted when its level is at most the scope's. */
+/* Log levels. A record is written when its level is at most that of its scope. */
 enum {
   TRTS_LEVEL_ERROR = 1,
   TRTS_LEVEL_WARNING = 2,
@@ -161,7 +165,7 @@ enum {
   TRTS_LEVEL_TRACE = 5
 };
 
-/* Lends a C string; valid as long as the string is. */
+/* Borrows a C string; valid as long as the string. */
 static inline trts_str trts_text(const char *s) {
   trts_str text;
   text.p = s;
@@ -169,7 +173,7 @@ static inline trts_str trts_text(const char *s) {
   return text;
 }
 
-/* Non-zero = the text is this C string. */
+/* Non-zero when the text equals the C string. */
 static inline int trts_is(trts_str text, const char *s) {
   return text.n == (uint64_t)strlen(s) && (text.n == 0 || memcmp(text.p, s, (size_t)text.n) == 0);
 }

@@ -1,189 +1,132 @@
-//! The host's table: everything a plugin may ask of the host.
+//! The host table: functions that the host offers to backends.
 //!
-//! Unless said otherwise a call may come from any thread, returns null on success or an error that
-//! the plugin frees, and borrows what it is given for the duration of the call only. An entry that
-//! is null is not offered by this host; the layout is fixed so that filling one in later breaks nobody.
+//! Unless an entry says otherwise it may be called from any thread, returns null on success or an error
+//! that the caller frees, and borrows its arguments for the duration of the call. All entries are present;
+//! what only some hosts offer is in [`super::extensions`].
 
-use super::call::Batch;
+use super::request::Batch;
 use super::types::{
-    Buf, Error, Event, Infer, Metric, Param, Place, Reply, Request, Response, Scope, Str,
+    Buf, Error, Event, Extension, Memory, Param, RequestHandle, Responder, Response, Scope, Str,
 };
 use abi_stable::StableAbi;
 
-/// Called by the host exactly once, on any thread, when it no longer needs donated memory.
-/// Null = nobody needs to know. In C a plain function pointer, `void (*)(void *ctx)`.
+/// Called by the host exactly once, on any thread, when it no longer needs adopted memory. Null = no call.
+/// In C a plain function pointer, `void (*)(void *ctx)`.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Release {
     pub func: Option<unsafe extern "C" fn(ctx: *mut u8)>,
 }
 
-/// Called by the host when a nested call is over. In C a plain function pointer.
-#[repr(transparent)]
-#[derive(StableAbi, Clone, Copy)]
-pub struct InferDone {
-    pub func: unsafe extern "C" fn(ctx: *mut u8, infer: *mut Infer),
+/// Bits of [`HostTable::flags`].
+pub mod host_flags {
+    /// This process runs one model of this backend and nothing else; a supervisor restarts it when it ends.
+    pub const ISOLATED: u32 = 1;
 }
 
-/// Bits for [`HostTable::response_send`].
-pub mod send_flags {
-    /// No further response follows for this reply.
-    pub const LAST: u32 = 1;
-}
-
-/// Modes for [`HostTable::gather`].
-pub mod gather_mode {
-    /// The rows of all calls, one after another.
-    pub const ROWS: u32 = 0;
-}
-
-/// Formats for [`HostTable::config_patch`].
+/// Formats of [`HostTable::config_patch`].
 pub mod patch_format {
-    /// A serialized `ModelConfig` that holds only what is to be added.
+    /// A serialized `ModelConfig` with the fields to add.
     pub const PROTOBUF: u32 = 0;
     pub const JSON: u32 = 1;
     /// Protobuf text, as in `config.pbtxt`.
     pub const TEXT: u32 = 2;
 }
 
-/// Kinds for [`HostTable::metric_new`].
-pub mod metric_kind {
-    pub const COUNTER: u32 = 0;
-    pub const GAUGE: u32 = 1;
+/// Modes of [`HostTable::gather`].
+pub mod gather_mode {
+    /// The rows of all requests, one after another.
+    pub const ROWS: u32 = 0;
 }
 
-/// Bits of [`HostTable1_1::flags`].
-pub mod host_flags {
-    /// The host's process runs this plugin's model and nothing else, and a server that outlives it starts another one
-    /// should it end.
-    pub const ISOLATED: u32 = 1;
+/// Flags of [`HostTable::response_send`].
+pub mod send_flags {
+    /// No further response follows for this request.
+    pub const FINAL: u32 = 1;
 }
 
-/// The table of hosts since 1.1; plugins get its address as that of its first part. In C it is one struct.
-#[repr(C)]
-#[derive(StableAbi)]
-pub struct HostTable1_1 {
-    /// Its `size` counts all of this.
-    pub first: HostTable,
-    /// Bits of [`host_flags`].
-    pub flags: u32,
-    pub pad: u32,
-}
-
-/// See the module text for the rules common to all entries.
+/// See the module text for the rules common to all entries. Immutable; valid for the life of the process.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct HostTable {
-    /// sizeof, as the host knows it.
+    /// sizeof, as the host was built.
     pub size: u64,
     pub abi_major: u32,
     pub abi_minor: u32,
     /// Name and version of the host, for logs.
     pub name: Str,
     pub version: Str,
+    /// Bits of [`host_flags`].
+    pub flags: u32,
+    pub n_extensions: u32,
+    /// That `get_extension` returns.
+    pub extensions: *const Extension,
+
+    /// Returns an extension table of at least this version, or null when the host has no such extension or
+    /// only an older version. The table is valid for the life of the process. Look tables up when the library
+    /// is loaded or a backend is opened, not per request.
+    pub get_extension: unsafe extern "C" fn(name: Str, version: u32) -> *const u8,
 
     // -- errors -----------------------------------------------------------------------------------
-    /// Makes an error; code of `types::code`, flags of `types::error_flags`; the text is copied.
+    /// Creates an error; code of `types::code`, flags of `types::error_flags`. The text is copied.
     pub error_new: unsafe extern "C" fn(code: u32, flags: u32, text: Str) -> *mut Error,
     pub error_code: unsafe extern "C" fn(error: *const Error) -> u32,
-    /// Text of the error; lives as long as the error.
+    /// The text is owned by the error.
     pub error_text: unsafe extern "C" fn(error: *const Error) -> Str,
-    /// Null is allowed.
+    /// Takes ownership of the error; null is allowed.
     pub error_free: unsafe extern "C" fn(error: *mut Error),
 
     // -- log and time -----------------------------------------------------------------------------
-    /// Address of the highest level wanted; read it atomically, it lives for ever.
+    /// Returns the address of the scope's log level: load it atomically; valid for the life of the process.
     pub log_level: unsafe extern "C" fn(scope: *const Scope) -> *const u32,
     pub log: unsafe extern "C" fn(scope: *const Scope, level: u32, file: Str, line: u32, text: Str),
     /// CLOCK_MONOTONIC nanoseconds.
     pub now_ns: unsafe extern "C" fn() -> u64,
 
-    // -- model files and loading ------------------------------------------------------------------
-    /// Inside `model_complete`: the part of the configuration that the plugin found out. Copied.
+    // -- loading ----------------------------------------------------------------------------------
+    /// In `autocomplete` only: adds fields to the model configuration, in a format of [`patch_format`]. Copied.
     pub config_patch:
         unsafe extern "C" fn(scope: *mut Scope, format: u32, p: *const u8, n: u64) -> *mut Error,
-    pub file_map:
-        Option<unsafe extern "C" fn(scope: *mut Scope, path: Str, out: *mut Buf) -> *mut Error>,
-    pub file_unmap: Option<unsafe extern "C" fn(lease: u64)>,
-    /// Reports how far a load has come (0 to 1000); non-zero back = the load was given up.
+    /// Reports the progress of a load, 0 to 1000. Returns not 0 when the load was abandoned.
     pub progress: unsafe extern "C" fn(scope: *mut Scope, stage: Str, permille: u32) -> u32,
 
-    // -- memory -----------------------------------------------------------------------------------
-    /// Memory for the plugin's own use, owned by the host and freed with the scope at the latest.
-    /// `stream` null = ready at once; `flags` 0. Blocks. EXHAUSTED = not now, UNSUPPORTED = never.
-    pub mem_alloc: unsafe extern "C" fn(
-        scope: *mut Scope,
-        place: Place,
-        bytes: u64,
-        align: u64,
-        flags: u32,
+    // -- inputs -----------------------------------------------------------------------------------
+    /// Returns an input of all requests of a batch as one block: their rows one after another along
+    /// dimension 0, strings likewise. Only in the batch's `execute` and before a request of it is released;
+    /// the block is read-only, owned by the host and valid until the last release. Nothing is copied for a
+    /// single request or when the parts are adjacent in memory; a copy is 64-byte aligned.
+    ///
+    /// `input` is the position in the requests' `inputs`, which all requests of a batch have in the same
+    /// order; `mode` one of [`gather_mode`]; `stream` null. INVALID, naming the input, when shapes differ
+    /// beyond dimension 0, or for several requests of a model without batch dimension. The same input twice
+    /// is the same block.
+    pub gather: unsafe extern "C" fn(
+        batch: *const Batch,
+        input: u32,
+        preferred_memory: Memory,
+        mode: u32,
         stream: *mut u8,
         out: *mut Buf,
     ) -> *mut Error,
-    pub mem_free: unsafe extern "C" fn(lease: u64, after: *mut Event),
-    pub mem_export: Option<unsafe extern "C" fn(lease: u64, how: u32, out: *mut u8) -> *mut Error>,
-    pub mem_budget: Option<unsafe extern "C" fn(scope: *mut Scope, place: Place) -> u64>,
-    pub mem_report: Option<unsafe extern "C" fn(scope: *mut Scope, place: Place, bytes: u64)>,
+    /// Takes ownership of the handle and the event: the request's view and inputs are invalid once the event
+    /// is reached (null = now).
+    pub request_release: unsafe extern "C" fn(request: *mut RequestHandle, after: *mut Event),
 
-    // -- points in streams (GPU) ------------------------------------------------------------------
-    pub event_record: Option<
-        unsafe extern "C" fn(
-            scope: *mut Scope,
-            stream: *mut u8,
-            out: *mut *mut Event,
-        ) -> *mut Error,
-    >,
-    pub event_wait: Option<unsafe extern "C" fn(event: *mut Event, stream: *mut u8) -> *mut Error>,
-    pub event_done: Option<unsafe extern "C" fn(event: *mut Event) -> u32>,
-    pub event_free: Option<unsafe extern "C" fn(event: *mut Event)>,
-    pub copy: Option<
-        unsafe extern "C" fn(dst: *const Buf, src: *const Buf, stream: *mut u8) -> *mut Error,
-    >,
-    pub device_fault: Option<unsafe extern "C" fn(device: i32, code: i32) -> u32>,
-
-    // -- inputs -----------------------------------------------------------------------------------
-    /// An input of all calls of a batch as one block along dimension 0: the rows of the calls in the
-    /// batch's order, strings one after another. Only while the batch's `execute` runs and before a
-    /// request of it was released; the block is read-only and the host's until the last release. Nothing
-    /// is copied for a single call or where the parts already follow each other in memory; a copy begins
-    /// on 64 bytes.
-    ///
-    /// `input` is the position in the calls' `inputs`, which all calls of a batch have in the same order;
-    /// `mode` one of [`gather_mode`]; `stream` null. INVALID, naming the input, when shapes differ beyond
-    /// dimension 0, or when there are several calls and no batch dimension. The same input twice is the
-    /// same block.
-    pub gather: Option<
-        unsafe extern "C" fn(
-            batch: *const Batch,
-            input: u32,
-            place: Place,
-            mode: u32,
-            stream: *mut u8,
-            out: *mut Buf,
-        ) -> *mut Error,
-    >,
-    /// Gives a request back: its view and inputs must not be touched once `after` is reached (null = now).
-    pub request_release: unsafe extern "C" fn(request: *mut Request, after: *mut Event),
-    pub request_requeue: Option<unsafe extern "C" fn(request: *mut Request) -> *mut Error>,
-
-    // -- answers ----------------------------------------------------------------------------------
-    pub reply_retain: unsafe extern "C" fn(reply: *mut Reply),
-    pub reply_release: unsafe extern "C" fn(reply: *mut Reply),
-    /// Begins a response. Finish it (send or drop) before beginning the next one of the same reply.
+    // -- responses --------------------------------------------------------------------------------
+    /// Detaches a responder, so that it stays valid after `execute` until `responder_release`. May be called
+    /// several times; the instance stays open until each call is matched by a release.
+    pub responder_detach: unsafe extern "C" fn(responder: *mut Responder),
+    /// Undoes one `responder_detach`. The last one frees an unsent response of the responder.
+    pub responder_release: unsafe extern "C" fn(responder: *mut Responder),
+    /// Creates a response, owned by the caller until `response_send` or `response_free`. One response of a
+    /// responder may exist at a time.
     pub response_new:
-        unsafe extern "C" fn(reply: *mut Reply, out: *mut *mut Response) -> *mut Error,
-    pub response_drop: unsafe extern "C" fn(response: *mut Response),
-    pub output_query: Option<
-        unsafe extern "C" fn(
-            reply: *mut Reply,
-            name: Str,
-            bytes: u64,
-            out: *mut Place,
-        ) -> *mut Error,
-    >,
-    /// Host memory for an output: what the plugin writes there goes on the wire as it is.
-    /// `shape` has the batch dimension first when the model batches. The buffer (64-byte aligned) is
-    /// valid until the response is sent or dropped. For an output nobody asked for `out` is null memory of 0 bytes.
+        unsafe extern "C" fn(responder: *mut Responder, out: *mut *mut Response) -> *mut Error,
+    /// Takes ownership of the response and discards it; null is allowed.
+    pub response_free: unsafe extern "C" fn(response: *mut Response),
+    /// Allocates an output in memory of the host; what is written there is sent as it is. `shape` has the
+    /// batch dimension first when the model batches. 64-byte aligned, uninitialized, writable until the
+    /// response is sent or freed. An output that was not requested: success, null and 0 bytes.
     pub output_alloc: unsafe extern "C" fn(
         response: *mut Response,
         name: Str,
@@ -191,12 +134,12 @@ pub struct HostTable {
         rank: u32,
         shape: *const i64,
         bytes: u64,
-        wish: Place,
+        preferred_memory: Memory,
         out: *mut Buf,
     ) -> *mut Error,
-    /// Donates plugin memory as an output, without a copy. The host calls `release(ctx)` exactly once
-    /// on any thread, also when this call fails or nobody asked for the output, and perhaps after the
-    /// model or the plugin was closed.
+    /// Adds an output in memory of the backend, without a copy. The host takes ownership and calls
+    /// `release(ctx)` exactly once on any thread: also after a failure, for an output that was not requested,
+    /// and possibly after the model or the backend was closed.
     pub output_adopt: unsafe extern "C" fn(
         response: *mut Response,
         name: Str,
@@ -208,139 +151,61 @@ pub struct HostTable {
         release: Release,
         ctx: *mut u8,
     ) -> *mut Error,
+    /// Adds a parameter to the response. Copied.
     pub response_param:
         unsafe extern "C" fn(response: *mut Response, param: *const Param) -> *mut Error,
-    /// Sends and frees the response. With an error the caller gets the error instead of the outputs;
-    /// the error stays the sender's. Flags of [`send_flags`]. Never runs user code on this thread.
+    /// Takes ownership of the response and the event, also on failure. The error stays owned by the caller
+    /// and is sent instead of the outputs. Flags of [`send_flags`]. Never runs backend code on this thread.
     pub response_send: unsafe extern "C" fn(
         response: *mut Response,
         flags: u32,
         error: *const Error,
         after: *mut Event,
     ) -> *mut Error,
-    /// Ends a reply without another response: with an error, or (null) as the end of a stream.
-    pub reply_end: unsafe extern "C" fn(reply: *mut Reply, error: *const Error) -> *mut Error,
-    /// Host memory for an output (or state) of all calls of a batch. `shape` is that of the whole: first
-    /// the rows of all calls together, [`Batch::rows`], also of those that have failed meanwhile. What the
-    /// plugin writes there until [`HostTable::batch_send`] goes on the wire as it is, each call's rows by
-    /// reference; 64-byte aligned, zeroed. Null memory of 0 bytes when no call wants it.
+    /// Finishes a request without a further response: with an error, or with null, which ends a stream.
+    pub responder_finish:
+        unsafe extern "C" fn(responder: *mut Responder, error: *const Error) -> *mut Error,
+
+    // -- a batch as a whole -----------------------------------------------------------------------
+    /// Allocates one block of the host for an output (or state) of all requests of a batch. `shape` begins
+    /// with [`Batch::rows`], which counts requests that have failed meanwhile, too. What is written there
+    /// until [`HostTable::batch_finish`] is sent as it is, each request's rows by reference; 64-byte aligned,
+    /// zeroed. Null and 0 bytes when no request asked for the output.
     ///
-    /// Only while the batch's `execute` runs. Each output once for a batch, and not while a response of
-    /// one of its calls is being built. A model without batch dimension has one call in a batch, whose
-    /// whole output this then is.
-    pub scatter_alloc: Option<
-        unsafe extern "C" fn(
-            batch: *const Batch,
-            name: Str,
-            dtype: u32,
-            rank: u32,
-            shape: *const i64,
-            bytes: u64,
-            wish: Place,
-            out: *mut Buf,
-        ) -> *mut Error,
-    >,
-    /// The same with donated memory, without a copy. The host calls `release(ctx)` exactly once on any
-    /// thread when the last call's rows are no longer needed, at once when nobody wants them, also when
-    /// this call fails, and perhaps after the model or the plugin was closed.
-    pub scatter_adopt: Option<
-        unsafe extern "C" fn(
-            batch: *const Batch,
-            name: Str,
-            dtype: u32,
-            rank: u32,
-            shape: *const i64,
-            buf: *const Buf,
-            release: Release,
-            ctx: *mut u8,
-        ) -> *mut Error,
-    >,
-    /// Only while the batch's `execute` runs. Ends everything of it that is still open and not
-    /// retained, and releases the requests. With an error every such reply gets it, and what was scattered
-    /// is dropped. With null each gets its rows of the scattered outputs that it wants as its last
-    /// response; if nothing was scattered, or its request was released or a response begun before, an error
-    /// that names the plugin's omission. Scattered memory must not be written any more.
-    pub batch_send: unsafe extern "C" fn(
+    /// Only in the batch's `execute`; once per output and batch; not while a response of one of its requests
+    /// exists. A model without batch dimension has one request in a batch, whose whole output this is.
+    pub scatter_alloc: unsafe extern "C" fn(
+        batch: *const Batch,
+        name: Str,
+        dtype: u32,
+        rank: u32,
+        shape: *const i64,
+        bytes: u64,
+        preferred_memory: Memory,
+        out: *mut Buf,
+    ) -> *mut Error,
+    /// The same with memory of the backend, without a copy. The host takes ownership and calls
+    /// `release(ctx)` exactly once on any thread after the last request's rows were sent: at once for an
+    /// output that was not requested, also after a failure, and possibly after the model or the backend was
+    /// closed.
+    pub scatter_adopt: unsafe extern "C" fn(
+        batch: *const Batch,
+        name: Str,
+        dtype: u32,
+        rank: u32,
+        shape: *const i64,
+        buf: *const Buf,
+        release: Release,
+        ctx: *mut u8,
+    ) -> *mut Error,
+    /// Finishes what is still open of a batch, except detached requests, and releases the request handles;
+    /// only in the batch's `execute`. With an error each open request fails with it, and what was scattered is
+    /// discarded. With null each gets its rows of the scattered outputs that it requested as its final
+    /// response, or an error when nothing was scattered, its handle was released or a response of it exists.
+    /// Scattered memory must not be written any more.
+    pub batch_finish: unsafe extern "C" fn(
         batch: *const Batch,
         error: *const Error,
         after: *mut Event,
     ) -> *mut Error,
-
-    // -- sequence state ---------------------------------------------------------------------------
-    pub state_alloc: Option<
-        unsafe extern "C" fn(
-            reply: *mut Reply,
-            name: Str,
-            dtype: u32,
-            rank: u32,
-            shape: *const i64,
-            bytes: u64,
-            wish: Place,
-            out: *mut Buf,
-        ) -> *mut Error,
-    >,
-    pub state_commit: Option<unsafe extern "C" fn(reply: *mut Reply, name: Str) -> *mut Error>,
-
-    // -- reports and traces -----------------------------------------------------------------------
-    pub report_request: Option<
-        unsafe extern "C" fn(request: *mut Request, ok: u32, times: *const u64) -> *mut Error,
-    >,
-    pub report_batch:
-        Option<unsafe extern "C" fn(batch: *const Batch, times: *const u64) -> *mut Error>,
-    pub report_response: Option<
-        unsafe extern "C" fn(reply: *mut Reply, index: u32, times: *const u64) -> *mut Error,
-    >,
-    pub trace_mark: Option<unsafe extern "C" fn(reply: *mut Reply, name: Str, at_ns: u64)>,
-    pub trace_context: Option<unsafe extern "C" fn(reply: *mut Reply) -> Str>,
-
-    // -- metrics ----------------------------------------------------------------------------------
-    /// A metric of the scope, with labels of kind STRING. Kinds of [`metric_kind`]. The same name
-    /// twice is the same family, with the same label values the same metric; a different kind or other
-    /// label names for it are an error.
-    pub metric_new: unsafe extern "C" fn(
-        scope: *mut Scope,
-        kind: u32,
-        name: Str,
-        help: Str,
-        labels: *const Param,
-        n_labels: u32,
-        out: *mut *mut Metric,
-    ) -> *mut Error,
-    /// Adds to a counter (`value` ≥ 0), sets a gauge.
-    pub metric_put: unsafe extern "C" fn(metric: *mut Metric, value: f64) -> *mut Error,
-    pub metric_get: unsafe extern "C" fn(metric: *const Metric) -> f64,
-    /// Optional: metrics go with their scope.
-    pub metric_free: unsafe extern "C" fn(metric: *mut Metric),
-
-    // -- nested calls -----------------------------------------------------------------------------
-    pub infer_new: Option<
-        unsafe extern "C" fn(
-            parent: *mut Reply,
-            model: Str,
-            version: i64,
-            out: *mut *mut Infer,
-        ) -> *mut Error,
-    >,
-    pub infer_input: Option<
-        unsafe extern "C" fn(
-            infer: *mut Infer,
-            name: Str,
-            dtype: u32,
-            rank: u32,
-            shape: *const i64,
-            parts: *const Buf,
-            n_parts: u32,
-        ) -> *mut Error,
-    >,
-    pub infer_want: Option<unsafe extern "C" fn(infer: *mut Infer, name: Str) -> *mut Error>,
-    pub infer_param:
-        Option<unsafe extern "C" fn(infer: *mut Infer, param: *const Param) -> *mut Error>,
-    pub infer_start: Option<
-        unsafe extern "C" fn(infer: *mut Infer, done: InferDone, ctx: *mut u8) -> *mut Error,
-    >,
-    pub infer_free: Option<unsafe extern "C" fn(infer: *mut Infer)>,
-    pub model_query:
-        Option<unsafe extern "C" fn(scope: *mut Scope, model: Str, version: i64) -> u32>,
-    pub model_control:
-        Option<unsafe extern "C" fn(scope: *mut Scope, model: Str, load: u32) -> *mut Error>,
 }

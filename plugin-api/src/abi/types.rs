@@ -1,9 +1,9 @@
-//! Plain values that cross the boundary: strings, places, buffers, tensors, parameters, opaque handles.
+//! Plain values of the interface: strings, buffers, tensors, parameters, opaque handles.
 
 use abi_stable::StableAbi;
 
-/// Counted UTF-8 text. `p[n]` is 0 always, so `p` is also a C string when the text holds no NUL.
-/// An empty text may have a null `p`.
+/// UTF-8 text with its length. `p[n]` is always 0, so `p` is also a C string when the text contains no NUL.
+/// `p` may be null when the text is empty.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Str {
@@ -12,7 +12,7 @@ pub struct Str {
     pub n: u64,
 }
 
-/// Counted bytes.
+/// Bytes with their length.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Bytes {
@@ -20,39 +20,40 @@ pub struct Bytes {
     pub n: u64,
 }
 
-/// Kinds of memory, [`Place::kind`]. The first three have Triton's numbers.
-pub mod place {
+/// Types of memory, [`Memory::memory_type`]. The first three have Triton's numbers.
+pub mod memory_type {
     pub const CPU: u32 = 0;
     pub const PINNED: u32 = 1;
     pub const GPU: u32 = 2;
     pub const MANAGED: u32 = 3;
 }
 
-/// Where a piece of memory lives.
+/// Type of memory, and the device that it belongs to.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// One of [`place`].
-    pub kind: u32,
+pub struct Memory {
+    /// One of [`memory_type`].
+    pub memory_type: u32,
     /// Device ordinal for GPU and managed memory, 0 otherwise.
-    pub device: i32,
+    pub device_id: i32,
 }
 
-impl Place {
-    pub const CPU: Place = Place { kind: place::CPU, device: 0 };
+impl Memory {
+    pub const CPU: Memory = Memory { memory_type: memory_type::CPU, device_id: 0 };
 }
 
-/// One contiguous piece of memory.
+/// One contiguous block of memory.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Buf {
     pub ptr: *mut u8,
     pub bytes: u64,
-    pub place: Place,
-    /// A point in some stream after which the memory may be touched; null = now. Borrowed.
+    pub memory: Memory,
+    /// The memory may be accessed after this event; null = now. Borrowed.
     pub ready: *mut Event,
-    /// The host's name for memory it owns (for [`super::host::HostTable::mem_free`]); 0 = none.
-    pub lease: u64,
+    /// Identifies memory that the host allocated, for
+    /// [`MemoryExtension::memory_free`](super::extensions::MemoryExtension::memory_free); 0 = none.
+    pub memory_handle: u64,
 }
 
 /// Element types, [`Tensor::dtype`]. Numbers are those of `DataType` in the model configuration.
@@ -77,22 +78,22 @@ pub mod dtype {
 
 /// Bits of [`Tensor::flags`].
 pub mod tensor_flags {
-    /// The model configuration lets callers leave this input out.
+    /// Requests may omit this input.
     pub const OPTIONAL: u32 = 1;
-    /// State that the host keeps for a sequence.
+    /// State that the host stores for a sequence.
     pub const STATE: u32 = 2;
-    /// A sequence control (START, READY, …) that the host adds.
+    /// A sequence control (START, READY, …) added by the host.
     pub const CONTROL: u32 = 4;
-    /// Values describe a shape; never carries a batch dimension.
+    /// The values are a shape; never has a batch dimension.
     pub const SHAPE_TENSOR: u32 = 8;
 }
 
-/// One input of one call. Read-only; stays put until the call's request is released.
+/// One input of a request. Read-only, at a fixed address until the request is released.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Tensor {
     pub name: Str,
-    /// Position in the model configuration's input list, `u32::MAX` if it is not there.
+    /// Position in the model configuration's input list, `u32::MAX` if not listed there.
     pub index: u32,
     /// One of [`dtype`].
     pub dtype: u32,
@@ -105,8 +106,8 @@ pub struct Tensor {
     pub bytes: u64,
     pub n_parts: u32,
     pub pad: u32,
-    /// Consecutive pieces of the tensor, in order. A host-owned CPU part is aligned to the larger of
-    /// its element's alignment and [`super::describe::About::align`].
+    /// Consecutive pieces of the tensor, in order. A part in CPU memory of the host is aligned to the larger
+    /// of its element's alignment and [`super::descriptors::BackendInfo::align`].
     pub parts: *const Buf,
 }
 
@@ -125,7 +126,7 @@ pub mod param {
 #[derive(StableAbi, Clone, Copy)]
 pub struct Param {
     pub key: Str,
-    /// One of [`param`]; says which of the two value fields counts.
+    /// One of [`param`]; selects one of the two value fields.
     pub kind: u32,
     pub pad: u32,
     /// The value of kinds STRING and BYTES.
@@ -151,24 +152,33 @@ pub mod code {
     pub const ABORTED: u32 = 12;
 }
 
-/// Bits that an error carries beside its code.
+/// Flags of an error.
 pub mod error_flags {
     /// The same request may succeed if sent again.
     pub const RETRYABLE: u32 = 1;
-    /// The caller's mistake, not the model's.
+    /// Caused by the request, not by the model.
     pub const CLIENT: u32 = 2;
     pub const DEVICE_LOST: u32 = 4;
-    /// The model cannot answer any more; the host says so in its log.
+    /// The host takes the instance out of service.
     pub const MODEL_BROKEN: u32 = 8;
 }
 
-/// Log levels. A record is wanted when its level is at most the scope's.
+/// Log levels. A record is written when its level is at most that of its scope.
 pub mod level {
     pub const ERROR: u32 = 1;
     pub const WARNING: u32 = 2;
     pub const INFO: u32 = 3;
     pub const VERBOSE: u32 = 4;
     pub const TRACE: u32 = 5;
+}
+
+/// Name and version of an extension table; see [`super::extensions`].
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct Extension {
+    pub name: Str,
+    pub version: u32,
+    pub pad: u32,
 }
 
 macro_rules! opaque {
@@ -181,28 +191,22 @@ macro_rules! opaque {
 }
 
 opaque! {
-    /// A failure. Made by the host's `error_new`; a null pointer means success; whoever receives one frees it.
+    /// A failure, created by the host's `error_new`. Null = success. Freed by its receiver.
     Error,
-    /// A point in some stream, or "already done".
+    /// A point in a stream of device work.
     Event,
-    /// The input side of one call; the plugin gives it back with `request_release`.
-    Request,
-    /// The answer side of one call; counted, may outlive the request.
-    Reply,
-    /// One answer being built.
+    /// The input side of a request, released exactly once by the backend.
+    RequestHandle,
+    /// The response side of a request: sends its responses. May be detached to outlive the request.
+    Responder,
+    /// One response under construction.
     Response,
-    /// Who speaks and who pays: a plugin, a model or an instance.
+    /// A backend, model or instance: owner of logs, metrics and memory.
     Scope,
-    /// A nested call.
-    Infer,
-    /// A metric that belongs to a scope.
-    Metric,
-    /// What `plugin_open` made. The plugin's own.
-    PluginHandle,
-    /// What `model_open` made. The plugin's own.
+    /// Created by `backend_open`. Owned by the backend.
+    BackendHandle,
+    /// Created by `model_open`. Owned by the backend.
     ModelHandle,
-    /// What `instance_open` made. The plugin's own.
+    /// Created by `instance_open`. Owned by the backend.
     InstanceHandle,
-    /// A custom batcher's state. The plugin's own.
-    BatcherHandle,
 }

@@ -1,11 +1,11 @@
-//! What `open` gets: views of the host's descriptors. They are lent for the call; take copies of what you keep.
+//! What `open` receives: views of the host's descriptors, borrowed for the call; copy what you store.
 
 use super::dtype::Dtype;
 use super::host::{Host, blob_of, slice_of, text_of};
 use super::scope::Scope;
 use super::value::{Params, Value};
 use crate::abi;
-use crate::abi::describe::{InstanceDesc, ModelDesc, SecondaryDevice, instance_kind};
+use crate::abi::descriptors::{InstanceDesc, ModelDesc, SecondaryDevice, instance_kind};
 use crate::abi::host::host_flags;
 use crate::abi::types::{Param, Str, tensor_flags};
 use std::marker::PhantomData;
@@ -28,7 +28,7 @@ impl BackendContext {
         n_settings: u32,
         scope: Scope,
     ) -> BackendContext {
-        // SAFETY: the promise above; accessors give out nothing longer-lived than the context.
+        // SAFETY: by the caller's promise; accessors return nothing that outlives the context.
         unsafe {
             BackendContext {
                 name: text_of(name).to_owned(),
@@ -44,14 +44,14 @@ impl BackendContext {
         &self.name
     }
 
-    /// Where the plugin's file lies.
+    /// Directory of the plugin file.
     pub fn dir(&self) -> &str {
         &self.dir
     }
 
-    /// Whether this process runs one model of this backend and nothing else: what ends it takes only that down.
+    /// Whether this is a child process that runs one model of this backend and nothing else.
     pub fn isolated(&self) -> bool {
-        Host::get().is_some_and(|host| host.flags() & host_flags::ISOLATED != 0)
+        Host::get().is_some_and(|host| host.flags & host_flags::ISOLATED != 0)
     }
 
     /// Server-wide settings: `--backend-config=NAME,key=value`.
@@ -64,13 +64,13 @@ impl BackendContext {
         self.settings().text(key)
     }
 
-    /// Version of the host, for plugins that pass it on.
+    /// Version of the host.
     pub fn host_version(&self) -> &str {
-        // SAFETY: a host's table lives for ever.
+        // SAFETY: a host table is valid for the life of the process.
         Host::get().map_or("", |host| unsafe { text_of(host.version) })
     }
 
-    /// Log, progress and metrics of the plugin.
+    /// Log, progress and metrics of the backend.
     pub fn log(&self) -> &Scope {
         &self.scope
     }
@@ -86,7 +86,7 @@ impl ModelContext {
     /// # Safety
     /// The descriptor stays valid while the context exists.
     pub(crate) unsafe fn new(host: Host, raw: *const ModelDesc) -> ModelContext {
-        // SAFETY: the promise above; accessors give out nothing longer-lived than the context.
+        // SAFETY: by the caller's promise; accessors return nothing that outlives the context.
         unsafe { ModelContext { raw: &*raw, scope: Scope::new(host, (*raw).scope) } }
     }
 
@@ -124,7 +124,7 @@ impl ModelContext {
         unsafe { blob_of(self.raw.config_pb) }
     }
 
-    /// Server-wide settings of this plugin.
+    /// Server-wide settings of this backend.
     pub fn settings(&self) -> Params<'_> {
         // SAFETY: the descriptor is valid as long as `self`.
         unsafe { Params::new(slice_of(self.raw.settings, self.raw.n_settings.into())) }
@@ -144,7 +144,7 @@ impl ModelContext {
         self.parameters().text(key)
     }
 
-    /// As [`ModelContext::parameter`], for numbers and truth values.
+    /// As [`ModelContext::parameter`], for numbers and booleans.
     pub fn value(&self, key: &str) -> Option<Value<'_>> {
         self.parameters().get(key)
     }
@@ -162,7 +162,7 @@ impl ModelContext {
         usize::try_from(self.raw.max_batch_size).unwrap_or(0)
     }
 
-    /// The plugin may fill in what the configuration leaves out.
+    /// The backend may add what the configuration omits.
     pub fn autocomplete(&self) -> bool {
         self.raw.autocomplete != 0
     }
@@ -172,7 +172,7 @@ impl ModelContext {
         self.raw.graph_level
     }
 
-    /// Instances that the host is going to open, over all groups.
+    /// Instances that the host will open, over all instance groups.
     pub fn n_instances(&self) -> usize {
         self.raw.n_instances as usize
     }
@@ -194,11 +194,11 @@ impl ModelContext {
 
     fn tensors(
         &self,
-        p: *const abi::describe::TensorDecl,
+        p: *const abi::descriptors::TensorDecl,
         n: u32,
     ) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
         // SAFETY: the descriptor is valid as long as `self`.
-        let all: &[abi::describe::TensorDecl] = unsafe { slice_of(p, n.into()) };
+        let all: &[abi::descriptors::TensorDecl] = unsafe { slice_of(p, n.into()) };
         all.iter().map(|raw| TensorDecl { raw, of: PhantomData })
     }
 }
@@ -206,7 +206,7 @@ impl ModelContext {
 /// A tensor as the configuration declares it.
 #[derive(Clone, Copy)]
 pub struct TensorDecl<'a> {
-    raw: &'a abi::describe::TensorDecl,
+    raw: &'a abi::descriptors::TensorDecl,
     of: PhantomData<&'a ModelContext>,
 }
 
@@ -220,24 +220,24 @@ impl<'a> TensorDecl<'a> {
         Dtype::from_abi(self.raw.dtype)
     }
 
-    /// What callers see, without the batch dimension; -1 = variable.
+    /// Shape for clients, without the batch dimension; -1 = variable.
     pub fn dims(self) -> &'a [i64] {
         // SAFETY: part of a descriptor that is valid for `'a`.
         unsafe { slice_of(self.raw.dims, self.raw.rank.into()) }
     }
 
-    /// What the model sees: differs from `dims` where the configuration reshapes.
+    /// Shape for the model: differs from `dims` where the configuration reshapes.
     pub fn model_dims(self) -> &'a [i64] {
         // SAFETY: part of a descriptor that is valid for `'a`.
         unsafe { slice_of(self.raw.model_dims, self.raw.model_rank.into()) }
     }
 
-    /// Callers may leave this input out.
+    /// Requests may omit this input.
     pub fn optional(self) -> bool {
         self.raw.flags & tensor_flags::OPTIONAL != 0
     }
 
-    /// The values are a shape: never carries a batch dimension.
+    /// The values are a shape: never has a batch dimension.
     pub fn shape_tensor(self) -> bool {
         self.raw.flags & tensor_flags::SHAPE_TENSOR != 0
     }
@@ -262,7 +262,7 @@ impl InstanceContext {
     /// # Safety
     /// The descriptor stays valid while the context exists.
     pub(crate) unsafe fn new(host: Host, raw: *const InstanceDesc) -> InstanceContext {
-        // SAFETY: the promise above; accessors give out nothing longer-lived than the context.
+        // SAFETY: by the caller's promise; accessors return nothing that outlives the context.
         unsafe { InstanceContext { raw: &*raw, scope: Scope::new(host, (*raw).scope) } }
     }
 
@@ -290,15 +290,15 @@ impl InstanceContext {
     }
 
     /// GPU ordinal.
-    pub fn device(&self) -> Option<i32> {
-        (self.raw.device >= 0).then_some(self.raw.device)
+    pub fn device_id(&self) -> Option<i32> {
+        (self.raw.device_id >= 0).then_some(self.raw.device_id)
     }
 
     pub fn device_uuid(&self) -> [u8; 16] {
         self.raw.device_uuid
     }
 
-    /// Opened but not given work yet.
+    /// Opened, but not scheduled yet.
     pub fn passive(&self) -> bool {
         self.raw.passive != 0
     }
@@ -323,7 +323,7 @@ impl InstanceContext {
         self.raw.max_rows.max(1) as usize
     }
 
-    /// CUDA driver handles of the host: primary context, compute stream, copy streams in and out. Null without a GPU.
+    /// CUDA driver handles owned by the host: primary context, compute stream, copy streams in and out. Null without a GPU.
     pub fn cuda(&self) -> [*mut u8; 4] {
         [self.raw.cu_context, self.raw.cu_stream, self.raw.cu_copy_in, self.raw.cu_copy_out]
     }
@@ -335,7 +335,7 @@ impl InstanceContext {
         all.iter().map(|text| unsafe { text_of(*text) })
     }
 
-    /// Kind and number of each device that the instance uses beside its own.
+    /// Kind and number of each further device of the instance.
     pub fn secondary_devices(&self) -> impl ExactSizeIterator<Item = (&str, i64)> {
         // SAFETY: the descriptor is valid as long as `self`.
         let all: &[SecondaryDevice] =
@@ -350,10 +350,10 @@ impl InstanceContext {
     }
 }
 
-/// What [`super::Backend::complete`] adds to a configuration.
+/// What [`super::Backend::autocomplete`] adds to a configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigPatch {
-    /// A serialized `ModelConfig` that holds only what is to be added.
+    /// A serialized `ModelConfig` with the fields to add.
     Protobuf(Vec<u8>),
     Json(String),
     /// Protobuf text, as in `config.pbtxt`.

@@ -1,4 +1,4 @@
-//! Element types, and the Rust types that stand for them.
+//! Element types, and the Rust types that represent them.
 
 use crate::abi::types::dtype;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum Dtype {
-    /// Also every number that a later version may add.
+    /// Also for unknown numbers.
     Invalid = dtype::INVALID,
     Bool = dtype::BOOL,
     Uint8 = dtype::UINT8,
@@ -94,10 +94,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Rust types whose slices can stand for a tensor: every bit pattern is a value.
+/// Rust types whose slices can represent a tensor: every bit pattern is a value.
 /// `u8` also reads BOOL, and `u16` the bits of FP16 and BF16.
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
-    /// What an output of this type is declared as.
+    /// Type of an output with these elements.
     const DTYPE: Dtype;
     /// Whether tensors of `dtype` can be read as this type.
     fn reads(dtype: Dtype) -> bool {

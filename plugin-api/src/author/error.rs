@@ -1,11 +1,11 @@
-//! Errors as Rust authors see them, and their way across the boundary.
+//! Errors for Rust authors, and their conversion to and from errors of the host.
 
 use super::host::{Host, text_of, with_str};
 use crate::abi;
 use crate::abi::types::{code, error_flags};
 use std::fmt;
 
-/// What went wrong, in the words of the interface. Clients see it as an HTTP or gRPC status.
+/// Class of an error. Clients see it as an HTTP or gRPC status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Code {
@@ -25,7 +25,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code of a number of [`crate::abi::types::code`]; numbers of later versions are `Unknown`.
+    /// The code of a number of [`crate::abi::types::code`]; unknown numbers are `Unknown`.
     pub fn from_abi(number: u32) -> Code {
         match number {
             code::INTERNAL => Code::Internal,
@@ -49,7 +49,7 @@ impl Code {
     }
 }
 
-/// A failure: a code, a text for the client, and hints for the host.
+/// A failure: a code, a text for the client, and flags for the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     code: Code,
@@ -87,12 +87,12 @@ impl Error {
         self.with_flags(error_flags::RETRYABLE)
     }
 
-    /// The caller's mistake, not the model's.
+    /// Caused by the request, not by the model.
     pub fn by_client(self) -> Error {
         self.with_flags(error_flags::CLIENT)
     }
 
-    /// The model cannot answer any more: the host takes the instance out of service.
+    /// The model cannot execute any more: the host takes the instance out of service.
     pub fn model_broken(self) -> Error {
         self.with_flags(error_flags::MODEL_BROKEN)
     }
@@ -121,7 +121,7 @@ impl Error {
         &self.text
     }
 
-    /// Makes the host's form of this error; whoever receives it frees it.
+    /// Creates an error of the host; its receiver frees it.
     pub(crate) fn raise(&self, host: Host) -> *mut abi::types::Error {
         with_str(&self.text, |text| {
             // SAFETY: the text is valid during the call, which copies it.
@@ -129,15 +129,15 @@ impl Error {
         })
     }
 
-    /// Takes over an error of the host; null is success.
+    /// Converts and frees an error of the host; null is success.
     ///
     /// # Safety
-    /// `raw` is null or an error that this side owns.
+    /// `raw` is null or an error owned by the caller.
     pub(crate) unsafe fn take(host: Host, raw: *mut abi::types::Error) -> Result<(), Error> {
         if raw.is_null() {
             return Ok(());
         }
-        // SAFETY: the error is alive until `error_free`, and its text as long.
+        // SAFETY: the error and its text are valid until `error_free`.
         unsafe {
             let code = Code::from_abi((host.error_code)(raw));
             let text = text_of((host.error_text)(raw)).to_owned();

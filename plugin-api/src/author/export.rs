@@ -1,17 +1,22 @@
-//! The entries that the host calls, each wrapped so that no panic crosses; and the macro that exports them.
+//! The entries of a backend, each wrapped so that no panic leaves it, and the macro that exports them.
 
-use super::call::{CallKey, run};
+use super::batch::run;
 use super::context::{BackendContext, ConfigPatch, InstanceContext, ModelContext};
-use super::describe::AboutBox;
 use super::error::Error;
-use super::host::Host;
+use super::host::{Host, bytes_of};
+use super::info::OwnedBackendInfo;
+use super::request::RequestKey;
 use super::scope::Scope;
-use super::{Backend, Canceller, Instance, Model};
+use super::{Backend, CancelHandler, Instance, Model};
 use crate::abi;
-use crate::abi::describe::{About, InstanceDesc, ModelDesc};
-use crate::abi::host::{HostTable, HostTable1_1, patch_format};
-use crate::abi::plugin::{PluginModule, PluginModuleRef, PluginTable};
-use crate::abi::types::{InstanceHandle, ModelHandle, Param, PluginHandle, Reply, Str};
+use crate::abi::backend::{BackendModule, BackendModuleRef, BackendTable};
+use crate::abi::descriptors::{BackendInfo, InstanceDesc, ModelDesc};
+use crate::abi::extensions::{
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, CANCEL, CANCEL_VERSION,
+    CancelExtension,
+};
+use crate::abi::host::{HostTable, patch_format};
+use crate::abi::types::{BackendHandle, InstanceHandle, ModelHandle, Param, Responder, Str};
 use abi_stable::library::{CheckTypeLayout, LibHeader, RootModuleResult};
 use std::any::{Any, TypeId};
 use std::cell::UnsafeCell;
@@ -21,33 +26,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-struct PluginSlot<B> {
+struct OpenBackend<B> {
     backend: Arc<B>,
-    about: AboutBox,
+    info: OwnedBackendInfo,
     scope: Scope,
 }
 
-struct ModelSlot<M> {
+struct OpenModel<M> {
     model: Arc<M>,
     scope: Scope,
 }
 
-struct InstanceSlot<I> {
-    /// Touched by the instance's thread alone, and there by one entry at a time.
+struct OpenInstance<I> {
+    /// Accessed by one entry at a time: `execute` calls of an instance never overlap.
     instance: UnsafeCell<I>,
-    canceller: Option<Canceller>,
+    cancel_handler: Option<CancelHandler>,
     scope: Scope,
 }
 
 type ModelOf<B> = <B as Backend>::Model;
 type InstanceOf<B> = <ModelOf<B> as Model>::Instance;
 
-/// Runs author's code; a panic becomes an error.
+/// Runs code of the author; a panic becomes an error.
 fn guard<B: Backend, R>(entry: &str, f: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
         let text = text_of_panic(payload);
-        let name = B::ABOUT.name;
-        Err(Error::internal(format_args!("plugin '{name}' panicked in {entry}: {text}")))
+        let name = B::INFO.name;
+        Err(Error::internal(format_args!("backend '{name}' panicked in {entry}: {text}")))
     })
 }
 
@@ -57,27 +62,27 @@ fn text_of_panic(payload: Box<dyn Any + Send>) -> String {
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text.clone()
     } else {
-        "a value that is not a text".to_owned()
+        "a value that is not a string".to_owned()
     };
-    // A payload whose own Drop panics is left alone rather than let out.
+    // A payload whose own Drop panics is leaked, so that no panic leaves this function.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
     text
 }
 
-/// Gives the result of an `open` entry to the host.
+/// Returns the result of an `open` entry to the host.
 ///
 /// # Safety
-/// `out` is null or can be written.
-unsafe fn give<T, H>(
+/// `out` can be written.
+unsafe fn opened<T, H>(
     host: Host,
-    opened: Result<Box<T>, Error>,
+    result: Result<Box<T>, Error>,
     out: *mut *mut H,
 ) -> *mut abi::types::Error {
-    match opened {
+    match result {
         Ok(it) => {
-            // SAFETY: the promise above; the host passes the handle back to us only.
+            // SAFETY: by the caller's promise; the host passes the handle back to this library only.
             unsafe { out.write(Box::into_raw(it).cast::<H>()) };
             ptr::null_mut()
         }
@@ -85,70 +90,70 @@ unsafe fn give<T, H>(
     }
 }
 
-unsafe extern "C" fn describe<B: Backend>(plugin: *mut PluginHandle) -> *const About {
-    /// One leaked description for each backend type of this library: in practice, one.
-    static FACTS: Mutex<Option<HashMap<TypeId, &'static AboutBox>>> = Mutex::new(None);
-    // SAFETY: null, or a handle of `plugin_open` below.
-    if let Some(slot) = unsafe { plugin.cast::<PluginSlot<B>>().as_ref() } {
-        return slot.about.get();
+unsafe extern "C" fn backend_info<B: Backend>(backend: *mut BackendHandle) -> *const BackendInfo {
+    /// One leaked info for each backend type of this library: in practice, one.
+    static CLOSED: Mutex<Option<HashMap<TypeId, &'static OwnedBackendInfo>>> = Mutex::new(None);
+    // SAFETY: null, or a handle of `backend_open` below.
+    if let Some(open) = unsafe { backend.cast::<OpenBackend<B>>().as_ref() } {
+        return open.info.get();
     }
-    let mut facts = FACTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let about = facts
+    let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let info = closed
         .get_or_insert_default()
         .entry(TypeId::of::<B>())
-        .or_insert_with(|| Box::leak(Box::new(about_of::<B>(""))));
-    about.get()
+        .or_insert_with(|| Box::leak(Box::new(info_of::<B>(""))));
+    info.get()
 }
 
-fn about_of<B: Backend>(runtime: &str) -> AboutBox {
+fn info_of<B: Backend>(runtime: &str) -> OwnedBackendInfo {
     let any_thread = <<B::Model as Model>::Instance as Instance>::ANY_THREAD.allowed();
-    AboutBox::new(&B::ABOUT, runtime, any_thread)
+    OwnedBackendInfo::new(&B::INFO, runtime, any_thread)
 }
 
-unsafe extern "C" fn plugin_open<B: Backend>(
+unsafe extern "C" fn backend_open<B: Backend>(
     scope: *mut abi::types::Scope,
     name: Str,
     dir: Str,
     settings: *const Param,
     n_settings: u32,
-    out: *mut *mut PluginHandle,
+    out: *mut *mut BackendHandle,
 ) -> *mut abi::types::Error {
     let Some(host) = Host::get() else { return ptr::null_mut() };
-    // SAFETY: the host's arguments are valid during the call, its scope until `plugin_close`.
+    // SAFETY: the host's arguments are valid during the call, its scope until `backend_close`.
     unsafe {
         let scope = Scope::new(host, scope);
-        let opened = guard::<B, _>("plugin_open", || {
+        let result = guard::<B, _>("backend_open", || {
             let context = BackendContext::new(name, dir, settings, n_settings, scope.clone());
             let backend = B::open(&context)?;
-            let about = about_of::<B>(&backend.runtime());
-            Ok(Box::new(PluginSlot { backend: Arc::new(backend), about, scope: scope.clone() }))
+            let info = info_of::<B>(&backend.runtime());
+            Ok(Box::new(OpenBackend { backend: Arc::new(backend), info, scope: scope.clone() }))
         });
-        if opened.is_err() {
+        if result.is_err() {
             scope.close();
         }
-        give(host, opened, out)
+        opened(host, result, out)
     }
 }
 
-unsafe extern "C" fn plugin_close<B: Backend>(plugin: *mut PluginHandle) {
-    // SAFETY: a handle of `plugin_open`, closed once.
-    let slot = unsafe { Box::from_raw(plugin.cast::<PluginSlot<B>>()) };
-    let PluginSlot { backend, about, scope } = *slot;
-    close::<B>("plugin_close", &scope, backend);
-    drop(about);
+unsafe extern "C" fn backend_close<B: Backend>(backend: *mut BackendHandle) {
+    // SAFETY: a handle of `backend_open`, closed once.
+    let open = unsafe { Box::from_raw(backend.cast::<OpenBackend<B>>()) };
+    let OpenBackend { backend, info, scope } = *open;
+    close::<B>("backend_close", &scope, backend);
+    drop(info);
 }
 
-unsafe extern "C" fn model_complete<B: Backend>(
-    plugin: *mut PluginHandle,
+unsafe extern "C" fn autocomplete<B: Backend>(
+    backend: *mut BackendHandle,
     desc: *const ModelDesc,
 ) -> *mut abi::types::Error {
     let Some(host) = Host::get() else { return ptr::null_mut() };
     // SAFETY: handle and descriptor are valid during the call.
-    let (slot, raw, context) = unsafe {
-        let slot = &*plugin.cast::<PluginSlot<B>>();
-        (slot, (*desc).scope, ModelContext::new(host, desc))
+    let (open, raw, context) = unsafe {
+        let open = &*backend.cast::<OpenBackend<B>>();
+        (open, (*desc).scope, ModelContext::new(host, desc))
     };
-    let found = guard::<B, _>("model_complete", || slot.backend.complete(&context));
+    let found = guard::<B, _>("autocomplete", || open.backend.autocomplete(&context));
     context.log().close();
     let (format, bytes) = match &found {
         Ok(None) => return ptr::null_mut(),
@@ -162,31 +167,31 @@ unsafe extern "C" fn model_complete<B: Backend>(
 }
 
 unsafe extern "C" fn model_open<B: Backend>(
-    plugin: *mut PluginHandle,
+    backend: *mut BackendHandle,
     desc: *const ModelDesc,
     out: *mut *mut ModelHandle,
 ) -> *mut abi::types::Error {
     let Some(host) = Host::get() else { return ptr::null_mut() };
     // SAFETY: the handle is open, and the descriptor is valid longer than the context.
     unsafe {
-        let slot = &*plugin.cast::<PluginSlot<B>>();
+        let open = &*backend.cast::<OpenBackend<B>>();
         let context = ModelContext::new(host, desc);
         let scope = context.log().clone();
-        let opened = guard::<B, _>("model_open", || {
-            let model = Arc::new(ModelOf::<B>::open(&slot.backend, &context)?);
-            Ok(Box::new(ModelSlot { model, scope: scope.clone() }))
+        let result = guard::<B, _>("model_open", || {
+            let model = Arc::new(ModelOf::<B>::open(&open.backend, &context)?);
+            Ok(Box::new(OpenModel { model, scope: scope.clone() }))
         });
-        if opened.is_err() {
+        if result.is_err() {
             scope.close();
         }
-        give(host, opened, out)
+        opened(host, result, out)
     }
 }
 
 unsafe extern "C" fn model_close<B: Backend>(model: *mut ModelHandle) {
     // SAFETY: a handle of `model_open`, closed once.
-    let slot = unsafe { Box::from_raw(model.cast::<ModelSlot<ModelOf<B>>>()) };
-    let ModelSlot { model, scope } = *slot;
+    let open = unsafe { Box::from_raw(model.cast::<OpenModel<ModelOf<B>>>()) };
+    let OpenModel { model, scope } = *open;
     close::<B>("model_close", &scope, model);
 }
 
@@ -198,62 +203,62 @@ unsafe extern "C" fn instance_open<B: Backend>(
     let Some(host) = Host::get() else { return ptr::null_mut() };
     // SAFETY: the handle is open, and the descriptor is valid longer than the context.
     unsafe {
-        let slot = &*model.cast::<ModelSlot<ModelOf<B>>>();
+        let open = &*model.cast::<OpenModel<ModelOf<B>>>();
         let context = InstanceContext::new(host, desc);
         let scope = context.log().clone();
-        let opened = guard::<B, _>("instance_open", || {
-            let instance = InstanceOf::<B>::open(&slot.model, &context)?;
-            let canceller = instance.canceller();
+        let result = guard::<B, _>("instance_open", || {
+            let instance = InstanceOf::<B>::open(&open.model, &context)?;
+            let cancel_handler = instance.cancel_handler();
             let instance = UnsafeCell::new(instance);
-            Ok(Box::new(InstanceSlot { instance, canceller, scope: scope.clone() }))
+            Ok(Box::new(OpenInstance { instance, cancel_handler, scope: scope.clone() }))
         });
-        if opened.is_err() {
+        if result.is_err() {
             scope.close();
         }
-        give(host, opened, out)
+        opened(host, result, out)
     }
 }
 
 unsafe extern "C" fn execute<B: Backend>(
     instance: *mut InstanceHandle,
-    batch: *mut abi::call::Batch,
+    batch: *mut abi::request::Batch,
 ) -> *mut abi::types::Error {
     let Some(host) = Host::get() else { return ptr::null_mut() };
     // SAFETY: the handle is open, the batch just passed, and the host calls `execute` of an instance
-    // on one thread, one at a time: the only reference to what the cell holds.
+    // one at a time: this is the only reference into the cell.
     unsafe {
-        let slot = &*instance.cast::<InstanceSlot<InstanceOf<B>>>();
+        let open = &*instance.cast::<OpenInstance<InstanceOf<B>>>();
         run(host, batch, |batch| {
-            guard::<B, _>("execute", || (*slot.instance.get()).execute(batch))
+            guard::<B, _>("execute", || (*open.instance.get()).execute(batch))
         });
     }
     ptr::null_mut()
 }
 
-unsafe extern "C" fn cancel<B: Backend>(instance: *mut InstanceHandle, reply: *mut Reply) {
-    let slot = instance.cast::<InstanceSlot<InstanceOf<B>>>();
-    // SAFETY: the handle is open; the canceller is shareable, and the cell beside it stays untouched.
-    let canceller = unsafe { &(*slot).canceller };
-    if let Some(canceller) = canceller {
+unsafe extern "C" fn cancel<B: Backend>(instance: *mut InstanceHandle, responder: *mut Responder) {
+    let open = instance.cast::<OpenInstance<InstanceOf<B>>>();
+    // SAFETY: the handle is open; the handler is `Sync`, and the cell beside it is not accessed.
+    let handler = unsafe { &(*open).cancel_handler };
+    if let Some(handler) = handler {
         let done = guard::<B, _>("cancel", || {
-            canceller(CallKey(reply as usize));
+            handler(RequestKey(responder as usize));
             Ok(())
         });
         if let Err(error) = done {
             // SAFETY: as above.
-            unsafe { &(*slot).scope }.error(format_args!("{error}"));
+            unsafe { &(*open).scope }.error(format_args!("{error}"));
         }
     }
 }
 
 unsafe extern "C" fn instance_close<B: Backend>(instance: *mut InstanceHandle) {
     // SAFETY: a handle of `instance_open`, closed once, on the instance's thread.
-    let slot = unsafe { Box::from_raw(instance.cast::<InstanceSlot<InstanceOf<B>>>()) };
-    let InstanceSlot { instance, canceller, scope } = *slot;
-    close::<B>("instance_close", &scope, (instance, canceller));
+    let open = unsafe { Box::from_raw(instance.cast::<OpenInstance<InstanceOf<B>>>()) };
+    let OpenInstance { instance, cancel_handler, scope } = *open;
+    close::<B>("instance_close", &scope, (instance, cancel_handler));
 }
 
-/// Drops what an author made; a panic on the way is logged, there is nobody to return it to.
+/// Drops an object of the author and closes its scope; a panic is logged, since `close` entries return nothing.
 fn close<B: Backend>(entry: &str, scope: &Scope, it: impl Sized) {
     if let Err(error) = guard::<B, _>(entry, || {
         drop(it);
@@ -264,89 +269,91 @@ fn close<B: Backend>(entry: &str, scope: &Scope, it: impl Sized) {
     scope.close();
 }
 
+unsafe extern "C" fn get_extension<B: Backend>(name: Str, version: u32) -> *const u8 {
+    // SAFETY: the name is valid during the call.
+    let name = unsafe { bytes_of(name.p, name.n) };
+    if name == AUTOCOMPLETE.as_bytes() && version <= AUTOCOMPLETE_VERSION {
+        (&raw const *Export::<B>::AUTOCOMPLETE).cast()
+    } else if name == CANCEL.as_bytes() && version <= CANCEL_VERSION {
+        (&raw const *Export::<B>::CANCEL).cast()
+    } else {
+        ptr::null()
+    }
+}
+
 struct Export<B>(PhantomData<B>);
 
 impl<B: Backend> Export<B> {
-    const TABLE: PluginTable = PluginTable {
-        size: size_of::<PluginTable>() as u64,
+    const TABLE: &BackendTable = &BackendTable {
+        size: size_of::<BackendTable>() as u64,
         abi_major: abi::ABI_MAJOR,
         abi_minor: abi::ABI_MINOR,
-        describe: describe::<B>,
-        plugin_open: plugin_open::<B>,
-        plugin_close: plugin_close::<B>,
-        model_probe: None,
-        model_complete: Some(model_complete::<B>),
+        backend_info: backend_info::<B>,
+        backend_open: backend_open::<B>,
+        backend_close: backend_close::<B>,
         model_open: model_open::<B>,
         model_close: model_close::<B>,
         instance_open: instance_open::<B>,
-        execute: execute::<B>,
-        cancel: Some(cancel::<B>),
-        drain: None,
-        instance_ready: None,
-        trim: None,
         instance_close: instance_close::<B>,
-        batcher_open: None,
-        batcher_begin: None,
-        batcher_offer: None,
-        batcher_end: None,
-        batcher_close: None,
+        execute: execute::<B>,
+        get_extension: Some(get_extension::<B>),
     };
+    const AUTOCOMPLETE: &AutocompleteExtension = &AutocompleteExtension {
+        size: size_of::<AutocompleteExtension>() as u64,
+        autocomplete: autocomplete::<B>,
+    };
+    const CANCEL: &CancelExtension =
+        &CancelExtension { size: size_of::<CancelExtension>() as u64, cancel: cancel::<B> };
 }
 
-/// The entries for a backend.
-pub const fn table<B: Backend>() -> &'static PluginTable {
-    &Export::<B>::TABLE
+/// The table of a backend.
+pub const fn table<B: Backend>() -> &'static BackendTable {
+    Export::<B>::TABLE
 }
 
-/// Body of the exported symbol.
+/// Body of the entry symbol.
 ///
 /// # Safety
-/// `host` is null or a host's table, valid for ever.
-pub unsafe extern "C" fn main<B: Backend>(host: *const HostTable) -> *const PluginTable {
+/// `host` is null or a host table, valid for the life of the process.
+pub unsafe extern "C" fn main<B: Backend>(host: *const HostTable) -> *const BackendTable {
     // SAFETY: passed on to the caller.
     unsafe { Host::accept(host) };
     table::<B>()
 }
 
-unsafe extern "C" fn main_1_1<B: Backend>(host: *const HostTable1_1) -> *const PluginTable {
-    // SAFETY: by the caller's promise; the first part lies first.
-    unsafe { main::<B>(host.cast()) }
-}
-
 extern "C" fn module<B: Backend>() -> RootModuleResult {
-    abi_stable::library::__call_root_module_loader(|| -> PluginModuleRef {
-        abi_stable::prefix_type::PrefixTypeTrait::leak_into_prefix(PluginModule {
+    abi_stable::library::__call_root_module_loader(|| -> BackendModuleRef {
+        abi_stable::prefix_type::PrefixTypeTrait::leak_into_prefix(BackendModule {
             main: main::<B>,
-            main_1_1: main_1_1::<B>,
         })
-    } as fn() -> PluginModuleRef)
+    } as fn() -> BackendModuleRef)
 }
 
-/// What abi_stable's `#[export_root_module]` writes out, without its demand that the plugin's own
-/// crate names abi_stable.
+/// What abi_stable's `#[export_root_module]` expands to, but without requiring the backend's crate to depend on
+/// abi_stable.
 pub const fn header<B: Backend>() -> LibHeader {
-    // SAFETY: `module` makes a `PluginModuleRef` and nothing else.
-    unsafe { LibHeader::from_constructor::<PluginModuleRef>(module::<B>, CheckTypeLayout::Yes) }
+    // SAFETY: `module` returns a `BackendModuleRef` and nothing else.
+    unsafe { LibHeader::from_constructor::<BackendModuleRef>(module::<B>, CheckTypeLayout::Yes) }
 }
 
-/// Exports a type that implements [`Backend`] through both doors: the root module that abi_stable
-/// checks, and the C symbol. Once per library.
+/// Exports a type that implements [`Backend`]: as the root module whose layouts abi_stable checks, and as the entry
+/// symbol of the C interface. Once per library.
 #[macro_export]
 macro_rules! export_backend {
     ($backend:ty) => {
-        /// The C door; see the interface's documentation of the symbol.
+        /// The entry symbol; see [`BackendMain`]($crate::abi::backend::BackendMain).
         ///
         /// # Safety
-        /// The argument is null or a host's table, valid for ever.
+        /// The argument is null or a host table, valid for the life of the process.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn trts_plugin_main(
+        pub unsafe extern "C" fn trts_backend_main(
             host: *const $crate::abi::host::HostTable,
-        ) -> *const $crate::abi::plugin::PluginTable {
+        ) -> *const $crate::abi::backend::BackendTable {
             // SAFETY: passed on to the host.
             unsafe { $crate::author::export::main::<$backend>(host) }
         }
 
-        /// The layout-checked door.
+        /// The root module that abi_stable looks for.
         #[unsafe(export_name = "_1as_0lib_1header_0root_bmodule_bloader")]
         pub static TRTS_ROOT_MODULE: $crate::abi_stable::library::LibHeader =
             $crate::author::export::header::<$backend>();

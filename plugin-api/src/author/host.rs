@@ -1,15 +1,16 @@
-//! The host's table as this library sees it, and the small conversions every other file needs.
+//! The host table as this library sees it, and the small conversions every other file needs.
 
-use crate::abi::host::{HostTable, HostTable1_1};
+use crate::abi::extensions::{self, MetricsExtension};
+use crate::abi::host::HostTable;
 use crate::abi::types::{Bytes, Str};
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Each plugin library has its own copy of this crate, hence its own pointer.
+/// Each plugin has its own copy of this crate, hence its own pointer.
 static HOST: AtomicPtr<HostTable> = AtomicPtr::new(ptr::null_mut());
 
-/// The host that loaded this library. Copyable, valid for ever.
+/// The host that loaded this library. Copyable, valid for the life of the process.
 #[derive(Clone, Copy)]
 pub(crate) struct Host(&'static HostTable);
 
@@ -19,16 +20,16 @@ unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
 impl Host {
-    /// Null until a host whose interface fits has called `trts_plugin_main`.
+    /// `None` until a compatible host has called `trts_backend_main`.
     pub(crate) fn get() -> Option<Host> {
-        // SAFETY: the pointer was checked by `accept`, and a host's table lives for ever.
+        // SAFETY: the pointer was checked by `accept`, and a host table is valid for the life of the process.
         unsafe { HOST.load(Ordering::Acquire).as_ref() }.map(Host)
     }
 
-    /// Remembers the host if this library can run on it.
+    /// Stores the host if this library can run on it.
     ///
     /// # Safety
-    /// `table` is null or a host's table, valid for ever.
+    /// `table` is null or a host table, valid for the life of the process.
     pub(crate) unsafe fn accept(table: *const HostTable) {
         if table.is_null() {
             return;
@@ -37,23 +38,21 @@ impl Host {
         let (size, major, minor) =
             unsafe { ((*table).size, (*table).abi_major, (*table).abi_minor) };
         let fits = major == crate::abi::ABI_MAJOR
-            && minor >= crate::abi::ABI_MINOR
+            && (major, minor) >= (crate::abi::ABI_MAJOR, crate::abi::ABI_MINOR)
             && size >= size_of::<HostTable>() as u64;
         if fits {
             HOST.store(table.cast_mut(), Ordering::Release);
         }
     }
-}
 
-impl Host {
-    /// Bits of `host_flags`.
-    pub(crate) fn flags(self) -> u32 {
-        if self.0.size < size_of::<HostTable1_1>() as u64 {
-            return 0;
-        }
-        let whole = HOST.load(Ordering::Acquire).cast::<HostTable1_1>();
-        // SAFETY: the table says that it goes that far, and lives for ever.
-        unsafe { (*whole).flags }
+    /// The host's metrics, if it offers them. One lookup: callers keep the result.
+    pub(crate) fn metrics(self) -> Option<&'static MetricsExtension> {
+        let version = extensions::METRICS_VERSION;
+        with_str(extensions::METRICS, |name| {
+            // SAFETY: the name is valid during the call; what comes back is null or a table of that name, valid for
+            // the life of the process.
+            unsafe { (self.get_extension)(name, version).cast::<MetricsExtension>().as_ref() }
+        })
     }
 }
 
@@ -64,7 +63,7 @@ impl Deref for Host {
     }
 }
 
-/// Lends a text to the host in the form that the interface asks for: counted and NUL-terminated.
+/// Calls `f` with a text in the form of the interface: with its length and a terminating NUL.
 pub(crate) fn with_str<R>(text: &str, f: impl FnOnce(Str) -> R) -> R {
     let n = text.len();
     let mut short = [0u8; 128];
@@ -76,12 +75,12 @@ pub(crate) fn with_str<R>(text: &str, f: impl FnOnce(Str) -> R) -> R {
     f(Str { p: long.as_ptr(), n: n as u64 })
 }
 
-/// A text with its terminator, kept for the descriptors that outlive a call.
-pub(crate) struct Kept(Box<[u8]>);
+/// A text with its terminating NUL, for data that outlives a call.
+pub(crate) struct OwnedText(Box<[u8]>);
 
-impl Kept {
-    pub(crate) fn new(text: &str) -> Kept {
-        Kept([text.as_bytes(), &[0]].concat().into_boxed_slice())
+impl OwnedText {
+    pub(crate) fn new(text: &str) -> OwnedText {
+        OwnedText([text.as_bytes(), &[0]].concat().into_boxed_slice())
     }
 
     pub(crate) fn get(&self) -> Str {
@@ -106,7 +105,7 @@ pub(crate) unsafe fn slice_of<'a, T>(p: *const T, n: u64) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(p, n as usize) }
 }
 
-/// Text of a counted string; empty if it is not UTF-8, which the interface rules out.
+/// Text of a [`Str`]; empty if it is not UTF-8, which the interface forbids.
 ///
 /// # Safety
 /// The text stays valid and unchanged for `'a`.

@@ -1,40 +1,42 @@
-//! The safe side for Rust authors: three traits, the views they get, and [`crate::export_backend!`].
+//! The safe side for Rust authors: three traits, the views they receive, and [`crate::export_backend!`].
 //!
-//! | | made by | lives | threads |
+//! | | created by | lives until | threads |
 //! |---|---|---|---|
-//! | [`Backend`] | [`Backend::open`], once per configured name | until the last model is closed | shared |
-//! | [`Model`] | [`Model::open`], once per version of a model | until its last instance is closed | shared |
-//! | [`Instance`] | [`Instance::open`], as often as configured | until the version is unloaded | one: its own; or one at a time, see [`Instance::ANY_THREAD`] |
+//! | [`Backend`] | [`Backend::open`], once per configured name | its last model is closed | shared |
+//! | [`Model`] | [`Model::open`], once per version of a model | its last instance is closed | shared |
+//! | [`Instance`] | [`Instance::open`], as often as configured | the version is unloaded | its own, or any, one at a time: [`Instance::ANY_THREAD`] |
 //!
-//! Whatever `open` and `execute` get is lent for the call. What may be kept: a [`Scope`] (clone it), an
-//! [`OwnedReply`] (see [`Call::detach`]), and metrics.
+//! What `open` and `execute` receive is borrowed for the call. What may be stored: a [`Scope`] (clone it), a
+//! [`Responder`] (see [`Request::detach`]), and metrics.
 //!
-//! An error from `open` fails the load and shows in the model's status. An error from
-//! [`Instance::execute`] goes to every call of the batch that has no answer yet; so does a panic, with
-//! its text. A call that is left unanswered gets an error that says so. Nothing here aborts the process.
+//! An error from `open` fails the load and appears in the model's status. An error from
+//! [`Instance::execute`] goes to every request of the batch that is not finished yet; so does a panic, with
+//! its message. A request that is left unfinished fails with an error that says so.
 
-mod call;
+mod batch;
 mod context;
-mod describe;
 mod dtype;
 mod error;
 #[doc(hidden)]
 pub mod export;
+mod gather;
 mod host;
-mod merge;
-mod reply;
+mod info;
+mod request;
+mod responder;
 mod response;
 mod scope;
 mod tensor;
 mod value;
 
-pub use call::{Batch, Call, CallKey, WantedOutput};
+pub use batch::Batch;
 pub use context::{BackendContext, ConfigPatch, InstanceContext, Kind, ModelContext, TensorDecl};
-pub use describe::{Description, Platform, Preferred};
 pub use dtype::{Dtype, Element, elements};
 pub use error::{Code, Error};
-pub use merge::GatheredTensor;
-pub use reply::OwnedReply;
+pub use gather::GatheredTensor;
+pub use info::{BackendInfo, Extension, Platform, PreferredGroup};
+pub use request::{Request, RequestKey, RequestedOutput};
+pub use responder::Responder;
 pub use response::Response;
 pub use scope::{Counter, Gauge, Scope};
 pub use tensor::{Strings, Tensor, strings_in};
@@ -47,18 +49,18 @@ use std::sync::Arc;
 pub trait Backend: Sized + Send + Sync + 'static {
     type Model: Model<Backend = Self>;
 
-    /// Facts that hold before anything is open.
-    const ABOUT: Description;
+    /// What the library says of itself before anything is open.
+    const INFO: BackendInfo;
 
     fn open(context: &BackendContext) -> Result<Self, Error>;
 
-    /// The framework behind it and its version, as `describe` shows it: "ONNX Runtime 1.31.1". Asked after `open`.
+    /// The framework and its version, for operators: "ONNX Runtime 1.31.1". Called after `open`.
     fn runtime(&self) -> String {
         String::new()
     }
 
-    /// Looks into a model and says what its configuration leaves out. May be slow.
-    fn complete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    /// Reads a model and returns what its configuration omits. May be slow.
+    fn autocomplete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
         let _ = model;
         Ok(None)
     }
@@ -72,24 +74,25 @@ pub trait Model: Sized + Send + Sync + 'static {
     fn open(backend: &Arc<Self::Backend>, context: &ModelContext) -> Result<Self, Error>;
 }
 
-/// What executes. It is opened, used and dropped on one thread, so it need not be `Send`.
+/// Executes batches. It is opened, used and dropped on one thread, so it need not be `Send`.
 pub trait Instance: Sized + 'static {
     type Model: Model<Instance = Self>;
 
-    /// Whether the host may execute an instance on threads other than its own, one at a time; it is still opened and
-    /// dropped on its own. The host then spares models whose batches take microseconds the way to another thread and back.
+    /// Whether the host may execute the instance on threads other than its own, one at a time; it is still opened and
+    /// dropped on its own. The host then executes models whose batches take microseconds on the thread that read the
+    /// request, which saves two context switches.
     const ANY_THREAD: AnyThread<Self> = AnyThread::NO;
 
     fn open(model: &Arc<Self::Model>, context: &InstanceContext) -> Result<Self, Error>;
 
-    /// Answers every call of the batch, now or (see [`Call::detach`]) later.
+    /// Finishes every request of the batch, now or (see [`Request::detach`]) later.
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error>;
 
-    /// Asked once after `open`: what to do, on any thread and without blocking, when a call is
-    /// cancelled that was accepted and has not ended, also one that was detached. [`Call::is_cancelled`]
-    /// is true by then. A call that was cancelled before `execute` got it is not told of, so look at
-    /// it once after its key is where the canceller finds it.
-    fn canceller(&self) -> Option<Canceller> {
+    /// Called once after `open`. The handler runs on another thread, also during `execute`, and must not block: it is
+    /// called when a request is cancelled that `execute` has received and that is not finished, also a detached one.
+    /// [`Request::is_cancelled`] is true by then. A request cancelled before `execute` received it is not notified, so
+    /// check `is_cancelled` once after storing the key where the handler finds it.
+    fn cancel_handler(&self) -> Option<CancelHandler> {
         None
     }
 }
@@ -109,5 +112,5 @@ impl<I: Send> AnyThread<I> {
     pub const YES: Self = Self(true, PhantomData);
 }
 
-/// See [`Instance::canceller`]. The key is that of [`Call::key`].
-pub type Canceller = Box<dyn Fn(CallKey) + Send + Sync>;
+/// See [`Instance::cancel_handler`]. The key is that of [`Request::key`].
+pub type CancelHandler = Box<dyn Fn(RequestKey) + Send + Sync>;

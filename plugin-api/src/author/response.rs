@@ -1,55 +1,52 @@
-//! Outputs: an answer under construction.
+//! A response under construction: its outputs and parameters.
 
-use super::call::wants;
 use super::dtype::{Dtype, Element, elements};
 use super::error::Error;
 use super::host::{Host, with_str};
-use super::reply::{Marks, ReplyRef};
+use super::request::contains;
+use super::responder::{RequestState, ResponderRef};
 use super::value::Value;
 use crate::abi;
-use crate::abi::call::Wanted;
 use crate::abi::host::{Release, send_flags};
-use crate::abi::types::{Buf, Place};
+use crate::abi::request::RequestedOutput;
+use crate::abi::types::{Buf, Memory};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-/// One answer. Fill it with outputs and send it; dropped unsent, it is as if it had never begun.
+/// One response. Fill it with outputs and send it; dropped unsent, it is discarded.
 ///
-/// An output that the caller did not ask for is accepted and goes nowhere: its memory is an empty
-/// slice. Ask [`Response::wants`] before computing something expensive, or use [`Response::put`],
-/// which looks by itself.
+/// An output that was not requested is accepted and discarded: its memory is an empty slice. Check
+/// [`Response::output_requested`] before computing something expensive; [`Response::put`] checks by itself.
 pub struct Response<'a> {
     host: Host,
     raw: *mut abi::types::Response,
-    marks: &'a Marks,
-    wanted: &'a [Wanted],
+    state: &'a RequestState,
+    requested: &'a [RequestedOutput],
 }
 
 impl<'a> Response<'a> {
     /// # Safety
-    /// The reply is held for `'a`, and the names of `wanted` as long.
-    pub(crate) unsafe fn begin(
-        reply: ReplyRef<'a>,
-        wanted: &'a [Wanted],
+    /// The responder and the names of `requested` are valid for `'a`.
+    pub(crate) unsafe fn new(
+        responder: ResponderRef<'a>,
+        requested: &'a [RequestedOutput],
     ) -> Result<Response<'a>, Error> {
-        let ReplyRef { host, marks, .. } = reply;
-        marks.check()?;
+        let ResponderRef { host, state, .. } = responder;
+        state.check()?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the reply is held.
-        unsafe { Error::take(host, (host.response_new)(reply.raw, &raw mut raw))? };
-        marks.set_open(true);
-        Ok(Response { host, raw, marks, wanted })
+        // SAFETY: the responder is valid.
+        unsafe { Error::take(host, (host.response_new)(responder.raw, &raw mut raw))? };
+        state.set_responding(true);
+        Ok(Response { host, raw, state, requested })
     }
 
-    /// Whether the caller asked for this output.
-    pub fn wants(&self, name: &str) -> bool {
+    pub fn output_requested(&self, name: &str) -> bool {
         // SAFETY: the names are valid for `'a`.
-        unsafe { wants(self.wanted, name) }
+        unsafe { contains(self.requested, name) }
     }
 
-    /// Memory for an output: what is written there goes on the wire as it is. 64-byte aligned, its
-    /// contents are arbitrary before. `shape` has the batch dimension first when the model batches.
-    /// Empty if nobody asked for the output.
+    /// Memory for an output: what is written there is sent as it is. 64-byte aligned, with arbitrary contents.
+    /// `shape` has the batch dimension first when the model batches. Empty if the output was not requested.
     pub fn output(
         &mut self,
         name: &str,
@@ -61,7 +58,7 @@ impl<'a> Response<'a> {
         if p.is_null() || n == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the host lends the block exclusively until the response is sent or dropped, both of
+        // SAFETY: the block is borrowed exclusively until the response is sent or dropped, both of
         // which take `self`; one block at a time is reachable through `&mut self`.
         Ok(unsafe { std::slice::from_raw_parts_mut(p, n) })
     }
@@ -77,7 +74,7 @@ impl<'a> Response<'a> {
     }
 
     /// As [`Response::output`], as pointer and size, for several outputs bound at once in another
-    /// library. Valid until the response is sent or dropped; null and 0 if nobody asked for the output.
+    /// library. Valid until the response is sent or dropped; null and 0 if the output was not requested.
     pub fn output_ptr(
         &mut self,
         name: &str,
@@ -87,7 +84,7 @@ impl<'a> Response<'a> {
     ) -> Result<(*mut u8, usize), Error> {
         let mut block = buf(ptr::null_mut(), 0);
         with_str(name, |name| {
-            // SAFETY: the response is open, name and shape are valid during the call.
+            // SAFETY: the response is valid, name and shape are valid during the call.
             let error = unsafe {
                 (self.host.output_alloc)(
                     self.raw,
@@ -96,17 +93,17 @@ impl<'a> Response<'a> {
                     shape.len() as u32,
                     shape.as_ptr(),
                     bytes as u64,
-                    Place::CPU,
+                    Memory::CPU,
                     &raw mut block,
                 )
             };
-            // SAFETY: what the host returns is ours.
+            // SAFETY: an error is owned by the caller.
             unsafe { Error::take(self.host, error) }
         })?;
         Ok((block.ptr, block.bytes as usize))
     }
 
-    /// Copies elements into an output, if the caller asked for it.
+    /// Copies elements into an output, if it was requested.
     pub fn put<T: Element>(
         &mut self,
         name: &str,
@@ -120,7 +117,7 @@ impl<'a> Response<'a> {
         self.put_bytes(name, T::DTYPE, shape, bytes)
     }
 
-    /// Copies bytes into an output, if the caller asked for it.
+    /// Copies bytes into an output, if it was requested.
     pub fn put_bytes(
         &mut self,
         name: &str,
@@ -135,7 +132,7 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// Writes the elements of a STRING output, if the caller asked for it.
+    /// Writes the elements of a STRING output, if it was requested.
     pub fn put_strings<S: AsRef<[u8]>>(
         &mut self,
         name: &str,
@@ -153,8 +150,8 @@ impl<'a> Response<'a> {
         self.adopt(name, Dtype::String, shape, all)
     }
 
-    /// Donates memory as an output, without a copy. `owner` is dropped exactly once, on any thread,
-    /// when the host has done with it: also when this fails or nobody asked for the output.
+    /// Adds an output in memory of the backend, without a copy. The host drops `owner` exactly once, on any thread:
+    /// also when this fails or the output was not requested.
     pub fn adopt<O>(
         &mut self,
         name: &str,
@@ -183,10 +180,10 @@ impl<'a> Response<'a> {
         self.adopt(name, T::DTYPE, shape, Elements(values))
     }
 
-    /// As [`Response::adopt`], for memory of another library, in one or more pieces.
+    /// As [`Response::adopt`], for memory of another library, in one or more parts.
     ///
     /// # Safety
-    /// The pieces stay valid and unchanged until `release(ctx)`, which the host calls exactly once
+    /// The parts stay valid and unchanged until `release(ctx)`, which the host calls exactly once
     /// on any thread; it must not unwind.
     pub unsafe fn adopt_raw(
         &mut self,
@@ -198,7 +195,7 @@ impl<'a> Response<'a> {
         ctx: *mut u8,
     ) -> Result<(), Error> {
         with_str(name, |name| {
-            // SAFETY: the response is open, what is lent is valid during the call, the rest is the caller's promise.
+            // SAFETY: the response is valid, arguments are valid during the call, the rest is the caller's promise.
             let error = unsafe {
                 (self.host.output_adopt)(
                     self.raw,
@@ -212,39 +209,39 @@ impl<'a> Response<'a> {
                     ctx,
                 )
             };
-            // SAFETY: what the host returns is ours.
+            // SAFETY: an error is owned by the caller.
             unsafe { Error::take(self.host, error) }
         })
     }
 
-    /// Adds a parameter to the answer.
+    /// Adds a parameter to the response.
     pub fn param<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> Result<(), Error> {
-        value.into().lend(key, |param| {
-            // SAFETY: the response is open, the parameter is valid during the call, which copies it.
+        value.into().with_param(key, |param| {
+            // SAFETY: the response is valid, the parameter is valid during the call, which copies it.
             unsafe { Error::take(self.host, (self.host.response_param)(self.raw, param)) }
         })
     }
 
-    /// Sends the last answer of the call.
+    /// Sends the final response of the request.
     pub fn send(self) -> Result<(), Error> {
-        self.finish(send_flags::LAST)
+        self.send_with(send_flags::FINAL)
     }
 
-    /// Sends an answer of a stream that goes on.
+    /// Sends a response that is not the final one.
     pub fn send_more(self) -> Result<(), Error> {
-        self.finish(0)
+        self.send_with(0)
     }
 
-    fn finish(self, flags: u32) -> Result<(), Error> {
+    fn send_with(self, flags: u32) -> Result<(), Error> {
         let this = std::mem::ManuallyDrop::new(self);
-        this.marks.set_open(false);
+        this.state.set_responding(false);
         let (none, now) = (ptr::null(), ptr::null_mut());
-        // SAFETY: the response is open; the call takes it, whatever comes back.
+        // SAFETY: the response is valid; the call takes it, also on failure.
         let sent = unsafe {
             Error::take(this.host, (this.host.response_send)(this.raw, flags, none, now))
         };
-        if sent.is_ok() && flags & send_flags::LAST != 0 {
-            this.marks.set_ended();
+        if sent.is_ok() && flags & send_flags::FINAL != 0 {
+            this.state.set_finished();
         }
         sent
     }
@@ -252,9 +249,9 @@ impl<'a> Response<'a> {
 
 impl Drop for Response<'_> {
     fn drop(&mut self) {
-        self.marks.set_open(false);
-        // SAFETY: the response is open and nobody uses it after this.
-        unsafe { (self.host.response_drop)(self.raw) }
+        self.state.set_responding(false);
+        // SAFETY: the response is valid and nobody uses it after this.
+        unsafe { (self.host.response_free)(self.raw) }
     }
 }
 
@@ -270,15 +267,15 @@ impl<T: Element> AsRef<[u8]> for Elements<T> {
 }
 
 pub(crate) fn buf(ptr: *mut u8, bytes: u64) -> Buf {
-    Buf { ptr, bytes, place: Place::CPU, ready: ptr::null_mut(), lease: 0 }
+    Buf { ptr, bytes, memory: Memory::CPU, ready: ptr::null_mut(), memory_handle: 0 }
 }
 
 /// # Safety
-/// `ctx` is a box of `O` that nobody else drops.
+/// `ctx` is a box of `O`, released exactly once.
 pub(crate) unsafe extern "C" fn drop_box<O>(ctx: *mut u8) {
-    // SAFETY: `ctx` is the box that `adopt` gave away, and this its one release.
+    // SAFETY: `ctx` is the box that `adopt` leaked, and this its only release.
     let owner = unsafe { Box::from_raw(ctx.cast::<O>()) };
-    // A panic in the author's Drop has nobody to go to, and must not cross.
+    // A panic in the author's Drop must not unwind into the host.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
 }
 

@@ -4,9 +4,9 @@ use super::dtype::{Dtype, Element, elements};
 use super::error::Error;
 use super::host::{bytes_of, slice_of, text_of};
 use crate::abi;
-use crate::abi::types::{Buf, place, tensor_flags};
+use crate::abi::types::{Buf, memory_type, tensor_flags};
 
-/// One input of one call. A pointer and nothing more: copy it freely. It cannot outlive `execute`.
+/// One input of a request. `Copy`: a pointer. It cannot outlive `execute`.
 #[derive(Clone, Copy)]
 pub struct Tensor<'a>(&'a abi::types::Tensor);
 
@@ -18,7 +18,7 @@ impl<'a> Tensor<'a> {
     }
 
     pub fn name(self) -> &'a str {
-        // SAFETY: the promise of `new`.
+        // SAFETY: by the promise of `new`.
         unsafe { text_of(self.0.name) }
     }
 
@@ -33,7 +33,7 @@ impl<'a> Tensor<'a> {
 
     /// With the batch dimension first when the model batches.
     pub fn shape(self) -> &'a [i64] {
-        // SAFETY: the promise of `new`.
+        // SAFETY: by the promise of `new`.
         unsafe { slice_of(self.0.shape, self.0.rank.into()) }
     }
 
@@ -47,23 +47,23 @@ impl<'a> Tensor<'a> {
         self.0.bytes as usize
     }
 
-    /// A sequence control (START, READY, …) that the host added.
+    /// A sequence control (START, READY, …) added by the host.
     pub fn is_control(self) -> bool {
         self.0.flags & tensor_flags::CONTROL != 0
     }
 
-    /// State that the host keeps for a sequence.
+    /// State that the host stores for a sequence.
     pub fn is_state(self) -> bool {
         self.0.flags & tensor_flags::STATE != 0
     }
 
-    /// The pieces as the host holds them: for authors who hand pointers to another library.
+    /// The parts as the host stores them, for passing pointers to another library.
     pub fn raw_parts(self) -> &'a [Buf] {
-        // SAFETY: the promise of `new`.
+        // SAFETY: by the promise of `new`.
         unsafe { slice_of(self.0.parts, self.0.n_parts.into()) }
     }
 
-    /// The bytes, piece by piece. A piece on a GPU shows as empty; only plugins that declare such places meet one.
+    /// The bytes, part by part. A part in GPU memory is empty; only backends that declare that memory type receive one.
     pub fn parts(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.raw_parts().iter().map(|part| {
             if !readable(part) {
@@ -74,7 +74,7 @@ impl<'a> Tensor<'a> {
         })
     }
 
-    /// All bytes, if they lie in one readable piece.
+    /// All bytes, if they are in one readable part.
     pub fn contiguous(self) -> Option<&'a [u8]> {
         match self.raw_parts() {
             [] => (self.0.bytes == 0).then_some(&[]),
@@ -83,13 +83,13 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The elements in place, without a copy. Fails if `T` is another type than the tensor's, or if
-    /// the bytes lie in several pieces or unaligned (declare `align` to rule that out); [`Tensor::to_vec`] always works.
+    /// The elements in place, without a copy. Fails if `T` is not the tensor's type, or if the bytes are in several
+    /// parts or unaligned (set [`super::BackendInfo::align`] to prevent that); [`Tensor::to_vec`] always works.
     pub fn as_slice<T: Element>(self) -> Result<&'a [T], Error> {
         self.check::<T>()?;
         let bytes = self.contiguous().ok_or_else(|| {
             Error::unsupported(format_args!(
-                "input '{}' lies in {} pieces",
+                "input '{}' is in {} parts",
                 self.name(),
                 self.raw_parts().len()
             ))
@@ -100,21 +100,21 @@ impl<'a> Tensor<'a> {
             return Ok(middle);
         }
         Err(Error::internal(format_args!(
-            "input '{}': {} bytes do not make aligned elements of {}",
+            "input '{}': {} bytes are not aligned elements of {}",
             self.name(),
             bytes.len(),
             T::DTYPE
         )))
     }
 
-    /// The elements, gathered into memory of their own.
+    /// A copy of the elements.
     pub fn to_vec<T: Element>(self) -> Result<Vec<T>, Error> {
         self.check::<T>()?;
         let size = size_of::<T>();
         let total: usize = self.parts().map(<[u8]>::len).sum();
         if total != self.byte_size() || !total.is_multiple_of(size) {
             return Err(Error::internal(format_args!(
-                "input '{}': {total} readable bytes of {} do not make elements of {}",
+                "input '{}': {total} readable bytes of {} are not elements of {}",
                 self.name(),
                 self.byte_size(),
                 T::DTYPE
@@ -134,15 +134,15 @@ impl<'a> Tensor<'a> {
         Ok(all)
     }
 
-    /// All bytes, gathered; works for every type.
+    /// A copy of all bytes; works for every type.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.byte_size());
         self.parts().for_each(|part| all.extend_from_slice(part));
         all
     }
 
-    /// The elements of a STRING tensor. An element that is cut off, or that lies in two pieces, is
-    /// an error and ends the iteration; for the latter see [`strings_in`] over [`Tensor::to_bytes`].
+    /// The elements of a STRING tensor. An element that is truncated, or split over two parts, is an error and ends the
+    /// iteration; for the latter use [`strings_in`] over [`Tensor::to_bytes`].
     pub fn strings(self) -> impl Iterator<Item = Result<&'a [u8], Error>> {
         let wrong = (self.dtype() != Dtype::String).then(|| Err(self.mismatch("STRING")));
         let parts = if wrong.is_none() { self.parts().len() } else { 0 };
@@ -153,8 +153,8 @@ impl<'a> Tensor<'a> {
         if T::reads(self.dtype()) { Ok(()) } else { Err(self.mismatch(T::DTYPE.name())) }
     }
 
-    fn mismatch(self, wanted: &str) -> Error {
-        Error::invalid(format_args!("input '{}' is {}, not {wanted}", self.name(), self.dtype()))
+    fn mismatch(self, expected: &str) -> Error {
+        Error::invalid(format_args!("input '{}' is {}, not {expected}", self.name(), self.dtype()))
     }
 }
 
@@ -185,11 +185,11 @@ impl<'a> Iterator for Strings<'a> {
                 self.rest = tail;
                 Some(Ok(element))
             }
-            None => Some(Err(Error::invalid("a STRING element reaches past the end of its data"))),
+            None => Some(Err(Error::invalid("a STRING element extends past the end of its data"))),
         }
     }
 }
 
 fn readable(part: &Buf) -> bool {
-    part.place.kind != place::GPU
+    part.memory.memory_type != memory_type::GPU
 }

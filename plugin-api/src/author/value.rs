@@ -18,7 +18,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The text, if it is one.
+    /// The value of [`Value::Text`].
     pub fn text(self) -> Option<&'a str> {
         match self {
             Value::Text(text) => Some(text),
@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A truth value, an integer (zero is false), or one of the usual words.
+    /// A truth value, an integer (zero is false), or `true`/`yes`/`on` or `false`/`no`/`off`.
     pub fn to_bool(self) -> Option<bool> {
         match self {
             Value::Bool(b) => Some(b),
@@ -62,8 +62,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Lends this value to the host as a parameter called `key`.
-    pub(crate) fn lend<R>(self, key: &str, f: impl FnOnce(&Param) -> R) -> R {
+    /// Calls `f` with this value as a parameter named `key`.
+    pub(crate) fn with_param<R>(self, key: &str, f: impl FnOnce(&Param) -> R) -> R {
         let none = Str { p: ptr::null(), n: 0 };
         let (kind, bits) = match self {
             Value::Text(_) => (param::STRING, 0),
@@ -116,7 +116,7 @@ into_value! {
     f64, x => Value::Double(x);
 }
 
-/// A list of parameters, as the host lends it.
+/// A list of parameters, borrowed from the host.
 #[derive(Clone, Copy)]
 pub struct Params<'a>(&'a [Param]);
 
@@ -135,14 +135,14 @@ impl<'a> Params<'a> {
         self.0.is_empty()
     }
 
-    /// Key and value of each; kinds that this version does not know are left out.
+    /// Key and value of each; unknown kinds are skipped.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
-        // SAFETY: the promise of `new`.
+        // SAFETY: by the promise of `new`.
         self.0.iter().filter_map(|p| Some((unsafe { text_of(p.key) }, value_of(p)?)))
     }
 
     pub fn get(self, key: &str) -> Option<Value<'a>> {
-        // SAFETY: the promise of `new`.
+        // SAFETY: by the promise of `new`.
         let found = |p: &&Param| unsafe { bytes_of(p.key.p, p.key.n) } == key.as_bytes();
         self.0.iter().find(found).and_then(value_of)
     }
@@ -151,10 +151,7 @@ impl<'a> Params<'a> {
         self.get(key)?.text()
     }
 
-    /// The integer of that name, if there is one.
-    ///
-    /// # Errors
-    /// It is something else.
+    /// The integer of that name, if present. Fails when the value is not an integer.
     pub fn integer(self, key: &str) -> Result<Option<i64>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let wrong =
@@ -164,7 +161,7 @@ impl<'a> Params<'a> {
 }
 
 fn value_of<'a>(p: &'a Param) -> Option<Value<'a>> {
-    // SAFETY: a `Params` was made of it, so its text is valid for `'a`.
+    // SAFETY: it is part of a `Params`, so its text is valid for `'a`.
     unsafe {
         Some(match p.kind {
             param::STRING => Value::Text(text_of(p.text)),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn integers() {
+fn integer_accepts_numbers_and_numeric_text() {
     for (value, want) in [
         (Value::Int(-3), Ok(Some(-3))),
         (Value::Text(" 7 "), Ok(Some(7))),
@@ -11,7 +11,7 @@ fn integers() {
         (Value::Double(1.5), Err("parameter 'k' is 1.5, which is no integer")),
         (Value::Uint(u64::MAX), Err("parameter 'k' is 18446744073709551615, which is no integer")),
     ] {
-        value.lend("k", |param| {
+        value.with_param("k", |param| {
             // SAFETY: the parameter is alive during the call.
             let params = unsafe { Params::new(std::slice::from_ref(param)) };
             let got = params.integer("k").map_err(|e| e.text().to_owned());

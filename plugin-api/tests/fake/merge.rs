@@ -1,13 +1,13 @@
-//! The fake host's entries for a whole batch. Gathered blocks are leaked: tests end soon.
+//! The fake host's entries for a whole batch. Gathered blocks are leaked.
 
 use super::table::{peek, refuse};
-use super::{Answer, Data, Failure, FakeCall, read};
+use super::{Data, Failure, FakeRequest, SentResponse, read};
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use trtserver_plugin_api::abi::call::{Batch, Call};
 use trtserver_plugin_api::abi::host::Release;
-use trtserver_plugin_api::abi::types::{Buf, Error, Event, Place, Str, code, dtype};
+use trtserver_plugin_api::abi::request::{Batch, Request};
+use trtserver_plugin_api::abi::types::{Buf, Error, Event, Memory, Str, code, dtype};
 
 struct Block {
     name: String,
@@ -19,30 +19,30 @@ struct Block {
 /// Of the one batch that is being executed.
 static SCATTERED: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
-unsafe fn calls<'a>(batch: *const Batch) -> &'a [&'a Call] {
-    unsafe { std::slice::from_raw_parts((*batch).calls.cast(), (*batch).n as usize) }
+unsafe fn requests<'a>(batch: *const Batch) -> &'a [&'a Request] {
+    unsafe { std::slice::from_raw_parts((*batch).requests.cast(), (*batch).n_requests as usize) }
 }
 
-fn fake(call: &Call) -> &FakeCall {
-    unsafe { &*call.reply.cast::<FakeCall>() }
+fn fake(request: &Request) -> &FakeRequest {
+    unsafe { &*request.responder.cast::<FakeRequest>() }
 }
 
 pub unsafe extern "C" fn gather(
     batch: *const Batch,
     input: u32,
-    place: Place,
+    memory: Memory,
     mode: u32,
     _: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
-    assert_eq!((place, mode), (Place::CPU, 0));
+    assert_eq!((memory, mode), (Memory::CPU, 0));
     let mut all = Vec::new();
     let mut item = None;
-    for call in unsafe { calls(batch) } {
-        if input >= call.n_inputs {
+    for request in unsafe { requests(batch) } {
+        if input >= request.n_inputs {
             return refuse("there is no such input");
         }
-        let tensor = unsafe { &*call.inputs.add(input as usize) };
+        let tensor = unsafe { &*request.inputs.add(input as usize) };
         let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.rank as usize) };
         if *item.get_or_insert(&shape[1..]) != &shape[1..] {
             return refuse("shapes differ");
@@ -56,13 +56,15 @@ pub unsafe extern "C" fn gather(
     unsafe { ptr::copy_nonoverlapping(all.as_ptr(), ptr, all.len()) };
     block.leak();
     let bytes = all.len() as u64;
-    unsafe { out.write(Buf { ptr, bytes, place, ready: ptr::null_mut(), lease: 0 }) };
+    unsafe { out.write(Buf { ptr, bytes, memory, ready: ptr::null_mut(), memory_handle: 0 }) };
     ptr::null_mut()
 }
 
-unsafe fn wanted(batch: *const Batch, name: &str) -> bool {
-    let wants = |call: &&Call| fake(call).state.lock().unwrap().wanted.iter().any(|w| w == name);
-    unsafe { calls(batch) }.iter().any(wants)
+unsafe fn requested(batch: *const Batch, name: &str) -> bool {
+    let wants = |request: &&Request| {
+        fake(request).state.lock().unwrap().requested.iter().any(|w| w == name)
+    };
+    unsafe { requests(batch) }.iter().any(wants)
 }
 
 unsafe fn block(
@@ -78,7 +80,7 @@ unsafe fn block(
         return Err(refuse("this output is refused"));
     }
     let data = Data::Donated(Vec::new());
-    Ok(unsafe { wanted(batch, &name) }.then_some(Block { name, dtype, shape, data }))
+    Ok(unsafe { requested(batch, &name) }.then_some(Block { name, dtype, shape, data }))
 }
 
 pub unsafe extern "C" fn scatter_alloc(
@@ -88,17 +90,18 @@ pub unsafe extern "C" fn scatter_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    place: Place,
+    memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
-    let mut buf = Buf { ptr: ptr::null_mut(), bytes: 0, place, ready: ptr::null_mut(), lease: 0 };
+    let mut buf =
+        Buf { ptr: ptr::null_mut(), bytes: 0, memory, ready: ptr::null_mut(), memory_handle: 0 };
     match unsafe { block(batch, name, dtype, rank, shape) } {
         Err(error) => return error,
         Ok(None) => {}
         Ok(Some(mut block)) => {
-            let mut memory = vec![u64::MAX; (bytes as usize).div_ceil(8)];
-            (buf.ptr, buf.bytes) = (memory.as_mut_ptr().cast(), bytes);
-            block.data = Data::Host(memory, bytes as usize);
+            let mut block_memory = vec![u64::MAX; (bytes as usize).div_ceil(8)];
+            (buf.ptr, buf.bytes) = (block_memory.as_mut_ptr().cast(), bytes);
+            block.data = Data::Host(block_memory, bytes as usize);
             SCATTERED.lock().unwrap().push(block);
         }
     }
@@ -147,18 +150,18 @@ fn rows(block: &Block, rest: &mut Vec<u8>, rows: u32) -> (u32, Vec<i64>, Vec<u8>
     (block.dtype, shape, rest.drain(..n).collect())
 }
 
-pub unsafe extern "C" fn batch_send(
+pub unsafe extern "C" fn batch_finish(
     batch: *const Batch,
     error: *const Error,
     _: *mut Event,
 ) -> *mut Error {
     let blocks = std::mem::take(&mut *SCATTERED.lock().unwrap());
     let mut rests: Vec<Vec<u8>> = blocks.iter().map(|block| block.data.bytes()).collect();
-    for call in unsafe { calls(batch) } {
+    for request in unsafe { requests(batch) } {
         let outputs = blocks.iter().zip(&mut rests);
-        let outputs = outputs.map(|(b, rest)| (b.name.clone(), rows(b, rest, call.batch)));
+        let outputs = outputs.map(|(b, rest)| (b.name.clone(), rows(b, rest, request.batch_size)));
         let outputs: Vec<_> = outputs.collect();
-        let fake = fake(call);
+        let fake = fake(request);
         if fake.references.load(Ordering::SeqCst) > 1 {
             continue;
         }
@@ -167,14 +170,14 @@ pub unsafe extern "C" fn batch_send(
             let given = unsafe { peek(error) }.cloned().map(Err);
             let end = given.unwrap_or_else(|| match blocks.is_empty() {
                 true => {
-                    Err(Failure { code: code::INTERNAL, flags: 0, text: "unanswered".to_owned() })
+                    Err(Failure { code: code::INTERNAL, flags: 0, text: "not finished".to_owned() })
                 }
                 false => Ok(()),
             });
             if end.is_ok() {
-                let asked = |(name, _): &(String, _)| state.wanted.contains(name);
+                let asked = |(name, _): &(String, _)| state.requested.contains(name);
                 let outputs = outputs.into_iter().filter(asked).collect();
-                state.answers.push(Answer { outputs, params: Vec::new() });
+                state.sent.push(SentResponse { outputs, params: Vec::new() });
             }
             state.end = Some(end);
             state.ends += 1;

@@ -1,4 +1,4 @@
-//! A tiny host for tests: it keeps what a plugin says and does, and counts what it leaks.
+//! A small host for tests: it records what a backend does, and counts what it leaks.
 #![allow(dead_code, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 
 mod merge;
@@ -8,25 +8,26 @@ use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-pub use table::{ERRORS, HOST, RESPONSES};
-use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
-use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
-use trtserver_plugin_api::abi::plugin::PluginTable;
+pub use table::{ASKED, ERRORS, HOST, RESPONSES};
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::request::{Batch, Request, RequestedOutput};
 use trtserver_plugin_api::abi::types::{
-    Buf, Bytes, Error, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Str, Tensor, dtype,
-    param, tensor_flags,
+    BackendHandle, Buf, Bytes, Error, InstanceHandle, Memory, ModelHandle, Param, Str, Tensor,
+    dtype, param, tensor_flags,
 };
 
-/// One test at a time: the counters are the process's.
+/// One test at a time: the counters are global.
 pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    static LOCK: Mutex<()> = Mutex::new(());
+    let guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     ERRORS.store(0, Ordering::SeqCst);
     RESPONSES.store(0, Ordering::SeqCst);
-    turn
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    guard
 }
 
-/// Nothing that the plugin made is left.
+/// Nothing created by the backend is left.
 pub fn assert_clean() {
     assert_eq!(ERRORS.load(Ordering::SeqCst), 0, "errors left");
     assert_eq!(RESPONSES.load(Ordering::SeqCst), 0, "responses left");
@@ -39,7 +40,13 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Takes an error over from the plugin.
+/// The extension table of a backend.
+pub fn extension<T>(table: &BackendTable, name: &str, version: u32) -> Option<&'static T> {
+    let get = table.get_extension?;
+    unsafe { get(text(name), version).cast::<T>().as_ref() }
+}
+
+/// Takes an error returned by the backend.
 pub fn failure(error: *mut Error) -> Result<(), Failure> {
     if error.is_null() {
         return Ok(());
@@ -66,13 +73,13 @@ impl FakeScope {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct SentResponse {
     /// Type, shape and bytes by name.
     pub outputs: BTreeMap<String, (u32, Vec<i64>, Vec<u8>)>,
     pub params: Vec<(String, u32, u64)>,
 }
 
-impl Answer {
+impl SentResponse {
     pub fn floats(&self, name: &str) -> Vec<f32> {
         let bytes = &self.outputs[name].2;
         bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
@@ -80,24 +87,24 @@ impl Answer {
 }
 
 #[derive(Default)]
-pub struct ReplyState {
-    pub answers: Vec<Answer>,
+pub struct RequestState {
+    pub sent: Vec<SentResponse>,
     pub end: Option<Result<(), Failure>>,
     pub ends: usize,
-    pub wanted: Vec<String>,
+    pub requested: Vec<String>,
 }
 
-/// Both sides of a call.
+/// Both sides of a request as the fake host tracks them.
 #[derive(Default)]
-pub struct FakeCall {
-    pub state: Mutex<ReplyState>,
+pub struct FakeRequest {
+    pub state: Mutex<RequestState>,
     pub references: AtomicIsize,
     pub releases: AtomicU32,
     pub cancelled: AtomicU32,
 }
 
 pub struct FakeResponse {
-    pub call: *const FakeCall,
+    pub request: *const FakeRequest,
     pub outputs: BTreeMap<String, (u32, Vec<i64>, Data)>,
     pub params: Vec<(String, u32, u64)>,
 }
@@ -117,22 +124,22 @@ impl Data {
 }
 
 /// A request for a test: inputs by name, each FP32 and in one or more parts, and further INT32 inputs.
-/// What is called `STATE…` is a state.
+/// Inputs named `STATE…` are states.
 #[derive(Default, Clone)]
-pub struct Request {
+pub struct RequestSpec {
     pub inputs: Vec<(&'static str, Vec<Vec<f32>>)>,
     pub ints: Vec<(&'static str, Vec<i32>)>,
-    pub wanted: Vec<&'static str>,
+    pub requested: Vec<&'static str>,
     pub params: Vec<(&'static str, &'static str)>,
     pub cancelled: bool,
 }
 
-impl Request {
-    pub fn new(values: &[f32]) -> Request {
-        Request {
+impl RequestSpec {
+    pub fn new(values: &[f32]) -> RequestSpec {
+        RequestSpec {
             inputs: vec![("IN", vec![values.to_vec()])],
-            wanted: vec!["OUT"],
-            ..Request::default()
+            requested: vec!["OUT"],
+            ..RequestSpec::default()
         }
     }
 }
@@ -163,11 +170,11 @@ fn params(list: &[(&str, &str)]) -> &'static [Param] {
     Box::leak(list.iter().map(one).collect::<Vec<_>>().into_boxed_slice())
 }
 
-/// A plugin with one open model and one open instance. Descriptors are leaked: tests end soon.
+/// A backend with one open model and one open instance. Descriptors are leaked.
 pub struct Bench {
-    pub table: &'static PluginTable,
+    pub table: &'static BackendTable,
     pub scope: &'static FakeScope,
-    pub plugin: *mut PluginHandle,
+    pub backend: *mut BackendHandle,
     pub model: *mut ModelHandle,
     pub instance: *mut InstanceHandle,
 }
@@ -226,7 +233,7 @@ impl Bench {
             host_policy_json: text("{}"),
             kind: 2,
             ordinal: 0,
-            device: -1,
+            device_id: -1,
             passive: 0,
             device_uuid: [0; 16],
             cpus: ptr::null(),
@@ -246,22 +253,22 @@ impl Bench {
         }))
     }
 
-    pub fn plugin(table: &'static PluginTable) -> Result<Bench, Failure> {
+    pub fn backend(table: &'static BackendTable) -> Result<Bench, Failure> {
         let scope: &'static FakeScope = Box::leak(Box::default());
         let (model, instance) = (ptr::null_mut(), ptr::null_mut());
-        let mut bench = Bench { table, scope, plugin: ptr::null_mut(), model, instance };
+        let mut bench = Bench { table, scope, backend: ptr::null_mut(), model, instance };
         let raw = bench.raw_scope();
         let (name, dir) = (text("x"), text("/plugins"));
         let error =
-            unsafe { (table.plugin_open)(raw, name, dir, ptr::null(), 0, &raw mut bench.plugin) };
+            unsafe { (table.backend_open)(raw, name, dir, ptr::null(), 0, &raw mut bench.backend) };
         failure(error).map(|()| bench)
     }
 
     pub fn open(
-        table: &'static PluginTable,
+        table: &'static BackendTable,
         parameters: &[(&str, &str)],
     ) -> Result<Bench, Failure> {
-        let mut bench = Bench::plugin(table)?;
+        let mut bench = Bench::backend(table)?;
         let opened = bench.open_model(parameters).and_then(|()| bench.open_instance());
         if let Err(error) = opened {
             bench.close();
@@ -272,7 +279,7 @@ impl Bench {
 
     fn open_model(&mut self, parameters: &[(&str, &str)]) -> Result<(), Failure> {
         let desc = Bench::model_desc(self.scope, parameters);
-        failure(unsafe { (self.table.model_open)(self.plugin, desc, &raw mut self.model) })
+        failure(unsafe { (self.table.model_open)(self.backend, desc, &raw mut self.model) })
     }
 
     fn open_instance(&mut self) -> Result<(), Failure> {
@@ -292,27 +299,30 @@ impl Bench {
             if !self.model.is_null() {
                 (self.table.model_close)(self.model);
             }
-            (self.table.plugin_close)(self.plugin);
+            (self.table.backend_close)(self.backend);
         }
         self.scope
     }
 
-    /// Executes a batch; the calls come back with whatever has become of them when `execute` returns.
-    pub fn run(&self, requests: &[Request]) -> (Vec<&'static FakeCall>, Result<(), Failure>) {
-        let made: Vec<_> = requests.iter().map(make_call).collect();
-        let pointers: Vec<*const Call> =
-            made.iter().map(|(_, call)| ptr::from_ref(*call)).collect();
+    /// Executes a batch; returns the requests as `execute` left them.
+    pub fn run(
+        &self,
+        requests: &[RequestSpec],
+    ) -> (Vec<&'static FakeRequest>, Result<(), Failure>) {
+        let made: Vec<_> = requests.iter().map(make_request).collect();
+        let pointers: Vec<*const Request> =
+            made.iter().map(|(_, request)| ptr::from_ref(*request)).collect();
         let pointers = Box::leak(pointers.into_boxed_slice());
         let batch = Box::leak(Box::new(Batch {
             size: size_of::<Batch>() as u64,
             id: 7,
-            n: requests.len() as u32,
+            n_requests: requests.len() as u32,
             rows: requests.len() as u32,
-            calls: pointers.as_ptr(),
-            t_start: 0,
-            t_compute: 0,
-            t_output: 0,
-            t_end: 0,
+            requests: pointers.as_ptr(),
+            exec_start_ns: 0,
+            compute_start_ns: 0,
+            compute_end_ns: 0,
+            exec_end_ns: 0,
             reserved: [0; 4],
         }));
         let error = unsafe { (self.table.execute)(self.instance, batch) };
@@ -320,49 +330,50 @@ impl Bench {
     }
 }
 
-fn make_call(request: &Request) -> (&'static FakeCall, &'static Call) {
-    let fake: &'static FakeCall = Box::leak(Box::default());
+fn make_request(request: &RequestSpec) -> (&'static FakeRequest, &'static Request) {
+    let fake: &'static FakeRequest = Box::leak(Box::default());
     fake.references.store(1, Ordering::SeqCst);
     fake.cancelled.store(request.cancelled.into(), Ordering::SeqCst);
-    fake.state.lock().unwrap().wanted = request.wanted.iter().map(|w| (*w).to_owned()).collect();
+    fake.state.lock().unwrap().requested =
+        request.requested.iter().map(|w| (*w).to_owned()).collect();
     let floats = request.inputs.iter().map(|(name, parts)| tensor(name, parts));
     let ints = request.ints.iter().map(|(name, values)| {
         let bits = values.iter().map(|i| f32::from_bits(*i as u32)).collect();
         Tensor { dtype: dtype::INT32, ..tensor(name, &[bits]) }
     });
     let inputs: Vec<Tensor> = floats.chain(ints).collect();
-    let wanted = |w: &&str| {
+    let requested = |w: &&str| {
         let index = if w.starts_with("STATE") { u32::MAX } else { 0 };
-        Wanted { name: text(w), index, classes: 0 }
+        RequestedOutput { name: text(w), index, classes: 0 }
     };
-    let wanted: Vec<Wanted> = request.wanted.iter().map(wanted).collect();
-    let (inputs, wanted) = (inputs.leak(), wanted.leak());
+    let requested: Vec<RequestedOutput> = request.requested.iter().map(requested).collect();
+    let (inputs, requested) = (inputs.leak(), requested.leak());
     let params = params(&request.params);
     let raw = ptr::from_ref(fake).cast_mut();
-    let call = Box::leak(Box::new(Call {
-        size: size_of::<Call>() as u64,
-        request: raw.cast(),
-        reply: raw.cast(),
+    let request = Box::leak(Box::new(Request {
+        size: size_of::<Request>() as u64,
+        handle: raw.cast(),
+        responder: raw.cast(),
         id: text("id"),
-        sequence_text: text(""),
-        sequence: 0,
+        correlation_id_string: text(""),
+        correlation_id: 0,
         flags: 0,
-        batch: 1,
+        batch_size: 1,
         priority: 0,
         received_ns: 1,
         queued_ns: 2,
         deadline_ns: 0,
         cancelled: fake.cancelled.as_ptr(),
         n_inputs: inputs.len() as u32,
-        n_outputs: wanted.len() as u32,
+        n_requested_outputs: requested.len() as u32,
         n_params: params.len() as u32,
         pad: 0,
         inputs: inputs.as_ptr(),
-        outputs: wanted.as_ptr(),
+        requested_outputs: requested.as_ptr(),
         params: params.as_ptr(),
         reserved: [0; 4],
     }));
-    (fake, call)
+    (fake, request)
 }
 
 fn tensor(name: &str, parts: &[Vec<f32>]) -> Tensor {
@@ -371,9 +382,9 @@ fn tensor(name: &str, parts: &[Vec<f32>]) -> Tensor {
         Buf {
             ptr: part.as_mut_ptr().cast(),
             bytes: size_of_val(part) as u64,
-            place: Place::CPU,
+            memory: Memory::CPU,
             ready: ptr::null_mut(),
-            lease: 0,
+            memory_handle: 0,
         }
     };
     let bufs = parts.iter().map(buf).collect::<Vec<_>>().leak();

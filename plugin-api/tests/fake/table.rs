@@ -1,13 +1,15 @@
-//! The fake host's entries.
+//! The entries of the fake host.
 
-use super::{Answer, Data, Failure, FakeCall, FakeResponse, FakeScope, merge, read, text};
+use super::{Data, Failure, FakeRequest, FakeResponse, FakeScope, SentResponse, merge, read, text};
 use std::collections::BTreeMap;
 use std::ptr;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex};
+use trtserver_plugin_api::abi::extensions::{METRICS, METRICS_VERSION, Metric, MetricsExtension};
 use trtserver_plugin_api::abi::host::{HostTable, Release};
 use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Metric, Param, Place, Reply, Request, Response, Scope, Str, code, level,
+    Buf, Error, Event, Extension, Memory, Param, RequestHandle, Responder, Response, Scope, Str,
+    code, level,
 };
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
@@ -69,50 +71,39 @@ unsafe extern "C" fn progress(_: *mut Scope, stage: Str, permille: u32) -> u32 {
     u32::from(read(stage) == "hopeless" || permille > 1000)
 }
 
-unsafe extern "C" fn mem_alloc(
-    _: *mut Scope,
-    _: Place,
-    _: u64,
-    _: u64,
-    _: u32,
-    _: *mut u8,
-    _: *mut Buf,
+unsafe extern "C" fn request_release(request: *mut RequestHandle, _: *mut Event) {
+    let request = unsafe { &*request.cast::<FakeRequest>() };
+    request.releases.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn responder_detach(responder: *mut Responder) {
+    let request = unsafe { &*responder.cast::<FakeRequest>() };
+    request.references.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn responder_release(responder: *mut Responder) {
+    let request = unsafe { &*responder.cast::<FakeRequest>() };
+    request.references.fetch_sub(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn response_new(
+    responder: *mut Responder,
+    out: *mut *mut Response,
 ) -> *mut Error {
-    refuse("no memory here")
-}
-
-unsafe extern "C" fn mem_free(_: u64, _: *mut Event) {}
-
-unsafe extern "C" fn request_release(request: *mut Request, _: *mut Event) {
-    let call = unsafe { &*request.cast::<FakeCall>() };
-    call.releases.fetch_add(1, Ordering::SeqCst);
-}
-
-unsafe extern "C" fn reply_retain(reply: *mut Reply) {
-    let call = unsafe { &*reply.cast::<FakeCall>() };
-    call.references.fetch_add(1, Ordering::SeqCst);
-}
-
-unsafe extern "C" fn reply_release(reply: *mut Reply) {
-    let call = unsafe { &*reply.cast::<FakeCall>() };
-    call.references.fetch_sub(1, Ordering::SeqCst);
-}
-
-unsafe extern "C" fn response_new(reply: *mut Reply, out: *mut *mut Response) -> *mut Error {
-    let call = reply.cast_const().cast::<FakeCall>();
+    let request = responder.cast_const().cast::<FakeRequest>();
     RESPONSES.fetch_add(1, Ordering::SeqCst);
-    let response = FakeResponse { call, outputs: BTreeMap::new(), params: Vec::new() };
+    let response = FakeResponse { request, outputs: BTreeMap::new(), params: Vec::new() };
     unsafe { out.write(Box::into_raw(Box::new(response)).cast()) };
     ptr::null_mut()
 }
 
-unsafe extern "C" fn response_drop(response: *mut Response) {
+unsafe extern "C" fn response_free(response: *mut Response) {
     RESPONSES.fetch_sub(1, Ordering::SeqCst);
     drop(unsafe { Box::from_raw(response.cast::<FakeResponse>()) });
 }
 
-unsafe fn wanted(response: &FakeResponse, name: &str) -> bool {
-    unsafe { &*response.call }.state.lock().unwrap().wanted.iter().any(|w| w == name)
+unsafe fn requested(response: &FakeResponse, name: &str) -> bool {
+    unsafe { &*response.request }.state.lock().unwrap().requested.iter().any(|w| w == name)
 }
 
 unsafe extern "C" fn output_alloc(
@@ -122,14 +113,19 @@ unsafe extern "C" fn output_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    wish: Place,
+    preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     let response = unsafe { &mut *response.cast::<FakeResponse>() };
     let name = read(name);
-    let mut buf =
-        Buf { ptr: ptr::null_mut(), bytes: 0, place: wish, ready: ptr::null_mut(), lease: 0 };
-    if unsafe { wanted(response, &name) } {
+    let mut buf = Buf {
+        ptr: ptr::null_mut(),
+        bytes: 0,
+        memory: preferred_memory,
+        ready: ptr::null_mut(),
+        memory_handle: 0,
+    };
+    if unsafe { requested(response, &name) } {
         let shape = unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec();
         let mut block = vec![u64::MAX; (bytes as usize).div_ceil(8)];
         buf.ptr = block.as_mut_ptr().cast();
@@ -166,7 +162,7 @@ unsafe extern "C" fn output_adopt(
     if name == "REFUSED" {
         return refuse("this output is refused");
     }
-    if unsafe { wanted(response, &name) } {
+    if unsafe { requested(response, &name) } {
         response.outputs.insert(name, (dtype, shape, Data::Donated(all)));
     }
     ptr::null_mut()
@@ -187,8 +183,8 @@ unsafe extern "C" fn response_send(
 ) -> *mut Error {
     RESPONSES.fetch_sub(1, Ordering::SeqCst);
     let response = unsafe { Box::from_raw(response.cast::<FakeResponse>()) };
-    let call = unsafe { &*response.call };
-    let mut state = call.state.lock().unwrap();
+    let request = unsafe { &*response.request };
+    let mut state = request.state.lock().unwrap();
     if state.end.is_some() {
         return refuse("sent after the end");
     }
@@ -198,8 +194,8 @@ unsafe extern "C" fn response_send(
                 .outputs
                 .into_iter()
                 .map(|(name, (dtype, shape, data))| (name, (dtype, shape, data.bytes())));
-            let answer = Answer { outputs: outputs.collect(), params: response.params };
-            state.answers.push(answer);
+            let answer = SentResponse { outputs: outputs.collect(), params: response.params };
+            state.sent.push(answer);
             if flags & 1 != 0 {
                 state.end = Some(Ok(()));
                 state.ends += 1;
@@ -213,9 +209,12 @@ unsafe extern "C" fn response_send(
     ptr::null_mut()
 }
 
-unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
-    let call = unsafe { &*reply.cast::<FakeCall>() };
-    let mut state = call.state.lock().unwrap();
+unsafe extern "C" fn responder_finish(
+    responder: *mut Responder,
+    error: *const Error,
+) -> *mut Error {
+    let request = unsafe { &*responder.cast::<FakeRequest>() };
+    let mut state = request.state.lock().unwrap();
     state.ends += 1;
     if state.end.is_some() {
         return refuse("ended twice");
@@ -258,6 +257,36 @@ unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
 
 unsafe extern "C" fn metric_free(_: *mut Metric) {}
 
+/// What `get_extension` was asked for, in order.
+pub static ASKED: Mutex<Vec<(String, u32)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
+    let name = read(name);
+    ASKED.lock().unwrap().push((name.clone(), version));
+    if name == METRICS && version <= METRICS_VERSION {
+        return (&raw const METRICS_TABLE).cast();
+    }
+    ptr::null()
+}
+
+static METRICS_TABLE: MetricsExtension = MetricsExtension {
+    size: size_of::<MetricsExtension>() as u64,
+    metric_new,
+    metric_put,
+    metric_get,
+    metric_free,
+};
+
+struct Extensions([Extension; 1]);
+// SAFETY: read-only.
+unsafe impl Sync for Extensions {}
+
+static EXTENSIONS: Extensions = Extensions([Extension {
+    name: Str { p: METRICS.as_ptr(), n: METRICS.len() as u64 },
+    version: METRICS_VERSION,
+    pad: 0,
+}]);
+
 pub struct Table(pub HostTable);
 // SAFETY: read-only.
 unsafe impl Send for Table {}
@@ -271,6 +300,10 @@ pub static HOST: LazyLock<Table> = LazyLock::new(|| {
         abi_minor: ABI_MINOR,
         name: text("fake"),
         version: text("0"),
+        flags: 0,
+        n_extensions: EXTENSIONS.0.len() as u32,
+        extensions: EXTENSIONS.0.as_ptr(),
+        get_extension,
         error_new,
         error_code,
         error_text,
@@ -279,54 +312,20 @@ pub static HOST: LazyLock<Table> = LazyLock::new(|| {
         log,
         now_ns,
         config_patch,
-        file_map: None,
-        file_unmap: None,
         progress,
-        mem_alloc,
-        mem_free,
-        mem_export: None,
-        mem_budget: None,
-        mem_report: None,
-        event_record: None,
-        event_wait: None,
-        event_done: None,
-        event_free: None,
-        copy: None,
-        device_fault: None,
-        gather: Some(merge::gather),
+        gather: merge::gather,
         request_release,
-        request_requeue: None,
-        reply_retain,
-        reply_release,
+        responder_detach,
+        responder_release,
         response_new,
-        response_drop,
-        output_query: None,
+        response_free,
         output_alloc,
         output_adopt,
         response_param,
         response_send,
-        reply_end,
-        scatter_alloc: Some(merge::scatter_alloc),
-        scatter_adopt: Some(merge::scatter_adopt),
-        batch_send: merge::batch_send,
-        state_alloc: None,
-        state_commit: None,
-        report_request: None,
-        report_batch: None,
-        report_response: None,
-        trace_mark: None,
-        trace_context: None,
-        metric_new,
-        metric_put,
-        metric_get,
-        metric_free,
-        infer_new: None,
-        infer_input: None,
-        infer_want: None,
-        infer_param: None,
-        infer_start: None,
-        infer_free: None,
-        model_query: None,
-        model_control: None,
+        responder_finish,
+        scatter_alloc: merge::scatter_alloc,
+        scatter_adopt: merge::scatter_adopt,
+        batch_finish: merge::batch_finish,
     })
 });

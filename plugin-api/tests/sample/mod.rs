@@ -6,20 +6,20 @@ use std::thread::JoinHandle;
 use trtserver_plugin_api::author::*;
 use trtserver_plugin_api::{trts_info, trts_verbose};
 
-pub static KEPT: Mutex<Vec<Scope>> = Mutex::new(Vec::new());
+pub static STORED: Mutex<Vec<Scope>> = Mutex::new(Vec::new());
 pub static OWNERS: AtomicIsize = AtomicIsize::new(0);
-pub static NUDGED: AtomicBool = AtomicBool::new(false);
+pub static CANCELLED: AtomicBool = AtomicBool::new(false);
 
 pub struct Sample;
 
 impl Backend for Sample {
     type Model = SampleModel;
-    const ABOUT: Description = Description {
+    const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "sample_graph", default_file: "model.sample" }],
-        features: &["one", "two"],
+        required_extensions: &[Extension { name: "trts.metrics", version: 1 }],
         align: 16,
-        preferred: &[Preferred { kind: Kind::Cpu, count: 2 }],
-        ..Description::new("sample", "1.2")
+        preferred: &[PreferredGroup { kind: Kind::Cpu, count: 2 }],
+        ..BackendInfo::new("sample", "1.2")
     };
     fn open(context: &BackendContext) -> Result<Self, Error> {
         assert_eq!((context.name(), context.dir()), ("x", "/plugins"));
@@ -29,7 +29,7 @@ impl Backend for Sample {
     fn runtime(&self) -> String {
         "Sample 9".into()
     }
-    fn complete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
         match model.parameter("do") {
             Some("panic_complete") => panic!("{}", "complete"),
             Some("patch") => Ok(Some(ConfigPatch::Text("max_batch_size: 4".into()))),
@@ -64,7 +64,7 @@ impl Model for SampleModel {
         assert!(context.log().progress("hopeless", 1) && !context.log().progress("fine", 1));
         trts_info!(context.log(), "doing {what}");
         trts_verbose!(context.log(), "{}", unreachable_text());
-        KEPT.lock().unwrap().push(context.log().clone());
+        STORED.lock().unwrap().push(context.log().clone());
         Ok(SampleModel { what: what.to_owned() })
     }
 }
@@ -117,7 +117,7 @@ impl Instance for SampleInstance {
             "panic_instance" => std::panic::panic_any(7),
             _ => {}
         }
-        assert_eq!((context.kind(), context.device(), context.threads()), (Kind::Cpu, None, 2));
+        assert_eq!((context.kind(), context.device_id(), context.threads()), (Kind::Cpu, None, 2));
         Ok(SampleInstance { model: model.clone(), threads: Vec::new() })
     }
 
@@ -126,21 +126,21 @@ impl Instance for SampleInstance {
         if self.model.what.starts_with("merge") {
             return self.merge(batch);
         }
-        for call in batch.calls() {
-            let what = call.param("do").and_then(Value::text).unwrap_or(&self.model.what);
-            let input = call.need("IN")?;
+        for request in batch.requests() {
+            let what = request.param("do").and_then(Value::text).unwrap_or(&self.model.what);
+            let input = request.required_input("IN")?;
             let (shape, values) = (input.shape(), input.to_vec::<f32>()?);
             let bytes = input.to_bytes();
             match what {
                 "error" => return Err(Error::unavailable("not now").retryable()),
                 "panic_execute" => {
-                    let _open = call.respond()?;
+                    let _open = request.new_response()?;
                     panic!("execute {}", batch.id());
                 }
-                "fail_call" => call.fail(Error::invalid("bad call").by_client()),
+                "fail_call" => request.fail(Error::invalid("bad request").by_client()),
                 "never" => {}
                 "adopt" => {
-                    let mut response = call.respond()?;
+                    let mut response = request.new_response()?;
                     response.adopt("OUT", Dtype::Fp32, shape, Owner::new(bytes.clone()))?;
                     response.adopt("UNASKED", Dtype::Fp32, shape, Owner::new(bytes.clone()))?;
                     assert!(
@@ -149,8 +149,10 @@ impl Instance for SampleInstance {
                     response.send()?;
                 }
                 "unasked" => {
-                    let mut response = call.respond()?;
-                    assert!(response.wants("OUT") && !response.wants("OTHER"));
+                    let mut response = request.new_response()?;
+                    assert!(
+                        response.output_requested("OUT") && !response.output_requested("OTHER")
+                    );
                     assert!(response.output("OTHER", Dtype::Fp32, shape, 4)?.is_empty());
                     assert!(response.output_slice::<f32>("OTHER", shape)?.is_empty());
                     response.put("OTHER", shape, &values)?;
@@ -159,38 +161,38 @@ impl Instance for SampleInstance {
                 }
                 "stream" => {
                     for value in &values {
-                        let mut response = call.respond()?;
-                        assert!(call.respond().is_err(), "one at a time");
+                        let mut response = request.new_response()?;
+                        assert!(request.new_response().is_err(), "one at a time");
                         response.put("OUT", &[1], &[*value])?;
                         response.send_more()?;
                     }
-                    call.end();
-                    assert!(call.respond().is_err(), "it is over");
+                    request.finish();
+                    assert!(request.new_response().is_err(), "it is over");
                 }
                 "detach" | "forget" => {
                     let forget = what == "forget";
-                    let reply = call.detach()?;
-                    assert!(call.respond().is_err() && call.detach().is_err());
+                    let responder = request.detach()?;
+                    assert!(request.new_response().is_err() && request.detach().is_err());
                     let shape = shape.to_vec();
                     self.threads.push(std::thread::spawn(move || {
                         std::thread::sleep(std::time::Duration::from_millis(20));
                         if !forget {
-                            let mut response = reply.respond().unwrap();
+                            let mut response = responder.new_response().unwrap();
                             response.put("OUT", &shape, &values).unwrap();
                             response.send().unwrap();
                         }
                     }));
                 }
-                "cancelled" if call.is_cancelled() => call.fail(Error::cancelled("gone")),
+                "cancelled" if request.is_cancelled() => request.fail(Error::cancelled("gone")),
                 "strings" => {
                     assert!(input.strings().next().is_some_and(|s| s.is_err()), "not STRING");
-                    let mut response = call.respond()?;
+                    let mut response = request.new_response()?;
                     response.put_strings("OUT", &[2], &["ab", ""])?;
                     response.send()?;
                 }
                 _ => {
                     assert!(input.as_slice::<i32>().is_err(), "another type");
-                    let mut response = call.respond()?;
+                    let mut response = request.new_response()?;
                     let to = response.output_slice::<f32>("OUT", shape)?;
                     match input.as_slice::<f32>() {
                         Ok(one_piece) => to.copy_from_slice(one_piece),
@@ -204,10 +206,10 @@ impl Instance for SampleInstance {
         Ok(())
     }
 
-    fn canceller(&self) -> Option<Canceller> {
+    fn cancel_handler(&self) -> Option<CancelHandler> {
         let panics = self.model.what == "panic_cancel";
         Some(Box::new(move |_| {
-            NUDGED.store(true, Ordering::SeqCst);
+            CANCELLED.store(true, Ordering::SeqCst);
             if panics {
                 panic!("cancel");
             }
@@ -216,22 +218,22 @@ impl Instance for SampleInstance {
 }
 
 impl SampleInstance {
-    /// One answer for all calls, but for those that were told something else.
+    /// One answer for all requests, but for those that were told something else.
     fn merge(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        assert!(batch.can_merge() && batch.gather(7).is_err());
+        assert!(batch.gather(7).is_err());
         let input = batch.gather(0)?;
         assert_eq!((input.name(), input.dtype()), ("IN", Dtype::Fp32));
         assert!(input.as_slice::<i64>().is_err());
         let shape = input.shape();
         assert_eq!(shape, [batch.rows() as i64]);
-        for call in batch.calls() {
-            match call.param("do").and_then(Value::text) {
-                Some("fail_call") => call.fail(Error::invalid("bad call")),
+        for request in batch.requests() {
+            match request.param("do").and_then(Value::text) {
+                Some("fail_call") => request.fail(Error::invalid("bad request")),
                 Some("detach") => {
-                    let reply = call.detach()?;
+                    let responder = request.detach()?;
                     self.threads.push(std::thread::spawn(move || {
                         std::thread::sleep(std::time::Duration::from_millis(20));
-                        let mut response = reply.respond().unwrap();
+                        let mut response = responder.new_response().unwrap();
                         response.put("OUT", &[1], &[-1.0f32]).unwrap();
                         response.send().unwrap();
                     }));

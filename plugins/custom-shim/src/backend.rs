@@ -3,8 +3,8 @@
 use crate::generation::{SETTING, Wish};
 use crate::model::CustomModel;
 use std::sync::{PoisonError, RwLock};
-use trtserver_plugin_api::abi::describe::about_flags;
-use trtserver_plugin_api::author::{Backend, BackendContext, Description, Error, Platform, Scope};
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::author::{Backend, BackendContext, BackendInfo, Error, Platform, Scope};
 
 /// The default file of a model.
 pub const DEFAULT_FILE: &str = "libcustom.so";
@@ -30,11 +30,11 @@ pub struct Custom {
 impl Backend for Custom {
     type Model = CustomModel;
 
-    const ABOUT: Description = Description {
+    const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "custom", default_file: DEFAULT_FILE }],
         // The libraries cannot be checked, and the wrong generation alone corrupts memory.
-        flags: about_flags::MUST_ISOLATE,
-        ..Description::new("custom", env!("CARGO_PKG_VERSION"))
+        flags: backend_flags::MUST_ISOLATE,
+        ..BackendInfo::new("custom", env!("CARGO_PKG_VERSION"))
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {

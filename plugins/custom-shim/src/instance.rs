@@ -14,7 +14,7 @@ use crate::session::{Cursor, Session, Slip, ZeroBlock};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use trtserver_plugin_api::author::{Batch, Call, Error, Instance, InstanceContext, Scope};
+use trtserver_plugin_api::author::{Batch, Error, Instance, InstanceContext, Request, Scope};
 
 pub struct CustomInstance {
     /// First, and so finalised first: it may use what it was told.
@@ -122,7 +122,7 @@ impl Instance for CustomInstance {
     type Model = CustomModel;
 
     fn open(model: &Arc<CustomModel>, context: &InstanceContext) -> Result<Self, Error> {
-        let device = context.device();
+        let device = context.device_id();
         let path = model.file(device)?;
         let library = library::open(&path)?;
         let generation = choose(model.asked, model.usual, library.version)?;
@@ -177,7 +177,7 @@ impl Instance for CustomInstance {
             )));
         }
         let model = self.model.clone();
-        self.payloads.fill(&model, batch.calls(), self.desk.next_context());
+        self.payloads.fill(&model, batch.requests(), self.desk.next_context());
         let mut session = Session {
             slips: recycle(std::mem::take(&mut self.slips)),
             cursors: std::mem::take(&mut self.cursors),
@@ -189,10 +189,10 @@ impl Instance for CustomInstance {
             log: &self.log,
         };
         session.cursors.clear();
-        for call in batch.calls() {
+        for request in batch.requests() {
             let cursors = session.cursors.len();
-            session.cursors.resize(cursors + call.inputs().len(), Cursor::default());
-            session.slips.push(Slip::new(call, is_null(&model, call), cursors));
+            session.cursors.resize(cursors + request.inputs().len(), Cursor::default());
+            session.slips.push(Slip::new(request, is_null(&model, request), cursors));
         }
         // SAFETY: the session is not touched here until the guard is dropped.
         let open = unsafe { self.desk.publish(NonNull::from(&mut session), batch.len()) };
@@ -216,27 +216,29 @@ impl Instance for CustomInstance {
 
 impl CustomInstance {
     fn answer(&self, slip: Slip<'_>, error_code: c_int) {
-        let Slip { call, null, response, fault, .. } = slip;
+        let Slip { request, null, response, fault, .. } = slip;
         let name = &self.name;
         if error_code != 0 {
             let why = self.library.error(error_code);
             // The library's text seldom says what was wrong with an output that it was refused.
             let also = fault.map(|text| format!(" ({text})")).unwrap_or_default();
             drop(response);
-            return call
+            return request
                 .fail(Error::internal(format_args!("payload error for '{name}': {why}{also}")));
         }
         if let Some(text) = fault {
             drop(response);
-            return call.fail(Error::internal(format_args!("instance '{name}': {text}")));
+            return request.fail(Error::internal(format_args!("instance '{name}': {text}")));
         }
         if null {
-            return call.end();
+            return request.finish();
         }
         // What was asked for and not made, the host says.
-        let sent = response.map_or_else(|| call.respond(), Ok).and_then(|response| response.send());
+        let sent = response
+            .map_or_else(|| request.new_response(), Ok)
+            .and_then(|response| response.send());
         if let Err(error) = sent {
-            call.fail(error);
+            request.fail(error);
         }
     }
 }
@@ -248,11 +250,11 @@ impl Drop for CustomInstance {
 }
 
 /// Stands for an idle slot: callers must give the number of their sequence, the host gives none.
-fn is_null(model: &CustomModel, call: Call<'_>) -> bool {
+fn is_null(model: &CustomModel, request: Request<'_>) -> bool {
     model.facts.sequences
-        && call.sequence() == 0
-        && call.sequence_text().is_empty()
-        && !call.warmup()
+        && request.correlation_id() == 0
+        && request.correlation_id_string().is_empty()
+        && !request.warmup()
 }
 
 /// The same vector, empty, for slips of another life.

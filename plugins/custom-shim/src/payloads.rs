@@ -8,7 +8,7 @@ use crate::legacy::{Payload, PayloadA};
 use crate::model::CustomModel;
 use std::ffi::{c_char, c_int};
 use std::ptr;
-use trtserver_plugin_api::author::{Call, Tensor, WantedOutput};
+use trtserver_plugin_api::author::{Request, RequestedOutput, Tensor};
 
 #[derive(Default)]
 pub struct Payloads {
@@ -26,7 +26,7 @@ impl Payloads {
     pub fn fill<'a>(
         &mut self,
         model: &CustomModel,
-        calls: impl Iterator<Item = Call<'a>>,
+        requests: impl Iterator<Item = Request<'a>>,
         contexts: Contexts,
     ) {
         self.names.clear();
@@ -35,12 +35,12 @@ impl Payloads {
         self.outputs.clear();
         self.payloads.clear();
         self.short.clear();
-        for (at, call) in calls.enumerate() {
+        for (at, request) in requests.enumerate() {
             let (inputs, outputs) = (self.names.len(), self.outputs.len());
-            call.inputs().for_each(|input| self.input(model, input));
-            call.outputs().for_each(|output| self.output(model, output));
+            request.inputs().for_each(|input| self.input(model, input));
+            request.requested_outputs().for_each(|output| self.output(model, output));
             self.payloads.push(Payload {
-                batch_size: call.batch_size() as u32,
+                batch_size: request.batch_size() as u32,
                 input_cnt: (self.names.len() - inputs) as u32,
                 input_names: ptr::null(),
                 input_shape_dim_cnts: ptr::null(),
@@ -68,7 +68,7 @@ impl Payloads {
         self.shapes.push(shape.as_ptr());
     }
 
-    fn output(&mut self, model: &CustomModel, output: WantedOutput<'_>) {
+    fn output(&mut self, model: &CustomModel, output: RequestedOutput<'_>) {
         let declared = match output.index() {
             Some(at) => model.outputs.get(at),
             None => model.outputs.iter().find(|(name, _)| name.is(output.name())),

@@ -2,8 +2,8 @@
 
 use crate::model::Name;
 use std::ptr;
-use trtserver_plugin_api::abi::types::place;
-use trtserver_plugin_api::author::{Call, Dtype, Error, Response, Scope, Tensor};
+use trtserver_plugin_api::abi::types::memory_type;
+use trtserver_plugin_api::author::{Dtype, Error, Request, Response, Scope, Tensor};
 
 /// Why a callback answers false.
 pub struct Fault {
@@ -63,7 +63,7 @@ struct Zeros(Option<u64>);
 
 /// One payload.
 pub struct Slip<'a> {
-    pub call: Call<'a>,
+    pub request: Request<'a>,
     /// Made up by the host for an idle slot of a sequence batch: nobody reads its answer.
     pub null: bool,
     /// Its first cursor; one for each input of the call.
@@ -77,8 +77,8 @@ pub struct Slip<'a> {
 }
 
 impl<'a> Slip<'a> {
-    pub fn new(call: Call<'a>, null: bool, cursors: usize) -> Self {
-        Self { call, null, cursors, response: None, fault: None, others: Vec::new() }
+    pub fn new(request: Request<'a>, null: bool, cursors: usize) -> Self {
+        Self { request, null, cursors, response: None, fault: None, others: Vec::new() }
     }
 }
 
@@ -124,7 +124,7 @@ impl Session<'_> {
         hint: u64,
     ) -> Answer<(*const u8, u64)> {
         let Some(slip) = self.slips.get_mut(payload) else { return Err("no such payload".into()) };
-        let mut inputs = slip.call.inputs().enumerate();
+        let mut inputs = slip.request.inputs().enumerate();
         let found = inputs.find(|(_, input)| input.name().as_bytes() == name);
         let cursor = found.and_then(|(at, _)| self.cursors.get_mut(slip.cursors + at));
         match (found, cursor) {
@@ -161,8 +161,9 @@ impl Session<'_> {
         if slip.null {
             return Ok(ptr::null_mut());
         }
-        let wanted = std::str::from_utf8(name).ok().filter(|name| slip.call.wants(name));
-        let Some(name) = wanted else {
+        let requested =
+            std::str::from_utf8(name).ok().filter(|name| slip.request.output_requested(name));
+        let Some(name) = requested else {
             if self.strict {
                 let name = name.escape_ascii();
                 return Err(format!("output '{name}' was not requested").into());
@@ -177,7 +178,7 @@ impl Session<'_> {
             Shape::Given(shape) => shape,
             Shape::Declared => {
                 declared
-                    .infer(slip.call.batch_size(), bytes, &mut self.shape)
+                    .infer(slip.request.batch_size(), bytes, &mut self.shape)
                     .map_err(|text| about(&text))?;
                 &self.shape
             }
@@ -186,7 +187,7 @@ impl Session<'_> {
         // The host says what is wrong in full: with the model, the output, and what was declared.
         let broken = |e: Error| Fault::broken(e.text());
         if slip.response.is_none() {
-            slip.response = Some(slip.call.respond().map_err(broken)?);
+            slip.response = Some(slip.request.new_response().map_err(broken)?);
         }
         let Some(response) = &mut slip.response else { return Err("no response".into()) };
         let (memory, _) = response.output_ptr(name, declared.dtype, shape, size).map_err(broken)?;
@@ -213,7 +214,7 @@ impl Cursor {
     fn next(&mut self, input: Tensor<'_>) -> (*const u8, u64) {
         while let Some(part) = input.raw_parts().get(self.part) {
             self.part += 1;
-            if part.bytes > 0 && part.place.kind != place::GPU {
+            if part.bytes > 0 && part.memory.memory_type != memory_type::GPU {
                 return (part.ptr, part.bytes);
             }
         }

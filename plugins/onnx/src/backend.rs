@@ -9,9 +9,9 @@ use crate::runtime::{self, Runtime};
 use crate::search;
 use crate::session::Session;
 use std::path::PathBuf;
-use trtserver_plugin_api::abi::describe::about_flags;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, Code, ConfigPatch, Description, Error, ModelContext, Platform,
+    Backend, BackendContext, BackendInfo, Code, ConfigPatch, Error, ModelContext, Platform,
 };
 
 pub struct Onnx {
@@ -30,10 +30,10 @@ impl Onnx {
 impl Backend for Onnx {
     type Model = OnnxModel;
 
-    const ABOUT: Description = Description {
+    const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "onnxruntime_onnx", default_file: crate::DEFAULT_FILE }],
-        flags: about_flags::PARALLEL_OPEN,
-        ..Description::new("onnxruntime", env!("CARGO_PKG_VERSION"))
+        flags: backend_flags::PARALLEL_OPEN,
+        ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
@@ -56,7 +56,7 @@ impl Backend for Onnx {
         }
     }
 
-    fn complete(&self, context: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, context: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
         let config = config_of(context);
         if !complete::is_needed(&config) {
             return Ok(None);

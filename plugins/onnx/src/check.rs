@@ -198,7 +198,7 @@ impl Names<'_> {
                 full.len(),
             )));
         }
-        if known.iter().zip(&full).any(|(&known, &wanted)| known != -1 && known != wanted) {
+        if known.iter().zip(&full).any(|(&known, &requested)| known != -1 && known != requested) {
             return Err(Fault::invalid(format!(
                 "{place}: the model expects shape {} but the model configuration specifies {specifies}",
                 shape_text(known)

@@ -55,8 +55,8 @@ pub fn patch(
         }
     };
     let add = |text: &mut String, field: &str, tensors: &[Declared], not: &[String]| {
-        let wanted = tensors.iter().filter(|tensor| !not.contains(&tensor.name));
-        for tensor in wanted.filter(|tensor| tensor.element != 0) {
+        let requested = tensors.iter().filter(|tensor| !not.contains(&tensor.name));
+        for tensor in requested.filter(|tensor| tensor.element != 0) {
             tensor_text(text, field, &config.model, tensor, batching)?;
         }
         Ok::<(), Fault>(())

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::author::{
-    AnyThread, Batch, Call, Error, Instance, InstanceContext, Kind,
+    AnyThread, Batch, Error, Instance, InstanceContext, Kind, Request,
 };
 
 /// A gathering buffer larger than this does not outlive its call.
@@ -42,7 +42,7 @@ pub struct Scratch {
     pub output_names: Vec<*const c_char>,
     pub output_values: Vec<*mut OrtValue>,
     /// Position of each wanted output in the plan, and whether the host's block is used.
-    pub wanted: Vec<(usize, bool)>,
+    pub requested: Vec<(usize, bool)>,
     /// Which inputs of the plan the call has.
     pub seen: Vec<bool>,
     /// Room for inputs that lie in several pieces or off their alignment.
@@ -77,12 +77,12 @@ impl Instance for OnnxInstance {
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        batch.mark_start();
+        batch.mark_exec_start();
         self.scratch.failed.clear();
-        for call in batch.calls() {
-            self.scratch.failed.push(call.is_cancelled());
-            if call.is_cancelled() {
-                call.fail(Error::cancelled("the request was cancelled before it ran"));
+        for request in batch.requests() {
+            self.scratch.failed.push(request.is_cancelled());
+            if request.is_cancelled() {
+                request.fail(Error::cancelled("the request was cancelled before it ran"));
             }
         }
         let merged = self.scratch.failed.iter().filter(|failed| !**failed).count() > 1
@@ -90,7 +90,7 @@ impl Instance for OnnxInstance {
         if !merged {
             self.answer_each(batch);
         }
-        batch.mark_end();
+        batch.mark_exec_end();
         Ok(())
     }
 }
@@ -98,44 +98,44 @@ impl Instance for OnnxInstance {
 impl OnnxInstance {
     fn answer_each(&mut self, batch: &Batch<'_>) {
         let mut computing = false;
-        for (nth, call) in batch.calls().enumerate() {
+        for (nth, request) in batch.requests().enumerate() {
             if self.scratch.failed[nth] {
                 continue;
             }
-            if call.is_cancelled() {
-                call.fail(Error::cancelled("the request was cancelled before it ran"));
+            if request.is_cancelled() {
+                request.fail(Error::cancelled("the request was cancelled before it ran"));
                 continue;
             }
-            let answered = self.answer(call, batch, &mut computing);
+            let answered = self.answer(request, batch, &mut computing);
             self.scratch.clear();
             if let Err(fault) = answered {
-                call.fail(fault.into());
+                request.fail(fault.into());
             }
         }
     }
 
     fn answer(
         &mut self,
-        call: Call<'_>,
+        request: Request<'_>,
         batch: &Batch<'_>,
         computing: &mut bool,
     ) -> Result<(), Fault> {
         let (kept, model, scratch) = (&mut self.kept, &*self.model, &mut self.scratch);
         let mut compute = || {
             if !std::mem::replace(computing, true) {
-                batch.mark_compute();
+                batch.mark_compute_start();
             }
         };
         let mut ahead = model.ahead.load(Ordering::Relaxed);
         if !ahead {
             kept.clear();
-        } else if let Some(run) = kept.find(model, scratch, call) {
-            run.fill(call)?;
+        } else if let Some(run) = kept.find(model, scratch, request) {
+            run.fill(request)?;
             compute();
             let ran = run.run(model);
-            batch.mark_output();
+            batch.mark_compute_end();
             match ran {
-                Ok(()) => return run.give(model, call),
+                Ok(()) => return run.give(model, request),
                 Err(fault) => {
                     kept.forget();
                     if !fault.is_wrong_block() {
@@ -145,15 +145,15 @@ impl OnnxInstance {
                 }
             }
         }
-        let rows = call.batch_size();
-        scratch.take_inputs(model, call)?;
+        let rows = request.batch_size();
+        scratch.take_inputs(model, request)?;
         loop {
-            let mut response = call.respond().map_err(Fault::from)?;
-            scratch.want(model, call.outputs())?;
+            let mut response = request.new_response().map_err(Fault::from)?;
+            scratch.want(model, request.requested_outputs())?;
             let blocks = scratch.take_outputs(model, rows, &mut response, ahead)?;
             compute();
             let ran = scratch.run(model);
-            batch.mark_output();
+            batch.mark_compute_end();
             match ran {
                 // The file may promise a shape that the graph does not keep. That shows only as a
                 // refusal to write into a block of the promised size, so try once without blocks.
@@ -192,7 +192,7 @@ impl Scratch {
     fn clear_outputs(&mut self) {
         // What the library made and nobody took: only after an error. A value over a block of the
         // host is in `outputs` and freed there.
-        for (&raw, &(_, block)) in self.output_values.iter().zip(&self.wanted) {
+        for (&raw, &(_, block)) in self.output_values.iter().zip(&self.requested) {
             if !block && let Some(runtime) = runtime::current() {
                 // SAFETY: null, or a value that was made for us and not given away.
                 drop(unsafe { Value::from_raw(runtime, raw) });
@@ -201,7 +201,7 @@ impl Scratch {
         self.outputs.clear();
         self.output_names.clear();
         self.output_values.clear();
-        self.wanted.clear();
+        self.requested.clear();
     }
 
     pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {

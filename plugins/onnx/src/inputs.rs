@@ -9,14 +9,14 @@ use crate::strings;
 use crate::types::{self, shape_text};
 use crate::value::{MAX_RANK, Value};
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Call, Tensor};
+use trtserver_plugin_api::author::{Request, Tensor};
 
 impl Scratch {
     /// Makes a value of each input, after making sure that the model can take it: with an input
     /// missing, the library would run half of the graph before it complains.
-    pub fn take_inputs(&mut self, model: &OnnxModel, call: Call<'_>) -> Result<(), Fault> {
+    pub fn take_inputs(&mut self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
-        for (nth, tensor) in call.inputs().enumerate() {
+        for (nth, tensor) in request.inputs().enumerate() {
             let slot = self.claim(model, tensor)?;
             let value = self.value_of(model, slot, tensor, nth)?;
             self.add_input(slot, value);

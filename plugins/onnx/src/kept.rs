@@ -15,7 +15,7 @@ use crate::model::OnnxModel;
 use crate::shape;
 use crate::value::{MAX_RANK, Value};
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Call, Dtype};
+use trtserver_plugin_api::author::{Dtype, Request};
 
 /// Most runs that an instance keeps, and most calls that it remembers to have seen once.
 const MOST: usize = 8;
@@ -39,16 +39,16 @@ impl KeptRuns {
         &mut self,
         model: &OnnxModel,
         scratch: &mut Scratch,
-        call: Call<'_>,
+        request: Request<'_>,
     ) -> Option<&mut Kept> {
-        match self.runs.iter().position(|run| run.fits(model, call)) {
+        match self.runs.iter().position(|run| run.fits(model, request)) {
             Some(0) => {}
             Some(nth) => self.runs[..=nth].rotate_right(1),
             None => {
-                if self.refused || !is_small(model, call) || !self.is_known(call) {
+                if self.refused || !is_small(model, request) || !self.is_known(request) {
                     return None;
                 }
-                match Kept::new(model, scratch, call) {
+                match Kept::new(model, scratch, request) {
                     Ok(run) => {
                         let run = run?;
                         self.runs.truncate(MOST - 1);
@@ -81,8 +81,8 @@ impl KeptRuns {
 
     /// Whether a call like this one is among the latest that went by pointer. Such a call is then
     /// forgotten, that a run which has to make room is not made again at once; others are remembered.
-    fn is_known(&mut self, call: Call<'_>) -> bool {
-        let print = fingerprint(call);
+    fn is_known(&mut self, request: Request<'_>) -> bool {
+        let print = fingerprint(request);
         if let Some(known) = self.seen.iter_mut().find(|seen| **seen == Some(print)) {
             *known = None;
             return true;
@@ -94,37 +94,37 @@ impl KeptRuns {
 }
 
 /// Of names, shapes and rows. Two calls with the same one cost a run that is kept too early, no more.
-fn fingerprint(call: Call<'_>) -> u64 {
+fn fingerprint(request: Request<'_>) -> u64 {
     fn mix(hash: u64, word: u64) -> u64 {
         (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
     }
     fn name(hash: u64, name: &str) -> u64 {
         name.bytes().fold(mix(hash, name.len() as u64), |hash, byte| mix(hash, byte.into()))
     }
-    let start = mix(call.inputs().len() as u64, call.batch_size() as u64);
-    let inputs = call.inputs().fold(start, |hash, input| {
+    let start = mix(request.inputs().len() as u64, request.batch_size() as u64);
+    let inputs = request.inputs().fold(start, |hash, input| {
         let dims = input.shape().iter().map(|dim| dim.cast_unsigned());
         dims.fold(name(hash, input.name()), mix)
     });
-    call.outputs().fold(inputs, |hash, output| name(hash, output.name()))
+    request.requested_outputs().fold(inputs, |hash, output| name(hash, output.name()))
 }
 
 /// Whether all tensors have a known size, and it is small.
-fn is_small(model: &OnnxModel, call: Call<'_>) -> bool {
+fn is_small(model: &OnnxModel, request: Request<'_>) -> bool {
     let plan = &model.plan;
-    let rows = plan.batching.then(|| call.batch_size());
-    let inputs = call.inputs().map(|input| match input.dtype().to_abi() {
+    let rows = plan.batching.then(|| request.batch_size());
+    let inputs = request.inputs().map(|input| match input.dtype().to_abi() {
         dtype::STRING => None,
         _ => Some(input.byte_size()),
     });
-    let outputs = call.outputs().map(|wanted| {
-        let at = position(&plan.outputs, wanted.index(), wanted.name())?;
+    let outputs = request.requested_outputs().map(|requested| {
+        let at = position(&plan.outputs, requested.index(), requested.name())?;
         Some(shape::before_run(&plan.outputs[at], rows, &mut [0; MAX_RANK])?.1)
     });
     let fitting = |sum: usize, bytes: Option<usize>| {
         sum.checked_add(bytes?).filter(|&total| total <= MOST_BYTES)
     };
-    call.outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
+    request.requested_outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
 }
 
 /// A cache line: each tensor begins with one.
@@ -169,9 +169,11 @@ impl Kept {
     fn new(
         model: &OnnxModel,
         scratch: &mut Scratch,
-        call: Call<'_>,
+        request: Request<'_>,
     ) -> Result<Option<Self>, Fault> {
-        let Some((inputs, outputs, lines)) = places(model, scratch, call) else { return Ok(None) };
+        let Some((inputs, outputs, lines)) = places(model, scratch, request) else {
+            return Ok(None);
+        };
         let mut memory = vec![Line::EMPTY; lines];
         let start = memory.as_mut_ptr();
         let runtime = model.session.runtime;
@@ -185,7 +187,7 @@ impl Kept {
         };
         // SAFETY: an instance drops its runs before its model.
         let mut binding = unsafe { Binding::new(&model.session)? };
-        for (place, tensor) in inputs.iter().zip(call.inputs()) {
+        for (place, tensor) in inputs.iter().zip(request.inputs()) {
             let slot = &model.plan.inputs[place.slot];
             let mut room = [0; MAX_RANK];
             let kind = tensor.dtype().to_abi();
@@ -196,28 +198,28 @@ impl Kept {
             let slot = &model.plan.outputs[place.slot];
             binding.output(&slot.c_name, &value(slot, place, &place.shape)?)?;
         }
-        Ok(Some(Self { binding, memory, rows: call.batch_size(), inputs, outputs }))
+        Ok(Some(Self { binding, memory, rows: request.batch_size(), inputs, outputs }))
     }
 
-    fn fits(&self, model: &OnnxModel, call: Call<'_>) -> bool {
+    fn fits(&self, model: &OnnxModel, request: Request<'_>) -> bool {
         let plan = &model.plan;
-        self.rows == call.batch_size()
-            && self.inputs.len() == call.inputs().len()
-            && self.outputs.len() == call.outputs().len()
-            && self.inputs.iter().zip(call.inputs()).all(|(place, given)| {
+        self.rows == request.batch_size()
+            && self.inputs.len() == request.inputs().len()
+            && self.outputs.len() == request.requested_outputs().len()
+            && self.inputs.iter().zip(request.inputs()).all(|(place, given)| {
                 let slot = &plan.inputs[place.slot];
                 given.byte_size() == place.bytes
                     && given.shape() == place.shape
                     && given.dtype().to_abi() == slot.dtype
                     && given.name() == slot.name
             })
-            && (self.outputs.iter().zip(call.outputs()))
-                .all(|(place, wanted)| plan.outputs[place.slot].name == wanted.name())
+            && (self.outputs.iter().zip(request.requested_outputs()))
+                .all(|(place, requested)| plan.outputs[place.slot].name == requested.name())
     }
 
     /// Copies the inputs of a call that fits.
-    pub fn fill(&mut self, call: Call<'_>) -> Result<(), Fault> {
-        for (place, tensor) in self.inputs.iter().zip(call.inputs()) {
+    pub fn fill(&mut self, request: Request<'_>) -> Result<(), Fault> {
+        for (place, tensor) in self.inputs.iter().zip(request.inputs()) {
             // SAFETY: the place is within the memory, and no run is under way: this has `&mut self`.
             let to = unsafe {
                 let start = self.memory.as_mut_ptr().add(place.line).cast();
@@ -241,8 +243,8 @@ impl Kept {
     }
 
     /// Answers a call with what the run made for it.
-    pub fn give(&self, model: &OnnxModel, call: Call<'_>) -> Result<(), Fault> {
-        let mut response = call.respond()?;
+    pub fn give(&self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
+        let mut response = request.new_response()?;
         for place in &self.outputs {
             let slot = &model.plan.outputs[place.slot];
             // SAFETY: the place is within the memory, and no run is under way.
@@ -260,7 +262,7 @@ impl Kept {
 fn places(
     model: &OnnxModel,
     scratch: &mut Scratch,
-    call: Call<'_>,
+    request: Request<'_>,
 ) -> Option<(Vec<Place>, Vec<Place>, usize)> {
     let plan = &model.plan;
     let mut lines = 0;
@@ -271,7 +273,7 @@ fn places(
     };
     scratch.expect_inputs(model);
     let mut inputs = Vec::new();
-    for tensor in call.inputs() {
+    for tensor in request.inputs() {
         scratch.claim(model, tensor).ok()?;
         let slot = position(&plan.inputs, tensor.index(), tensor.name())?;
         let (kind, bytes) = (tensor.dtype().to_abi(), tensor.byte_size());
@@ -281,13 +283,13 @@ fn places(
     }
     scratch.all_claimed(model).ok()?;
     let mut outputs: Vec<Place> = Vec::new();
-    for wanted in call.outputs() {
-        let slot = position(&plan.outputs, wanted.index(), wanted.name())?;
+    for requested in request.requested_outputs() {
+        let slot = position(&plan.outputs, requested.index(), requested.name())?;
         if outputs.iter().any(|other| other.slot == slot) {
             return None; // named twice
         }
         let mut room = [0; MAX_RANK];
-        let rows = plan.batching.then(|| call.batch_size());
+        let rows = plan.batching.then(|| request.batch_size());
         let (shape, bytes) = shape::before_run(&plan.outputs[slot], rows, &mut room)?;
         outputs.push(place(slot, shape, bytes));
     }

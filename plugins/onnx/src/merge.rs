@@ -13,7 +13,7 @@ use crate::types;
 use crate::value::{MAX_RANK, Value};
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Batch, Call, Error, Tensor};
+use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
 
 impl OnnxInstance {
     /// Answers all calls that have not failed; false = each must be answered by itself.
@@ -22,10 +22,10 @@ impl OnnxInstance {
     /// Of what the run made, for all of them.
     pub fn answer_all(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let (model, scratch) = (&*self.model, &mut self.scratch);
-        if !model.plan.batching || !batch.can_merge() || !alike(batch) {
+        if !model.plan.batching || !alike(batch) {
             return Ok(false);
         }
-        let prepared = scratch.take_all(model, batch).is_ok() && !scratch.wanted.is_empty();
+        let prepared = scratch.take_all(model, batch).is_ok() && !scratch.requested.is_empty();
         let answered = if prepared { scratch.run_all(model, batch) } else { Ok(false) };
         scratch.clear();
         Ok(answered?)
@@ -36,7 +36,7 @@ impl Scratch {
     /// Values over the gathered inputs, and the outputs that any of the calls wants.
     fn take_all(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
-        let Some(first) = batch.calls().next() else { return Ok(()) };
+        let Some(first) = batch.requests().next() else { return Ok(()) };
         for (nth, tensor) in first.inputs().enumerate() {
             let slot = self.claim(model, tensor)?;
             let gathered = batch.gather(nth)?;
@@ -62,9 +62,9 @@ impl Scratch {
             self.add_input(slot, value);
         }
         self.all_claimed(model)?;
-        for (nth, call) in batch.calls().enumerate() {
+        for (nth, request) in batch.requests().enumerate() {
             if !self.failed[nth] {
-                self.want(model, call.outputs())?;
+                self.want(model, request.requested_outputs())?;
             }
         }
         Ok(())
@@ -76,9 +76,9 @@ impl Scratch {
         let ahead = model.ahead.load(Ordering::Relaxed);
         let mut outlet = batch;
         self.take_outputs(model, batch.rows(), &mut outlet, ahead)?;
-        batch.mark_compute();
+        batch.mark_compute_start();
         let ran = self.run(model);
-        batch.mark_output();
+        batch.mark_compute_end();
         if ran.is_err() {
             return Ok(false);
         }
@@ -89,10 +89,10 @@ impl Scratch {
 
 /// Whether the calls have the same inputs, each as large as its shape says.
 fn alike(batch: &Batch<'_>) -> bool {
-    let Some(first) = batch.calls().next() else { return false };
-    batch.calls().all(|call| {
-        first.inputs().len() == call.inputs().len()
-            && first.inputs().zip(call.inputs()).all(|(a, b)| same(a, b) && sound(call, b))
+    let Some(first) = batch.requests().next() else { return false };
+    batch.requests().all(|request| {
+        first.inputs().len() == request.inputs().len()
+            && first.inputs().zip(request.inputs()).all(|(a, b)| same(a, b) && sound(request, b))
     })
 }
 
@@ -102,10 +102,10 @@ fn same(a: Tensor<'_>, b: Tensor<'_>) -> bool {
         && (a.index().is_some() && a.index() == b.index() || a.name() == b.name())
 }
 
-fn sound(call: Call<'_>, tensor: Tensor<'_>) -> bool {
+fn sound(request: Request<'_>, tensor: Tensor<'_>) -> bool {
     let rows = tensor.shape().first().and_then(|&rows| usize::try_from(rows).ok());
     let Some(count) = types::elements(tensor.shape()) else { return false };
-    rows == Some(call.batch_size())
+    rows == Some(request.batch_size())
         && match tensor.dtype().to_abi() {
             // Where one call has a string too many and the next one too few, only each by itself tells.
             dtype::STRING => tensor.contiguous().is_some_and(|data| {

@@ -41,7 +41,7 @@ fn graph_levels() {
         (2, G::ORT_ENABLE_EXTENDED),
         (7, G::ORT_ENABLE_ALL),
     ];
-    for (level, wanted) in expected {
-        assert_eq!(graph(level), wanted);
+    for (level, requested) in expected {
+        assert_eq!(graph(level), requested);
     }
 }

@@ -9,8 +9,8 @@ use crate::strings;
 use crate::types::{self, shape_text};
 use crate::value::{self, MAX_RANK, Value};
 use std::ptr;
-use trtserver_plugin_api::abi::types::{Buf, Place, dtype};
-use trtserver_plugin_api::author::{Batch, Dtype, Error, Response, WantedOutput};
+use trtserver_plugin_api::abi::types::{Buf, Memory, dtype};
+use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
 
 /// Where outputs go: into the answer of one call, or among all calls of a batch.
 pub trait Outlet {
@@ -89,19 +89,19 @@ impl Scratch {
     pub fn want<'a>(
         &mut self,
         model: &OnnxModel,
-        outputs: impl Iterator<Item = WantedOutput<'a>>,
+        outputs: impl Iterator<Item = RequestedOutput<'a>>,
     ) -> Result<(), Fault> {
-        for wanted in outputs {
-            let at = position(&model.plan.outputs, wanted.index(), wanted.name());
+        for requested in outputs {
+            let at = position(&model.plan.outputs, requested.index(), requested.name());
             let at = at.ok_or_else(|| {
                 Fault::invalid(format!(
                     "unexpected inference output '{}' for model '{}'",
-                    wanted.name(),
+                    requested.name(),
                     model.name
                 ))
             })?;
-            if !self.wanted.iter().any(|(other, _)| *other == at) {
-                self.wanted.push((at, false));
+            if !self.requested.iter().any(|(other, _)| *other == at) {
+                self.requested.push((at, false));
             }
         }
         Ok(())
@@ -118,8 +118,8 @@ impl Scratch {
     ) -> Result<bool, Fault> {
         let Plan { outputs, batching, .. } = &model.plan;
         let mut blocks = false;
-        for nth in 0..self.wanted.len() {
-            let slot = &outputs[self.wanted[nth].0];
+        for nth in 0..self.requested.len() {
+            let slot = &outputs[self.requested[nth].0];
             let mut raw = ptr::null_mut();
             let mut room = [0; MAX_RANK];
             let rows = batching.then_some(rows);
@@ -140,7 +140,7 @@ impl Scratch {
             blocks |= !raw.is_null();
             self.output_names.push(slot.c_name.as_ptr());
             self.output_values.push(raw);
-            self.wanted[nth].1 = !raw.is_null();
+            self.requested[nth].1 = !raw.is_null();
         }
         Ok(blocks)
     }
@@ -152,8 +152,8 @@ impl Scratch {
         rows: usize,
         outlet: &mut impl Outlet,
     ) -> Result<(), Fault> {
-        for nth in 0..self.wanted.len() {
-            let (at, block) = self.wanted[nth];
+        for nth in 0..self.requested.len() {
+            let (at, block) = self.requested[nth];
             if block {
                 continue;
             }
@@ -222,9 +222,9 @@ impl Scratch {
         let memory = Buf {
             ptr: data,
             bytes: bytes as u64,
-            place: Place::CPU,
+            memory: Memory::CPU,
             ready: ptr::null_mut(),
-            lease: 0,
+            memory_handle: 0,
         };
         // SAFETY: the memory belongs to the value, which lives until the host releases it.
         unsafe { Ok(outlet.donate(&slot.name, kind, shape, memory, value.into_raw())?) }

@@ -211,27 +211,27 @@ struct SessionOptions {
 }
 
 impl SessionOptions {
-    fn new(runtime: &'static Runtime, wanted: &Options) -> Result<Self, Fault> {
+    fn new(runtime: &'static Runtime, requested: &Options) -> Result<Self, Fault> {
         let mut raw = ptr::null_mut();
         // SAFETY: the out pointer is ours.
         unsafe { ort!(runtime, CreateSessionOptions(&raw mut raw))? };
         let options = Self { runtime, raw };
         // SAFETY: the options are alive.
         unsafe {
-            ort!(runtime, SetIntraOpNumThreads(raw, wanted.intra_threads))?;
-            ort!(runtime, SetInterOpNumThreads(raw, wanted.inter_threads))?;
-            ort!(runtime, SetSessionExecutionMode(raw, wanted.mode))?;
-            ort!(runtime, SetSessionGraphOptimizationLevel(raw, wanted.graph))?;
-            match wanted.arena {
+            ort!(runtime, SetIntraOpNumThreads(raw, requested.intra_threads))?;
+            ort!(runtime, SetInterOpNumThreads(raw, requested.inter_threads))?;
+            ort!(runtime, SetSessionExecutionMode(raw, requested.mode))?;
+            ort!(runtime, SetSessionGraphOptimizationLevel(raw, requested.graph))?;
+            match requested.arena {
                 true => ort!(runtime, EnableCpuMemArena(raw))?,
                 false => ort!(runtime, DisableCpuMemArena(raw))?,
             }
-            match wanted.pattern {
+            match requested.pattern {
                 true => ort!(runtime, EnableMemPattern(raw))?,
                 false => ort!(runtime, DisableMemPattern(raw))?,
             }
         }
-        for (key, value) in &wanted.entries {
+        for (key, value) in &requested.entries {
             let (Ok(c_key), Ok(c_value)) =
                 (CString::new(key.as_str()), CString::new(value.as_str()))
             else {

@@ -52,7 +52,7 @@ pub fn decode(
     shape: &[i64],
     bytes: &[u8],
 ) -> Result<Value, Fault> {
-    let wanted = types::elements(shape)
+    let requested = types::elements(shape)
         .ok_or_else(|| Fault::invalid(format!("shape of input '{name}' is too large")))?;
     // The framing is checked before anything is allocated for `wanted` elements: each takes 4 bytes.
     let mut count = 0;
@@ -65,10 +65,10 @@ pub fn decode(
         })?;
         count += 1;
     }
-    if count != wanted {
+    if count != requested {
         return Err(Fault::invalid(format!(
             "unexpected number of string elements {count} for inference input '{name}', \
-             expecting {wanted}"
+             expecting {requested}"
         )));
     }
     let value = Value::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;

@@ -1,4 +1,4 @@
 /* Has the symbol, and refuses to give a table. */
 #include <trtserver/trtserver.h>
 
-const trts_plugin_table *trts_plugin_main(const trts_host *host) { return (void)host, NULL; }
+const trts_backend_table *trts_backend_main(const trts_host_table *host) { return (void)host, NULL; }

@@ -1,31 +1,31 @@
 /* Built for an interface that is not ours: a whole table of major number 99. */
 #include <trtserver/trtserver.h>
 
-static const trts_about *describe(trts_plugin *plugin) {
-  static const trts_about about = {.size = sizeof about, .name = {"wrong_major", 11}, .version = {"1.0", 3},
-      .max_in_flight = 1, .input_places = 1, .output_places = 1};
-  return (void)plugin, &about;
+static const trts_backend_info *backend_info(trts_backend *backend) {
+  static const trts_backend_info info = {.size = sizeof info, .name = {"wrong_major", 11}, .version = {"1.0", 3},
+      .max_in_flight = 1, .input_memory_types = 1, .output_memory_types = 1};
+  return (void)backend, &info;
 }
-static trts_error *open_plugin(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
-                               uint32_t n_settings, trts_plugin **out) {
+static trts_error *open_backend(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings,
+                               uint32_t n_settings, trts_backend **out) {
   (void)scope, (void)name, (void)dir, (void)settings, (void)n_settings;
-  return *out = (trts_plugin *)out, NULL;
+  return *out = (trts_backend *)out, NULL;
 }
-static trts_error *open_model(trts_plugin *plugin, const trts_model_desc *desc, trts_model **out) {
-  return *out = (trts_model *)plugin, (void)desc, NULL;
+static trts_error *open_model(trts_backend *backend, const trts_model_desc *desc, trts_model **out) {
+  return *out = (trts_model *)backend, (void)desc, NULL;
 }
 static trts_error *open_instance(trts_model *model, const trts_instance_desc *desc, trts_instance **out) {
   return *out = (trts_instance *)model, (void)desc, NULL;
 }
-static void close_plugin(trts_plugin *plugin) { (void)plugin; }
+static void close_backend(trts_backend *backend) { (void)backend; }
 static void close_model(trts_model *model) { (void)model; }
 static void close_instance(trts_instance *instance) { (void)instance; }
 static trts_error *execute(trts_instance *instance, trts_batch *batch) {
   return (void)instance, (void)batch, NULL;
 }
-const trts_plugin_table *trts_plugin_main(const trts_host *host) {
-  static const trts_plugin_table table = {.size = sizeof table, .abi_major = 99, .abi_minor = 0,
-      .describe = describe, .plugin_open = open_plugin, .plugin_close = close_plugin,
+const trts_backend_table *trts_backend_main(const trts_host_table *host) {
+  static const trts_backend_table table = {.size = sizeof table, .abi_major = 99, .abi_minor = 0,
+      .backend_info = backend_info, .backend_open = open_backend, .backend_close = close_backend,
       .model_open = open_model, .model_close = close_model, .instance_open = open_instance,
       .execute = execute, .instance_close = close_instance};
   return (void)host, &table;

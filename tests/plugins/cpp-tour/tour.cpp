@@ -1,4 +1,4 @@
-// Everything of trtserver/backend.hpp that the examples leave out: OUT = IN (FP32), in the way that the first call of a
+// Everything of trtserver/backend.hpp that the examples leave out: OUT = IN (FP32), in the way that the first request of a
 // batch says with its parameter `how`.
 #include <trtserver/backend.hpp>
 
@@ -10,14 +10,13 @@ namespace {
 using namespace trtserver;
 
 struct Backend {
-  static About about() {
-    About about;
-    about.name = "cpp_tour";
-    about.version = "2.0";
-    about.platforms = {{"cpp_tour", ""}};
-    about.features = {"test"};
-    about.align = 4;
-    return about;
+  static BackendInfo info() {
+    BackendInfo info;
+    info.name = "cpp_tour";
+    info.version = "2.0";
+    info.platforms = {{"cpp_tour", ""}};
+    info.align = 4;
+    return info;
   }
   explicit Backend(const BackendContext &context) {
     if (const auto text = context.settings().text("fail")) {
@@ -25,7 +24,7 @@ struct Backend {
     }
   }
   std::string runtime() const { return "tour runtime 7"; }
-  std::optional<Patch> complete(const ModelContext &model) {
+  std::optional<Patch> autocomplete(const ModelContext &model) {
     if (!model.autocomplete() || model.outputs() > 0) {
       return std::nullopt;
     }
@@ -50,7 +49,7 @@ struct Instance {
 
   void execute(Batch &batch) {
     join();
-    batch.mark_compute();
+    batch.mark_compute_start();
     calls_.set(static_cast<double>(batch.size()));
     TRTSERVER_VERBOSE(model_.context.log(), "batch " + std::to_string(batch.id()));
     const std::string how(batch[0].params().text("how").value_or("each"));
@@ -81,21 +80,21 @@ private:
       out[i] = values[i];
     }
     if (how == "keep_first") {
-      Reply kept = batch[0].keep();
-      // What was moved from owns nothing; the reply answers for its call from a thread of its own.
-      thread_ = std::thread([reply = std::move(kept)] { answer(reply, -1); });
+      Responder kept = batch[0].detach();
+      // What was moved from owns nothing; the responder answers for its request from a thread of its own.
+      thread_ = std::thread([responder = std::move(kept)] { answer(responder, -1); });
     }
   }
 
-  static void answer(const Reply &reply, float value) {
-    Response response = reply.respond();
-    for (float &to : response.output<float>("OUT", {reply.batch_size(), 1})) {
+  static void answer(const Responder &responder, float value) {
+    Response response = responder.new_response();
+    for (float &to : response.output<float>("OUT", {responder.batch_size(), 1})) {
       to = value;
     }
     response.send();
   }
 
-  void one(const Call &call, const std::string &how) {
+  void one(const Request &request, const std::string &how) {
     if (how == "throw_error") {
       throw Error(Code::Unavailable, "come again", TRTS_ERROR_RETRYABLE);
     } else if (how == "throw_std") {
@@ -107,37 +106,37 @@ private:
     } else if (how == "silent") {
       return;
     } else if (how == "drop") {
-      Reply dropped = call.keep();
-      dropped = Reply(std::move(dropped));
+      Responder dropped = request.detach();
+      dropped = Responder(std::move(dropped));
     } else if (how == "wrong_type") {
-      call.input("IN").as<std::int32_t>();
+      request.required_input("IN").as<std::int32_t>();
     } else if (how == "no_input") {
-      call.input("NOPE");
+      request.required_input("NOPE");
     } else if (how == "no_output") {
-      call.respond().output<float>("NOPE", {1});
+      request.new_response().output<float>("NOPE", {1});
     } else if (how == "bad_shape") {
-      call.respond().output<float>("OUT", {-1, INT64_MAX});
+      request.new_response().output<float>("OUT", {-1, INT64_MAX});
     } else if (how == "twice") {
-      echo(call);
-      echo(call);
+      echo(request);
+      echo(request);
     } else if (how == "after_keep") {
-      const Reply reply = call.keep();
+      const Responder responder = request.detach();
       try {
-        call.respond();
+        request.new_response();
       } catch (const Error &error) {
-        reply.fail(error);
+        responder.fail(error);
       }
-      call.fail(Error::internal("not heard"));
+      request.fail(Error::internal("not heard"));
     } else {
-      echo(call);
+      echo(request);
     }
   }
 
-  static void echo(const Call &call) {
-    const Tensor in = call.input("IN");
-    Response response = call.respond();
-    response.param("id", std::string(call.id()));
-    response.param("rows", static_cast<std::int64_t>(call.batch_size()));
+  static void echo(const Request &request) {
+    const Tensor in = request.required_input("IN");
+    Response response = request.new_response();
+    response.param("id", std::string(request.id()));
+    response.param("rows", static_cast<std::int64_t>(request.batch_size()));
     response.adopt("OUT", Dtype::Fp32, in.shape(), in.to_vector<float>());
     response.send();
   }

@@ -1,5 +1,8 @@
-//! Backends that were built for another version of the plugin interface: older minor numbers run, newer ones and other
-//! majors are refused in words. In C and, where abi_stable compares layouts, in Rust.
+//! Version rules of the plugin interface: backends of another major version or a newer minor version, with tables of the
+//! wrong size, or with extensions that this host lacks are refused, in C and in Rust.
+//!
+//! From the first release on this test also runs backends that were built against each released interface: see
+//! "Releasing the plugin interface" in CONTRIBUTING.md.
 
 #![allow(clippy::unwrap_used)] // the functions here are parts of tests
 
@@ -8,12 +11,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 use trtserver_tests::versions::{Version, Versions, model};
 use trtserver_tests::{Server, backends, folder, probe, root};
-
-const FROZEN: &str = "tests/plugins/frozen/1.0";
 
 /// Beside the backends of the install.
 fn server(dir: &TempDir) -> Server {
@@ -21,7 +21,7 @@ fn server(dir: &TempDir) -> Server {
     server.model("echo", probe("echo", &[]))
 }
 
-/// That backend is refused with a line of these parts, and the others serve.
+/// That backend is refused with a log line of these parts, and the others serve.
 fn refused(dir: &TempDir, parts: &[&str]) {
     let server = server(dir).start();
     let line = server.wait_for_log_with(parts);
@@ -29,103 +29,138 @@ fn refused(dir: &TempDir, parts: &[&str]) {
     assert!(server.stop().success());
 }
 
-#[test]
-fn c_backend_of_newer_abi() {
-    for (name, macros, built) in
-        [("major", ["MAJOR=2", "MINOR=0"], "2.0"), ("minor", ["MAJOR=1", "MINOR=7"], "1.7")]
-    {
-        let dir = folder();
-        Version { macros: &macros, ..Version::of(name, "1.0", 0.0) }.put(dir.path(), name);
-        let (file, built) = (format!("libtrtserver_{name}.so"), built_for(built));
-        refused(&dir, &[&file, &built]);
-    }
+/// A C backend compiled with these macros is refused with a log line of these parts.
+fn refused_in_c(name: &str, macros: &[&str], parts: &[&str]) {
+    let dir = folder();
+    Version { macros, ..Version::of(name, "1.0", 0.0) }.put(dir.path(), name);
+    let file = format!("libtrtserver_{name}.so");
+    refused(&dir, &[&[&*file], parts].concat());
 }
 
 fn built_for(interface: &str) -> String {
-    format!("built for plugin interface {interface}, this host offers 1.1")
+    format!("built for plugin interface {interface}, this host offers 1.0")
 }
 
 #[test]
-fn c_backend_of_older_abi() {
+fn other_major_and_newer_minor_versions_are_refused_in_c() {
+    refused_in_c("major", &["MAJOR=2", "MINOR=0"], &[&built_for("2.0")]);
+    refused_in_c("minor", &["MAJOR=1", "MINOR=7"], &[&built_for("1.7")]);
+}
+
+#[test]
+fn small_table_is_refused_with_both_sizes() {
+    let parts = ["its table has 64 bytes, interface 1.0 has "];
+    refused_in_c("small", &["SIZE=64"], &parts);
+}
+
+#[test]
+fn required_extension_that_the_host_lacks_is_named() {
+    let offers = "this host offers: 'trts.memory' 1, 'trts.metrics' 1";
+    let unknown = "it requires the host extension 'trts.teleport' 1, ";
+    refused_in_c("unknown", &["REQUIRES=\"trts.teleport\""], &[unknown, offers]);
+    let newer = "it requires the host extension 'trts.metrics' 2, ";
+    let macros = ["REQUIRES=\"trts.metrics\"", "REQUIRES_VERSION=2"];
+    refused_in_c("newer", &macros, &[newer, offers]);
+}
+
+#[test]
+fn listed_extension_that_is_not_returned_is_named() {
+    let parts = ["it lists the extension 'trts.cancel' 1 and does not return it"];
+    refused_in_c("liar", &["LISTS=\"trts.cancel\""], &parts);
+}
+
+#[test]
+fn required_extension_that_the_host_offers_is_accepted() {
     let dir = folder();
-    Version { interface: "1.0", ..Version::of("v", "0.9", 9.0) }.put(dir.path(), "v/0.9");
-    Version::of("v", "1.0", 1.0).put(dir.path(), "v/1.0");
-    let server =
-        server(&dir).model("old", model("old", "v", "0.9")).model("new", model("new", "v", ""));
-    let server = server.start();
-    assert_eq!((server.number("old"), server.number("new")), (9.0, 1.0));
+    let macros = ["REQUIRES=\"trts.metrics\""];
+    Version { macros: &macros, ..Version::of("v", "1.0", 3.0) }.put(dir.path(), "v");
+    let server = server(&dir).model("v", model("v", "v", "")).start();
+    assert_eq!(server.number("v"), 3.0);
     let all = server.backends();
-    let interface = |version: &str| {
-        let of = |b: &&Value| b["name"] == "v" && b["version"] == version;
-        all["backends"].as_array().unwrap().iter().find(of).map(|b| b["interface"].clone())
-    };
-    assert_eq!((interface("0.9"), interface("1.0")), (Some(json!("1.0")), Some(json!("1.1"))));
+    let of = |b: &&Value| b["name"] == "v";
+    let found = all["backends"].as_array().unwrap().iter().find(of).unwrap();
+    assert_eq!(found["interface"], json!("1.0"), "{all}");
     assert!(server.stop().success());
 }
 
+/// A Rust example built against this package as a later version of the interface.
 #[test]
-fn rust_backend_of_older_abi() {
-    let dir = folder();
-    build(&root().join(FROZEN), &["--locked"], &dir);
-    let server = server(&dir).model("old", model("old", "frozen_rust", "")).start();
-    assert_eq!((server.number("old"), server.number("echo")), (2.0, 1.0));
-    let all = server.backends();
-    let of = |b: &&Value| b["name"] == "frozen_rust";
-    let old = all["backends"].as_array().unwrap().iter().find(of);
-    assert_eq!(old.unwrap()["interface"], json!("1.0"), "{all}");
-    assert!(server.stop().success());
-}
-
-/// Today's package as it might be later, and the backend that was written for 1.0.
-#[test]
-fn rust_backend_of_newer_abi() {
+fn other_major_and_newer_minor_versions_are_refused_in_rust() {
     for (version, interface) in [("2.0.0", "2.0"), ("1.7.0", "1.7")] {
         let (major, minor) = interface.split_once('.').unwrap();
         let later = |text: &str| {
             text.replace("ABI_MAJOR: u32 = 1;", &format!("ABI_MAJOR: u32 = {major};"))
-                .replace("ABI_MINOR: u32 = 1;", &format!("ABI_MINOR: u32 = {minor};"))
+                .replace("ABI_MINOR: u32 = 0;", &format!("ABI_MINOR: u32 = {minor};"))
                 .replace("version = \"1.0.0\"", &format!("version = \"{version}\""))
         };
         let to = root().join(format!("target/tmp/interface-{version}"));
-        mirror(&root().join(FROZEN), &to, &later);
         mirror(&root().join("plugin-api/src"), &to.join("plugin-api/src"), &later);
+        write(&to.join("plugin-api/Cargo.toml"), &later(PACKAGE));
+        let example = root().join("examples/backends/rust-addsub");
+        mirror(&example.join("src"), &to.join("backend/src"), &str::to_owned);
+        write(&to.join("backend/Cargo.toml"), BACKEND);
+        let lock = fs::read_to_string(example.join("Cargo.lock")).unwrap();
+        let lock = lock.replace("\"trtserver_rust_addsub\"", "\"later-backend\"");
+        write(&to.join("Cargo.lock"), &later(&lock));
+        write(
+            &to.join("Cargo.toml"),
+            "[workspace]\nresolver = \"3\"\nmembers = [\"plugin-api\", \"backend\"]\n",
+        );
         let dir = folder();
-        build(&to, &[], &dir);
-        refused(&dir, &["libtrtserver_frozen_rust.so", &built_for(interface)]);
+        build(&to, &dir);
+        refused(&dir, &["libtrtserver_later.so", &built_for(interface)]);
     }
 }
 
-/// Copies a folder of texts with a change; files that are as they should be are not touched, so that they are not
-/// compiled again.
+const PACKAGE: &str = "[package]
+name = \"trtserver-plugin-api\"
+version = \"1.0.0\"
+edition = \"2024\"
+
+[dependencies]
+abi_stable = { version = \"0.11.3\", default-features = false }
+";
+
+const BACKEND: &str = "[package]
+name = \"later-backend\"
+version = \"0.1.0\"
+edition = \"2024\"
+
+[lib]
+crate-type = [\"cdylib\"]
+
+[dependencies]
+trtserver-plugin-api = { path = \"../plugin-api\" }
+";
+
+/// Copies a folder of text files with a change.
 fn mirror(from: &Path, to: &Path, change: &dyn Fn(&str) -> String) {
-    fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.file_name() == Some(OsStr::new("include")) {
-            continue;
-        }
         if from.is_dir() {
             mirror(&from, &to, change);
-            continue;
-        }
-        let text = change(&fs::read_to_string(&from).unwrap());
-        if fs::read_to_string(&to).ok().as_ref() != Some(&text) {
-            fs::write(&to, text).unwrap();
+        } else if from.extension() == Some(OsStr::new("rs")) {
+            write(&to, &change(&fs::read_to_string(&from).unwrap()));
         }
     }
 }
 
-/// Builds the backend of a workspace with the dependencies that were built for today's, and puts it into `dir`.
-fn build(workspace: &Path, options: &[&str], dir: &TempDir) {
-    /// All of them are built to one place.
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+/// Writes a file unless it has this content, so that cargo does not compile it again.
+fn write(to: &Path, text: &str) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    if fs::read_to_string(to).ok().as_deref() != Some(text) {
+        fs::write(to, text).unwrap();
+    }
+}
+
+/// Builds the backend of a workspace with the dependencies that were built for this one, and puts it into `dir`.
+fn build(workspace: &Path, dir: &TempDir) {
     let target = root().join("target");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--offline", "-p", "frozen-backend"]).args(options);
-    cargo.arg("--manifest-path").arg(workspace.join("Cargo.toml")).arg("--target-dir").arg(&target);
+    cargo.args(["build", "--quiet", "--offline", "-p", "later-backend", "--manifest-path"]);
+    cargo.arg(workspace.join("Cargo.toml")).arg("--target-dir").arg(&target);
     let done = cargo.output().unwrap_or_else(|e| panic!("cargo: {e}"));
     assert!(done.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&done.stderr));
-    let file = dir.path().join("libtrtserver_frozen_rust.so");
-    fs::copy(target.join("debug/libfrozen_backend.so"), file).unwrap();
+    let file = dir.path().join("libtrtserver_later.so");
+    fs::copy(target.join("debug/liblater_backend.so"), file).unwrap();
 }

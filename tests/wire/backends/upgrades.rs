@@ -56,7 +56,7 @@ fn models_loaded_after_upgrade_use_new_version() {
         let all = server.backends();
         let expected = json!({
             "name": "v", "version": "1.10", "file": new, "installed": true, "default": true,
-            "interface": "1.1", "runtime": "framework of 1.10", "platforms": ["v"], "isolation": "none",
+            "interface": "1.0", "runtime": "framework of 1.10", "platforms": ["v"], "isolation": "none",
             "models": [{"name": "m1", "version": "1", "isolation": "none"}],
         });
         assert_eq!(all["backends"][0], expected);

@@ -10,10 +10,10 @@ struct AddSub;
 impl Backend for AddSub {
     type Model = Loaded;
 
-    const ABOUT: Description = Description {
+    const INFO: BackendInfo = BackendInfo {
         // Models of this platform need no file; `default_file: "model.bin"` would ask for one.
         platforms: &[Platform { name: "rust_addsub", default_file: "" }],
-        ..Description::new("rust_addsub", env!("CARGO_PKG_VERSION"))
+        ..BackendInfo::new("rust_addsub", env!("CARGO_PKG_VERSION"))
     };
 
     fn open(_: &BackendContext) -> Result<Self, Error> {
@@ -56,23 +56,23 @@ impl Instance for Worker {
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        for call in batch.calls() {
+        for request in batch.requests() {
             // One bad call is no reason to fail those that share its batch.
-            if let Err(error) = answer(call) {
-                call.fail(error);
+            if let Err(error) = answer(request) {
+                request.fail(error);
             }
         }
         Ok(())
     }
 }
 
-fn answer(call: Call<'_>) -> Result<(), Error> {
-    let (a, b) = (call.need("INPUT0")?, call.need("INPUT1")?);
+fn answer(request: Request<'_>) -> Result<(), Error> {
+    let (a, b) = (request.required_input("INPUT0")?, request.required_input("INPUT1")?);
     if a.shape() != b.shape() {
         return Err(Error::invalid("INPUT0 and INPUT1 differ in shape").by_client());
     }
     let (x, y) = (a.as_slice::<f32>()?, b.as_slice::<f32>()?);
-    let mut response = call.respond()?;
+    let mut response = request.new_response()?;
     // The memory that goes on the wire; empty if the caller did not ask for the output.
     let sums = response.output_slice::<f32>("OUTPUT0", a.shape())?;
     for ((to, x), y) in sums.iter_mut().zip(x).zip(y) {

@@ -10,7 +10,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Weak};
-use trtserver_plugin_api::abi::types::{InstanceHandle, Reply};
+use trtserver_plugin_api::abi::types::{InstanceHandle, Responder};
 
 /// Starts the threads that tell, so that whoever cancels does not wait for the start of one; `None` if there can be none.
 static STARTER: LazyLock<Option<Sender<Arc<Nudges>>>> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ static STARTER: LazyLock<Option<Sender<Arc<Nudges>>>> = LazyLock::new(|| {
 });
 
 /// The plugin's entry.
-type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Reply);
+type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
 
 /// Tells one instance. Its tickets are those of [`Handle::ticket`].
 pub struct Nudges {

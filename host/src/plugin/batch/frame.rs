@@ -19,7 +19,7 @@ use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use trtserver_plugin_api::abi::call::Batch;
+use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::Buf;
 
 /// See the module text.
@@ -56,13 +56,13 @@ impl Frame {
             batch: UnsafeCell::new(Batch {
                 size: std::mem::size_of::<Batch>() as u64,
                 id: 0,
-                n: 0,
+                n_requests: 0,
                 rows: 0,
-                calls: std::ptr::null(),
-                t_start: 0,
-                t_compute: 0,
-                t_output: 0,
-                t_end: 0,
+                requests: std::ptr::null(),
+                exec_start_ns: 0,
+                compute_start_ns: 0,
+                compute_end_ns: 0,
+                exec_end_ns: 0,
                 reserved: [0; 4],
             }),
             executing: AtomicBool::new(false),
@@ -89,9 +89,10 @@ impl Frame {
         *self.open.get_mut() = requests.len() + 1;
         self.requests.fill(requests, style, || Share::new(me.cast()));
         let batch = self.batch.get_mut();
-        (batch.id, batch.n, batch.rows) = (id, self.requests.slots().len() as u32, rows);
-        batch.calls = self.requests.views.calls();
-        (batch.t_start, batch.t_compute, batch.t_output, batch.t_end) = (0, 0, 0, 0);
+        (batch.id, batch.n_requests, batch.rows) = (id, self.requests.slots().len() as u32, rows);
+        batch.requests = self.requests.views.requests();
+        (batch.exec_start_ns, batch.compute_start_ns, batch.compute_end_ns, batch.exec_end_ns) =
+            (0, 0, 0, 0);
     }
 
     fn clear(&mut self) {

@@ -9,7 +9,7 @@ use crate::request::pool;
 use crate::request::{ShapeText, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
-use trtserver_plugin_api::abi::types::{Buf, Place, tensor_flags};
+use trtserver_plugin_api::abi::types::{Buf, Memory, tensor_flags};
 
 /// What a batch has gathered so far, and small blocks of earlier ones.
 #[derive(Default)]
@@ -72,7 +72,8 @@ impl Gathered {
             rest = behind;
         }
         let (ptr, bytes) = (block.as_mut_ptr(), total as u64);
-        let buf = Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease: 0 };
+        let buf =
+            Buf { ptr, bytes, memory: Memory::CPU, ready: std::ptr::null_mut(), memory_handle: 0 };
         Ok((buf, Held::Copied(block)))
     }
 

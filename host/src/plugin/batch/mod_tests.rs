@@ -16,9 +16,9 @@ use bytes::Bytes;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use trtserver_plugin_api::abi::call::Batch;
 use trtserver_plugin_api::abi::host::Release;
-use trtserver_plugin_api::abi::types::{self, Buf, Place, dtype};
+use trtserver_plugin_api::abi::request::Batch;
+use trtserver_plugin_api::abi::types::{self, Buf, Memory, dtype};
 
 type Told = Arc<Mutex<Vec<Result<Option<InferResponse>>>>>;
 
@@ -111,13 +111,12 @@ fn check(error: *mut types::Error) -> std::result::Result<(), String> {
 }
 
 const NOTHING: Buf =
-    Buf { ptr: null_mut(), bytes: 0, place: Place::CPU, ready: null_mut(), lease: 0 };
+    Buf { ptr: null_mut(), bytes: 0, memory: Memory::CPU, ready: null_mut(), memory_handle: 0 };
 
 fn gather(batch: *mut Batch, input: u32) -> std::result::Result<(usize, Vec<u8>), String> {
     let mut buf = NOTHING;
     // SAFETY: the batch is being executed, or the entry is to find out that it is not.
-    let error =
-        unsafe { table().gather.unwrap()(batch, input, Place::CPU, 0, null_mut(), &raw mut buf) };
+    let error = unsafe { (table().gather)(batch, input, Memory::CPU, 0, null_mut(), &raw mut buf) };
     check(error)?;
     if buf.bytes == 0 {
         return Ok((buf.ptr.addr(), Vec::new()));
@@ -139,8 +138,8 @@ fn scatter(
     let (rank, bytes) = (shape.len() as u32, data.len() as u64);
     // SAFETY: as above.
     check(unsafe {
-        let alloc = table().scatter_alloc.unwrap();
-        alloc(batch, view(&name), dtype, rank, shape.as_ptr(), bytes, Place::CPU, &raw mut buf)
+        let alloc = table().scatter_alloc;
+        alloc(batch, view(&name), dtype, rank, shape.as_ptr(), bytes, Memory::CPU, &raw mut buf)
     })?;
     if buf.ptr.is_null() {
         assert_eq!(buf.bytes, 0);
@@ -172,19 +171,19 @@ fn donate(
     let (rank, func) = (shape.len() as u32, Release { func: Some(release) });
     // SAFETY: as above; the memory lives until its release.
     check(unsafe {
-        let adopt = table().scatter_adopt.unwrap();
+        let adopt = table().scatter_adopt;
         adopt(batch, view(&name), dtype::FP32, rank, shape.as_ptr(), &raw const buf, func, ctx)
     })
 }
 
 fn send(batch: *mut Batch) {
     // SAFETY: as above.
-    check(unsafe { (table().batch_send)(batch, null(), null_mut()) }).unwrap();
+    check(unsafe { (table().batch_finish)(batch, null(), null_mut()) }).unwrap();
 }
 
-fn reply_of(batch: *mut Batch, call: usize) -> *mut types::Reply {
+fn reply_of(batch: *mut Batch, call: usize) -> *mut types::Responder {
     // SAFETY: the batch is being executed.
-    unsafe { (**(*batch).calls.add(call)).reply }
+    unsafe { (**(*batch).requests.add(call)).responder }
 }
 
 fn answer(told: &Told) -> InferResponse {
@@ -281,15 +280,15 @@ fn what_does_not_fit_together_is_not_gathered() {
     says(vec![flat(()), flat(())], "no batch dimension");
     with_batch(vec![one(&[(0, two.clone())])], |batch| {
         // SAFETY: the call's own request.
-        unsafe { (table().request_release)((**(*batch).calls).request, null_mut()) };
+        unsafe { (table().request_release)((**(*batch).requests).handle, null_mut()) };
         assert!(gather(batch, 0).unwrap_err().contains("released before"));
-        let far = Place { kind: types::place::GPU, device: 0 };
-        let gather = table().gather.unwrap();
+        let far = Memory { memory_type: types::memory_type::GPU, device_id: 0 };
+        let gather = table().gather;
         // SAFETY: the batch is being executed.
         let text = |place, mode| unsafe {
             check(gather(batch, 0, place, mode, null_mut(), null_mut())).unwrap_err()
         };
-        assert!(text(far, 0).contains("kind 2") && text(Place::CPU, 7).contains("mode 7"));
+        assert!(text(far, 0).contains("kind 2") && text(Memory::CPU, 7).contains("mode 7"));
     });
     assert!(gather(null_mut(), 0).is_err());
 }
@@ -366,14 +365,14 @@ fn states_go_to_their_sequences() {
     };
     with_batch(vec![a, b], |batch| {
         // SAFETY: the batch is being executed.
-        let call = unsafe { &**(*batch).calls };
-        assert_eq!(call.n_outputs, 1, "the state is wanted");
+        let call = unsafe { &**(*batch).requests };
+        assert_eq!(call.n_requested_outputs, 1, "the state is wanted");
         assert!(scatter(batch, "N", dtype::INT32, &[2, 2], &[0; 16]).is_err());
         assert!(scatter(batch, "N", dtype::FP32, &[2, 3], &[0; 24]).is_err());
         let values = floats(&[1.0, 2.0, 3.0, 4.0]);
         assert_eq!(scatter(batch, "N", dtype::FP32, &[2, 2], &values), Ok(true));
         // SAFETY: the second call's own reply.
-        check(unsafe { (table().reply_end)(reply_of(batch, 1), null()) }).unwrap();
+        check(unsafe { (table().responder_finish)(reply_of(batch, 1), null()) }).unwrap();
         send(batch);
     });
     answer(&told_a);
@@ -398,7 +397,7 @@ fn a_state_comes_with_a_response_too() {
                 let alloc = table().output_alloc;
                 let alloc = |buf| {
                     let shape = [1, 2].as_ptr();
-                    check(alloc(response, view(&name), dtype::FP32, 2, shape, 8, Place::CPU, buf))
+                    check(alloc(response, view(&name), dtype::FP32, 2, shape, 8, Memory::CPU, buf))
                 };
                 alloc(&raw mut buf).unwrap();
                 assert!(alloc(&raw mut buf).unwrap_err().contains("twice"));
@@ -448,14 +447,14 @@ fn misdeeds_are_errors_and_spare_the_neighbours() {
         unsafe {
             check((table().response_new)(reply_of(batch, 2), &raw mut response)).unwrap();
             refused("O", dtype::FP32, &[4, 2], &rows, "while a response");
-            (table().response_drop)(response);
+            (table().response_free)(response);
             assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &rows), Ok(true));
             refused("O", dtype::FP32, &[4, 2], &rows, "twice");
             check((table().response_new)(reply_of(batch, 2), &raw mut response)).unwrap();
             let error = (table().error_new)(3, 0, view(&c_text("mine")));
-            check((table().reply_end)(reply_of(batch, 0), error)).unwrap();
+            check((table().responder_finish)(reply_of(batch, 0), error)).unwrap();
             (table().error_free)(error);
-            (table().request_release)((**(*batch).calls.add(1)).request, null_mut());
+            (table().request_release)((**(*batch).requests.add(1)).handle, null_mut());
         }
         send(batch);
         assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &rows), Ok(false), "nobody is left");
@@ -490,7 +489,7 @@ fn an_error_of_the_batch_wins_over_what_was_scattered() {
         // SAFETY: the batch is being executed; the error is freed once.
         unsafe {
             let error = (table().error_new)(3, 0, view(&c_text("all of it")));
-            check((table().batch_send)(batch, error, null_mut())).unwrap();
+            check((table().batch_finish)(batch, error, null_mut())).unwrap();
             (table().error_free)(error);
         }
     });

@@ -179,7 +179,7 @@ fn end_generation(mut state: MutexGuard<'_, State>) {
     drop(gone);
 }
 
-/// A slot in one of its generations: what `trts_request`, `trts_reply` and `trts_response` are.
+/// A slot in one of its generations: what `trts_request_handle`, `trts_responder` and `trts_response` are.
 #[derive(Clone, Copy)]
 pub struct Handle {
     slot: &'static Slot,

@@ -5,7 +5,7 @@ use crate::plugin::batch::frame::{FrameHold, release_request};
 use crate::plugin::batch::views::{Style, TensorNames};
 use crate::request::testing::{RecordedResponses, request, signature};
 use crate::stats::{Execution, OutstandingExecutions};
-use trtserver_plugin_api::abi::types::Reply as Raw;
+use trtserver_plugin_api::abi::types::Responder as Raw;
 
 /// A frame with one request, its handle, and what the caller was told.
 fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
@@ -17,7 +17,7 @@ fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
     let style = Style { signature: &signature, names: &names, align: 0 };
     hold.fill(1, &mut vec![request], &style, &execution);
     // SAFETY: the batch lives as long as the hold; its handle was just made.
-    let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).calls).reply });
+    let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).requests).responder });
     // SAFETY: as above.
     (unsafe { Handle::of(raw) }.unwrap(), told)
 }

@@ -4,7 +4,7 @@ use crate::stats::Execution;
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::call::Batch;
+use trtserver_plugin_api::abi::request::Batch;
 
 thread_local! {
     /// The batch that this thread executes and its execution; null outside of `execute`.
@@ -38,9 +38,9 @@ pub fn times(execution: &Arc<Execution>) -> Option<[u64; 4]> {
     // SAFETY: set by `during`, whose caller keeps the batch; only the backend's `execute` on this very thread writes it.
     let batch = unsafe { batch.as_ref() }?;
     std::ptr::eq(executing, Arc::as_ptr(execution)).then_some([
-        batch.t_start,
-        batch.t_compute,
-        batch.t_output,
-        batch.t_end,
+        batch.exec_start_ns,
+        batch.compute_start_ns,
+        batch.compute_end_ns,
+        batch.exec_end_ns,
     ])
 }

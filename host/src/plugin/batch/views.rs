@@ -1,4 +1,4 @@
-//! The flat arrays behind a batch: calls, tensors, shapes and texts as plugins read them.
+//! The flat arrays behind a batch: requests, tensors, shapes and texts as plugins read them.
 
 use super::slot::Handle;
 use crate::plugin::text::{EMPTY, c_text, view};
@@ -7,8 +7,8 @@ use crate::request::{CorrelationId, InferRequest, Parameter, Role, Signature, Te
 use bytes::Bytes;
 use std::ffi::CString;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::call::{Call, Wanted, call_flags};
-use trtserver_plugin_api::abi::types::{Buf, Param, Place, Str, Tensor, param, tensor_flags};
+use trtserver_plugin_api::abi::request::{Request, RequestedOutput, request_flags};
+use trtserver_plugin_api::abi::types::{Buf, Memory, Param, Str, Tensor, param, tensor_flags};
 
 /// Names of a model's tensors as NUL-terminated text, made once per model.
 pub struct TensorNames {
@@ -46,12 +46,12 @@ pub struct Style<'a> {
     pub align: usize,
 }
 
-/// An input of one call, as the plugin sees it.
+/// An input of one request, as the plugin sees it.
 pub struct InputView<'a> {
     pub tensor: &'a Tensor,
     pub shape: &'a [i64],
     pub buf: &'a Buf,
-    /// Rows of the call.
+    /// Rows of the request.
     pub rows: u32,
 }
 
@@ -59,12 +59,12 @@ pub struct InputView<'a> {
 /// [`Views::reserve`] made room for.
 #[derive(Default)]
 pub struct Views {
-    calls: Vec<Call>,
-    call_ptrs: Vec<*const Call>,
+    requests: Vec<Request>,
+    request_ptrs: Vec<*const Request>,
     tensors: Vec<Tensor>,
     bufs: Vec<Buf>,
     shapes: Vec<i64>,
-    wanted: Vec<Wanted>,
+    requested: Vec<RequestedOutput>,
     params: Vec<Param>,
     texts: Vec<CString>,
     /// Inputs that had to be copied to an aligned place.
@@ -84,30 +84,30 @@ impl Views {
             input.shape.len().max(style.signature.input_spec(input.index).model_dims.len()) + 1
         });
         self.shapes.reserve(dims.sum());
-        self.calls.reserve(requests.len());
-        self.call_ptrs.reserve(requests.len());
+        self.requests.reserve(requests.len());
+        self.request_ptrs.reserve(requests.len());
         self.tensors.reserve(inputs);
         self.bufs.reserve(inputs);
         self.aligned.reserve(inputs);
         let states = style.names.states.len() * requests.len();
-        self.wanted.reserve(sum(|r| r.context().outputs.len()) + states);
+        self.requested.reserve(sum(|r| r.context().outputs.len()) + states);
         self.params.reserve(sum(|r| r.parameters.len()));
         self.names = Some(Arc::clone(style.names));
     }
 
-    /// The calls that were added.
-    pub fn calls(&mut self) -> *const *const Call {
-        self.call_ptrs.clear();
-        self.call_ptrs.extend(self.calls.iter().map(|c| c as *const Call));
-        self.call_ptrs.as_ptr()
+    /// The requests that were added.
+    pub fn requests(&mut self) -> *const *const Request {
+        self.request_ptrs.clear();
+        self.request_ptrs.extend(self.requests.iter().map(|c| c as *const Request));
+        self.request_ptrs.as_ptr()
     }
 
     /// Shows one request; what it points at must stay where it is until [`Views::clear`].
     pub fn add(&mut self, handle: Handle, request: &InferRequest, style: &Style<'_>) {
         let inputs = self.tensors.len();
         self.inputs(request, style);
-        let wanted = self.wanted.len();
-        self.wanted.extend(request.context().outputs.iter().map(|o| Wanted {
+        let requested = self.requested.len();
+        self.requested.extend(request.context().outputs.iter().map(|o| RequestedOutput {
             name: view(&style.names.outputs[o.index]),
             index: number(&style.signature.outputs[o.index], o.index),
             classes: o.classes,
@@ -116,7 +116,7 @@ impl Views {
         let asked =
             |index: Option<usize>| request.context().outputs.iter().any(|o| Some(o.index) == index);
         let states = style.names.states.iter().filter(|(_, index)| !asked(*index));
-        self.wanted.extend(states.map(|(name, index)| Wanted {
+        self.requested.extend(states.map(|(name, index)| RequestedOutput {
             name: view(name),
             index: index.map_or(u32::MAX, |i| i as u32),
             classes: 0,
@@ -132,35 +132,35 @@ impl Views {
             };
             self.params.push(Param { key, kind, pad: 0, text, bits });
         }
-        let (sequence, sequence_text) = match &request.sequence.id {
+        let (sequence, correlation_id_string) = match &request.sequence.id {
             CorrelationId::None => (0, EMPTY),
             CorrelationId::Number(n) => (*n, EMPTY),
             CorrelationId::Text(t) => (0, self.text(t)),
         };
-        let call = Call {
-            size: std::mem::size_of::<Call>() as u64,
-            request: handle.raw(),
-            reply: handle.raw(),
+        let request = Request {
+            size: std::mem::size_of::<Request>() as u64,
+            handle: handle.raw(),
+            responder: handle.raw(),
             id: self.text(&request.id),
-            sequence_text,
-            sequence,
-            flags: call_flags_of(request),
-            batch: request.context().batch,
+            correlation_id_string,
+            correlation_id: sequence,
+            flags: request_flags_of(request),
+            batch_size: request.context().batch,
             priority: request.priority,
             received_ns: request.context().received_ns,
             queued_ns: request.responder.queued_ns(),
             deadline_ns: request.deadline_ns,
             cancelled: request.cancel_token().flag(),
             n_inputs: (self.tensors.len() - inputs) as u32,
-            n_outputs: (self.wanted.len() - wanted) as u32,
+            n_requested_outputs: (self.requested.len() - requested) as u32,
             n_params: (self.params.len() - params) as u32,
             pad: 0,
             inputs: self.tensors[inputs..].as_ptr(),
-            outputs: self.wanted[wanted..].as_ptr(),
+            requested_outputs: self.requested[requested..].as_ptr(),
             params: self.params[params..].as_ptr(),
             reserved: [0; 4],
         };
-        self.calls.push(call);
+        self.requests.push(request);
     }
 
     fn inputs(&mut self, request: &InferRequest, style: &Style<'_>) {
@@ -179,9 +179,9 @@ impl Views {
             self.bufs.push(Buf {
                 ptr: data.as_ptr().cast_mut(),
                 bytes: data.len() as u64,
-                place: Place::CPU,
+                memory: Memory::CPU,
                 ready: std::ptr::null_mut(),
-                lease: 0,
+                memory_handle: 0,
             });
             self.tensors.push(Tensor {
                 name: view(&style.names.inputs[input.index]),
@@ -198,24 +198,24 @@ impl Views {
         }
     }
 
-    /// Rows of each call.
+    /// Rows of each request.
     pub fn rows(&self) -> impl Iterator<Item = u32> {
-        self.calls.iter().map(|call| call.batch)
+        self.requests.iter().map(|request| request.batch_size)
     }
 
-    /// The input in that place of each call; `None` where a call has fewer.
+    /// The input in that place of each request; `None` where a request has fewer.
     pub fn inputs_at(&self, position: usize) -> impl Iterator<Item = Option<InputView<'_>>> {
         let mut begin = 0;
-        self.calls.iter().map(move |call| {
+        self.requests.iter().map(move |request| {
             let at = begin + position;
-            begin += call.n_inputs as usize;
+            begin += request.n_inputs as usize;
             if at >= begin {
                 return None;
             }
             let tensor = self.tensors.get(at)?;
             // SAFETY: a shape points at `rank` numbers of `self.shapes`, which does not move.
             let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.rank as usize) };
-            Some(InputView { tensor, shape, buf: self.bufs.get(at)?, rows: call.batch })
+            Some(InputView { tensor, shape, buf: self.bufs.get(at)?, rows: request.batch_size })
         })
     }
 
@@ -229,12 +229,12 @@ impl Views {
     }
 
     pub fn clear(&mut self) {
-        self.calls.clear();
-        self.call_ptrs.clear();
+        self.requests.clear();
+        self.request_ptrs.clear();
         self.tensors.clear();
         self.bufs.clear();
         self.shapes.clear();
-        self.wanted.clear();
+        self.requested.clear();
         self.params.clear();
         self.texts.clear();
         self.aligned.clear();
@@ -242,13 +242,13 @@ impl Views {
     }
 }
 
-/// What a call says of itself.
-pub fn call_flags_of(request: &InferRequest) -> u32 {
+/// What a request says of itself.
+pub fn request_flags_of(request: &InferRequest) -> u32 {
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-    flag(request.sequence.start, call_flags::SEQUENCE_START)
-        | flag(request.sequence.end, call_flags::SEQUENCE_END)
-        | flag(request.warmup, call_flags::WARMUP)
-        | flag(request.streaming, call_flags::STREAMING)
+    flag(request.sequence.start, request_flags::SEQUENCE_START)
+        | flag(request.sequence.end, request_flags::SEQUENCE_END)
+        | flag(request.warmup, request_flags::WARMUP)
+        | flag(request.streaming, request_flags::STREAMING)
 }
 
 /// Place in the configuration, which what the host adds has not.

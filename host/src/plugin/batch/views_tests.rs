@@ -60,8 +60,8 @@ fn what_the_host_adds_is_shown_and_marked() {
     assert_eq!(seen, [(0, 0), (none, tensor_flags::STATE), (none, tensor_flags::CONTROL), (0, 0)]);
     assert_eq!(views.tensors[1].name.p, names.inputs[2].as_ptr().cast());
     // `O` is a state and asked for by the first call, so it is not there twice.
-    let wanted: Vec<_> = views.wanted.iter().map(|w| w.index).collect();
-    assert_eq!(wanted, [0, none, none, 0]);
-    assert_eq!((views.calls[0].flags, views.calls[1].flags), (call_flags::WARMUP, 0));
+    let requested: Vec<_> = views.requested.iter().map(|w| w.index).collect();
+    assert_eq!(requested, [0, none, none, 0]);
+    assert_eq!((views.requests[0].flags, views.requests[1].flags), (request_flags::WARMUP, 0));
     assert_eq!(views.inputs_at(2).map(|i| i.is_some()).collect::<Vec<_>>(), [true, false]);
 }

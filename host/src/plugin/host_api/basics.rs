@@ -1,33 +1,28 @@
-//! Host entries for errors, log, time, memory, metrics and configuration patches.
+//! Host entries for errors, log, time, configuration patches and load progress.
 
-use super::{guard, guard_value, put};
+use super::{guard, guard_value};
 use crate::clock;
 use crate::error::Error as HostError;
-use crate::plugin::host_api::metric::Metric as Made;
-use crate::plugin::host_api::scope::{self, Patch, Scope};
+use crate::plugin::host_api::scope::{Patch, Scope};
 use crate::plugin::text::{EMPTY, PluginError, read, view};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use trtserver_plugin_api::abi::host::metric_kind;
-use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Metric, Param, Place, Str, code, level, param, place,
-};
+use trtserver_plugin_api::abi::types::{self, Error, Str, code, level};
 
 pub(super) const VERSION: Str = {
     const TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     Str { p: TEXT.as_ptr(), n: (TEXT.len() - 1) as u64 }
 };
 
-/// Highest level that plugins' records are wanted at; plugins read it without a call.
+/// Log level of backends, which load it without a call.
 static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
 
-/// Sets the level above which plugins need not bother.
+/// Sets the log level of backends.
 pub fn set_log_level(level: u32) {
     LEVEL.store(level, Ordering::Relaxed);
     crate::plugin::isolated::log_level(level);
 }
 
-/// What was set last.
+/// The log level of backends.
 pub fn log_level_set() -> u32 {
     LEVEL.load(Ordering::Relaxed)
 }
@@ -40,28 +35,26 @@ pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *
 }
 
 pub(super) unsafe extern "C" fn error_code(error: *const Error) -> u32 {
-    // SAFETY: null or an error made above that was not freed.
+    // SAFETY: null or an error of `error_new` that was not freed.
     unsafe { error.cast::<PluginError>().as_ref() }.map_or(code::UNKNOWN, |e| e.code)
 }
 
 pub(super) unsafe extern "C" fn error_text(error: *const Error) -> Str {
-    // SAFETY: null or an error made above that was not freed.
+    // SAFETY: null or an error of `error_new` that was not freed.
     unsafe { error.cast::<PluginError>().as_ref() }.map_or(EMPTY, |e| view(&e.text))
 }
 
 pub(super) unsafe extern "C" fn error_free(error: *mut Error) {
-    // SAFETY: null or an error made above; freed once by the interface's rule.
+    // SAFETY: null or an error of `error_new`; freed once by the interface.
     guard_value((), || drop(unsafe { crate::plugin::text::take(error) }));
 }
 
-pub(super) unsafe extern "C" fn log_level(
-    _scope: *const trtserver_plugin_api::abi::types::Scope,
-) -> *const u32 {
+pub(super) unsafe extern "C" fn log_level(_scope: *const types::Scope) -> *const u32 {
     LEVEL.as_ptr()
 }
 
 pub(super) unsafe extern "C" fn log(
-    scope: *const trtserver_plugin_api::abi::types::Scope,
+    scope: *const types::Scope,
     log_level: u32,
     file: Str,
     line: u32,
@@ -86,7 +79,7 @@ pub(super) unsafe extern "C" fn now_ns() -> u64 {
 }
 
 pub(super) unsafe extern "C" fn config_patch(
-    scope: *mut trtserver_plugin_api::abi::types::Scope,
+    scope: *mut types::Scope,
     format: u32,
     p: *const u8,
     n: u64,
@@ -97,7 +90,7 @@ pub(super) unsafe extern "C" fn config_patch(
         let data = if p.is_null() || n == 0 || isize::try_from(n).is_err() {
             Vec::new()
         } else {
-            // SAFETY: the plugin passes `n` readable bytes.
+            // SAFETY: the backend passes `n` readable bytes.
             unsafe { std::slice::from_raw_parts(p, n as usize) }.to_vec()
         };
         *scope.patch.lock() = Some(Patch { format, data });
@@ -106,7 +99,7 @@ pub(super) unsafe extern "C" fn config_patch(
 }
 
 pub(super) unsafe extern "C" fn progress(
-    scope: *mut trtserver_plugin_api::abi::types::Scope,
+    scope: *mut types::Scope,
     stage: Str,
     permille: u32,
 ) -> u32 {
@@ -119,108 +112,6 @@ pub(super) unsafe extern "C" fn progress(
     })
 }
 
-pub(super) unsafe extern "C" fn mem_alloc(
-    scope: *mut trtserver_plugin_api::abi::types::Scope,
-    wish: Place,
-    bytes: u64,
-    align: u64,
-    _flags: u32,
-    _stream: *mut u8,
-    out: *mut Buf,
-) -> *mut Error {
-    let mut none_left = None;
-    let error = guard(|| {
-        // SAFETY: the handle is valid during the call.
-        let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
-        if wish.kind != place::CPU {
-            return Err(HostError::unsupported(format!(
-                "{}: this host allocates CPU memory only, kind {} was asked for",
-                scope.label, wish.kind
-            )));
-        }
-        let most = crate::request::buffer::ALIGN as u64;
-        if align > most || bytes > isize::MAX as u64 {
-            return Err(HostError::unsupported(format!(
-                "{}: {bytes} bytes aligned to {align} were asked for, alignment goes up to {most}",
-                scope.label
-            )));
-        }
-        let Some((ptr, lease)) = scope.alloc(bytes as usize) else {
-            none_left = Some(format!("{}: {bytes} bytes are not there now", scope.label));
-            return Ok(());
-        };
-        let buf = Buf { ptr, bytes, place: Place::CPU, ready: std::ptr::null_mut(), lease };
-        // SAFETY: null or room for one buffer.
-        unsafe { put(out, buf) }
-    });
-    match none_left {
-        Some(text) => PluginError::raw(code::EXHAUSTED, 0, &text),
-        None => error,
-    }
-}
-
-pub(super) unsafe extern "C" fn mem_free(lease: u64, _after: *mut Event) {
-    guard_value((), || {
-        if !scope::free(lease) {
-            tracing::warn!("a backend freed memory {lease}, which is not or no longer allocated");
-        }
-    });
-}
-
-pub(super) unsafe extern "C" fn metric_new(
-    scope: *mut trtserver_plugin_api::abi::types::Scope,
-    kind: u32,
-    name: Str,
-    help: Str,
-    labels: *const Param,
-    n_labels: u32,
-    out: *mut *mut Metric,
-) -> *mut Error {
-    guard(|| {
-        // SAFETY: handle and texts are valid during the call.
-        let (scope, name, help) =
-            unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, read(name), read(help)) };
-        let labels = if labels.is_null() {
-            &[]
-        } else {
-            // SAFETY: the plugin passes `n_labels` parameters.
-            unsafe { std::slice::from_raw_parts(labels, n_labels as usize) }
-        };
-        let labels: Vec<(String, String)> = labels
-            .iter()
-            .filter(|l| l.kind == param::STRING)
-            // SAFETY: texts are valid during the call.
-            .map(|l| unsafe { (read(l.key), read(l.text)) })
-            .collect();
-        let counter = match kind {
-            metric_kind::COUNTER => true,
-            metric_kind::GAUGE => false,
-            _ => return Err(HostError::unsupported(format!("metric '{name}': kind {kind}"))),
-        };
-        let made = scope.metrics.metric(counter, &name, &help, &labels)?;
-        // SAFETY: null or room for one handle.
-        unsafe { put(out, Arc::as_ptr(&made).cast_mut().cast()) }
-    })
-}
-
-pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
-    guard(|| {
-        // SAFETY: null or a handle whose scope, which keeps the metric, is open.
-        match unsafe { metric.cast::<Made>().as_ref() } {
-            Some(made) => made.put(value),
-            None => Err(HostError::invalid("metric_put without a metric")),
-        }
-    })
-}
-
-pub(super) unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
-    // SAFETY: as above.
-    guard_value(0.0, || unsafe { metric.cast::<Made>().as_ref() }.map_or(0.0, |m| m.series.get()))
-}
-
-/// Others of the same scope may have the same metric, which goes with it.
-pub(super) unsafe extern "C" fn metric_free(_: *mut Metric) {}
-
-fn no_scope() -> HostError {
-    HostError::invalid("a host call that needs a scope was made without one")
+pub(super) fn no_scope() -> HostError {
+    HostError::invalid("a host function was called without a scope")
 }

@@ -6,14 +6,14 @@ use crate::error::Error as HostError;
 use crate::plugin::batch::frame::Frame;
 use crate::plugin::batch::memory::Donation;
 use crate::plugin::text::{PluginError, read};
-use trtserver_plugin_api::abi::call::Batch;
 use trtserver_plugin_api::abi::host::{Release, gather_mode};
-use trtserver_plugin_api::abi::types::{Buf, Error, Event, Place, Str, place};
+use trtserver_plugin_api::abi::request::Batch;
+use trtserver_plugin_api::abi::types::{Buf, Error, Event, Memory, Str, memory_type};
 
 pub(super) unsafe extern "C" fn gather(
     batch: *const Batch,
     input: u32,
-    wish: Place,
+    preferred_memory: Memory,
     mode: u32,
     _stream: *mut u8,
     out: *mut Buf,
@@ -26,10 +26,10 @@ pub(super) unsafe extern "C" fn gather(
                 "this host gathers rows one after another (mode 0), mode {mode} was asked for"
             )));
         }
-        if !matches!(wish.kind, place::CPU | place::PINNED) {
+        if !matches!(preferred_memory.memory_type, memory_type::CPU | memory_type::PINNED) {
             return Err(HostError::unsupported(format!(
                 "this host gathers in CPU memory, kind {} was asked for",
-                wish.kind
+                preferred_memory.memory_type
             )));
         }
         let buf = frame.gather(input)?;
@@ -46,7 +46,7 @@ pub(super) unsafe extern "C" fn scatter_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _wish: Place,
+    _preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     guard(|| {
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn scatter_adopt(
     })
 }
 
-pub(super) unsafe extern "C" fn batch_send(
+pub(super) unsafe extern "C" fn batch_finish(
     batch: *const Batch,
     error: *const Error,
     _after: *mut Event,

@@ -9,7 +9,7 @@ use crate::plugin::text::{PluginError, lent, read};
 use crate::request::Parameter;
 use trtserver_plugin_api::abi::host::{Release, send_flags};
 use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Param, Place, Reply, Request, Response, Str, param, place,
+    Buf, Error, Event, Memory, Param, RequestHandle, Responder, Response, Str, memory_type, param,
 };
 
 /// Runs the body of an entry that returns nothing: what is wrong goes to the log.
@@ -21,23 +21,23 @@ fn tell(body: impl FnOnce() -> Result<()>) {
     });
 }
 
-pub(super) unsafe extern "C" fn request_release(request: *mut Request, _after: *mut Event) {
+pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _after: *mut Event) {
     // SAFETY: null or a handle of ours.
     tell(|| release_request(unsafe { Handle::of(request) }?));
 }
 
-pub(super) unsafe extern "C" fn reply_retain(reply: *mut Reply) {
+pub(super) unsafe extern "C" fn responder_detach(reply: *mut Responder) {
     // SAFETY: null or a handle of ours.
     tell(|| unsafe { Handle::of(reply) }?.retain());
 }
 
-pub(super) unsafe extern "C" fn reply_release(reply: *mut Reply) {
+pub(super) unsafe extern "C" fn responder_release(reply: *mut Responder) {
     // SAFETY: null or a handle of ours.
     tell(|| unsafe { Handle::of(reply) }?.release_reply());
 }
 
 pub(super) unsafe extern "C" fn response_new(
-    reply: *mut Reply,
+    reply: *mut Responder,
     out: *mut *mut Response,
 ) -> *mut Error {
     guard(|| {
@@ -49,7 +49,7 @@ pub(super) unsafe extern "C" fn response_new(
     })
 }
 
-pub(super) unsafe extern "C" fn response_drop(response: *mut Response) {
+pub(super) unsafe extern "C" fn response_free(response: *mut Response) {
     if !response.is_null() {
         // SAFETY: a handle of ours.
         tell(|| unsafe { Handle::of(response) }?.take_response().map(drop));
@@ -79,7 +79,7 @@ pub(super) unsafe extern "C" fn output_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _wish: Place,
+    _preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     guard(|| {
@@ -123,11 +123,14 @@ pub(super) unsafe extern "C" fn output_adopt(
 
 /// Refuses memory that this host cannot read.
 pub(super) fn near(name: &str, parts: &[Buf]) -> Result<()> {
-    match parts.iter().find(|p| !matches!(p.place.kind, place::CPU | place::PINNED)) {
+    match parts
+        .iter()
+        .find(|p| !matches!(p.memory.memory_type, memory_type::CPU | memory_type::PINNED))
+    {
         None => Ok(()),
         Some(far) => Err(HostError::unsupported(format!(
             "output '{name}' was donated in memory of kind {}, this host takes CPU memory",
-            far.place.kind
+            far.memory.memory_type
         ))),
     }
 }
@@ -174,11 +177,14 @@ pub(super) unsafe extern "C" fn response_send(
         let response = unsafe { Handle::of(response) }?.take_response()?;
         // SAFETY: null or a living error, which stays the sender's.
         let error = unsafe { error.cast::<PluginError>().as_ref() }.map(PluginError::to_error);
-        response.send(flags & send_flags::LAST != 0, error)
+        response.send(flags & send_flags::FINAL != 0, error)
     })
 }
 
-pub(super) unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
+pub(super) unsafe extern "C" fn responder_finish(
+    reply: *mut Responder,
+    error: *const Error,
+) -> *mut Error {
     guard(|| {
         // SAFETY: null or a handle of ours; the error is null or alive and stays the sender's.
         let (reply, error) =

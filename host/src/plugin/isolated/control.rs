@@ -7,7 +7,7 @@ use super::wire::{Received, Receiver};
 use crate::error::{Error, Result};
 use crate::plugin::host_api::metric::{CustomMetrics, Series};
 use std::collections::HashMap;
-use trtserver_plugin_api::abi::host::metric_kind;
+use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_api::abi::types::level;
 
 /// Listens until the connection ends. The metrics that the process made go with it.

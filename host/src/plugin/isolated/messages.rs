@@ -79,7 +79,7 @@ pub struct Hello {
     /// The backend's file.
     #[prost(string, tag = "1")]
     pub file: String,
-    /// Settings for `plugin_open` and the models.
+    /// Settings for `backend_open` and the models.
     #[prost(btree_map = "string, string", tag = "2")]
     pub settings: std::collections::BTreeMap<String, String>,
     #[prost(uint32, tag = "3")]
@@ -288,7 +288,7 @@ pub struct Call {
     pub sequence: u64,
     #[prost(string, tag = "4")]
     pub sequence_text: String,
-    /// Bits of `call_flags`.
+    /// Bits of `request_flags`.
     #[prost(uint32, tag = "5")]
     pub flags: u32,
     #[prost(uint32, tag = "6")]

@@ -3,7 +3,7 @@
 use super::messages::{Batch, Call, Input, Param, param};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
-use crate::plugin::batch::views::call_flags_of;
+use crate::plugin::batch::views::request_flags_of;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub fn call(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> 
         id: request.id.clone(),
         sequence,
         sequence_text,
-        flags: call_flags_of(request),
+        flags: request_flags_of(request),
         batch: request.context().batch,
         priority: request.priority,
         received_ns: request.context().received_ns,

@@ -19,12 +19,12 @@ use abi_stable::sabi_types::VersionNumber;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use trtserver_library_file::{Fault, Stamp};
+use trtserver_plugin_api::abi::backend::{BackendMain, BackendModuleRef, BackendTable};
 use trtserver_plugin_api::abi::host::HostTable;
-use trtserver_plugin_api::abi::plugin::{PluginMain, PluginModuleRef, PluginTable};
-use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, PLUGIN_MAIN};
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, BACKEND_MAIN};
 
 pub use refusal::{Refusal, Stage};
-pub use table::check_about;
+pub use table::check_info;
 
 /// A library loaded in this process.
 struct Loaded {
@@ -35,7 +35,7 @@ struct Loaded {
     /// The loader's handle.
     handle: usize,
     /// Returned by its entry, which is called once.
-    table: Option<&'static PluginTable>,
+    table: Option<&'static BackendTable>,
 }
 
 /// Every library ever opened. Locked during loads only; initialisers of a library run under the lock.
@@ -46,12 +46,12 @@ static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// Texts name the file, the interface that it was built for, and this host's.
-pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static PluginTable> {
-    load(path, host_api::address(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
+pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static BackendTable> {
+    load(path, host_api::table(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
 }
 
 /// Opens the library with another host table, which must be static.
-pub fn enter(path: &Path, host: *const HostTable) -> Result<&'static PluginTable, Refusal> {
+pub fn enter(path: &Path, host: &'static HostTable) -> Result<&'static BackendTable, Refusal> {
     load(path, host, None)
 }
 
@@ -74,9 +74,9 @@ pub fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
 
 fn load(
     path: &Path,
-    host: *const HostTable,
+    host: &'static HostTable,
     expected: Option<&Stamp>,
-) -> Result<&'static PluginTable, Refusal> {
+) -> Result<&'static BackendTable, Refusal> {
     let at_load = Refusal::at(Stage::Load);
     let fail = |why: &str| Err(at_load(why.to_owned()));
     let mut loaded = LOADED.lock();
@@ -120,8 +120,9 @@ fn load(
     if after != stamp {
         return fail("it was changed while it was opened; it is tried again");
     }
-    // SAFETY: the symbol is the documented entry; the host table lives for ever.
-    let table = table::checked(unsafe { main?(host) })?;
+    let main = main?;
+    // SAFETY: the symbol is the documented entry symbol; the host table is valid for the life of the process.
+    let table = unsafe { table::checked(main(host), host) }?;
     if let Some(known) = loaded.iter_mut().find(|l| l.handle == handle) {
         known.table = Some(table);
     }
@@ -141,7 +142,7 @@ fn respelled(path: &Path, times: usize) -> PathBuf {
 }
 
 /// The entry from the abi_stable root module, which checks layouts, else from the C symbol.
-fn entry(library: &Library) -> Result<PluginMain, String> {
+fn entry(library: &Library) -> Result<BackendMain, String> {
     // SAFETY: the symbol, if present, is abi_stable's header: the name is mangled to be unique.
     let header =
         unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
@@ -156,32 +157,32 @@ fn entry(library: &Library) -> Result<PluginMain, String> {
         return Ok(module.main());
     }
     // SAFETY: the symbol has this type by the interface's definition.
-    let symbol = unsafe { library.get::<PluginMain>(PLUGIN_MAIN.as_bytes()) };
+    let symbol = unsafe { library.get::<BackendMain>(BACKEND_MAIN.as_bytes()) };
     match symbol {
         Ok(symbol) => Ok(*symbol),
         Err(_) => Err(format!(
-            "not a trtserver backend: it exports neither an abi_stable root module nor the symbol '{PLUGIN_MAIN}'"
+            "not a trtserver backend: it exports neither an abi_stable root module nor the symbol '{BACKEND_MAIN}'"
         )),
     }
 }
 
 /// abi_stable accepts only plugins that are as new as the host or newer; for an older one of the same major version
 /// the check runs with the roles swapped.
-fn checked_module(header: &'static LibHeader) -> Result<PluginModuleRef, LibraryError> {
-    let mine = VersionNumber::new(PluginModuleRef::VERSION_STRINGS)?;
+fn checked_module(header: &'static LibHeader) -> Result<BackendModuleRef, LibraryError> {
+    let mine = VersionNumber::new(BackendModuleRef::VERSION_STRINGS)?;
     let theirs = VersionNumber::new(header.version_strings())?;
     let older =
         mine.major == theirs.major && (theirs.minor, theirs.patch) < (mine.minor, mine.patch);
     if !older {
-        return header.init_root_module::<PluginModuleRef>();
+        return header.init_root_module::<BackendModuleRef>();
     }
     if let IsLayoutChecked::Yes(layout) = header.root_mod_consts().layout() {
-        check_layout_compatibility(layout, <PluginModuleRef as StableAbi>::LAYOUT).map_err(
+        check_layout_compatibility(layout, <BackendModuleRef as StableAbi>::LAYOUT).map_err(
             |e| LibraryError::AbiInstability(abi_stable::std_types::RBoxError::from_fmt(&e)),
         )?;
     }
     // SAFETY: the layouts were compared above, in the direction that allows appended fields.
-    unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() }
+    unsafe { header.init_root_module_with_unchecked_layout::<BackendModuleRef>() }
 }
 
 /// The reasons from abi_stable's report of a thousand lines; the full report goes to the debug log.

@@ -13,6 +13,8 @@ pub enum Stage {
     RequiredEntries,
     /// The backend info.
     Description,
+    /// Extensions that it requires of the host, or lists and does not return.
+    Extensions,
 }
 
 /// See the module text.

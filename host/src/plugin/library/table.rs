@@ -1,26 +1,33 @@
-//! Checks the backend table and the backend info of a plugin, and widens smaller ones of older minor versions.
-//!
-//! The rules of growth are in `plugin-api/src/abi/mod.rs`.
+//! The backend table that a library's entry symbol returns: checked before the host uses it.
 
 use super::refusal::{Refusal, Stage};
 use crate::plugin::text;
 use crate::request::buffer::ALIGN;
-use std::mem::MaybeUninit;
-use trtserver_plugin_api::abi::describe::About;
-use trtserver_plugin_api::abi::plugin::PluginTable;
+use std::mem::offset_of;
+use std::ptr::null_mut;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::BackendInfo;
+use trtserver_plugin_api::abi::extensions::{
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, CANCEL, CANCEL_VERSION,
+    CancelExtension,
+};
+use trtserver_plugin_api::abi::host::HostTable;
+use trtserver_plugin_api::abi::types::{Extension, Str};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-/// Sizes in interface 1.0, the smallest that are accepted. Written out, because the types grow.
-const PLUGIN_TABLE_1_0: usize = 16 + 19 * size_of::<usize>();
-const ABOUT_1_0: usize = 160;
-
-/// The checked table, widened to this host's size.
+/// Checks a backend table.
 ///
 /// # Errors
-/// The fault, as the rest of a sentence about the file.
-pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, Refusal> {
-    // A plugin refuses the host by returning null.
-    // SAFETY: otherwise it is the plugin's static table, which starts with the fields checked below.
+/// What is wrong with it, as the rest of a sentence about the file.
+///
+/// # Safety
+/// `table` is null or what the entry symbol of a library returned for `host`.
+pub unsafe fn checked(
+    table: *const BackendTable,
+    host: &HostTable,
+) -> Result<&'static BackendTable, Refusal> {
+    // A backend may refuse the host by returning null.
+    // SAFETY: otherwise it is a static table, which starts with these fields in every version.
     let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
         let why = "its entry returned no table: the backend refuses this host";
         return Err(Refusal::at(Stage::Interface)(why.into()));
@@ -28,38 +35,46 @@ pub fn checked(table: *const PluginTable) -> Result<&'static PluginTable, Refusa
     let abi = Some((head.major, head.minor));
     let fail = |stage| move |why| Refusal { stage, abi, why };
     check_head(head).map_err(fail(Stage::Interface))?;
-    if let Some(missing) = head.required.iter().position(|entry| *entry == 0) {
-        let name = ["describe", "plugin_open", "plugin_close"][missing];
-        return Err(fail(Stage::RequiredEntries)(format!("required entry '{name}' is missing")));
-    }
-    check_required(table).map_err(fail(Stage::RequiredEntries))?;
+    // SAFETY: the table has the size of this host's type, as just checked.
+    unsafe { check_entries(table) }.map_err(fail(Stage::RequiredEntries))?;
     // SAFETY: size and version were checked, and the required entries are not null.
-    let table = unsafe { &*Box::leak(widened(table, head.size)).as_ptr() };
-    // SAFETY: the interface allows describe(null) at any time.
-    let about = unsafe { (table.describe)(std::ptr::null_mut()) };
-    check_about(about).map_err(fail(Stage::Description))?;
+    let table = unsafe { &*table };
+    // SAFETY: the entry accepts null.
+    let info = unsafe { (table.backend_info)(null_mut()) };
+    check_info(info).map_err(fail(Stage::Description))?;
+    // SAFETY: the info was just checked, and is static.
+    check_extensions(unsafe { &*info }, table, host).map_err(fail(Stage::Extensions))?;
     Ok(table)
+}
+
+/// The head of a table as plain numbers.
+#[repr(C)]
+struct Head {
+    size: u64,
+    major: u32,
+    minor: u32,
 }
 
 fn check_head(head: &Head) -> Result<(), String> {
     let (major, minor) = (head.major, head.minor);
     check_version(major, minor)?;
-    if head.size < PLUGIN_TABLE_1_0 as u64 {
+    let expected = size_of::<BackendTable>();
+    if head.size < expected as u64 {
         return Err(format!(
-            "its table has {} bytes, interface {major}.{minor} has {PLUGIN_TABLE_1_0}: the file is damaged or was \
-             built from a modified header",
+            "its table has {} bytes, interface {major}.{minor} has {expected}: the file is damaged or was built from a \
+             header that was changed",
             head.size
         ));
     }
     Ok(())
 }
 
-/// Whether this host runs plugins of that interface version.
+/// Checks whether this host runs backends of that interface.
 ///
 /// # Errors
-/// The rule that is broken.
+/// The rule that it breaks.
 pub fn check_version(major: u32, minor: u32) -> Result<(), String> {
-    if major == ABI_MAJOR && minor <= ABI_MINOR {
+    if major == ABI_MAJOR && (major, minor) <= (ABI_MAJOR, ABI_MINOR) {
         return Ok(());
     }
     Err(format!(
@@ -68,48 +83,21 @@ pub fn check_version(major: u32, minor: u32) -> Result<(), String> {
     ))
 }
 
-/// Copies a struct of `size` bytes into this host's size of it. Fields that the plugin does not have are zero, which
-/// always means absent; fields unknown to this host are dropped.
-///
 /// # Safety
-/// `size` bytes can be read at `from`.
-unsafe fn widened<T>(from: *const T, size: u64) -> Box<MaybeUninit<T>> {
-    let mut to = Box::new(MaybeUninit::<T>::zeroed());
-    let bytes = (size as usize).min(size_of::<T>());
-    // SAFETY: both sides have that many bytes; fresh memory overlaps nothing.
-    unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.as_mut_ptr().cast(), bytes) };
-    to
-}
-
-/// A plugin's backend info, widened to this host's size.
-///
-/// # Safety
-/// `about` was returned by `describe` of a plugin, and its size is at least that of 1.0.
-pub unsafe fn about(about: *const About) -> About {
-    // SAFETY: by the caller's promise; its fields are numbers and pointers, which may be zero.
-    unsafe { widened(about, (*about).size).assume_init_read() }
-}
-
-/// The head of a table as plain numbers: function pointers must not be null before they are typed.
-#[repr(C)]
-struct Head {
-    size: u64,
-    major: u32,
-    minor: u32,
-    required: [usize; 3],
-}
-
-fn check_required(table: *const PluginTable) -> Result<(), String> {
-    use std::mem::offset_of;
+/// The table can be read as numbers.
+unsafe fn check_entries(table: *const BackendTable) -> Result<(), String> {
     let entries = [
-        ("model_open", offset_of!(PluginTable, model_open)),
-        ("model_close", offset_of!(PluginTable, model_close)),
-        ("instance_open", offset_of!(PluginTable, instance_open)),
-        ("execute", offset_of!(PluginTable, execute)),
-        ("instance_close", offset_of!(PluginTable, instance_close)),
+        ("backend_info", offset_of!(BackendTable, backend_info)),
+        ("backend_open", offset_of!(BackendTable, backend_open)),
+        ("backend_close", offset_of!(BackendTable, backend_close)),
+        ("model_open", offset_of!(BackendTable, model_open)),
+        ("model_close", offset_of!(BackendTable, model_close)),
+        ("instance_open", offset_of!(BackendTable, instance_open)),
+        ("instance_close", offset_of!(BackendTable, instance_close)),
+        ("execute", offset_of!(BackendTable, execute)),
     ];
     for (name, offset) in entries {
-        // SAFETY: the table has all entries of 1.0, these among them; an entry is one pointer, read as a number.
+        // SAFETY: by the caller's promise; an entry is one pointer, read as a number since it may be null.
         if unsafe { table.cast::<u8>().add(offset).cast::<usize>().read() } == 0 {
             return Err(format!("required entry '{name}' is missing"));
         }
@@ -118,30 +106,102 @@ fn check_required(table: *const PluginTable) -> Result<(), String> {
 }
 
 /// Checks a backend info.
-pub fn check_about(about: *const About) -> Result<(), String> {
-    if about.is_null() {
-        return Err("describe returned nothing".into());
+pub fn check_info(info: *const BackendInfo) -> Result<(), String> {
+    if info.is_null() {
+        return Err("backend_info returned null".into());
     }
-    // SAFETY: describe returns a static struct that begins with its size.
-    let size = unsafe { about.cast::<u64>().read() };
-    if size < ABOUT_1_0 as u64 {
+    // SAFETY: an info starts with its size in every version.
+    let size = unsafe { info.cast::<u64>().read() };
+    let expected = size_of::<BackendInfo>();
+    if size < expected as u64 {
         return Err(format!(
-            "its description has {size} bytes, interface {ABI_MAJOR}.0 has {ABOUT_1_0}"
+            "its backend info has {size} bytes, interface {ABI_MAJOR}.{ABI_MINOR} has {expected}"
         ));
     }
     // SAFETY: it has that many bytes.
-    let about = unsafe { self::about(about) };
-    if about.align != 0 && (!about.align.is_power_of_two() || about.align as usize > ALIGN) {
+    let info = unsafe { &*info };
+    if info.align != 0 && (!info.align.is_power_of_two() || info.align as usize > ALIGN) {
         return Err(format!(
-            "it requests inputs aligned to {}, which is not a power of two up to {ALIGN}",
-            about.align
+            "it requires inputs aligned to {}, which is not a power of two up to {ALIGN}",
+            info.align
         ));
     }
-    // SAFETY: texts of the description are static by the interface.
-    if unsafe { text::read(about.name) }.is_empty() {
-        return Err("its description has no name".into());
+    // SAFETY: texts of an info are static by the interface.
+    if unsafe { text::read(info.name) }.is_empty() {
+        return Err("its backend info has no name".into());
     }
     Ok(())
+}
+
+/// Checks that the host offers every extension that the backend requires, and that the backend returns every extension
+/// that it lists.
+fn check_extensions(
+    info: &BackendInfo,
+    table: &BackendTable,
+    host: &HostTable,
+) -> Result<(), String> {
+    // SAFETY: lists and texts of an info are static by the interface, here and below.
+    for required in unsafe { list(info.required_extensions, info.n_required_extensions) } {
+        // SAFETY: the name is valid during the call.
+        if unsafe { (host.get_extension)(required.name, required.version) }.is_null() {
+            // SAFETY: the host table is constant.
+            let offered = unsafe { list(host.extensions, host.n_extensions) };
+            let offered: Vec<String> = offered.iter().map(named).collect();
+            let offered = if offered.is_empty() { "none".into() } else { offered.join(", ") };
+            return Err(format!(
+                "it requires the host extension {}, this host offers: {offered}",
+                named(required)
+            ));
+        }
+    }
+    // SAFETY: as above.
+    for listed in unsafe { list(info.extensions, info.n_extensions) } {
+        if find(table, listed.name, listed.version).is_none() {
+            return Err(format!("it lists the extension {} and does not return it", named(listed)));
+        }
+    }
+    Ok(())
+}
+
+/// `'trts.metrics' 1`
+fn named(extension: &Extension) -> String {
+    // SAFETY: names in lists of extensions are static.
+    format!("'{}' {}", unsafe { text::read(extension.name) }, extension.version)
+}
+
+/// # Safety
+/// `p` is null or valid for `n` elements.
+unsafe fn list<'a>(p: *const Extension, n: u32) -> &'a [Extension] {
+    if p.is_null() || n == 0 {
+        return &[];
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { std::slice::from_raw_parts(p, n as usize) }
+}
+
+fn find(table: &BackendTable, name: Str, version: u32) -> Option<*const u8> {
+    let get = table.get_extension?;
+    // SAFETY: the name is valid during the call.
+    let found = unsafe { get(name, version) };
+    (!found.is_null()).then_some(found)
+}
+
+/// The backend's autocomplete entries, if it offers them.
+pub fn autocomplete(table: &BackendTable) -> Option<&'static AutocompleteExtension> {
+    let name = text::c_text(AUTOCOMPLETE);
+    // SAFETY: a table that a backend returns for this name is static and of this type.
+    unsafe {
+        find(table, text::view(&name), AUTOCOMPLETE_VERSION)?
+            .cast::<AutocompleteExtension>()
+            .as_ref()
+    }
+}
+
+/// The backend's cancellation entries, if it offers them.
+pub fn cancel(table: &BackendTable) -> Option<&'static CancelExtension> {
+    let name = text::c_text(CANCEL);
+    // SAFETY: a table that a backend returns for this name is static and of this type.
+    unsafe { find(table, text::view(&name), CANCEL_VERSION)?.cast::<CancelExtension>().as_ref() }
 }
 
 #[cfg(test)]

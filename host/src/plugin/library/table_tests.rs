@@ -2,31 +2,39 @@
 
 use super::*;
 
-/// A struct that a later minor version has extended.
-#[repr(C)]
-struct Grown {
-    size: u64,
-    old: u64,
-    new: Option<extern "C" fn()>,
+#[test]
+fn other_majors_and_newer_minors_are_refused() {
+    assert_eq!(check_version(ABI_MAJOR, ABI_MINOR), Ok(()));
+    for (major, minor) in [(ABI_MAJOR + 1, 0), (ABI_MAJOR - 1, 0), (ABI_MAJOR, ABI_MINOR + 1)] {
+        let why = check_version(major, minor).unwrap_err();
+        assert!(why.starts_with(&format!("built for plugin interface {major}.{minor}, ")), "{why}");
+    }
 }
 
 #[test]
-fn widened_zeroes_missing_fields_and_drops_unknown_ones() {
-    // Memory behind the old struct is not read.
-    let memory = [16u64, 7, 0xdead_beef];
-    // SAFETY: the array is as large as the struct.
-    let read = unsafe { widened(memory.as_ptr().cast::<Grown>(), 16).assume_init() };
-    assert_eq!((read.size, read.old, read.new.is_none()), (16, 7, true));
-    // Fields unknown to this host are dropped.
-    let memory = [32u64, 7, 0, 9];
-    // SAFETY: as above.
-    let read = unsafe { widened(memory.as_ptr().cast::<Grown>(), 32).assume_init() };
-    assert_eq!((read.size, read.old, read.new.is_none()), (32, 7, true));
+fn small_tables_are_refused_with_both_sizes() {
+    let size = size_of::<BackendTable>() as u64;
+    let head = |size| Head { size, major: ABI_MAJOR, minor: ABI_MINOR };
+    assert_eq!(check_head(&head(size)), Ok(()));
+    assert_eq!(check_head(&head(size + 8)), Ok(()), "a later minor version");
+    let why = check_head(&head(size - 8)).unwrap_err();
+    assert!(
+        why.contains(&format!("{} bytes", size - 8)) && why.contains(&format!("has {size}")),
+        "{why}"
+    );
 }
 
-/// Appending fields must not change the sizes of 1.0.
 #[test]
-fn sizes_of_1_0_are_fixed() {
-    assert!(size_of::<PluginTable>() >= PLUGIN_TABLE_1_0);
-    assert_eq!(size_of::<About>(), ABOUT_1_0, "descriptions grow into their reserved words");
+fn every_required_entry_is_named_when_it_is_null() {
+    let mut words = [usize::MAX; size_of::<BackendTable>() / size_of::<usize>()];
+    // SAFETY: numbers of the size of a table.
+    let check = |words: &[usize]| unsafe { check_entries(words.as_ptr().cast()) };
+    let entries = offset_of!(BackendTable, backend_info) / size_of::<usize>();
+    let optional = offset_of!(BackendTable, get_extension) / size_of::<usize>();
+    for at in entries..words.len() {
+        words[at] = 0;
+        assert_eq!(check(&words).is_ok(), at == optional, "entry {at}: {:?}", check(&words));
+        words[at] = usize::MAX;
+    }
+    assert_eq!(check(&words), Ok(()));
 }

@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::describe::{About, InstanceDesc, ModelDesc, about_flags};
-use trtserver_plugin_api::abi::plugin::PluginTable;
-use trtserver_plugin_api::abi::types::{self, ModelHandle, PluginHandle};
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::{BackendInfo, InstanceDesc, ModelDesc, backend_flags};
+use trtserver_plugin_api::abi::types::{self, BackendHandle, ModelHandle};
 
 /// A backend under one name; closed when it is dropped.
 pub struct Plugin {
-    pub table: &'static PluginTable,
-    pub handle: *mut PluginHandle,
+    pub table: &'static BackendTable,
+    pub handle: *mut BackendHandle,
     scope: Arc<Scope>,
     settings: BTreeMap<String, String>,
     pub flags: u32,
@@ -60,7 +60,7 @@ fn taken(error: *mut types::Error, from: &str) -> Result<(), Failure> {
 
 impl Plugin {
     pub fn open(
-        table: &'static PluginTable,
+        table: &'static BackendTable,
         file: &Path,
         name: &str,
         settings: &BTreeMap<String, String>,
@@ -74,13 +74,13 @@ impl Plugin {
         // SAFETY: all texts live through the call, the scope until after the close.
         let error = unsafe {
             let (scope, n) = (scope.handle(), params.len() as u32);
-            (table.plugin_open)(scope, lend(&name), lend(&dir), params.as_ptr(), n, &mut handle)
+            (table.backend_open)(scope, lend(&name), lend(&dir), params.as_ptr(), n, &mut handle)
         };
-        taken(error, "plugin_open").inspect_err(|_| {
+        taken(error, "backend_open").inspect_err(|_| {
             close_scope(scope.handle().addr());
         })?;
         // SAFETY: the plugin is open; the description was checked when the file was loaded.
-        let about: Option<&About> = unsafe { (table.describe)(handle).as_ref() };
+        let about: Option<&BackendInfo> = unsafe { (table.backend_info)(handle).as_ref() };
         let (flags, align, stack) = about.map_or((0, 0, 0), |a| (a.flags, a.align, a.stack_kib));
         let stack = if stack == 0 { 8 << 20 } else { (stack as usize * 1024).max(512 << 10) };
         let settings = settings.clone();
@@ -103,14 +103,14 @@ impl Plugin {
 
     /// Asks the backend to complete a configuration; `None` = it does not offer that.
     pub fn complete(&self, plan: &Plan) -> Option<Result<Option<Patch>, Failure>> {
-        let complete = self.table.model_complete?;
+        let extension = crate::plugin::library::table::autocomplete(self.table)?;
         let hold = ModelHold::new(&Self::facts(plan, 1), &self.settings, true);
         open_scope(&hold.scope, "a model being completed");
         HOST.lock().patch = None;
         // SAFETY: the descriptor lives through the call.
-        let error = unsafe { complete(self.handle, hold.desc()) };
+        let error = unsafe { (extension.autocomplete)(self.handle, hold.desc()) };
         let mut state = HOST.lock();
-        let result = state.take_error(error, "model_complete");
+        let result = state.take_error(error, "autocomplete");
         let patch = state.patch.take();
         drop(state);
         close_scope(hold.scope.handle().addr());
@@ -142,7 +142,7 @@ impl Plugin {
 impl Drop for Plugin {
     fn drop(&mut self) {
         // SAFETY: models borrow the plugin, so none is left; this is the only close.
-        unsafe { (self.table.plugin_close)(self.handle) };
+        unsafe { (self.table.backend_close)(self.handle) };
         close_scope(self.scope.handle().addr());
     }
 }
@@ -183,7 +183,7 @@ impl Model<'_> {
         // SAFETY: the hold's descriptor.
         let scope = unsafe { (*hold.desc()).scope }.addr();
         HOST.lock().scopes.insert(scope, (format!("instance '{name}'"), true));
-        let parallel = self.plugin.flags & about_flags::PARALLEL_OPEN != 0;
+        let parallel = self.plugin.flags & backend_flags::PARALLEL_OPEN != 0;
         let _one = (!parallel).then(|| OPENING.lock());
         let mut handle = null_mut();
         let desc: *const InstanceDesc = hold.desc();

@@ -130,10 +130,10 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
     let _ = LIMIT.set(Duration::from_secs_f64(task.limit));
     crate::plugin::set_log_level(0);
     let before = super::process::Snapshot::take();
-    let first = !task.skip.contains("file.door");
+    let first = !task.skip.contains("file.entry_symbol");
     let begin = |id: &str| say(&Line::Begin { id: id.to_owned() });
     if first {
-        begin("file.door");
+        begin("file.entry_symbol");
     }
     let table = match library::enter(&task.file, &TABLE.0) {
         Ok(table) => table,
@@ -191,8 +191,10 @@ fn refused(stage: Stage, why: &str) {
         Stage::Interface => 1,
         Stage::RequiredEntries => 2,
         Stage::Description => 3,
+        Stage::Extensions => 4,
     };
-    let all = ["file.door", "file.interface", "file.entries", "file.describe"];
+    let all =
+        ["file.entry_symbol", "file.interface", "file.entries", "file.info", "file.extensions"];
     for (n, id) in all.into_iter().enumerate() {
         let verdict = match n.cmp(&at) {
             Ordering::Less => Verdict::kept(),

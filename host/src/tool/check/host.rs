@@ -19,7 +19,7 @@ use super::memory::Block;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::LazyLock;
-use trtserver_plugin_api::abi::types::{self, Buf, Place, Str, code};
+use trtserver_plugin_api::abi::types::{self, Buf, Memory, Str, code};
 
 #[derive(Default)]
 pub struct State {
@@ -88,11 +88,11 @@ fn number<T>(kind: u64, raw: *const T, what: &str) -> Result<u64, Wrong> {
     Ok((word & !0xFFFF_0000_0000_0000) >> 4)
 }
 
-pub fn request_handle(id: u64) -> *mut types::Request {
+pub fn request_handle(id: u64) -> *mut types::RequestHandle {
     handle(REQUEST, id)
 }
 
-pub fn reply_handle(id: u64) -> *mut types::Reply {
+pub fn responder_handle(id: u64) -> *mut types::Responder {
     handle(REPLY, id)
 }
 
@@ -330,6 +330,12 @@ unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn buf(ptr: *mut u8, bytes: usize, lease: u64) -> Buf {
-    Buf { ptr, bytes: bytes as u64, place: Place::CPU, ready: std::ptr::null_mut(), lease }
+fn buf(ptr: *mut u8, bytes: usize, memory_handle: u64) -> Buf {
+    Buf {
+        ptr,
+        bytes: bytes as u64,
+        memory: Memory::CPU,
+        ready: std::ptr::null_mut(),
+        memory_handle,
+    }
 }

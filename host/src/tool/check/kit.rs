@@ -7,16 +7,16 @@ use super::model::{Plan, Served};
 use super::process::Snapshot;
 use super::scenarios::Verdict;
 use crate::plugin::library;
-use crate::plugin::text::read;
+use crate::plugin::text::{literal, read};
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
-use trtserver_plugin_api::abi::describe::About;
-use trtserver_plugin_api::abi::plugin::PluginTable;
-use trtserver_plugin_api::abi::types::Str;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::BackendInfo;
+use trtserver_plugin_api::abi::types::{Extension, Str};
 
 pub struct Kit {
     pub task: Task,
-    pub table: &'static PluginTable,
+    pub table: &'static BackendTable,
     pub served: Served,
     /// The process before the library was loaded.
     pub before: Snapshot,
@@ -27,36 +27,26 @@ pub struct Kit {
 }
 
 impl Kit {
-    pub fn new(task: Task, table: &'static PluginTable, before: Snapshot) -> Self {
+    pub fn new(task: Task, table: &'static BackendTable, before: Snapshot) -> Self {
         // SAFETY: the description was checked when the file was loaded.
-        let served = unsafe { served(&*(table.describe)(null_mut())) };
+        let served = unsafe { served(&*(table.backend_info)(null_mut())) };
         Self { task, table, served, before, plan: None, usual: None }
     }
 
     /// Everything about the file that was not said by its being loaded.
     pub fn look_at_file(&self) -> Vec<(&'static str, Verdict)> {
         let t = self.table;
-        let five = [
-            t.batcher_open.is_some(),
-            t.batcher_begin.is_some(),
-            t.batcher_offer.is_some(),
-            t.batcher_end.is_some(),
-            t.batcher_close.is_some(),
-        ];
-        let entries = match five.iter().filter(|there| **there).count() {
-            0 | 5 => Verdict::kept(),
-            n => Verdict::Broken(format!("{n} of the five entries of a custom batcher are there")),
-        };
         let Served { name, platforms } = &self.served;
-        // SAFETY: describe(null) may be called at any time, and what it gives is static.
-        let (first, again) = unsafe { ((t.describe)(null_mut()), (t.describe)(null_mut())) };
+        // SAFETY: backend_info(null) may be called at any time, and what it returns is static.
+        let (first, again) =
+            unsafe { ((t.backend_info)(null_mut()), (t.backend_info)(null_mut())) };
         // SAFETY: as above.
-        let describe = match unsafe { (first.as_ref(), again.as_ref()) } {
+        let info = match unsafe { (first.as_ref(), again.as_ref()) } {
             (Some(first), Some(again)) => {
                 // SAFETY: as above.
                 let now = unsafe { (facts(first), facts(again)) };
                 if now.0 != now.1 {
-                    Verdict::Broken("describe says something else the second time".to_owned())
+                    Verdict::Broken("backend_info returns other values the second time".to_owned())
                 } else {
                     let platforms: Vec<&str> = platforms.iter().map(|p| &*p.0).collect();
                     Verdict::Kept(format!(
@@ -66,14 +56,42 @@ impl Kit {
                     ))
                 }
             }
-            _ => Verdict::Broken("describe gave nothing".to_owned()),
+            _ => Verdict::Broken("backend_info returned null".to_owned()),
         };
         vec![
-            ("file.door", Verdict::kept()),
+            ("file.entry_symbol", Verdict::kept()),
             ("file.interface", Verdict::Kept(format!("{}.{}", t.abi_major, t.abi_minor))),
-            ("file.entries", entries),
-            ("file.describe", describe),
+            ("file.entries", Verdict::kept()),
+            ("file.info", info),
+            ("file.extensions", self.extensions()),
         ]
+    }
+
+    /// Whether unknown names and newer versions have no table. What it lists was looked up when the file was loaded.
+    fn extensions(&self) -> Verdict {
+        let Some(get) = self.table.get_extension else {
+            return Verdict::NotApplicable("it offers none".to_owned());
+        };
+        // SAFETY: the info is static, and was checked when the file was loaded.
+        let offered = unsafe {
+            let info = &*(self.table.backend_info)(null_mut());
+            match (info.extensions.is_null(), info.n_extensions) {
+                (true, _) | (_, 0) => &[],
+                (false, n) => std::slice::from_raw_parts(info.extensions, n as usize),
+            }
+        };
+        // SAFETY: the names are valid during the call.
+        let find = |name, version| unsafe { !get(name, version).is_null() };
+        if find(literal(c"trts.unknown"), 1) {
+            return Verdict::Broken("get_extension returns a table for an unknown name".to_owned());
+        }
+        // SAFETY: as above.
+        let named = |e: &Extension| unsafe { format!("'{}' {}", read(e.name), e.version) };
+        if let Some(e) = offered.iter().find(|e| find(e.name, u32::MAX)) {
+            let text = format!("get_extension returns {} for a newer version", named(e));
+            return Verdict::Broken(text);
+        }
+        Verdict::Kept(offered.iter().map(named).collect::<Vec<_>>().join(", "))
     }
 
     pub fn open(&self) -> Result<Plugin, Failure> {
@@ -160,9 +178,9 @@ impl Kit {
 
 /// # Safety
 /// A checked description.
-unsafe fn served(about: &About) -> Served {
+unsafe fn served(info: &BackendInfo) -> Served {
     // SAFETY: by the caller's promise.
-    let (name, _, platforms, files) = unsafe { facts(about) };
+    let (name, _, platforms, files) = unsafe { facts(info) };
     let files = files.into_iter().chain(std::iter::repeat(String::new()));
     Served { name, platforms: platforms.into_iter().zip(files).collect() }
 }
@@ -173,7 +191,7 @@ type Facts = (String, String, Vec<String>, Vec<String>);
 ///
 /// # Safety
 /// A checked description.
-pub unsafe fn facts(about: &About) -> Facts {
+pub unsafe fn facts(info: &BackendInfo) -> Facts {
     let list = |p: *const Str, n: u32| -> Vec<String> {
         if p.is_null() {
             return Vec::new();
@@ -182,24 +200,24 @@ pub unsafe fn facts(about: &About) -> Facts {
         unsafe { std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect() }
     };
     let (platforms, files) =
-        (list(about.platforms, about.n_platforms), list(about.default_files, about.n_platforms));
+        (list(info.platforms, info.n_platforms), list(info.default_files, info.n_platforms));
     // SAFETY: by the caller's promise.
-    unsafe { (read(about.name), read(about.version), platforms, files) }
+    unsafe { (read(info.name), read(info.version), platforms, files) }
 }
 
 /// What an open backend says of itself must go with what its library said.
 ///
 /// # Safety
-/// `about` comes from `describe`.
-pub unsafe fn agrees(about: *const About, served: &Served) -> Result<String, String> {
-    library::check_about(about)?;
+/// `info` comes from `backend_info`.
+pub unsafe fn agrees(info: *const BackendInfo, served: &Served) -> Result<String, String> {
+    library::check_info(info)?;
     // SAFETY: checked, and by the caller's promise.
-    let about = unsafe { &*about };
+    let info = unsafe { &*info };
     // SAFETY: as above.
-    let (name, ..) = unsafe { facts(about) };
+    let (name, ..) = unsafe { facts(info) };
     if name != served.name {
         return Err(format!("it is called '{name}' once it is open, and '{}' before", served.name));
     }
     // SAFETY: as above.
-    Ok(unsafe { read(about.runtime) })
+    Ok(unsafe { read(info.runtime) })
 }

@@ -31,12 +31,17 @@ const LIFE: &str = "Open and close";
 pub const PROMISES: &[Promise] = &[
     asked(
         FILE,
-        "file.door",
-        "it loads and has a door: an abi_stable root module or trts_plugin_main",
+        "file.entry_symbol",
+        "it loads and exports an abi_stable root module or trts_backend_main",
     ),
     asked(FILE, "file.interface", "its table is of an interface that this host offers, and whole"),
-    asked(FILE, "file.entries", "required entries are there; of the batcher's five all or none"),
-    asked(FILE, "file.describe", "describe gives a valid, static description, the same each time"),
+    asked(FILE, "file.entries", "required entries are there"),
+    asked(FILE, "file.info", "backend_info returns a valid, static info, the same each time"),
+    asked(
+        FILE,
+        "file.extensions",
+        "the host offers what it requires; get_extension returns what it lists, and null for the rest",
+    ),
     asked(
         BACKEND,
         "backend.open",
@@ -49,11 +54,10 @@ pub const PROMISES: &[Promise] = &[
     asked(
         MODELS,
         "model.complete",
-        "model_probe and model_complete come back with something valid",
+        "autocomplete adds valid fields to a configuration or fails in words",
     ),
     asked(MODELS, "model.together", "two models are open at once, and close in any order"),
     asked(INSTANCES, "instance.many", "1, 4 and 16 instances work at once, each on its own thread"),
-    asked(INSTANCES, "instance.entries", "instance_ready, trim and drain come back"),
     asked(CALLS, "call.single", "a call is answered with every output that is wanted"),
     asked(
         CALLS,
@@ -123,7 +127,7 @@ pub const PROMISES: &[Promise] = &[
         "life.cycles",
         "opening and closing again and again leaves no memory, thread or descriptor behind",
     ),
-    asked(LIFE, "life.threads", "its own threads have ended when plugin_close returns"),
+    asked(LIFE, "life.threads", "its own threads have ended when backend_close returns"),
     asked(
         LIFE,
         "life.process",

@@ -45,7 +45,6 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { id: "model.complete", needs: OPEN, run: life::complete },
     Scenario { id: "model.together", needs: CALL, run: life::together },
     Scenario { id: "instance.many", needs: CALL, run: life::many_instances },
-    Scenario { id: "instance.entries", needs: MODEL, run: life::entries },
     Scenario { id: "call.batch", needs: CALL, run: calls::batch },
     Scenario { id: "call.empty", needs: CALL, run: calls::empty },
     Scenario { id: "call.types", needs: CALL, run: calls::types },

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::ptr::null_mut;
 use std::time::Duration;
-use trtserver_plugin_api::abi::describe::{About, about_flags};
-use trtserver_plugin_api::abi::plugin::PluginTable;
-use trtserver_plugin_api::abi::types::Str;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags};
+use trtserver_plugin_api::abi::types::{Extension, Str};
 
 /// What a backend says of itself; nothing where it never came so far.
 #[derive(Default, Serialize, Deserialize)]
@@ -32,7 +32,11 @@ pub struct Facts {
     #[serde(default)]
     pub default_files: Vec<String>,
     #[serde(default)]
-    pub features: Vec<String>,
+    /// Extensions that it offers, as `NAME VERSION`.
+    pub extensions: Vec<String>,
+    /// Extensions that it requires of a host.
+    #[serde(default)]
+    pub required_extensions: Vec<String>,
     /// It asks for a process of its own.
     pub must_isolate: Option<bool>,
 }
@@ -87,7 +91,7 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
         }
         Ok(table) => {
             // SAFETY: `enter` checked the table; a description without a plugin is static.
-            let name = unsafe { tell(&mut line.facts, table, (table.describe)(null_mut())) };
+            let name = unsafe { tell(&mut line.facts, table, (table.backend_info)(null_mut())) };
             line.name = Some(name.clone());
             // If opening crashes, this is what remains known.
             voice.say(&line);
@@ -102,7 +106,7 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
 /// Opens and closes the backend: only then it knows its framework.
 fn open(
     file: &Path,
-    table: &'static PluginTable,
+    table: &'static BackendTable,
     name: &str,
     settings: &BTreeMap<String, String>,
     facts: &mut Facts,
@@ -111,20 +115,20 @@ fn open(
     let (name, dir) = (c_text(name), c_text(&file.parent().unwrap_or(file).to_string_lossy()));
     let (settings, mut handle) = (Texts::new(settings), null_mut());
     let params = settings.params();
-    // SAFETY: all texts live through the call; the scope lives until after `plugin_close`; what comes back is null or
+    // SAFETY: all texts live through the call; the scope lives until after `backend_close`; what comes back is null or
     // an error made by the host.
     let opened = unsafe {
         let (scope, n) = (scope.handle(), params.len() as u32);
-        take((table.plugin_open)(scope, view(&name), view(&dir), params.as_ptr(), n, &mut handle))
+        take((table.backend_open)(scope, view(&name), view(&dir), params.as_ptr(), n, &mut handle))
     };
     opened.map_err(|e| format!("it does not open: {}", e.text.to_string_lossy()))?;
     // SAFETY: the plugin is open, and closed once, here; its description is read before.
     unsafe {
-        let about = (table.describe)(handle);
-        if library::check_about(about).is_ok() {
-            tell(facts, table, about);
+        let info = (table.backend_info)(handle);
+        if library::check_info(info).is_ok() {
+            tell(facts, table, info);
         }
-        (table.plugin_close)(handle);
+        (table.backend_close)(handle);
     }
     Ok(())
 }
@@ -132,28 +136,36 @@ fn open(
 /// Copies a description; the name comes back.
 ///
 /// # Safety
-/// `about` passed `check_about` and is valid during the call.
-unsafe fn tell(facts: &mut Facts, table: &PluginTable, about: *const About) -> String {
+/// `info` passed `check_info` and is valid during the call.
+unsafe fn tell(facts: &mut Facts, table: &BackendTable, info: *const BackendInfo) -> String {
     // SAFETY: by the caller's promise, here and below.
     unsafe {
-        let about = &*about;
+        let info = &*info;
         let list = |p: *const Str, n: u32| -> Vec<String> {
             if p.is_null() {
                 return Vec::new();
             }
             std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
         };
+        let extensions = |p: *const Extension, n: u32| -> Vec<String> {
+            if p.is_null() {
+                return Vec::new();
+            }
+            let all = std::slice::from_raw_parts(p, n as usize).iter();
+            all.map(|e| format!("{} {}", read(e.name), e.version)).collect()
+        };
         let some = |text: Str| Some(read(text)).filter(|t| !t.is_empty());
         *facts = Facts {
             own_name: None,
-            version: some(about.version),
-            runtime: some(about.runtime).or(facts.runtime.take()),
+            version: some(info.version),
+            runtime: some(info.runtime).or(facts.runtime.take()),
             abi: Some(format!("{}.{}", table.abi_major, table.abi_minor)),
-            platforms: list(about.platforms, about.n_platforms),
-            default_files: list(about.default_files, about.n_platforms),
-            features: list(about.features, about.n_features),
-            must_isolate: Some(about.flags & about_flags::MUST_ISOLATE != 0),
+            platforms: list(info.platforms, info.n_platforms),
+            default_files: list(info.default_files, info.n_platforms),
+            extensions: extensions(info.extensions, info.n_extensions),
+            required_extensions: extensions(info.required_extensions, info.n_required_extensions),
+            must_isolate: Some(info.flags & backend_flags::MUST_ISOLATE != 0),
         };
-        read(about.name)
+        read(info.name)
     }
 }

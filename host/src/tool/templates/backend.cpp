@@ -10,12 +10,12 @@ using trtserver::Error;
 
 // What there is once per server: settings of all models, a framework's library, a pool of threads.
 struct Backend {
-  static trtserver::About about() {
-    trtserver::About about;
-    about.name = "{name}";
-    about.version = "0.1.0";
-    about.platforms = {{"{name}", ""}}; // models need no file
-    return about;
+  static trtserver::BackendInfo info() {
+    trtserver::BackendInfo info;
+    info.name = "{name}";
+    info.version = "0.1.0";
+    info.platforms = {{"{name}", ""}}; // models need no file
+    return info;
   }
   explicit Backend(const trtserver::BackendContext &) {}
 };
@@ -47,7 +47,7 @@ struct Instance {
 
   void execute(trtserver::Batch &batch) {
     for (std::size_t i = 0; i < batch.size(); i++) {
-      // One bad call is no reason to fail those that share its batch.
+      // One bad request is no reason to fail those that share its batch.
       try {
         answer(batch[i]);
       } catch (const Error &error) {
@@ -56,13 +56,13 @@ struct Instance {
     }
   }
 
-  static void answer(const trtserver::Call &call) {
-    const auto a = call.input("INPUT0"), b = call.input("INPUT1");
+  static void answer(const trtserver::Request &request) {
+    const auto a = request.required_input("INPUT0"), b = request.required_input("INPUT1");
     if (!std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end())) {
       throw Error::invalid("INPUT0 and INPUT1 differ in shape");
     }
     const auto x = a.as<float>(), y = b.as<float>();
-    trtserver::Response response = call.respond();
+    trtserver::Response response = request.new_response();
     // The memory that goes on the wire; empty if the caller did not ask for the output.
     const auto sums = response.output<float>("OUTPUT0", a.shape());
     for (std::size_t i = 0; i < sums.size(); i++) {

@@ -1,6 +1,6 @@
-// Words of the C++ side: the host's table, errors as exceptions, element types, spans, parameters.
+// Basics of the C++ side: the host table, errors as exceptions, element types, spans, parameters.
 //
-// Read ../backend.hpp first. Nothing here allocates on behalf of the host or outlives what lent it.
+// Read ../backend.hpp first.
 #ifndef TRTSERVER_CPP_BASE_HPP
 #define TRTSERVER_CPP_BASE_HPP
 
@@ -20,7 +20,7 @@
 #include <vector>
 
 #if defined(__GNUC__)
-// Two backends in one process must not share a variable of this header, as equal names otherwise might.
+// Two backends in one process must not share the variables of this header.
 #define TRTSERVER_HIDDEN __attribute__((visibility("hidden")))
 #else
 #define TRTSERVER_HIDDEN
@@ -30,14 +30,16 @@ namespace trtserver {
 
 namespace detail {
 
-// The host's table; set by the entry symbol before anything else runs, valid for ever.
-TRTSERVER_HIDDEN inline const trts_host *host = nullptr;
+// The host table; set by the entry symbol before any other entry runs, valid for the life of the process.
+TRTSERVER_HIDDEN inline const trts_host_table *host = nullptr;
+// The host's metrics; null when it has none.
+TRTSERVER_HIDDEN inline const trts_metrics_extension *metrics = nullptr;
 
 inline trts_str str(const std::string &text) noexcept {
-  trts_str lent;
-  lent.p = text.c_str();
-  lent.n = text.size();
-  return lent;
+  trts_str borrowed;
+  borrowed.p = text.c_str();
+  borrowed.n = text.size();
+  return borrowed;
 }
 
 inline std::string_view view(trts_str text) noexcept {
@@ -48,7 +50,7 @@ inline std::string_view view(trts_str text) noexcept {
 
 // ---- errors ----
 
-// What went wrong, in the words of the interface. Clients see it as an HTTP or gRPC status.
+// Class of an error. Clients see it as an HTTP or gRPC status.
 enum class Code : std::uint32_t {
   Unknown = TRTS_CODE_UNKNOWN,
   Internal = TRTS_CODE_INTERNAL,
@@ -65,8 +67,8 @@ enum class Code : std::uint32_t {
   Aborted = TRTS_CODE_ABORTED
 };
 
-// A failure: a code, a text for the client (what()), and TRTS_ERROR_… bits for the host. Throw it anywhere; it
-// never crosses the boundary as an exception. Other exceptions count as Code::Internal with their what().
+// A failure: a code, a text for the client (what()), and TRTS_ERROR_… flags for the host. Throw it anywhere: entries
+// convert it to an error of the host. Other exceptions become Code::Internal with their what().
 class Error : public std::runtime_error {
 public:
   explicit Error(Code code, const std::string &text, std::uint32_t flags = 0)
@@ -89,12 +91,12 @@ private:
 
 namespace detail {
 
-// Makes the host's form of an error; whoever receives it frees it.
+// Creates an error of the host; its receiver frees it.
 inline trts_error *raise(Code code, std::uint32_t flags, const char *text) noexcept {
   return host->error_new(static_cast<std::uint32_t>(code), flags, trts_text(text));
 }
 
-// Takes an error of the host and throws it; null is success.
+// Throws an error of the host and frees it; null is success.
 inline void check(trts_error *error) {
   if (error == nullptr) {
     return;
@@ -108,7 +110,7 @@ inline void check(trts_error *error) {
   throw Error(code, std::string(view(host->error_text(error))));
 }
 
-// Runs `work` so that nothing leaves it but an error for the host; null = it went well.
+// Runs `work` and returns what it throws as an error of the host; null = success.
 template <class Work> trts_error *guarded(Work &&work) noexcept {
   try {
     std::forward<Work>(work)();
@@ -120,7 +122,7 @@ template <class Work> trts_error *guarded(Work &&work) noexcept {
   } catch (const std::exception &error) {
     return raise(Code::Internal, 0, error.what());
   } catch (...) {
-    return raise(Code::Internal, 0, "the backend threw something that is no std::exception");
+    return raise(Code::Internal, 0, "the backend threw something that is not a std::exception");
   }
 }
 
@@ -128,7 +130,7 @@ template <class Work> trts_error *guarded(Work &&work) noexcept {
 
 // ---- spans ----
 
-// A pointer and a count, as std::span of later C++. Owns nothing: valid as long as what it was taken from.
+// A pointer and a count, as std::span of C++20. Borrowed: valid as long as its source.
 template <class T> class Span {
 public:
   constexpr Span() noexcept = default;
@@ -149,7 +151,7 @@ private:
   std::size_t size_ = 0;
 };
 
-// The shape of an output, lent for one call: from a list of numbers, a vector, or a tensor's shape.
+// The shape of an output, borrowed for one call: from a list of numbers, a vector, or a tensor's shape.
 class Shape {
 public:
   Shape(std::initializer_list<std::int64_t> dims) noexcept { dims_ = {dims.begin(), dims.size()}; }
@@ -204,7 +206,7 @@ inline const char *name_of(Dtype dtype) noexcept {
   return number < sizeof names / sizeof *names ? names[number] : "UNKNOWN";
 }
 
-// Elements without a C++ type of their own: a byte that is 0 or not, and the bits of two 16-bit floats.
+// Element types that C++ lacks: a byte that is 0 or not, and the bits of two 16-bit floats.
 struct Bool {
   std::uint8_t value;
 };
@@ -234,7 +236,7 @@ template <class T> constexpr Dtype dtype_of = ElementOf<std::remove_cv_t<T>>::dt
 
 // ---- parameters ----
 
-// A named value of a request, a model or the settings. Borrowed from the host: valid as long as its owner.
+// A named value of a request, a model or the settings. Borrowed: valid as long as its owner.
 class Value {
 public:
   explicit Value(const trts_param *raw) noexcept : raw_(raw) {}
@@ -252,7 +254,7 @@ public:
     if (raw_->kind == TRTS_PARAM_INT || (raw_->kind == TRTS_PARAM_UINT && raw_->bits <= most)) {
       return static_cast<std::int64_t>(raw_->bits);
     }
-    return spelled<std::int64_t>([](const char *p, char **end) { return std::strtoll(p, end, 10); });
+    return parsed<std::int64_t>([](const char *p, char **end) { return std::strtoll(p, end, 10); });
   }
 
   // A number, or a text that spells one.
@@ -268,12 +270,12 @@ public:
       return value;
     }
     default:
-      return spelled<double>([](const char *p, char **end) { return std::strtod(p, end); });
+      return parsed<double>([](const char *p, char **end) { return std::strtod(p, end); });
     }
   }
 
-  // A truth value, an integer (0 is false), or a usual word for either.
-  std::optional<bool> truth() const {
+  // A boolean, an integer (0 is false), or true/yes/on, false/no/off as text.
+  std::optional<bool> boolean() const {
     if (raw_->kind == TRTS_PARAM_BOOL || raw_->kind == TRTS_PARAM_INT || raw_->kind == TRTS_PARAM_UINT) {
       return raw_->bits != 0;
     }
@@ -288,7 +290,7 @@ public:
   }
 
 private:
-  template <class T, class Parse> std::optional<T> spelled(Parse parse) const {
+  template <class T, class Parse> std::optional<T> parsed(Parse parse) const {
     const std::string text(this->text().value_or(""));
     char *end = nullptr;
     errno = 0;
@@ -322,11 +324,11 @@ public:
     return found ? found->text() : std::nullopt;
   }
 
-  // The integer of that name, or `otherwise` when there is none. Throws when it is something else.
-  std::int64_t integer(std::string_view key, std::int64_t otherwise) const {
+  // The integer of that name, or `fallback` when there is none. Throws when the value is not an integer.
+  std::int64_t integer(std::string_view key, std::int64_t fallback) const {
     const auto found = get(key);
     if (!found) {
-      return otherwise;
+      return fallback;
     }
     if (const auto value = found->integer()) {
       return *value;

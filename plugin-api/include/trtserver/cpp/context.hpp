@@ -1,4 +1,4 @@
-// What constructors get: views of the host's descriptors, and the scope for log, progress and metrics.
+// What constructors receive: views of the host's descriptors, and the scope for log, progress and metrics.
 #ifndef TRTSERVER_CPP_CONTEXT_HPP
 #define TRTSERVER_CPP_CONTEXT_HPP
 
@@ -6,24 +6,24 @@
 
 namespace trtserver {
 
-// A number that only grows. Belongs to the host and goes with its scope: use it while that lives, from any thread.
+// A value that only grows. Owned by its scope: use it while that is valid, from any thread.
 class Counter {
 public:
   explicit Counter(trts_metric *raw) noexcept : raw_(raw) {}
   // Not below 0.
-  void add(double value = 1) const noexcept { detail::host->error_free(detail::host->metric_put(raw_, value)); }
-  double get() const noexcept { return detail::host->metric_get(raw_); }
+  void add(double value = 1) const noexcept { detail::host->error_free(detail::metrics->metric_put(raw_, value)); }
+  double get() const noexcept { return detail::metrics->metric_get(raw_); }
 
 private:
   trts_metric *raw_;
 };
 
-// A number that goes up and down. As Counter.
+// A value that goes up and down. As Counter.
 class Gauge {
 public:
   explicit Gauge(trts_metric *raw) noexcept : raw_(raw) {}
-  void set(double value) const noexcept { detail::host->error_free(detail::host->metric_put(raw_, value)); }
-  double get() const noexcept { return detail::host->metric_get(raw_); }
+  void set(double value) const noexcept { detail::host->error_free(detail::metrics->metric_put(raw_, value)); }
+  double get() const noexcept { return detail::metrics->metric_get(raw_); }
 
 private:
   trts_metric *raw_;
@@ -32,30 +32,31 @@ private:
 // A label of a metric: name and value.
 using Label = std::pair<std::string, std::string>;
 
-// Who speaks: the log, the progress and the metrics of one backend, model or instance. The host's; copy it freely and
-// use it from any thread, but not after the object that got it has been destroyed: join your threads before.
+// The log, the load progress and the metrics of one backend, model or instance. Owned by the host; copy it freely and use
+// it from any thread, but not after the object that received it is destroyed: join your threads before.
 class Scope {
 public:
   explicit Scope(trts_scope *raw) noexcept : raw_(raw), level_(detail::host->log_level(raw)) {}
 
-  // Whether records of this level (TRTS_LEVEL_…) are wanted: one load.
-  bool wants(std::uint32_t level) const noexcept {
+  // Whether records of this level (TRTS_LEVEL_…) are written: one atomic load.
+  bool enabled(std::uint32_t level) const noexcept {
     return level_ != nullptr && level <= __atomic_load_n(level_, __ATOMIC_RELAXED);
   }
 
-  // Writes a record. The macros fill in file and line, and evaluate the text only when somebody wants it.
+  // Writes a record. The macros fill in file and line, and evaluate the text only when the level is enabled.
   void log(std::uint32_t level, const char *file, int line, const std::string &text) const noexcept {
-    if (wants(level)) {
+    if (enabled(level)) {
       detail::host->log(raw_, level, trts_text(file), static_cast<std::uint32_t>(line), detail::str(text));
     }
   }
 
-  // How far a load has come, 0 to 1000. True: nobody waits for it any more, throw soon.
+  // Reports the progress of a load, 0 to 1000. Returns true when the load was abandoned: throw soon.
   bool progress(const std::string &stage, std::uint32_t permille) const noexcept {
     return detail::host->progress(raw_, detail::str(stage), permille) != 0;
   }
 
-  // The same name and labels twice is the same metric; another kind or other label names throw.
+  // The same name and labels twice is the same metric; another kind or other label names throw, and so does a host
+  // without the metrics extension.
   Counter counter(const std::string &name, const std::string &help, const std::vector<Label> &labels = {}) const {
     return Counter(metric(TRTS_METRIC_COUNTER, name, help, labels));
   }
@@ -66,17 +67,20 @@ public:
 private:
   trts_metric *metric(std::uint32_t kind, const std::string &name, const std::string &help,
                       const std::vector<Label> &labels) const {
-    std::vector<trts_param> lent;
+    if (detail::metrics == nullptr) {
+      throw Error::unsupported("this host has no extension '" TRTS_EXTENSION_METRICS "'");
+    }
+    std::vector<trts_param> params;
     for (const Label &label : labels) {
       trts_param param{};
       param.key = detail::str(label.first);
       param.kind = TRTS_PARAM_STRING;
       param.text = detail::str(label.second);
-      lent.push_back(param);
+      params.push_back(param);
     }
     trts_metric *made = nullptr;
-    detail::check(detail::host->metric_new(raw_, kind, detail::str(name), detail::str(help), lent.data(),
-                                           static_cast<std::uint32_t>(lent.size()), &made));
+    detail::check(detail::metrics->metric_new(raw_, kind, detail::str(name), detail::str(help), params.data(),
+                                           static_cast<std::uint32_t>(params.size()), &made));
     return made;
   }
 
@@ -87,7 +91,7 @@ private:
 #define TRTSERVER_LOG(scope, level, text)                                                                             \
   do {                                                                                                                \
     const ::trtserver::Scope &trtserver_scope = (scope);                                                              \
-    if (trtserver_scope.wants(level)) {                                                                               \
+    if (trtserver_scope.enabled(level)) {                                                                               \
       trtserver_scope.log(level, __FILE__, __LINE__, text);                                                           \
     }                                                                                                                 \
   } while (false)
@@ -96,7 +100,7 @@ private:
 #define TRTSERVER_INFO(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_INFO, text)
 #define TRTSERVER_VERBOSE(scope, text) TRTSERVER_LOG(scope, TRTS_LEVEL_VERBOSE, text)
 
-// For the constructor of a backend. Its texts and settings are lent for the call: copy what you keep.
+// For the constructor of a backend. Its texts and settings are borrowed for the call: copy what you store.
 class BackendContext {
 public:
   BackendContext(trts_scope *scope, trts_str name, trts_str dir, const trts_param *settings, std::uint32_t n) noexcept
@@ -104,9 +108,9 @@ public:
 
   // The name under which models ask for this backend.
   std::string_view name() const noexcept { return name_; }
-  // Where the plugin's file lies.
+  // Directory of the plugin file.
   std::string_view dir() const noexcept { return dir_; }
-  // Of plugin.toml and `--backend-config=NAME,key=value`.
+  // From plugin.toml and `--backend-config=NAME,key=value`.
   Params settings() const noexcept { return settings_; }
   // Valid as long as the backend.
   const Scope &log() const noexcept { return scope_; }
@@ -124,19 +128,19 @@ public:
 
   std::string_view name() const noexcept { return detail::view(raw_->name); }
   Dtype dtype() const noexcept { return static_cast<Dtype>(raw_->dtype); }
-  // What callers see, without the batch dimension; -1 = variable.
+  // Shape for clients, without the batch dimension; -1 = variable.
   Span<const std::int64_t> dims() const noexcept { return {raw_->dims, raw_->rank}; }
-  // What the model sees: differs where the configuration reshapes.
+  // Shape for the model: differs where the configuration reshapes.
   Span<const std::int64_t> model_dims() const noexcept { return {raw_->model_dims, raw_->model_rank}; }
-  // Callers may leave this input out.
+  // Requests may omit this input.
   bool optional() const noexcept { return (raw_->flags & TRTS_TENSOR_OPTIONAL) != 0; }
 
 private:
   const trts_tensor_decl *raw_;
 };
 
-// One version of a model. The host's descriptor behind it lives until the model is closed: copy the context freely and
-// keep it in the model (in `complete` it is lent for the call).
+// One version of a model. The host's descriptor behind it is valid until the model is closed: copy the context freely and
+// store it in the model (in `autocomplete` it is borrowed for the call).
 class ModelContext {
 public:
   explicit ModelContext(const trts_model_desc *raw) noexcept : raw_(raw), scope_(raw->scope) {}
@@ -154,7 +158,7 @@ public:
   }
   // Server-wide settings of this backend.
   Params settings() const noexcept { return {raw_->settings, raw_->n_settings}; }
-  // The model's own: `parameters { key: … }` of its configuration.
+  // The model's `parameters { key: … }` of its configuration.
   Params parameters() const noexcept { return {raw_->params, raw_->n_params}; }
   std::size_t inputs() const noexcept { return raw_->n_inputs; }
   TensorDecl input(std::size_t i) const noexcept { return TensorDecl(&raw_->inputs[i]); }
@@ -162,9 +166,9 @@ public:
   TensorDecl output(std::size_t i) const noexcept { return TensorDecl(&raw_->outputs[i]); }
   // 0 = the model does not batch.
   std::int32_t max_batch_size() const noexcept { return raw_->max_batch_size; }
-  // The backend may fill in what the configuration leaves out; see `complete` in backend.hpp.
+  // The backend may add what the configuration omits; see `autocomplete` in backend.hpp.
   bool autocomplete() const noexcept { return raw_->autocomplete != 0; }
-  // Instances that the host is going to open, over all groups.
+  // Instances that the host will open, over all instance groups.
   std::uint32_t instances() const noexcept { return raw_->n_instances; }
   // Threads that a framework may use for each instance, at least 1.
   std::uint32_t threads() const noexcept { return raw_->threads == 0 ? 1 : raw_->threads; }
@@ -177,7 +181,7 @@ private:
   Scope scope_;
 };
 
-// One instance. As ModelContext: lives until the instance is closed.
+// One instance. As ModelContext: valid until the instance is closed.
 class InstanceContext {
 public:
   explicit InstanceContext(const trts_instance_desc *raw) noexcept : raw_(raw), scope_(raw->scope) {}
@@ -188,7 +192,7 @@ public:
   // Number among the model's instances, from 0.
   std::uint32_t ordinal() const noexcept { return raw_->ordinal; }
   // GPU ordinal; -1 on the CPU.
-  std::int32_t device() const noexcept { return raw_->device; }
+  std::int32_t device_id() const noexcept { return raw_->device_id; }
   std::uint32_t threads() const noexcept { return raw_->threads == 0 ? 1 : raw_->threads; }
   // Largest batch in rows, at least 1.
   std::uint32_t max_rows() const noexcept { return raw_->max_rows == 0 ? 1 : raw_->max_rows; }

@@ -30,7 +30,7 @@ fn addsub(parameters: &[(&'static str, &'static str)]) -> Model {
         inputs: vec![("INPUT0", &[4]), ("INPUT1", &[4])],
         outputs: vec![("OUTPUT0", &[4]), ("OUTPUT1", &[4])],
         parameters: parameters.to_vec(),
-        device: -1,
+        device_id: -1,
         ..Model::default()
     }
 }
@@ -42,7 +42,7 @@ fn probe(name: &'static str, parameters: &[(&'static str, &'static str)]) -> Mod
         inputs: vec![("DO", &[1]), ("DATA", &[-1])],
         outputs: vec![("OUT", &[-1]), ("SPARE", &[1])],
         parameters: parameters.to_vec(),
-        device: -1,
+        device_id: -1,
         ..Model::default()
     }
 }
@@ -98,7 +98,7 @@ fn every_generation_adds_and_subtracts() {
             assert_eq!(ints(done[0], "OUTPUT1").1, [-9, -18, -27, -36]);
             assert_eq!(ints(done[1], "OUTPUT0").0, [3, 4]);
             assert_eq!(ints(done[1], "OUTPUT0").1, (1..13).collect::<Vec<i32>>());
-            assert_eq!(done[1].state.lock().unwrap().answers[0].outputs.len(), 1);
+            assert_eq!(done[1].state.lock().unwrap().sent[0].outputs.len(), 1);
         }
         drop(rig);
         assert_clean();
@@ -120,8 +120,8 @@ fn errors_of_a_library_and_who_gets_them() {
         assert_eq!(error(done[2]).text, "payload error for 'm_0': (23) <no error string>");
         // The batch as a whole.
         let both = task(1).control("ALL", 1);
-        for call in rig.run(&[task(90), both]) {
-            assert_eq!(error(call).text, "execute error for 'm_0': (21) the batch is bad");
+        for request in rig.run(&[task(90), both]) {
+            assert_eq!(error(request).text, "execute error for 'm_0': (21) the batch is bad");
         }
         // More than the library was promised.
         let many = Ask::new(5).input("DO", &[5, 1], &[&[90; 5]]).want("OUT", 0);
@@ -186,7 +186,7 @@ fn what_a_library_is_told() {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
         let mut model = probe("m", parameters);
-        model.device = 3;
+        model.device_id = 3;
         // A field of a later protocol, which no generation is shown.
         trtserver_proto_wire::put_bytes(&mut model.config, 17, b"custom");
         let rig = Rig::open(folder, &model).ok().unwrap();
@@ -235,7 +235,7 @@ fn outputs_that_cannot_be() {
         assert!(rig.scope.said("unexpected input 'NOTHING'"));
         // What was asked for and not made is for the host to say: here it is just not there.
         let silent = rig.run(&[task(77)])[0];
-        assert!(silent.state.lock().unwrap().answers[0].outputs.is_empty());
+        assert!(silent.state.lock().unwrap().sent[0].outputs.is_empty());
         drop(rig);
         assert_clean();
     }
@@ -284,7 +284,7 @@ fn sequences_have_controls_and_null_requests() {
         let null = task(10).control("READY", 0);
         let done = rig.run(&[null.clone(), real]);
         assert_eq!(done[0].state.lock().unwrap().end, Some(Ok(())));
-        assert!(done[0].state.lock().unwrap().answers.is_empty());
+        assert!(done[0].state.lock().unwrap().sent.is_empty());
         assert_eq!(story(&library), "1 6 1 1 1 1", "{flag}");
         let listed = if flag == "-DGEN=1" { [0, 0, 0] } else { [1, 1, 1] };
         assert_eq!(ints(done[1], "OUT").1, [&listed[..], &[1, 1, 1, 1, 1]].concat());
@@ -334,7 +334,7 @@ fn files_that_are_no_such_library() {
 fn a_gpu_that_nobody_knows() {
     let _turn = alone();
     let mut model = addsub(&[]);
-    model.device = 9999;
+    model.device_id = 9999;
     // Without files by capability the device's number is all that matters.
     let plain = folder();
     compile("addsub.c", &["-DGEN=2"], plain.path());

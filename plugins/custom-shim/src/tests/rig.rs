@@ -1,21 +1,21 @@
 //! The plugin with one model and one instance, on the fake host of `plugin-api`'s tests.
 
-use super::fake::{Failure, FakeCall, FakeScope, HOST, failure, text};
+use super::fake::{Failure, FakeRequest, FakeScope, HOST, failure, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use tempfile::TempDir;
-use trtserver_plugin_api::abi::call::{Batch, Call, Wanted, call_flags};
-use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl};
-use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::request::{Batch, Request, RequestedOutput, request_flags};
 use trtserver_plugin_api::abi::types::{
-    Buf, Bytes, InstanceHandle, ModelHandle, Param, Place, PluginHandle, Tensor, dtype, param,
+    BackendHandle, Buf, Bytes, InstanceHandle, Memory, ModelHandle, Param, Tensor, dtype, param,
     tensor_flags,
 };
 use trtserver_plugin_api::author::export;
 
-pub fn table() -> &'static PluginTable {
+pub fn table() -> &'static BackendTable {
     // SAFETY: the host's table is static.
     unsafe { &*export::main::<crate::backend::Custom>(&raw const HOST.0) }
 }
@@ -60,13 +60,13 @@ pub struct Model {
     pub settings: Vec<(&'static str, &'static str)>,
     /// Beside name and platform.
     pub config: Vec<u8>,
-    pub device: i32,
+    pub device_id: i32,
 }
 
 pub struct Rig {
     pub folder: TempDir,
     pub scope: &'static FakeScope,
-    plugin: *mut PluginHandle,
+    plugin: *mut BackendHandle,
     model: *mut ModelHandle,
     instance: *mut InstanceHandle,
 }
@@ -89,7 +89,7 @@ impl Rig {
         let (name, dir) = (text("custom"), text("/plugins"));
         let out = &raw mut self.plugin;
         // SAFETY: everything lent is leaked.
-        failure(unsafe { (table().plugin_open)(scope, name, dir, settings, n_settings, out) })?;
+        failure(unsafe { (table().backend_open)(scope, name, dir, settings, n_settings, out) })?;
         let decls = |list: &[(&str, &[i64])]| {
             let of = |(name, dims): &(&str, &[i64])| TensorDecl {
                 name: text(name),
@@ -140,25 +140,27 @@ impl Rig {
         let mut desc: InstanceDesc = unsafe { std::mem::zeroed() };
         desc.size = size_of::<InstanceDesc>() as u64;
         (desc.scope, desc.name, desc.kind) = (scope, text("m_0"), 2);
-        desc.device = it.device;
+        desc.device_id = it.device_id;
         let desc = Box::leak(Box::new(desc));
         // SAFETY: as above.
         failure(unsafe { (table().instance_open)(self.model, desc, &raw mut self.instance) })
     }
 
-    pub fn run(&self, asks: &[Ask]) -> Vec<&'static FakeCall> {
-        let made: Vec<(&'static FakeCall, &'static Call)> = asks.iter().map(Ask::call).collect();
-        let calls: Vec<*const Call> = made.iter().map(|(_, call)| ptr::from_ref(*call)).collect();
+    pub fn run(&self, asks: &[Ask]) -> Vec<&'static FakeRequest> {
+        let made: Vec<(&'static FakeRequest, &'static Request)> =
+            asks.iter().map(Ask::request).collect();
+        let requests: Vec<*const Request> =
+            made.iter().map(|(_, request)| ptr::from_ref(*request)).collect();
         let batch = Box::leak(Box::new(Batch {
             size: size_of::<Batch>() as u64,
             id: 1,
-            n: made.len() as u32,
-            rows: made.iter().map(|(_, call)| call.batch).sum(),
-            calls: leak(calls),
-            t_start: 0,
-            t_compute: 0,
-            t_output: 0,
-            t_end: 0,
+            n_requests: made.len() as u32,
+            rows: made.iter().map(|(_, request)| request.batch_size).sum(),
+            requests: leak(requests),
+            exec_start_ns: 0,
+            compute_start_ns: 0,
+            compute_end_ns: 0,
+            exec_end_ns: 0,
             reserved: [0; 4],
         }));
         // SAFETY: the instance is open, the batch leaked.
@@ -178,7 +180,7 @@ impl Drop for Rig {
                 (table().model_close)(self.model);
             }
             if !self.plugin.is_null() {
-                (table().plugin_close)(self.plugin);
+                (table().backend_close)(self.plugin);
             }
         }
     }
@@ -192,7 +194,7 @@ type Given = (&'static str, Vec<i64>, Vec<Vec<i32>>, u32);
 pub struct Ask {
     rows: u32,
     inputs: Vec<Given>,
-    wanted: Vec<(&'static str, u32)>,
+    requested: Vec<(&'static str, u32)>,
     sequence: u64,
     warmup: bool,
 }
@@ -216,7 +218,7 @@ impl Ask {
 
     /// `index` in the configuration.
     pub fn want(mut self, name: &'static str, index: u32) -> Self {
-        self.wanted.push((name, index));
+        self.requested.push((name, index));
         self
     }
 
@@ -230,18 +232,18 @@ impl Ask {
         self
     }
 
-    fn call(&self) -> (&'static FakeCall, &'static Call) {
-        let fake: &'static FakeCall = Box::leak(Box::default());
+    fn request(&self) -> (&'static FakeRequest, &'static Request) {
+        let fake: &'static FakeRequest = Box::leak(Box::default());
         fake.references.store(1, Ordering::SeqCst);
-        fake.state.lock().unwrap().wanted =
-            self.wanted.iter().map(|(name, _)| (*name).to_owned()).collect();
+        fake.state.lock().unwrap().requested =
+            self.requested.iter().map(|(name, _)| (*name).to_owned()).collect();
         let tensor = |(at, (name, shape, pieces, flags)): (usize, &Given)| {
             let part = |piece: &Vec<i32>| Buf {
                 bytes: size_of_val(piece.as_slice()) as u64,
                 ptr: leak(piece.clone()).cast_mut().cast(),
-                place: Place::CPU,
+                memory: Memory::CPU,
                 ready: ptr::null_mut(),
-                lease: 0,
+                memory_handle: 0,
             };
             let parts: Vec<Buf> = pieces.iter().map(part).collect();
             Tensor {
@@ -258,50 +260,53 @@ impl Ask {
             }
         };
         let inputs: Vec<Tensor> = self.inputs.iter().enumerate().map(tensor).collect();
-        let wanted = self.wanted.iter();
-        let wanted =
-            wanted.map(|(name, index)| Wanted { name: text(name), index: *index, classes: 0 });
-        let wanted: Vec<Wanted> = wanted.collect();
+        let requested = self.requested.iter();
+        let requested = requested.map(|(name, index)| RequestedOutput {
+            name: text(name),
+            index: *index,
+            classes: 0,
+        });
+        let requested: Vec<RequestedOutput> = requested.collect();
         let raw = ptr::from_ref(fake).cast_mut();
-        let call = Box::leak(Box::new(Call {
-            size: size_of::<Call>() as u64,
-            request: raw.cast(),
-            reply: raw.cast(),
+        let request = Box::leak(Box::new(Request {
+            size: size_of::<Request>() as u64,
+            handle: raw.cast(),
+            responder: raw.cast(),
             id: text(""),
-            sequence_text: text(""),
-            sequence: self.sequence,
-            flags: if self.warmup { call_flags::WARMUP } else { 0 },
-            batch: self.rows,
+            correlation_id_string: text(""),
+            correlation_id: self.sequence,
+            flags: if self.warmup { request_flags::WARMUP } else { 0 },
+            batch_size: self.rows,
             priority: 0,
             received_ns: 0,
             queued_ns: 0,
             deadline_ns: 0,
             cancelled: fake.cancelled.as_ptr(),
             n_inputs: inputs.len() as u32,
-            n_outputs: wanted.len() as u32,
+            n_requested_outputs: requested.len() as u32,
             n_params: 0,
             pad: 0,
             inputs: leak(inputs),
-            outputs: leak(wanted),
+            requested_outputs: leak(requested),
             params: ptr::null(),
             reserved: [0; 4],
         }));
-        (fake, call)
+        (fake, request)
     }
 }
 
 /// The INT32 elements of an output.
-pub fn ints(call: &FakeCall, name: &str) -> (Vec<i64>, Vec<i32>) {
-    let state = call.state.lock().unwrap();
+pub fn ints(request: &FakeRequest, name: &str) -> (Vec<i64>, Vec<i32>) {
+    let state = request.state.lock().unwrap();
     assert_eq!((&state.end, state.ends), (&Some(Ok(())), 1));
-    let (kind, shape, bytes) = &state.answers[0].outputs[name];
+    let (kind, shape, bytes) = &state.sent[0].outputs[name];
     assert_eq!(*kind, dtype::INT32);
     let of = |b: &[u8]| i32::from_le_bytes(b.try_into().unwrap());
     (shape.clone(), bytes.chunks_exact(4).map(of).collect())
 }
 
-pub fn error(call: &FakeCall) -> Failure {
-    let state = call.state.lock().unwrap();
-    assert_eq!((state.answers.len(), state.ends), (0, 1));
+pub fn error(request: &FakeRequest) -> Failure {
+    let state = request.state.lock().unwrap();
+    assert_eq!((state.sent.len(), state.ends), (0, 1));
     state.end.clone().unwrap().unwrap_err()
 }

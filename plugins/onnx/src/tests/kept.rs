@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
 
 /// The answer to one call, and whether a kept run gave it.
-fn ask(loaded: &Loaded, call: Ask) -> (Answer, bool) {
+fn ask(loaded: &Loaded, request: Ask) -> (Answer, bool) {
     let before = COUNT.load(Ordering::Relaxed);
-    let answer = loaded.run(&mut [call]).remove(0);
+    let answer = loaded.run(&mut [request]).remove(0);
     (answer, COUNT.load(Ordering::Relaxed) > before)
 }
 
 /// Values that no other call has, as two rows would have them.
-fn call(rows: usize, seed: f32) -> Ask {
+fn request(rows: usize, seed: f32) -> Ask {
     let values: Vec<f32> = (0..rows * 16).map(|i| seed + i as f32).collect();
     let shape = [rows as i64, 16];
     Ask::new(rows as u32).input("INPUT0", dtype::FP32, &shape, &bytes_of(&values)).input(
@@ -26,11 +26,11 @@ fn call(rows: usize, seed: f32) -> Ask {
 }
 
 /// Asks for one output or both and looks at every element; true: from a kept run.
-fn right(loaded: &Loaded, rows: usize, seed: f32, wanted: &[&str]) -> bool {
+fn right(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
     let (answer, kept) =
-        ask(loaded, wanted.iter().fold(call(rows, seed), |ask, name| ask.want(name)));
-    assert_eq!(answer.outputs.len(), wanted.len());
-    for (name, found) in wanted.iter().zip(&answer.outputs) {
+        ask(loaded, requested.iter().fold(request(rows, seed), |ask, name| ask.want(name)));
+    assert_eq!(answer.outputs.len(), requested.len());
+    for (name, found) in requested.iter().zip(&answer.outputs) {
         assert_eq!((&found.name[..], &found.shape[..]), (*name, &[rows as i64, 16][..]));
         let base = if *name == "OUTPUT0" { 2.0 * seed } else { 0.0 };
         let sums: Vec<f32> = (0..rows * 16).map(|i| base + i as f32).collect();
@@ -51,8 +51,8 @@ fn the_second_call_of_a_shape_gets_a_run() {
         .collect();
     assert_eq!(ways, [false, true, false, true, true, true, true]);
     // Other outputs, or in another order, are another run.
-    for wanted in [&BOTH[1..], &["OUTPUT1", "OUTPUT0"]] {
-        let ways: Vec<bool> = (0..3).map(|i| right(&loaded, 1, i as f32, wanted)).collect();
+    for requested in [&BOTH[1..], &["OUTPUT1", "OUTPUT0"]] {
+        let ways: Vec<bool> = (0..3).map(|i| right(&loaded, 1, i as f32, requested)).collect();
         assert_eq!(ways, [false, true, true]);
     }
     // Two tensors in, two out: 32 rows are 8 KiB, 33 are too much.
@@ -72,7 +72,7 @@ fn the_second_call_of_a_shape_gets_a_run() {
     assert_eq!((floats(&answer, "OUTPUT1")[15], kept), (14.0, true));
     // Nobody wants anything: nothing to run.
     for _ in 0..3 {
-        let (answer, kept) = ask(&loaded, call(1, 1.0));
+        let (answer, kept) = ask(&loaded, request(1, 1.0));
         assert!(answer.outputs.is_empty() && answer.error.is_none() && !kept);
     }
 }
@@ -119,13 +119,13 @@ fn what_is_wrong_is_refused_beside_a_kept_run() {
     let Some((_alone, handle)) = start() else { return };
     let loaded = load(handle, addsub(8)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
-        let mut call = addsub_call(1);
-        call.inputs.remove(0);
-        call.input("INPUT0", dtype, shape, bytes)
+        let mut request = addsub_call(1);
+        request.inputs.remove(0);
+        request.input("INPUT0", dtype, shape, bytes)
     };
     let mut missing = addsub_call(1);
     missing.inputs.pop();
-    let mut calls = [
+    let mut requests = [
         (with(dtype::INT32, &[1, 16], &[0; 64]), "data-type is 'TYPE_INT32'"),
         (with(dtype::FP32, &[1, 15], &[0; 60]), "Expected [-1,16], got [1,15]"),
         (with(dtype::FP32, &[1, 16], &[0; 60]), "unexpected total byte size 60"),
@@ -133,12 +133,12 @@ fn what_is_wrong_is_refused_beside_a_kept_run() {
         (missing, "input 'INPUT1' is required"),
         (addsub_call(1).want("q"), "unexpected inference output 'q'"),
     ];
-    for (bad, wanted) in &mut calls {
+    for (bad, requested) in &mut requests {
         for _ in 0..3 {
             right(&loaded, 1, 3.0, &BOTH);
             assert!(right(&loaded, 1, 4.0, &BOTH));
             let before = COUNT.load(Ordering::Relaxed);
-            refused(&loaded.run(std::slice::from_mut(bad))[0], wanted);
+            refused(&loaded.run(std::slice::from_mut(bad))[0], requested);
             assert_eq!(COUNT.load(Ordering::Relaxed), before);
         }
     }
@@ -149,17 +149,17 @@ fn a_kept_run_that_fails_fails_no_other() {
     let Some((_alone, handle)) = start() else { return };
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
     let loaded = load(handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
-    let call = |place: i64| {
+    let request = |place: i64| {
         Ask::new(1).input("places", dtype::INT64, &[1, 1], &place.to_le_bytes()).want("found")
     };
     for _ in 0..3 {
-        ask(&loaded, call(1));
-        let (answer, kept) = ask(&loaded, call(2));
+        ask(&loaded, request(1));
+        let (answer, kept) = ask(&loaded, request(2));
         assert_eq!((floats(&answer, "found"), kept), (vec![12.0], true));
-        let (answer, kept) = ask(&loaded, call(99));
+        let (answer, kept) = ask(&loaded, request(99));
         refused(&answer, "model 'M': onnx runtime error");
         assert!(kept);
-        assert_eq!(floats(&ask(&loaded, call(3)).0, "found"), [13.0]);
+        assert_eq!(floats(&ask(&loaded, request(3)).0, "found"), [13.0]);
     }
 }
 
@@ -170,8 +170,8 @@ fn a_file_that_is_wrong_about_a_shape_now_and_then() {
     let outputs = vec![decl("where", dtype::INT64, &[1, 4]), decl("weight", dtype::FP32, &[2])];
     let loaded = load(handle, model("fickle.onnx", 0, inputs, outputs)).unwrap();
     let check = |values: [f32; 6]| {
-        let call = Ask::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
-        let (answer, kept) = ask(&loaded, call.want("where").want("weight"));
+        let request = Ask::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
+        let (answer, kept) = ask(&loaded, request.want("where").want("weight"));
         let found: Vec<u8> = (0..6).filter(|&i| values[i] != 0.0).map(|i| i as u8).collect();
         let where_ = output(&answer, "where");
         assert_eq!(where_.shape, [1, found.len() as i64]);
@@ -195,15 +195,15 @@ fn optional_and_idle_inputs() {
     for round in 0..3 {
         let x = round as f32;
         for given in [&[][..], &optional[..1], &optional[1..], &optional] {
-            let call = Ask::new(1)
+            let request = Ask::new(1)
                 .input("idle", dtype::FP32, &[2], &[0; 8])
                 .input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0]))
                 .want("scaled");
-            let call = given
-                .iter()
-                .fold(call, |call, name| call.input(name, dtype::FP32, &[1], &bytes_of(&[10.0])));
+            let request = given.iter().fold(request, |request, name| {
+                request.input(name, dtype::FP32, &[1], &bytes_of(&[10.0]))
+            });
             let factor = if given.contains(&"factor") { 10.0 } else { 2.0 };
-            let (answer, kept) = ask(&loaded, call);
+            let (answer, kept) = ask(&loaded, request);
             assert_eq!((floats(&answer, "scaled"), kept), (vec![factor * x, factor], round > 0));
         }
     }
@@ -214,13 +214,13 @@ fn outputs_of_no_known_shape_go_by_pointer() {
     let Some((_alone, handle)) = start() else { return };
     let loaded = load(handle, shapes()).unwrap();
     for x in [1.0, 2.0, 3.0] {
-        let call = Ask::new(1).input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0])).input(
+        let request = Ask::new(1).input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0])).input(
             "s",
             dtype::FP32,
             &[1],
             &bytes_of(&[x]),
         );
-        let (answer, kept) = ask(&loaded, call.want("scaled").want("square").want("x"));
+        let (answer, kept) = ask(&loaded, request.want("scaled").want("square").want("x"));
         assert_eq!(
             (floats(&answer, "scaled"), floats(&answer, "square")),
             (vec![2.0 * x, 2.0], vec![x * x])
@@ -239,14 +239,14 @@ fn steps_of_a_sequence() {
     for step in 0..20 {
         let start = u8::from(step % 7 == 0);
         sum = if start == 1 { 0.0 } else { sum } + step as f32;
-        let call = Ask::new(1)
+        let request = Ask::new(1)
             .input("IN", dtype::FP32, &[1, 1], &bytes_of(&[step as f32]))
             .input("START", dtype::BOOL, &[1, 1], &[start])
             .input("STATE", dtype::FP32, &[1, 1], &bytes_of(&[sum - step as f32]))
             .want("SUM");
         // An input passed through goes by pointer.
         let passes = step % 3 == 2;
-        let (answer, kept) = ask(&loaded, if passes { call.want("IN") } else { call });
+        let (answer, kept) = ask(&loaded, if passes { request.want("IN") } else { request });
         assert_eq!((floats(&answer, "SUM"), kept), (vec![sum], step > 0 && !passes));
         assert!(!passes || floats(&answer, "IN") == [step as f32]);
     }
@@ -256,16 +256,16 @@ fn steps_of_a_sequence() {
 fn kept_memory_goes_with_the_instance() {
     let Some((_alone, handle)) = start() else { return };
     let loaded = load(handle, addsub(64)).unwrap();
-    let mut calls: Vec<Ask> = (25..33).map(addsub_call).collect();
+    let mut requests: Vec<Ask> = (25..33).map(addsub_call).collect();
     let mut before = 0;
     for round in 0..600 {
         if round == 100 {
             before = resident_kib();
         }
         let instance = loaded.sibling();
-        for call in &mut calls {
-            instance.run(std::slice::from_mut(call));
-            instance.run(std::slice::from_mut(call));
+        for request in &mut requests {
+            instance.run(std::slice::from_mut(request));
+            instance.run(std::slice::from_mut(request));
         }
     }
     let grown = resident_kib().saturating_sub(before);

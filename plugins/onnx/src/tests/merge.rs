@@ -18,14 +18,14 @@ fn calls_that_fit_together_are_one_run() {
     let Some((_alone, handle)) = start() else { return };
     let loaded = load(handle, addsub(8)).unwrap();
     let mut one_output = addsub_call(1);
-    one_output.wanted.remove(0);
+    one_output.requested.remove(0);
     let mut cancelled = addsub_call(1);
     cancelled.cancelled = 1;
     let mut silent = addsub_call(1);
-    silent.wanted.clear();
-    let mut calls = [addsub_call(3), cancelled, one_output, silent, addsub_call(0)];
+    silent.requested.clear();
+    let mut requests = [addsub_call(3), cancelled, one_output, silent, addsub_call(0)];
     let mut answers = Vec::new();
-    assert_eq!(count(&GATHERED, || answers = loaded.run(&mut calls)), 2);
+    assert_eq!(count(&GATHERED, || answers = loaded.run(&mut requests)), 2);
     let sums: Vec<f32> = ramp(3).iter().map(|x| x + 1.0).collect();
     assert_eq!(floats(&answers[0], "OUTPUT0"), sums);
     assert_eq!(output(&answers[0], "OUTPUT1").shape, [3, 16]);
@@ -38,8 +38,8 @@ fn calls_that_fit_together_are_one_run() {
     // One that is left is not merged with what nobody waits for.
     let mut gone = addsub_call(1);
     gone.cancelled = 1;
-    let mut calls = [addsub_call(1), gone];
-    assert_eq!(count(&GATHERED, || answers = loaded.run(&mut calls)), 0);
+    let mut requests = [addsub_call(1), gone];
+    assert_eq!(count(&GATHERED, || answers = loaded.run(&mut requests)), 0);
     assert_eq!(floats(&answers[0], "OUTPUT0"), sums[..16]);
     assert_eq!(refused(&answers[1], "cancelled"), code::CANCELLED);
 }
@@ -67,9 +67,9 @@ fn a_call_that_does_not_fit_is_alone_with_its_error() {
     }
     // What is wrong with all of them is found out by each.
     let without = || {
-        let mut call = addsub_call(1);
-        call.inputs.pop();
-        call
+        let mut request = addsub_call(1);
+        request.inputs.pop();
+        request
     };
     let answers = loaded.run(&mut [without(), without()]);
     for answer in &answers {
@@ -85,18 +85,18 @@ fn a_run_that_fails_for_all_of_them() {
         load(handle, model("pair.onnx", 8, vec![tensor("a"), tensor("b")], vec![tensor("c")]));
     let loaded = loaded.unwrap();
     // Each input is right, but not together with the other: only the library can tell.
-    let call = |wide: i64| {
+    let request = |wide: i64| {
         let zeros = |n: i64| vec![0; 4 * n as usize];
         Ask::new(1)
             .input("a", dtype::FP32, &[1, 2], &zeros(2))
             .input("b", dtype::FP32, &[1, wide], &zeros(wide))
             .want("c")
     };
-    let answers = loaded.run(&mut [call(3), call(3)]);
+    let answers = loaded.run(&mut [request(3), request(3)]);
     for answer in &answers {
         refused(answer, "model 'M': onnx runtime error");
     }
-    let answers = loaded.run(&mut [call(3), call(2)]);
+    let answers = loaded.run(&mut [request(3), request(2)]);
     refused(&answers[0], "model 'M': onnx runtime error");
     assert_eq!(floats(&answers[1], "c"), [0.0; 2]);
     assert!(output(&answers[1], "c").adopted);
@@ -107,15 +107,15 @@ fn a_run_that_fails_for_one_of_them_fails_no_other() {
     let Some((_alone, handle)) = start() else { return };
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
     let loaded = load(handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
-    let call = |place: i64| {
+    let request = |place: i64| {
         Ask::new(1).input("places", dtype::INT64, &[1, 1], &place.to_le_bytes()).want("found")
     };
-    let answers = loaded.run(&mut [call(2), call(99), call(3)]);
+    let answers = loaded.run(&mut [request(2), request(99), request(3)]);
     assert_eq!(floats(&answers[0], "found"), [12.0]);
     refused(&answers[1], "out of data bounds");
     assert_eq!(floats(&answers[2], "found"), [13.0]);
     let mut answers = Vec::new();
-    let merged = count(&SCATTERED, || answers = loaded.run(&mut [call(0), call(1)]));
+    let merged = count(&SCATTERED, || answers = loaded.run(&mut [request(0), request(1)]));
     assert_eq!((merged, floats(&answers[1], "found")), (1, vec![11.0]));
 }
 
@@ -142,17 +142,17 @@ fn every_type_is_cut_up_again() {
             _ => (0..rows * crate::types::size(kind)).map(|i| i as u8 + seed).collect(),
         }
     };
-    let call = |rows: usize, seed: u8, strings: Option<Vec<u8>>| {
-        names.iter().zip(1..).fold(Ask::new(rows as u32), |call, (name, kind)| {
+    let request = |rows: usize, seed: u8, strings: Option<Vec<u8>>| {
+        names.iter().zip(1..).fold(Ask::new(rows as u32), |request, (name, kind)| {
             let given = strings.clone().filter(|_| kind == dtype::STRING);
             let data = given.unwrap_or_else(|| bytes(kind, rows, seed));
-            let call = call.input(&format!("in_{name}"), kind, &[rows as i64], &data);
-            call.want(&format!("out_{name}"))
+            let request = request.input(&format!("in_{name}"), kind, &[rows as i64], &data);
+            request.want(&format!("out_{name}"))
         })
     };
     let mut answers = Vec::new();
-    let mut calls = [call(1, 3, None), call(3, 40, None)];
-    assert_eq!(count(&SCATTERED, || answers = loaded.run(&mut calls)), names.len());
+    let mut requests = [request(1, 3, None), request(3, 40, None)];
+    assert_eq!(count(&SCATTERED, || answers = loaded.run(&mut requests)), names.len());
     for (answer, (rows, seed)) in answers.iter().zip([(1, 3), (3, 40)]) {
         for (name, kind) in names.iter().zip(1..) {
             let output = output(answer, &format!("out_{name}"));
@@ -160,12 +160,12 @@ fn every_type_is_cut_up_again() {
         }
     }
     // Together the strings would be as many as the rows: not so one by one.
-    let mut calls = [
-        call(2, 0, Some(framed(&["one"]))),
-        call(1, 0, None),
-        call(1, 0, Some(framed(&["a", "b"]))),
+    let mut requests = [
+        request(2, 0, Some(framed(&["one"]))),
+        request(1, 0, None),
+        request(1, 0, Some(framed(&["a", "b"]))),
     ];
-    let answers = loaded.run(&mut calls);
+    let answers = loaded.run(&mut requests);
     refused(&answers[0], "unexpected number of string elements 1");
     assert_eq!(output(&answers[1], "out_string").bytes, framed(&[""]));
     refused(&answers[2], "unexpected number of string elements 2");
@@ -177,14 +177,14 @@ fn a_file_that_is_wrong_about_a_shape_costs_one_batch() {
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
         load(handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
-    let call = |n: i64| {
+    let request = |n: i64| {
         Ask::new(1).input("x", dtype::FP32, &[1, n], &bytes_of(&vec![1.0; n as usize])).want("y")
     };
-    let answers = loaded.run(&mut [call(4), call(4)]);
+    let answers = loaded.run(&mut [request(4), request(4)]);
     assert!(!output(&answers[1], "y").adopted);
     for round in 0..2 {
         let mut answers = Vec::new();
-        let merged = count(&SCATTERED, || answers = loaded.run(&mut [call(3), call(3)]));
+        let merged = count(&SCATTERED, || answers = loaded.run(&mut [request(3), request(3)]));
         assert_eq!(merged, 1, "{round}");
         for answer in &answers {
             assert_eq!(
@@ -223,9 +223,9 @@ fn steps_of_several_sequences() {
         ask.inputs[2].flags = tensor_flags::STATE;
         ask
     };
-    let mut calls = [step(1.0, 1, 50.0), step(2.0, 0, 10.0).want("IN"), step(3.0, 0, 20.0)];
+    let mut requests = [step(1.0, 1, 50.0), step(2.0, 0, 10.0).want("IN"), step(3.0, 0, 20.0)];
     let mut answers = Vec::new();
-    assert_eq!(count(&GATHERED, || answers = loaded.run(&mut calls)), 3);
+    assert_eq!(count(&GATHERED, || answers = loaded.run(&mut requests)), 3);
     let sums: Vec<f32> = answers.iter().map(|answer| floats(answer, "SUM")[0]).collect();
     assert_eq!(sums, [1.0, 12.0, 23.0]);
     // The gathered input, passed through as an output, is the host's.

@@ -9,7 +9,7 @@ mod merge;
 use host::{Answer, Ask, Handle, decl, load, model, open, reshaped};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use trtserver_plugin_api::abi::describe::{ModelDesc, instance_kind};
+use trtserver_plugin_api::abi::descriptors::{ModelDesc, instance_kind};
 use trtserver_plugin_api::abi::types::{code, dtype};
 
 /// The tests share one library, one log and one completed configuration.
@@ -53,10 +53,10 @@ fn output<'a>(answer: &'a Answer, name: &str) -> &'a host::Output {
     answer.outputs.iter().find(|output| output.name == name).unwrap()
 }
 
-fn refused(answer: &Answer, wanted: &str) -> u32 {
+fn refused(answer: &Answer, requested: &str) -> u32 {
     assert!(answer.outputs.is_empty() && answer.ended == 1);
     let (code, text) = answer.error.as_ref().unwrap();
-    assert!(text.contains(wanted), "{text}");
+    assert!(text.contains(requested), "{text}");
     *code
 }
 
@@ -93,9 +93,9 @@ fn calls_of_a_batch_are_answered_one_by_one() {
     let pieces =
         pieces.pieces("INPUT1", dtype::FP32, &[2, 16], &[&ones[..5], &ones[5..64], &ones[64..]]);
     let mut one_output = addsub_call(1);
-    one_output.wanted.remove(0);
-    let mut calls = [addsub_call(3), bad, cancelled, pieces, one_output, addsub_call(0)];
-    let answers = loaded.run(&mut calls);
+    one_output.requested.remove(0);
+    let mut requests = [addsub_call(3), bad, cancelled, pieces, one_output, addsub_call(0)];
+    let answers = loaded.run(&mut requests);
 
     let sums: Vec<f32> = ramp(3).iter().map(|x| x + 1.0).collect();
     assert_eq!(floats(&answers[0], "OUTPUT0"), sums);
@@ -115,9 +115,9 @@ fn wrong_inputs_are_refused_before_the_run() {
     let Some((_alone, handle)) = start() else { return };
     let loaded = load(handle, addsub(0)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
-        let mut call = addsub_call(2);
-        call.inputs.remove(0);
-        call.input("INPUT0", dtype, shape, bytes)
+        let mut request = addsub_call(2);
+        request.inputs.remove(0);
+        request.input("INPUT0", dtype, shape, bytes)
     };
     let cases = [
         (
@@ -137,8 +137,8 @@ fn wrong_inputs_are_refused_before_the_run() {
         // Right one by one, but not together: only the library can tell.
         (with(dtype::FP32, &[3, 16], &[0; 192]), "model 'M': onnx runtime error"),
     ];
-    for (call, wanted) in cases {
-        refused(&loaded.run(&mut [call])[0], wanted);
+    for (request, requested) in cases {
+        refused(&loaded.run(&mut [request])[0], requested);
     }
     assert_eq!(floats(&loaded.run(&mut [addsub_call(1)])[0], "OUTPUT0")[3], 4.0);
 }
@@ -160,7 +160,7 @@ fn every_type_goes_in_and_out() {
         strings.iter().flat_map(|s| [&(s.len() as u32).to_le_bytes()[..], s].concat()).collect()
     };
     for count in [3, 0] {
-        let mut call = Ask::new(1);
+        let mut request = Ask::new(1);
         let mut sent = Vec::new();
         for (name, kind) in names.iter().zip(1..) {
             let bytes: Vec<u8> = match kind {
@@ -168,11 +168,11 @@ fn every_type_goes_in_and_out() {
                 dtype::BOOL => [1, 0, 1][..count].to_vec(),
                 _ => (0..count * crate::types::size(kind)).map(|i| i as u8).collect(),
             };
-            call = call.input(&format!("in_{name}"), kind, &[count as i64], &bytes);
-            call = call.want(&format!("out_{name}"));
+            request = request.input(&format!("in_{name}"), kind, &[count as i64], &bytes);
+            request = request.want(&format!("out_{name}"));
             sent.push(bytes);
         }
-        let answer = &loaded.run(&mut [call])[0];
+        let answer = &loaded.run(&mut [request])[0];
         for ((name, kind), bytes) in names.iter().zip(1..).zip(&sent) {
             let output = output(answer, &format!("out_{name}"));
             assert_eq!((output.dtype, &output.bytes), (kind, bytes), "{name}");
@@ -181,9 +181,11 @@ fn every_type_goes_in_and_out() {
     }
     // The framing of strings is checked.
     let broken = |bytes: &[u8]| {
-        let call = Ask::new(1).input("in_string", dtype::STRING, &[2], bytes).want("out_string");
+        let request = Ask::new(1).input("in_string", dtype::STRING, &[2], bytes).want("out_string");
         let rest = names.iter().zip(1..).filter(|(name, _)| **name != "string");
-        rest.fold(call, |call, (name, kind)| call.input(&format!("in_{name}"), kind, &[0], &[]))
+        rest.fold(request, |request, (name, kind)| {
+            request.input(&format!("in_{name}"), kind, &[0], &[])
+        })
     };
     let answers = loaded.run(&mut [broken(&framed(&strings)), broken(&framed(&strings)[..9])]);
     refused(&answers[0], "unexpected number of string elements 3 for inference input 'in_string'");
@@ -207,19 +209,19 @@ fn shapes() -> ModelDesc {
 fn shapes_that_only_the_run_knows() {
     let Some((_alone, handle)) = start() else { return };
     let loaded = load(handle, shapes()).unwrap();
-    let call = |x: &[f32]| {
-        let call = Ask::new(1).input("x", dtype::FP32, &[x.len() as i64], &bytes_of(x)).input(
-            "s",
-            dtype::FP32,
-            &[1],
-            &bytes_of(&[3.0]),
-        );
-        ["where", "sum", "scaled", "square", "x"].iter().fold(call, |call, name| call.want(name))
-    };
+    let request =
+        |x: &[f32]| {
+            let request = Ask::new(1)
+                .input("x", dtype::FP32, &[x.len() as i64], &bytes_of(x))
+                .input("s", dtype::FP32, &[1], &bytes_of(&[3.0]));
+            ["where", "sum", "scaled", "square", "x"]
+                .iter()
+                .fold(request, |request, name| request.want(name))
+        };
     let before = host::RELEASED.load(std::sync::atomic::Ordering::Relaxed);
-    let with_default = call(&[0.0, 1.0, 0.0, 5.0]);
-    let replaced = call(&[1.0]).input("factor", dtype::FP32, &[1], &bytes_of(&[10.0]));
-    let answers = loaded.run(&mut [with_default, replaced, call(&[])]);
+    let with_default = request(&[0.0, 1.0, 0.0, 5.0]);
+    let replaced = request(&[1.0]).input("factor", dtype::FP32, &[1], &bytes_of(&[10.0]));
+    let answers = loaded.run(&mut [with_default, replaced, request(&[])]);
     let found = output(&answers[0], "where");
     assert_eq!((&found.shape[..], found.adopted), (&[1, 2][..], true));
     assert_eq!(found.bytes[8], 3);
@@ -243,12 +245,12 @@ fn a_file_that_is_wrong_about_a_shape_costs_one_run() {
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
         load(handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
-    let call = |n: i64| {
+    let request = |n: i64| {
         Ask::new(2)
             .input("x", dtype::FP32, &[2, n], &bytes_of(&vec![1.0; 2 * n as usize]))
             .want("y")
     };
-    let answers = loaded.run(&mut [call(4), call(3), call(4)]);
+    let answers = loaded.run(&mut [request(4), request(3), request(4)]);
     assert!(!output(&answers[0], "y").adopted);
     assert_eq!(output(&answers[1], "y").shape, [2, 3]);
     assert_eq!(floats(&answers[1], "y"), [-1.0; 6]);
@@ -264,11 +266,11 @@ fn a_reshape_is_undone_for_the_model() {
     desc.inputs = host::leak(vec![tensor("INPUT0"), tensor("INPUT1")]);
     let loaded = load(handle, desc).unwrap();
     let ones = bytes_of(&[1.0; 16]);
-    let call = Ask::new(1)
+    let request = Ask::new(1)
         .input("INPUT0", dtype::FP32, &[1, 4, 4], &ones)
         .input("INPUT1", dtype::FP32, &[1, 16], &ones)
         .want("OUTPUT0");
-    assert_eq!(floats(&loaded.run(&mut [call])[0], "OUTPUT0"), [2.0; 16]);
+    assert_eq!(floats(&loaded.run(&mut [request])[0], "OUTPUT0"), [2.0; 16]);
 }
 
 #[test]
@@ -383,15 +385,15 @@ fn memory_does_not_grow() {
         .want("where")
         .want("sum");
     let bad = Ask::new(1).input("x", dtype::FP32, &[1000], &many).want("where");
-    let mut calls = [good, bad];
+    let mut requests = [good, bad];
     let mut before = 0;
     for round in 0..5000 {
         if round == 1000 {
             before = resident_kib();
         }
-        drop(loaded.run(&mut calls));
+        drop(loaded.run(&mut requests));
     }
     let grown = resident_kib().saturating_sub(before);
     // One leaked output of 8 kB per call would be 32 MB.
-    assert!(grown < 4096, "{grown} KiB more after 4000 calls");
+    assert!(grown < 4096, "{grown} KiB more after 4000 requests");
 }

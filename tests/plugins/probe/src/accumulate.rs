@@ -5,7 +5,7 @@ use crate::answer::counterpart;
 use crate::commands::{Accumulate, Commands};
 use crate::report::{BATCH, control, report};
 use std::collections::HashMap;
-use trtserver_plugin_api::author::{Batch, Call, Error, Tensor};
+use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
 
 /// The sums so far.
 #[derive(Default)]
@@ -22,18 +22,18 @@ impl Sums {
         &mut self,
         model: &Echo,
         batch: &Batch<'_>,
-        (position, call): (usize, Call<'_>),
+        (position, request): (usize, Request<'_>),
         mode: Accumulate,
         commands: &Commands,
     ) -> Result<(), Error> {
-        let input = call.need("INPUT0")?;
-        let state = call.inputs().find(|input| input.is_state());
+        let input = request.required_input("INPUT0")?;
+        let state = request.inputs().find(|input| input.is_state());
         let mut values = input.to_vec::<i32>()?;
         let mut carried = 0;
-        if control(call, "READY") == Some(false) {
+        if control(request, "READY") == Some(false) {
             values.fill(0); // nobody is in this slot
         } else {
-            let id = correlation(call);
+            let id = correlation(request);
             let sum = match mode {
                 Accumulate::Slot => {
                     self.slots.resize(self.slots.len().max(position + 1), 0);
@@ -47,7 +47,7 @@ impl Sums {
                 }
             };
             // A state begins anew by the host's doing.
-            let start = control(call, "START").unwrap_or(call.sequence_start());
+            let start = control(request, "START").unwrap_or(request.sequence_start());
             if start && mode != Accumulate::State {
                 *sum = 0;
             }
@@ -55,19 +55,21 @@ impl Sums {
                 *sum = sum.wrapping_add(*value);
                 *value = *sum;
             }
-            if mode == Accumulate::CorrId && control(call, "END").unwrap_or(call.sequence_end()) {
+            if mode == Accumulate::CorrId
+                && control(request, "END").unwrap_or(request.sequence_end())
+            {
                 self.sequences.remove(&id);
             }
         }
-        let mut response = call.respond()?;
+        let mut response = request.new_response()?;
         response.put(counterpart(model, input).unwrap_or("OUTPUT0"), input.shape(), &values)?;
         if let Some(state) = state {
-            for output in call.outputs().filter(|output| output.index().is_none()) {
+            for output in request.requested_outputs().filter(|output| output.index().is_none()) {
                 response.put(output.name(), state.shape(), &vec![carried; state.elements()])?;
             }
         }
         if commands.reports() {
-            let (dtype, shape, bytes) = report(model, batch, call.batch_size())?;
+            let (dtype, shape, bytes) = report(model, batch, request.batch_size())?;
             response.put_bytes(BATCH, dtype, &shape, &bytes)?;
         }
         response.send()
@@ -75,9 +77,9 @@ impl Sums {
 }
 
 /// By the control tensor CORRID if there is one, else by the request.
-fn correlation(call: Call<'_>) -> String {
-    match call.input("CORRID") {
+fn correlation(request: Request<'_>) -> String {
+    match request.input("CORRID") {
         Some(id) => format!("{:?}", id.to_bytes()),
-        None => format!("{} {}", call.sequence(), call.sequence_text()),
+        None => format!("{} {}", request.correlation_id(), request.correlation_id_string()),
     }
 }

@@ -7,7 +7,7 @@ use crate::told::Told;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use trtserver_plugin_api::author::{Batch, Call, Dtype, Error, OwnedReply, Response, Tensor};
+use trtserver_plugin_api::author::{Batch, Dtype, Error, Request, Responder, Response, Tensor};
 
 pub enum Answered {
     Now,
@@ -22,52 +22,52 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn answer(
     model: &Echo,
     batch: &Batch<'_>,
-    call: Call<'_>,
+    request: Request<'_>,
     commands: &Commands,
     told: &Arc<Told>,
 ) -> Result<Answered, Error> {
     if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
         return Err(commands.error(text));
     }
-    if commands.needs_deadline && call.deadline_ns().is_none() {
+    if commands.needs_deadline && request.deadline_ns().is_none() {
         return Err(Error::invalid("the caller did not say how long he waits"));
     }
     if commands.garbage.is_none() && !commands.detach && !commands.waits() {
         for last in ends(commands) {
-            let mut response = call.respond()?;
-            echo(model, call, commands, &mut response)?;
+            let mut response = request.new_response()?;
+            echo(model, request, commands, &mut response)?;
             if commands.reports() {
-                let (dtype, shape, bytes) = report(model, batch, call.batch_size())?;
+                let (dtype, shape, bytes) = report(model, batch, request.batch_size())?;
                 response.put_bytes(BATCH, dtype, &shape, &bytes)?;
             }
             if last { response.send()? } else { response.send_more()? }
         }
         if commands.responses == Some(0) {
-            call.end();
+            request.finish();
         }
         return Ok(Answered::Now);
     }
     if commands.detach {
-        return detached(model, call, commands, told).map(Answered::Later);
+        return detached(model, request, commands, told).map(Answered::Later);
     }
     if commands.until_told {
-        return told.wait(call.key(), PATIENCE).map(|()| Answered::Now);
+        return told.wait(request.key(), PATIENCE).map(|()| Answered::Now);
     }
     if commands.until_cancelled {
-        return wait(|| call.is_cancelled()).map(|()| Answered::Now);
+        return wait(|| request.is_cancelled()).map(|()| Answered::Now);
     }
     match commands.garbage {
         Some(Garbage::Never) => {}
         Some(garbage) => {
-            let mut response = call.respond()?;
-            for (name, dtype, shape, bytes) in spoiled(outputs(model, call), garbage) {
+            let mut response = request.new_response()?;
+            for (name, dtype, shape, bytes) in spoiled(outputs(model, request), garbage) {
                 response.put_bytes(&name, dtype, &shape, &bytes)?;
             }
             response.send()?;
             if garbage == Garbage::Twice {
                 // The author side refuses the second response; the second end reaches the host.
-                drop(call.respond());
-                call.end();
+                drop(request.new_response());
+                request.finish();
             }
         }
         None => {}
@@ -90,11 +90,11 @@ pub fn counterpart<'m>(model: &'m Echo, input: Tensor<'_>) -> Option<&'m str> {
 /// Output i is input i, straight from the one memory into the other.
 fn echo(
     model: &Echo,
-    call: Call<'_>,
+    request: Request<'_>,
     commands: &Commands,
     response: &mut Response<'_>,
 ) -> Result<(), Error> {
-    for input in call.inputs() {
+    for input in request.inputs() {
         let Some(output) = counterpart(model, input) else { continue };
         if commands.adopt {
             let bytes = input.to_bytes();
@@ -115,8 +115,8 @@ fn echo(
 }
 
 /// The same as values, for what cannot go straight.
-fn outputs(model: &Echo, call: Call<'_>) -> Outputs {
-    let inputs = call.inputs().filter_map(|input| {
+fn outputs(model: &Echo, request: Request<'_>) -> Outputs {
+    let inputs = request.inputs().filter_map(|input| {
         let name = counterpart(model, input)?.to_owned();
         Some((name, input.dtype(), input.shape().to_vec(), input.to_bytes()))
     });
@@ -166,13 +166,13 @@ fn wait(is_cancelled: impl Fn() -> bool) -> Result<(), Error> {
 /// Answers on a thread of its own, a little later than `execute` returns.
 fn detached(
     model: &Echo,
-    call: Call<'_>,
+    request: Request<'_>,
     commands: &Commands,
     told: &Arc<Told>,
 ) -> Result<JoinHandle<()>, Error> {
-    let (key, told) = (call.key(), Arc::clone(told));
-    let outputs = outputs(model, call);
-    let reply = call.detach()?;
+    let (key, told) = (request.key(), Arc::clone(told));
+    let outputs = outputs(model, request);
+    let responder = request.detach()?;
     let commands = commands.clone();
     let work = move || {
         std::thread::sleep(Duration::from_millis(5));
@@ -183,15 +183,15 @@ fn detached(
             let waited = if commands.until_told {
                 told.wait(key, PATIENCE)
             } else {
-                wait(|| reply.is_cancelled())
+                wait(|| responder.is_cancelled())
             };
             if let Err(error) = waited {
-                reply.fail(error);
+                responder.fail(error);
             }
             return;
         }
-        if let Err(error) = answer_detached(&reply, &outputs, &commands) {
-            reply.fail(error);
+        if let Err(error) = answer_detached(&responder, &outputs, &commands) {
+            responder.fail(error);
         }
     };
     std::thread::Builder::new()
@@ -201,12 +201,12 @@ fn detached(
 }
 
 fn answer_detached(
-    reply: &OwnedReply,
+    responder: &Responder,
     outputs: &Outputs,
     commands: &Commands,
 ) -> Result<(), Error> {
     for last in ends(commands) {
-        let mut response = reply.respond()?;
+        let mut response = responder.new_response()?;
         for (name, dtype, shape, bytes) in outputs {
             response.put_bytes(name, *dtype, shape, bytes)?;
         }

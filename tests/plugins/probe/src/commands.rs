@@ -71,8 +71,8 @@ pub enum Record {
 /// |---|---|
 /// | `delay_ms` | sleeps that long in `execute` |
 /// | `fail`, `fail_code` | fails the call with this text and [`Code`] number |
-/// | `panic_in` | `execute`, `model_open`, `instance_open`, `plugin_complete`, `close` |
-/// | `fail_in` | `model_open`, `instance_open`, `instance_open NAME` (that one alone), `plugin_complete`, `execute` (the whole batch) |
+/// | `panic_in` | `execute`, `model_open`, `instance_open`, `autocomplete`, `close` |
+/// | `fail_in` | `model_open`, `instance_open`, `instance_open NAME` (that one alone), `autocomplete`, `execute` (the whole batch) |
 /// | `garbage` | `wrong_dtype`, `wrong_shape`, `unknown_output`, `missing_output`, `short`, `twice`, `never` |
 /// | `adopt` | outputs are donated |
 /// | `report_batch` | an output BATCH: rows and calls of the batch (INT32), or its composition (STRING) |
@@ -83,11 +83,11 @@ pub enum Record {
 /// | `responses` | that many answers instead of one |
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
-/// | `until_told` | the same, but it waits for what its canceller is told and does not look at the call |
+/// | `until_told` | the same, but it waits for what its cancel_handler is told and does not look at the call |
 /// | `until_file` | waits in `execute` until this file exists, at most 2 min |
 /// | `needs_deadline` | fails unless the caller said how long he waits |
 /// | `die` | takes the process along: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
-/// | `die_in` | where, instead of in `execute`: `plugin_complete`, `model_open`, `instance_open`, `close` |
+/// | `die_in` | where, instead of in `execute`: `autocomplete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this on standard error, in `execute` and before it dies |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `broken` | the failure takes the instance out of service |

@@ -20,8 +20,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use told::Told;
 use trtserver_plugin_api::author::{
-    AnyThread, Backend, BackendContext, Batch, Call, Canceller, ConfigPatch, Counter, Description,
-    Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Scope,
+    AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, ConfigPatch, Counter,
+    Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Request, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -30,10 +30,9 @@ struct Probe;
 impl Backend for Probe {
     type Model = Echo;
 
-    const ABOUT: Description = Description {
+    const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "probe", default_file: "" }],
-        features: &["test"],
-        ..Description::new("probe", env!("CARGO_PKG_VERSION"))
+        ..BackendInfo::new("probe", env!("CARGO_PKG_VERSION"))
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
@@ -47,9 +46,9 @@ impl Backend for Probe {
         format!("probe {}", env!("CARGO_PKG_VERSION"))
     }
 
-    fn complete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
         let commands = Commands::of_model(model);
-        commands.misstep("plugin_complete")?;
+        commands.misstep("autocomplete")?;
         if !model.autocomplete() {
             return Ok(None);
         }
@@ -126,7 +125,7 @@ impl Instance for Worker {
         })
     }
 
-    fn canceller(&self) -> Option<Canceller> {
+    fn cancel_handler(&self) -> Option<CancelHandler> {
         let told = Arc::clone(&self.told);
         Some(Box::new(move |key| told.tell(key)))
     }
@@ -136,13 +135,13 @@ impl Instance for Worker {
         if let Some(counter) = &self.counter {
             counter.add(batch.len() as f64);
         }
-        batch.mark_start();
-        batch.mark_compute();
+        batch.mark_exec_start();
+        batch.mark_compute_start();
         let mut all: SmallVec<[_; 4]> = SmallVec::new();
-        for call in batch.calls() {
-            let commands = self.model.commands.with_request(call.params());
+        for request in batch.requests() {
+            let commands = self.model.commands.with_request(request.params());
             commands.misstep("execute")?;
-            all.push((call, commands));
+            all.push((request, commands));
         }
         // One delay for the batch, like a computation: the longest that anybody asked for.
         if let Some(longest) = all.iter().map(|(_, commands)| commands.delay).max() {
@@ -162,17 +161,17 @@ impl Instance for Worker {
             // Tests leave only when they have read this.
             trts_info!(self.log, "the probe waits to be cancelled");
         }
-        batch.mark_output();
+        batch.mark_compute_end();
         if all.iter().any(|(_, commands)| commands.merge) {
             merge::answer(&self.model, batch, &all)?;
         } else {
-            for (position, (call, commands)) in all.iter().enumerate() {
-                if let Err(error) = self.answer(batch, position, *call, commands) {
-                    call.fail(error);
+            for (position, (request, commands)) in all.iter().enumerate() {
+                if let Err(error) = self.answer(batch, position, *request, commands) {
+                    request.fail(error);
                 }
             }
         }
-        batch.mark_end();
+        batch.mark_exec_end();
         Ok(())
     }
 }
@@ -182,17 +181,17 @@ impl Worker {
         &mut self,
         batch: &Batch<'_>,
         position: usize,
-        call: Call<'_>,
+        request: Request<'_>,
         commands: &Commands,
     ) -> Result<(), Error> {
         if commands.record == Some(Record::Failure) {
             return Err(commands.error(&report::composition(batch)));
         }
         if let Some(mode) = commands.accumulate.filter(|_| commands.fail.is_none()) {
-            let call = (position, call);
-            return self.sums.answer(&self.model, batch, call, mode, commands);
+            let request = (position, request);
+            return self.sums.answer(&self.model, batch, request, mode, commands);
         }
-        match answer::answer(&self.model, batch, call, commands, &self.told)? {
+        match answer::answer(&self.model, batch, request, commands, &self.told)? {
             Answered::Now => {}
             Answered::Later(thread) => self.answering.push(thread),
         }

@@ -4,13 +4,14 @@ use crate::Echo;
 use crate::answer::counterpart;
 use crate::commands::{Commands, Record};
 use crate::report::{BATCH, composition, report};
-use trtserver_plugin_api::author::{Batch, Call, Error};
+use trtserver_plugin_api::author::{Batch, Error, Request};
 
 /// Output i is input i of all calls. Calls that were told to fail do so, and get nothing of it.
-pub fn answer(model: &Echo, batch: &Batch<'_>, all: &[(Call<'_>, Commands)]) -> Result<(), Error> {
-    if !batch.can_merge() {
-        return Err(Error::unsupported("this host cannot gather and scatter"));
-    }
+pub fn answer(
+    model: &Echo,
+    batch: &Batch<'_>,
+    all: &[(Request<'_>, Commands)],
+) -> Result<(), Error> {
     let Some((first, _)) = all.first() else { return Ok(()) };
     for (position, input) in first.inputs().enumerate() {
         let Some(output) = counterpart(model, input) else { continue };
@@ -32,11 +33,11 @@ pub fn answer(model: &Echo, batch: &Batch<'_>, all: &[(Call<'_>, Commands)]) -> 
             to.copy_from_slice(&bytes);
         }
     }
-    for (call, commands) in all {
+    for (request, commands) in all {
         if commands.record == Some(Record::Failure) {
-            call.fail(commands.error(&composition(batch)));
+            request.fail(commands.error(&composition(batch)));
         } else if let Some(text) = &commands.fail {
-            call.fail(commands.error(text));
+            request.fail(commands.error(text));
         }
     }
     Ok(())

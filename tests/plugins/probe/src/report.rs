@@ -1,30 +1,30 @@
 //! What the probe says about the batch that a call came in: the output BATCH.
 
 use crate::Echo;
-use trtserver_plugin_api::author::{Batch, Call, Dtype, Error};
+use trtserver_plugin_api::author::{Batch, Dtype, Error, Request};
 
 pub const BATCH: &str = "BATCH";
 
 /// Whether a call's tensor of that name is set: any but zero. `None`: there is no such tensor.
-pub fn control(call: Call<'_>, name: &str) -> Option<bool> {
-    call.input(name).map(|input| input.to_bytes().iter().any(|byte| *byte != 0))
+pub fn control(request: Request<'_>, name: &str) -> Option<bool> {
+    request.input(name).map(|input| input.to_bytes().iter().any(|byte| *byte != 0))
 }
 
 /// `a:1,b:2,-:1`: each call's id (or `#` and its sequence) and rows; `-` for one that is not READY.
 pub fn composition(batch: &Batch<'_>) -> String {
-    let one = |call: Call<'_>| {
-        let rows = call.batch_size();
-        if control(call, "READY") == Some(false) {
+    let one = |request: Request<'_>| {
+        let rows = request.batch_size();
+        if control(request, "READY") == Some(false) {
             return format!("-:{rows}");
         }
-        match (call.id(), call.sequence_text(), call.sequence()) {
+        match (request.id(), request.correlation_id_string(), request.correlation_id()) {
             ("", "", 0) => format!("?:{rows}"),
             ("", "", number) => format!("#{number}:{rows}"),
             ("", text, _) => format!("#{text}:{rows}"),
             (id, _, _) => format!("{id}:{rows}"),
         }
     };
-    batch.calls().map(one).collect::<Vec<_>>().join(",")
+    batch.requests().map(one).collect::<Vec<_>>().join(",")
 }
 
 /// Type, shape and bytes of BATCH in so many rows: INT32 rows and calls of the batch, or, where the

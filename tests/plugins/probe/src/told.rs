@@ -3,22 +3,22 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use trtserver_plugin_api::author::{CallKey, Error};
+use trtserver_plugin_api::author::{Error, RequestKey};
 
 #[derive(Default)]
 pub struct Told {
-    keys: Mutex<HashSet<CallKey>>,
+    keys: Mutex<HashSet<RequestKey>>,
     changed: Condvar,
 }
 
 impl Told {
-    pub fn tell(&self, key: CallKey) {
+    pub fn tell(&self, key: RequestKey) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
         self.changed.notify_all();
     }
 
     /// Waits until the call was told; fails in any case.
-    pub fn wait(&self, key: CallKey, at_most: Duration) -> Result<(), Error> {
+    pub fn wait(&self, key: RequestKey, at_most: Duration) -> Result<(), Error> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(keys, at_most, |keys| !keys.remove(&key));
         let timed_out = waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();

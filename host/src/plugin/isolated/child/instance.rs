@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use trtserver_plugin_api::abi::describe::instance_kind;
+use trtserver_plugin_api::abi::descriptors::instance_kind;
 
 /// What a caller who waits for each answer takes to send the next request: looking out for so long spares the wake-up
 /// of this thread. Where it is in vain, it is left alone for a while (`Receiver`).

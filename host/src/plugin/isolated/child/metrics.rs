@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use trtserver_plugin_api::abi::host::metric_kind;
+use trtserver_plugin_api::abi::extensions::metric_kind;
 
 /// Between two rounds of the sending thread.
 const REST: Duration = Duration::from_millis(250);

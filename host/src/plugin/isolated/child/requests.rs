@@ -13,7 +13,7 @@ use crate::stats::Execution;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::call::call_flags;
+use trtserver_plugin_api::abi::request::request_flags;
 
 /// Makes the request, whose answers go to `link`.
 ///
@@ -55,15 +55,15 @@ pub fn request(
                 (0, text) => CorrelationId::Text(text),
                 (number, _) => CorrelationId::Number(number),
             },
-            start: has(call_flags::SEQUENCE_START),
-            end: has(call_flags::SEQUENCE_END),
+            start: has(request_flags::SEQUENCE_START),
+            end: has(request_flags::SEQUENCE_END),
         },
         priority: call.priority,
         timeout_us: 0,
         parameters: parameters(call.params),
         deadline_ns: call.deadline_ns,
-        streaming: has(call_flags::STREAMING),
-        warmup: has(call_flags::WARMUP),
+        streaming: has(request_flags::STREAMING),
+        warmup: has(request_flags::WARMUP),
         responder: Responder::new(context, sink),
     };
     request.responder.queued(call.queued_ns);

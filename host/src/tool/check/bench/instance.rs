@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
-use trtserver_plugin_api::abi::call::{Batch, Call};
+use trtserver_plugin_api::abi::request::{Batch, Request};
 use trtserver_plugin_api::abi::types::{self, InstanceHandle};
 
 /// An open instance, on the thread that opened it.
@@ -86,7 +86,7 @@ impl Instance<'_> {
             held().insert(id, hold(plan, spec, id, self.model.plugin.align, lay));
             ids.push(id);
         }
-        let (views, words): (Vec<*const Call>, Vec<(u64, Arc<AtomicU32>)>) = {
+        let (views, words): (Vec<*const Request>, Vec<(u64, Arc<AtomicU32>)>) = {
             let held = held();
             let of = |id: &u64| {
                 held.get(id).map(|h| (&raw const *h.call, (*id, Arc::clone(&h.cancelled))))
@@ -96,13 +96,13 @@ impl Instance<'_> {
         let mut batch = Box::new(Batch {
             size: size_of::<Batch>() as u64,
             id: BATCHES.fetch_add(1, Ordering::Relaxed),
-            n: views.len() as u32,
+            n_requests: views.len() as u32,
             rows: specs.iter().map(|s| s.rows).sum(),
-            calls: views.as_ptr(),
-            t_start: 0,
-            t_compute: 0,
-            t_output: 0,
-            t_end: 0,
+            requests: views.as_ptr(),
+            exec_start_ns: 0,
+            compute_start_ns: 0,
+            compute_end_ns: 0,
+            exec_end_ns: 0,
             reserved: [0; 4],
         });
         let address = (&raw const *batch).addr();

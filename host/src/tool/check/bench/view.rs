@@ -3,15 +3,15 @@
 use crate::plugin::text::{EMPTY, view};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tool::check::child::{breach, seen};
-use crate::tool::check::host::{reply_handle, request_handle};
+use crate::tool::check::host::{request_handle, responder_handle};
 use crate::tool::check::memory::{Block, Pages};
 use crate::tool::check::model::Plan;
 use std::collections::HashMap;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, LazyLock};
-use trtserver_plugin_api::abi::call::{Call, Wanted};
-use trtserver_plugin_api::abi::types::{Buf, Place, Tensor, tensor_flags};
+use trtserver_plugin_api::abi::request::{Request, RequestedOutput};
+use trtserver_plugin_api::abi::types::{self, Buf, Tensor, tensor_flags};
 
 /// An input of a call: number in the configuration, type, shape as the model sees it, bytes.
 #[derive(Clone, Default)]
@@ -71,9 +71,9 @@ struct Input {
 /// Everything that a call's view points at.
 pub(super) struct Held {
     inputs: Vec<Input>,
-    pub(super) call: Box<Call>,
+    pub(super) call: Box<Request>,
     pub(super) cancelled: Arc<AtomicU32>,
-    _views: (Vec<Tensor>, Vec<Vec<Buf>>, Vec<Wanted>),
+    _views: (Vec<Tensor>, Vec<Vec<Buf>>, Vec<RequestedOutput>),
 }
 
 // SAFETY: what the pointers lead to is owned by this struct or by the model's plan, which outlives its calls.
@@ -164,9 +164,9 @@ pub(super) fn hold(plan: &Plan, spec: &CallSpec, id: u64, align: usize, lay: Lay
             .map(|w| Buf {
                 ptr: memory.ptr().wrapping_add(w[0]),
                 bytes: (w[1] - w[0]) as u64,
-                place: Place::CPU,
+                memory: types::Memory::CPU,
                 ready: null_mut(),
-                lease: 0,
+                memory_handle: 0,
             })
             .collect();
         inputs.push(Input {
@@ -193,33 +193,37 @@ pub(super) fn hold(plan: &Plan, spec: &CallSpec, id: u64, align: usize, lay: Lay
     for ((tensor, input), bufs) in tensors.iter_mut().zip(&inputs).zip(&parts) {
         (tensor.shape, tensor.parts) = (input.shape.as_ptr(), bufs.as_ptr());
     }
-    let wanted: Vec<Wanted> = spec
+    let wanted: Vec<RequestedOutput> = spec
         .wanted
         .iter()
-        .map(|i| Wanted { name: view(&plan.names.outputs[*i]), index: *i as u32, classes: 0 })
+        .map(|i| RequestedOutput {
+            name: view(&plan.names.outputs[*i]),
+            index: *i as u32,
+            classes: 0,
+        })
         .collect();
     let cancelled = Arc::new(AtomicU32::new(u32::from(spec.cancelled)));
     let now = crate::clock::now_ns();
-    let call = Box::new(Call {
-        size: size_of::<Call>() as u64,
-        request: request_handle(id),
-        reply: reply_handle(id),
+    let call = Box::new(Request {
+        size: size_of::<Request>() as u64,
+        handle: request_handle(id),
+        responder: responder_handle(id),
         id: EMPTY,
-        sequence_text: EMPTY,
-        sequence: 0,
+        correlation_id_string: EMPTY,
+        correlation_id: 0,
         flags: 0,
-        batch: spec.rows,
+        batch_size: spec.rows,
         priority: 0,
         received_ns: now,
         queued_ns: now,
         deadline_ns: spec.deadline_ns,
         cancelled: cancelled.as_ptr(),
         n_inputs: tensors.len() as u32,
-        n_outputs: wanted.len() as u32,
+        n_requested_outputs: wanted.len() as u32,
         n_params: 0,
         pad: 0,
         inputs: tensors.as_ptr(),
-        outputs: wanted.as_ptr(),
+        requested_outputs: wanted.as_ptr(),
         params: null(),
         reserved: [0; 4],
     });

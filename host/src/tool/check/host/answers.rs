@@ -11,11 +11,11 @@ use crate::tool::check::child::{breach, seen};
 use crate::tool::check::memory::Block;
 use trtserver_plugin_api::abi::host::{Release, send_flags};
 use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Param, Place, Reply, Request, Response, Str, code, dtype as dtypes, param,
-    place,
+    Buf, Error, Event, Memory, Param, RequestHandle, Responder, Response, Str, code,
+    dtype as dtypes, memory_type, param,
 };
 
-pub(super) unsafe extern "C" fn request_release(request: *mut Request, _after: *mut Event) {
+pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _after: *mut Event) {
     tell("request_release", |state| {
         let id = number(REQUEST, request, "request")?;
         let call = state.call(id)?;
@@ -31,16 +31,16 @@ pub(super) unsafe extern "C" fn request_release(request: *mut Request, _after: *
     });
 }
 
-pub(super) unsafe extern "C" fn reply_retain(reply: *mut Reply) {
-    tell("reply_retain", |state| {
+pub(super) unsafe extern "C" fn responder_detach(reply: *mut Responder) {
+    tell("responder_detach", |state| {
         state.call(number(REPLY, reply, "reply")?)?.retained += 1;
         seen("host.replies");
         Ok(())
     });
 }
 
-pub(super) unsafe extern "C" fn reply_release(reply: *mut Reply) {
-    tell("reply_release", |state| {
+pub(super) unsafe extern "C" fn responder_release(reply: *mut Responder) {
+    tell("responder_release", |state| {
         let id = number(REPLY, reply, "reply")?;
         let call = state.call(id)?;
         let Some(less) = call.retained.checked_sub(1) else {
@@ -65,7 +65,7 @@ pub(super) unsafe extern "C" fn reply_release(reply: *mut Reply) {
 }
 
 pub(super) unsafe extern "C" fn response_new(
-    reply: *mut Reply,
+    reply: *mut Responder,
     out: *mut *mut Response,
 ) -> *mut Error {
     entry("response_new", |state| {
@@ -112,11 +112,11 @@ fn take(state: &mut State, response: *const Response) -> Result<(u64, Building),
     }
 }
 
-pub(super) unsafe extern "C" fn response_drop(response: *mut Response) {
+pub(super) unsafe extern "C" fn response_free(response: *mut Response) {
     if response.is_null() {
         return;
     }
-    tell("response_drop", |state| {
+    tell("response_free", |state| {
         let (_, building) = take(state, response)?;
         state.drop_building(building);
         Ok(())
@@ -178,7 +178,7 @@ pub(super) unsafe extern "C" fn output_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _wish: Place,
+    _preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     entry("output_alloc", |state| {
@@ -229,7 +229,7 @@ pub(super) unsafe fn donated(
         let part = unsafe { &*parts.add(at) };
         let sum = total.checked_add(part.bytes).filter(|t| *t <= 1 << 40);
         let fault = match sum {
-            _ if !matches!(part.place.kind, place::CPU | place::PINNED) => {
+            _ if !matches!(part.memory.memory_type, memory_type::CPU | memory_type::PINNED) => {
                 Some("in memory that is not the CPU's")
             }
             None => Some("in an impossible size"),
@@ -323,7 +323,7 @@ pub(super) unsafe extern "C" fn response_send(
 ) -> *mut Error {
     entry("response_send", |state| {
         let error = state.peek(error)?;
-        if flags & !send_flags::LAST != 0 {
+        if flags & !send_flags::FINAL != 0 {
             breach(
                 "host.calls",
                 format!("response_send: flags {flags:#x} are none of the interface's"),
@@ -336,7 +336,7 @@ pub(super) unsafe extern "C" fn response_send(
             let text = "a response was sent after its reply had ended".to_owned();
             return Err(Wrong { promise: Some("call.once"), code: code::INTERNAL, text });
         }
-        answer(state, id, building, error, flags & send_flags::LAST != 0);
+        answer(state, id, building, error, flags & send_flags::FINAL != 0);
         Ok(())
     })
 }
@@ -384,8 +384,11 @@ pub(super) fn answer(
     }
 }
 
-pub(super) unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
-    entry("reply_end", |state| {
+pub(super) unsafe extern "C" fn responder_finish(
+    reply: *mut Responder,
+    error: *const Error,
+) -> *mut Error {
+    entry("responder_finish", |state| {
         let error = state.peek(error)?;
         let id = number(REPLY, reply, "reply")?;
         let call = state.call(id)?;

@@ -6,9 +6,10 @@ use super::{
 use crate::tool::check::child::{breach, seen};
 use crate::tool::check::memory::Block;
 use std::sync::atomic::AtomicU32;
-use trtserver_plugin_api::abi::host::{metric_kind, patch_format};
+use trtserver_plugin_api::abi::extensions::{Metric, metric_kind};
+use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Metric, Param, Place, Scope, Str, code, error_flags, level, param, place,
+    Buf, Error, Event, Memory, Param, Scope, Str, code, error_flags, level, memory_type, param,
 };
 
 /// Everything is wanted, so that everything that is said is looked at.
@@ -139,23 +140,25 @@ pub(super) unsafe extern "C" fn progress(scope: *mut Scope, stage: Str, permille
     0
 }
 
-pub(super) unsafe extern "C" fn mem_alloc(
+pub(super) unsafe extern "C" fn memory_alloc(
     scope: *mut Scope,
-    wish: Place,
+    preferred_memory: Memory,
     bytes: u64,
     align: u64,
     _flags: u32,
     _stream: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
-    entry("mem_alloc", |state| {
+    entry("memory_alloc", |state| {
         let scope = state.scope(scope)?;
         if align != 0 && !align.is_power_of_two() {
             return misuse(format!("an alignment of {align} is no power of two"));
         }
-        if wish.kind != place::CPU || align > 64 {
-            let text =
-                format!("{bytes} bytes of kind {} aligned to {align} are never there", wish.kind);
+        if preferred_memory.memory_type != memory_type::CPU || align > 64 {
+            let text = format!(
+                "{bytes} bytes of kind {} aligned to {align} are never there",
+                preferred_memory.memory_type
+            );
             return Err(Wrong { promise: None, code: code::UNSUPPORTED, text });
         }
         let room = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
@@ -172,10 +175,10 @@ pub(super) unsafe extern "C" fn mem_alloc(
     })
 }
 
-pub(super) unsafe extern "C" fn mem_free(lease: u64, _after: *mut Event) {
-    tell("mem_free", |state| match state.leases.remove(&lease) {
+pub(super) unsafe extern "C" fn memory_free(lease: u64, _after: *mut Event) {
+    tell("memory_free", |state| match state.leases.remove(&lease) {
         Some(lease) => match lease.block.overrun() {
-            Some(words) => misuse(format!("memory of mem_alloc: {words}")),
+            Some(words) => misuse(format!("memory of memory_alloc: {words}")),
             None => Ok(()),
         },
         None => misuse(format!(

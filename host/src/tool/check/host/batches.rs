@@ -11,10 +11,10 @@ use crate::tool::check::bench;
 use crate::tool::check::child::{breach, seen};
 use crate::tool::check::memory::Block;
 use std::collections::hash_map::Entry;
-use trtserver_plugin_api::abi::call::Batch;
 use trtserver_plugin_api::abi::host::{Release, gather_mode};
+use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Place, Str, code, dtype as dtypes, place,
+    Buf, Error, Event, Memory, Str, code, dtype as dtypes, memory_type,
 };
 
 fn running(state: &mut State, batch: *const Batch) -> Result<&mut super::Batch, Wrong> {
@@ -29,7 +29,7 @@ fn running(state: &mut State, batch: *const Batch) -> Result<&mut super::Batch, 
 pub(super) unsafe extern "C" fn gather(
     batch: *const Batch,
     input: u32,
-    wish: Place,
+    preferred_memory: Memory,
     mode: u32,
     _stream: *mut u8,
     out: *mut Buf,
@@ -41,8 +41,11 @@ pub(super) unsafe extern "C" fn gather(
         if mode != gather_mode::ROWS {
             return misuse(format!("mode {mode} is none of the interface's"));
         }
-        if !matches!(wish.kind, place::CPU | place::PINNED) {
-            return unsupported(format!("nothing is gathered in memory of kind {}", wish.kind));
+        if !matches!(preferred_memory.memory_type, memory_type::CPU | memory_type::PINNED) {
+            return unsupported(format!(
+                "nothing is gathered in memory of kind {}",
+                preferred_memory.memory_type
+            ));
         }
         if calls.iter().any(|id| state.calls.get(id).is_none_or(|c| c.released)) {
             return misuse("an input was gathered after a request of the batch had been released");
@@ -113,7 +116,7 @@ pub(super) unsafe extern "C" fn scatter_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _wish: Place,
+    _preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     entry("scatter_alloc", |state| {
@@ -189,12 +192,12 @@ pub(super) unsafe extern "C" fn scatter_adopt(
     })
 }
 
-pub(super) unsafe extern "C" fn batch_send(
+pub(super) unsafe extern "C" fn batch_finish(
     batch: *const Batch,
     error: *const Error,
     _after: *mut Event,
 ) -> *mut Error {
-    entry("batch_send", |state| {
+    entry("batch_finish", |state| {
         let error = state.peek(error)?;
         let found = running(state, batch)?;
         let (ids, begun) = (found.calls.clone(), std::mem::take(&mut found.scatter_begun));
@@ -238,7 +241,7 @@ pub(super) unsafe extern "C" fn batch_send(
                     state.drop_building(building);
                 }
                 if omitted {
-                    let text = format!("batch_send: {label} was not answered");
+                    let text = format!("batch_finish: {label} was not answered");
                     if lenient {
                         state.suspect = Some(("call.once", text.clone()));
                     } else {

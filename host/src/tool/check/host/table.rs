@@ -1,8 +1,12 @@
 //! The watching host's table.
 
 use super::{answers, basics, batches};
-use crate::plugin::text::literal;
+use crate::plugin::text::{literal, read};
+use trtserver_plugin_api::abi::extensions::{
+    MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
+};
 use trtserver_plugin_api::abi::host::HostTable;
+use trtserver_plugin_api::abi::types::{Extension, Str};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// A table that all threads may read.
@@ -11,12 +15,44 @@ pub struct Shared(pub HostTable);
 // SAFETY: the table is constant and its texts are literals.
 unsafe impl Sync for Shared {}
 
+const OFFERED: &[Extension] = &[
+    Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
+    Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
+];
+
+static MEMORY_TABLE: MemoryExtension = MemoryExtension {
+    size: std::mem::size_of::<MemoryExtension>() as u64,
+    memory_alloc: basics::memory_alloc,
+    memory_free: basics::memory_free,
+};
+
+static METRICS_TABLE: MetricsExtension = MetricsExtension {
+    size: std::mem::size_of::<MetricsExtension>() as u64,
+    metric_new: basics::metric_new,
+    metric_put: basics::metric_put,
+    metric_get: basics::metric_get,
+    metric_free: basics::metric_free,
+};
+
+unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
+    // SAFETY: the name is valid during the call.
+    match unsafe { read(name) }.as_str() {
+        MEMORY if version <= MEMORY_VERSION => (&raw const MEMORY_TABLE).cast(),
+        METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
+        _ => std::ptr::null(),
+    }
+}
+
 pub static TABLE: Shared = Shared(HostTable {
     size: std::mem::size_of::<HostTable>() as u64,
     abi_major: ABI_MAJOR,
     abi_minor: ABI_MINOR,
     name: literal(c"trtserver plugin check"),
     version: literal(c"1"),
+    flags: 0,
+    n_extensions: OFFERED.len() as u32,
+    extensions: OFFERED.as_ptr(),
+    get_extension,
     error_new: basics::error_new,
     error_code: basics::error_code,
     error_text: basics::error_text,
@@ -25,53 +61,19 @@ pub static TABLE: Shared = Shared(HostTable {
     log: basics::log,
     now_ns: basics::now_ns,
     config_patch: basics::config_patch,
-    file_map: None,
-    file_unmap: None,
     progress: basics::progress,
-    mem_alloc: basics::mem_alloc,
-    mem_free: basics::mem_free,
-    mem_export: None,
-    mem_budget: None,
-    mem_report: None,
-    event_record: None,
-    event_wait: None,
-    event_done: None,
-    event_free: None,
-    copy: None,
-    device_fault: None,
-    gather: Some(batches::gather),
+    gather: batches::gather,
     request_release: answers::request_release,
-    request_requeue: None,
-    reply_retain: answers::reply_retain,
-    reply_release: answers::reply_release,
+    responder_detach: answers::responder_detach,
+    responder_release: answers::responder_release,
     response_new: answers::response_new,
-    response_drop: answers::response_drop,
-    output_query: None,
+    response_free: answers::response_free,
     output_alloc: answers::output_alloc,
     output_adopt: answers::output_adopt,
     response_param: answers::response_param,
     response_send: answers::response_send,
-    reply_end: answers::reply_end,
-    scatter_alloc: Some(batches::scatter_alloc),
-    scatter_adopt: Some(batches::scatter_adopt),
-    batch_send: batches::batch_send,
-    state_alloc: None,
-    state_commit: None,
-    report_request: None,
-    report_batch: None,
-    report_response: None,
-    trace_mark: None,
-    trace_context: None,
-    metric_new: basics::metric_new,
-    metric_put: basics::metric_put,
-    metric_get: basics::metric_get,
-    metric_free: basics::metric_free,
-    infer_new: None,
-    infer_input: None,
-    infer_want: None,
-    infer_param: None,
-    infer_start: None,
-    infer_free: None,
-    model_query: None,
-    model_control: None,
+    responder_finish: answers::responder_finish,
+    scatter_alloc: batches::scatter_alloc,
+    scatter_adopt: batches::scatter_adopt,
+    batch_finish: batches::batch_finish,
 });

@@ -315,7 +315,7 @@ pub fn leases(kit: &mut Kit) -> Verdict {
     match result.and_then(|r: Result<_, String>| r) {
         Err(why) => Verdict::Broken(why),
         Ok((before, after)) if after >= before + CALLS => Verdict::Broken(format!(
-            "after {CALLS} calls it holds {} more blocks of mem_alloc than before",
+            "after {CALLS} calls it holds {} more blocks of memory_alloc than before",
             after - before
         )),
         Ok(_) if HOST.lock().leased == 0 => {

@@ -2,8 +2,9 @@
 
 use super::Verdict;
 use super::calls::with_instance;
+use crate::plugin::library::table;
 use crate::tool::check::bench::{CallSpec, Instance, Lay, Outcome};
-use crate::tool::check::host::{HOST, reply_handle};
+use crate::tool::check::host::{HOST, responder_handle};
 use crate::tool::check::kit::Kit;
 use crate::tool::check::model::Plan;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub fn before(kit: &mut Kit) -> Verdict {
 }
 
 pub fn during(kit: &mut Kit) -> Verdict {
-    let cancel = kit.table.cancel;
+    let cancel = table::cancel(kit.table).map(|e| e.cancel);
     run(kit, &[code::CANCELLED], |instance, plan| {
         let mut outcomes = Vec::new();
         let handle = instance.handle.expose_provenance();
@@ -62,7 +63,7 @@ pub fn during(kit: &mut Kit) -> Verdict {
                     if let Some(cancel) = cancel.filter(|_| open) {
                         let instance = std::ptr::with_exposed_provenance_mut(handle);
                         // SAFETY: the instance is open: this thread ends before `execute` is over.
-                        unsafe { cancel(instance, reply_handle(*id)) };
+                        unsafe { cancel(instance, responder_handle(*id)) };
                     }
                 }
             };

@@ -2,6 +2,7 @@
 
 use super::Verdict;
 use super::calls::{differs, with_instance};
+use crate::plugin::library::table;
 use crate::tool::check::host::Failure;
 use crate::tool::check::kit::{Kit, agrees};
 use crate::tool::check::model::Plan;
@@ -9,8 +10,7 @@ use crate::tool::check::process::{self, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use trtserver_plugin_api::abi::describe::TensorDecl;
-use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::descriptors::TensorDecl;
 
 fn text(e: Failure) -> String {
     e.text
@@ -22,7 +22,7 @@ pub fn backend_open(kit: &mut Kit) -> Verdict {
         Err(e) => return Verdict::Broken(format!("it does not open: {}", e.text)),
     };
     // SAFETY: the plugin is open.
-    match unsafe { agrees((kit.table.describe)(plugin.handle), &kit.served) } {
+    match unsafe { agrees((kit.table.backend_info)(plugin.handle), &kit.served) } {
         Ok(runtime) if runtime.is_empty() => Verdict::kept(),
         Ok(runtime) => Verdict::Kept(format!("framework: {runtime}")),
         Err(why) => Verdict::Broken(why),
@@ -51,7 +51,8 @@ pub fn two_names(kit: &mut Kit) -> Verdict {
     match second {
         Err(e) => Verdict::NotApplicable(format!("it refuses a second name: {}", e.text)),
         // SAFETY: the second is open.
-        Ok(second) => match unsafe { agrees((kit.table.describe)(second.handle), &kit.served) } {
+        Ok(second) => match unsafe { agrees((kit.table.backend_info)(second.handle), &kit.served) }
+        {
             Ok(_) => Verdict::kept(),
             Err(why) => Verdict::Broken(why),
         },
@@ -116,8 +117,8 @@ pub fn broken_config(kit: &mut Kit) -> Verdict {
 }
 
 pub fn complete(kit: &mut Kit) -> Verdict {
-    if kit.table.model_complete.is_none() && kit.table.model_probe.is_none() {
-        return Verdict::NotApplicable("it offers neither".to_owned());
+    if table::autocomplete(kit.table).is_none() {
+        return Verdict::NotApplicable("it does not offer that".to_owned());
     }
     let Some(plan) = any_plan(kit) else {
         return Verdict::NotApplicable("the kit has no model for it".to_owned());
@@ -126,14 +127,6 @@ pub fn complete(kit: &mut Kit) -> Verdict {
         Ok(plugin) => plugin,
         Err(e) => return Verdict::Broken(e.text),
     };
-    if let Some(probe) = kit.table.model_probe {
-        let dir = crate::plugin::text::c_text(&plan.dir.to_string_lossy());
-        // SAFETY: the plugin is open; the text lives through the call.
-        let confidence = unsafe { probe(plugin.handle, crate::plugin::text::view(&dir)) };
-        if confidence > 1000 {
-            return Verdict::Broken(format!("model_probe is sure to {confidence} of 1000"));
-        }
-    }
     match plugin.complete(&plan) {
         None | Some(Ok(None)) => Verdict::kept(),
         Some(Err(e)) if e.text.trim().is_empty() => {
@@ -214,34 +207,6 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
     Verdict::of([1, 4, 16].into_iter().try_for_each(work))
 }
 
-pub fn entries(kit: &mut Kit) -> Verdict {
-    let PluginTable { instance_ready, trim, drain, .. } = *kit.table;
-    if instance_ready.is_none() && trim.is_none() && drain.is_none() {
-        return Verdict::NotApplicable("it offers none of them".to_owned());
-    }
-    let result = with_instance(kit, |instance| {
-        let plugin = instance.model.plugin.handle;
-        // SAFETY: backend, model and instance are open and nothing executes.
-        unsafe {
-            if let Some(trim) = trim {
-                trim(plugin, instance.model.handle, u64::MAX);
-                trim(plugin, std::ptr::null_mut(), 0);
-            }
-            if let Some(drain) = drain {
-                drain(instance.handle, crate::clock::now_ns() + 100_000_000);
-            }
-            instance_ready.is_none_or(|ready| ready(instance.handle) != 0)
-        }
-    });
-    match result {
-        Err(why) => Verdict::Broken(why),
-        Ok(true) => Verdict::kept(),
-        Ok(false) => Verdict::Broken(
-            "an instance that has just opened says that it is not healthy".to_owned(),
-        ),
-    }
-}
-
 /// Everything once: opened, a call if there is a model for it, closed.
 fn once(kit: &mut Kit) -> Result<(), String> {
     let calls = !kit.task.failed.contains("call.single");
@@ -266,7 +231,7 @@ pub fn threads(kit: &mut Kit) -> Verdict {
         return Verdict::kept();
     }
     let list: Vec<String> = names.iter().map(|(name, n)| format!("{n} called '{name}'")).collect();
-    Verdict::Broken(format!("threads are left after plugin_close: {}", list.join(", ")))
+    Verdict::Broken(format!("threads are left after backend_close: {}", list.join(", ")))
 }
 
 pub fn process_state(kit: &mut Kit) -> Verdict {

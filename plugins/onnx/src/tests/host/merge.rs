@@ -4,8 +4,8 @@ use super::table::{Answer, Failure, Output, own};
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use trtserver_plugin_api::abi::call::{Batch, Call};
 use trtserver_plugin_api::abi::host::Release;
+use trtserver_plugin_api::abi::request::{Batch, Request};
 use trtserver_plugin_api::abi::types::*;
 
 /// Inputs that were gathered, and outputs that were scattered, since the tests began.
@@ -16,9 +16,9 @@ pub static SCATTERED: AtomicUsize = AtomicUsize::new(0);
 static BLOCKS: Mutex<Vec<Output>> = Mutex::new(Vec::new());
 static GATHERINGS: Mutex<Vec<Vec<u128>>> = Mutex::new(Vec::new());
 
-unsafe fn calls<'a>(batch: *const Batch) -> &'a [&'a Call] {
+unsafe fn requests<'a>(batch: *const Batch) -> &'a [&'a Request] {
     // SAFETY: the batch of this call.
-    unsafe { std::slice::from_raw_parts((*batch).calls.cast(), (*batch).n as usize) }
+    unsafe { std::slice::from_raw_parts((*batch).requests.cast(), (*batch).n_requests as usize) }
 }
 
 unsafe fn slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
@@ -33,16 +33,16 @@ fn failure(text: &str) -> *mut Error {
 pub unsafe extern "C" fn gather(
     batch: *const Batch,
     input: u32,
-    place: Place,
+    memory: Memory,
     _: u32,
     _: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
     let mut all = Vec::new();
     // SAFETY: the batch of this call.
-    for call in unsafe { calls(batch) } {
+    for request in unsafe { requests(batch) } {
         // SAFETY: as above.
-        let tensor = unsafe { &slice(call.inputs, call.n_inputs)[input as usize] };
+        let tensor = unsafe { &slice(request.inputs, request.n_inputs)[input as usize] };
         // SAFETY: as above.
         for part in unsafe { slice(tensor.parts, tensor.n_parts) } {
             // SAFETY: as above.
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn gather(
     // SAFETY: the block is large enough; the plugin's out pointer.
     unsafe {
         ptr::copy_nonoverlapping(all.as_ptr(), ptr, all.len());
-        out.write(Buf { ptr, bytes, place, ready: ptr::null_mut(), lease: 0 });
+        out.write(Buf { ptr, bytes, memory, ready: ptr::null_mut(), memory_handle: 0 });
     }
     GATHERINGS.lock().unwrap().push(block);
     GATHERED.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +71,8 @@ unsafe fn begin(
     shape: *const i64,
 ) -> Result<(Output, bool), *mut Error> {
     // SAFETY: arguments are valid during the call.
-    let (name, shape, calls) = unsafe { (own(name), slice(shape, rank).to_vec(), calls(batch)) };
+    let (name, shape, requests) =
+        unsafe { (own(name), slice(shape, rank).to_vec(), requests(batch)) };
     // SAFETY: the batch of this call.
     if shape[0] != i64::from(unsafe { (*batch).rows }) {
         return Err(failure("another number of rows"));
@@ -79,15 +80,19 @@ unsafe fn begin(
     if BLOCKS.lock().unwrap().iter().any(|block| block.name == name) {
         return Err(failure("scattered twice"));
     }
-    let wanted = calls.iter().any(|call| wants(call, &name));
+    let requested = requests.iter().any(|request| wants(request, &name));
     SCATTERED.fetch_add(1, Ordering::Relaxed);
     let (bytes, block) = (Vec::new(), Vec::new());
-    Ok((Output { name, dtype, shape, adopted: false, bytes, block }, wanted))
+    Ok((Output { name, dtype, shape, adopted: false, bytes, block }, requested))
 }
 
-fn wants(call: &Call, name: &str) -> bool {
+fn wants(request: &Request, name: &str) -> bool {
     // SAFETY: the batch of this call.
-    unsafe { slice(call.outputs, call.n_outputs).iter().any(|w| own(w.name) == name) }
+    unsafe {
+        slice(request.requested_outputs, request.n_requested_outputs)
+            .iter()
+            .any(|w| own(w.name) == name)
+    }
 }
 
 pub unsafe extern "C" fn scatter_alloc(
@@ -97,16 +102,17 @@ pub unsafe extern "C" fn scatter_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    place: Place,
+    memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     // SAFETY: arguments are valid during the call.
-    let (mut output, wanted) = match unsafe { begin(batch, name, dtype, rank, shape) } {
+    let (mut output, requested) = match unsafe { begin(batch, name, dtype, rank, shape) } {
         Ok(begun) => begun,
         Err(error) => return error,
     };
-    let mut buf = Buf { ptr: ptr::null_mut(), bytes: 0, place, ready: ptr::null_mut(), lease: 0 };
-    if wanted {
+    let mut buf =
+        Buf { ptr: ptr::null_mut(), bytes: 0, memory, ready: ptr::null_mut(), memory_handle: 0 };
+    if requested {
         output.block = vec![0u128; (bytes as usize).div_ceil(16)];
         output.bytes = vec![0; bytes as usize];
         (buf.ptr, buf.bytes) = (output.block.as_mut_ptr().cast(), bytes);
@@ -163,7 +169,7 @@ fn cut(block: &mut Output, rows: u32) -> Output {
     }
 }
 
-pub unsafe extern "C" fn batch_send(
+pub unsafe extern "C" fn batch_finish(
     batch: *const Batch,
     error: *const Error,
     _: *mut Event,
@@ -175,23 +181,24 @@ pub unsafe extern "C" fn batch_send(
         output.bytes.copy_from_slice(unsafe { slice(output.block.as_ptr().cast(), n) });
     }
     // SAFETY: the batch of this call; the error is valid during the call.
-    let (calls, error) = unsafe { (calls(batch), error.cast::<Failure>().as_ref()) };
-    for call in calls {
-        let rows: Vec<Output> = blocks.iter_mut().map(|block| cut(block, call.batch)).collect();
+    let (requests, error) = unsafe { (requests(batch), error.cast::<Failure>().as_ref()) };
+    for request in requests {
+        let rows: Vec<Output> =
+            blocks.iter_mut().map(|block| cut(block, request.batch_size)).collect();
         // SAFETY: the call is alive.
-        let answer = unsafe { &mut *call.reply.cast::<Answer>() };
+        let answer = unsafe { &mut *request.responder.cast::<Answer>() };
         if answer.ended > 0 {
             continue;
         }
         answer.ended += 1;
         answer.error = error.cloned();
-        assert!(error.is_some() || !blocks.is_empty(), "a call without an answer");
+        assert!(error.is_some() || !blocks.is_empty(), "a request without an answer");
         if error.is_none() {
-            answer.outputs.extend(rows.into_iter().filter(|output| wants(call, &output.name)));
+            answer.outputs.extend(rows.into_iter().filter(|output| wants(request, &output.name)));
         }
     }
     GATHERINGS.lock().unwrap().clear();
     // SAFETY: the batch of this call.
-    assert!(error.is_some() || unsafe { (*batch).t_end > 0 });
+    assert!(error.is_some() || unsafe { (*batch).exec_end_ns > 0 });
     ptr::null_mut()
 }

@@ -7,10 +7,13 @@ use std::ffi::CString;
 use std::ptr;
 use std::sync::Arc;
 pub use table::{Answer, Failure, LOG, Output, PATCH, RELEASED};
-use trtserver_plugin_api::abi::call::{Batch, Call, Wanted};
-use trtserver_plugin_api::abi::describe::{InstanceDesc, ModelDesc, TensorDecl, instance_kind};
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl, instance_kind};
+use trtserver_plugin_api::abi::extensions::{
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension,
+};
 use trtserver_plugin_api::abi::host::HostTable;
-use trtserver_plugin_api::abi::plugin::PluginTable;
+use trtserver_plugin_api::abi::request::{Batch, Request, RequestedOutput};
 use trtserver_plugin_api::abi::types::*;
 use trtserver_plugin_api::author::export;
 
@@ -31,7 +34,7 @@ const SCOPE: *mut Scope = ptr::dangling_mut();
 
 static HOST: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
 
-pub fn plugin() -> &'static PluginTable {
+pub fn plugin() -> &'static BackendTable {
     let host = *HOST.get_or_init(|| Box::into_raw(Box::new(table::table())) as usize);
     // SAFETY: the table is leaked, the plugin's is static.
     unsafe { &*export::main::<crate::backend::Onnx>(host as *const HostTable) }
@@ -56,14 +59,14 @@ pub fn params(list: &[(&str, &str)]) -> (*const Param, u32) {
     (leak(list.iter().map(of).collect()), list.len() as u32)
 }
 
-pub type Handle = *mut PluginHandle;
+pub type Handle = *mut BackendHandle;
 
 pub fn open(settings: &[(&str, &str)], dir: &str) -> Result<Handle, Failure> {
     let (settings, n) = params(settings);
     let mut out = ptr::null_mut();
     // SAFETY: everything lent is leaked.
     check(unsafe {
-        (plugin().plugin_open)(SCOPE, text("onnxruntime"), text(dir), settings, n, &raw mut out)
+        (plugin().backend_open)(SCOPE, text("onnxruntime"), text(dir), settings, n, &raw mut out)
     })?;
     Ok(out)
 }
@@ -118,7 +121,12 @@ pub fn complete(plugin_handle: Handle, desc: ModelDesc) -> Result<String, Failur
     PATCH.lock().unwrap().clear();
     let desc = Box::leak(Box::new(desc));
     // SAFETY: the handle is open, the descriptor leaked.
-    check(unsafe { (plugin().model_complete.unwrap())(plugin_handle, desc) })?;
+    let extension = unsafe {
+        let found = plugin().get_extension.unwrap()(text(AUTOCOMPLETE), AUTOCOMPLETE_VERSION);
+        &*found.cast::<AutocompleteExtension>()
+    };
+    // SAFETY: plugin and descriptor are valid during the call.
+    check(unsafe { (extension.autocomplete)(plugin_handle, desc) })?;
     Ok(PATCH.lock().unwrap().clone())
 }
 
@@ -165,7 +173,7 @@ fn instance(model: &Arc<OpenModel>, kind: u32) -> Result<Loaded, Failure> {
     desc.name = text("M_0");
     desc.kind = kind;
     desc.threads = 1;
-    desc.device = -1;
+    desc.device_id = -1;
     let desc = Box::leak(Box::new(desc));
     let mut instance = ptr::null_mut();
     // SAFETY: the model is open, the descriptor leaked.
@@ -180,29 +188,29 @@ impl Loaded {
     }
 
     /// Runs the calls as one batch.
-    pub fn run(&self, calls: &mut [Ask]) -> Vec<Answer> {
-        let mut answers: Vec<Answer> = calls.iter().map(|_| Answer::default()).collect();
-        self.run_into(calls, &mut answers);
+    pub fn run(&self, requests: &mut [Ask]) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = requests.iter().map(|_| Answer::default()).collect();
+        self.run_into(requests, &mut answers);
         answers
     }
 
-    pub fn run_into(&self, calls: &mut [Ask], answers: &mut [Answer]) {
-        let raw: Vec<Call> = calls
+    pub fn run_into(&self, requests: &mut [Ask], answers: &mut [Answer]) {
+        let raw: Vec<Request> = requests
             .iter_mut()
             .zip(answers.iter_mut())
-            .map(|(call, answer)| call.raw(answer))
+            .map(|(request, answer)| request.raw(answer))
             .collect();
-        let pointers: Vec<*const Call> = raw.iter().map(ptr::from_ref).collect();
+        let pointers: Vec<*const Request> = raw.iter().map(ptr::from_ref).collect();
         let mut batch = Batch {
             size: size_of::<Batch>() as u64,
             id: 1,
-            n: raw.len() as u32,
-            rows: raw.iter().map(|call| call.batch).sum(),
-            calls: pointers.as_ptr(),
-            t_start: 0,
-            t_compute: 0,
-            t_output: 0,
-            t_end: 0,
+            n_requests: raw.len() as u32,
+            rows: raw.iter().map(|request| request.batch_size).sum(),
+            requests: pointers.as_ptr(),
+            exec_start_ns: 0,
+            compute_start_ns: 0,
+            compute_end_ns: 0,
+            exec_end_ns: 0,
             reserved: [0; 4],
         };
         // SAFETY: instance and batch are alive during the call.
@@ -223,7 +231,7 @@ impl Drop for Loaded {
 pub struct Ask {
     pub batch: u32,
     pub inputs: Vec<Tensor>,
-    pub wanted: Vec<Wanted>,
+    pub requested: Vec<RequestedOutput>,
     pub cancelled: u32,
 }
 
@@ -247,9 +255,9 @@ impl Ask {
             Buf {
                 ptr,
                 bytes: bytes.len() as u64,
-                place: Place::CPU,
+                memory: Memory::CPU,
                 ready: ptr::null_mut(),
-                lease: 0,
+                memory_handle: 0,
             }
         };
         let parts: Vec<Buf> = pieces.iter().map(part).collect();
@@ -269,31 +277,31 @@ impl Ask {
     }
 
     pub fn want(mut self, name: &str) -> Self {
-        self.wanted.push(Wanted { name: text(name), index: u32::MAX, classes: 0 });
+        self.requested.push(RequestedOutput { name: text(name), index: u32::MAX, classes: 0 });
         self
     }
 
-    fn raw(&mut self, answer: &mut Answer) -> Call {
-        Call {
-            size: size_of::<Call>() as u64,
-            request: ptr::null_mut(),
-            reply: ptr::from_mut(answer).cast(),
+    fn raw(&mut self, answer: &mut Answer) -> Request {
+        Request {
+            size: size_of::<Request>() as u64,
+            handle: ptr::null_mut(),
+            responder: ptr::from_mut(answer).cast(),
             id: NONE,
-            sequence_text: NONE,
-            sequence: 0,
+            correlation_id_string: NONE,
+            correlation_id: 0,
             flags: 0,
-            batch: self.batch,
+            batch_size: self.batch,
             priority: 0,
             received_ns: 0,
             queued_ns: 0,
             deadline_ns: 0,
             cancelled: &raw const self.cancelled,
             n_inputs: self.inputs.len() as u32,
-            n_outputs: self.wanted.len() as u32,
+            n_requested_outputs: self.requested.len() as u32,
             n_params: 0,
             pad: 0,
             inputs: self.inputs.as_ptr(),
-            outputs: self.wanted.as_ptr(),
+            requested_outputs: self.requested.as_ptr(),
             params: ptr::null(),
             reserved: [0; 4],
         }

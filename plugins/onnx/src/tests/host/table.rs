@@ -84,27 +84,18 @@ unsafe extern "C" fn config_patch(_: *mut Scope, _: u32, p: *const u8, n: u64) -
 unsafe extern "C" fn progress(_: *mut Scope, _: Str, _: u32) -> u32 {
     0
 }
-unsafe extern "C" fn mem_alloc(
-    _: *mut Scope,
-    _: Place,
-    _: u64,
-    _: u64,
-    _: u32,
-    _: *mut u8,
-    _: *mut Buf,
+unsafe extern "C" fn request_release(_: *mut RequestHandle, _: *mut Event) {}
+unsafe extern "C" fn ignore(_: *mut Responder) {}
+unsafe extern "C" fn response_new(
+    responder: *mut Responder,
+    out: *mut *mut Response,
 ) -> *mut Error {
-    unreachable!("the plugin asks for no memory")
-}
-unsafe extern "C" fn mem_free(_: u64, _: *mut Event) {}
-unsafe extern "C" fn request_release(_: *mut Request, _: *mut Event) {}
-unsafe extern "C" fn reply_nop(_: *mut Reply) {}
-unsafe extern "C" fn response_new(reply: *mut Reply, out: *mut *mut Response) -> *mut Error {
-    let pending = Pending { answer: reply.cast(), outputs: Vec::new() };
+    let pending = Pending { answer: responder.cast(), outputs: Vec::new() };
     // SAFETY: the plugin's out pointer.
     unsafe { out.write(Box::into_raw(Box::new(pending)).cast()) };
     ptr::null_mut()
 }
-unsafe extern "C" fn response_drop(response: *mut Response) {
+unsafe extern "C" fn response_free(response: *mut Response) {
     // SAFETY: of `response_new`, dropped once.
     drop(unsafe { Box::from_raw(response.cast::<Pending>()) });
 }
@@ -115,14 +106,20 @@ unsafe extern "C" fn output_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _: Place,
+    _: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     // SAFETY: arguments are valid during the call.
     unsafe {
         let mut block = vec![0u128; (bytes as usize).div_ceil(16)];
         let ptr = block.as_mut_ptr().cast();
-        out.write(Buf { ptr, bytes, place: Place::CPU, ready: ptr::null_mut(), lease: 0 });
+        out.write(Buf {
+            ptr,
+            bytes,
+            memory: Memory::CPU,
+            ready: ptr::null_mut(),
+            memory_handle: 0,
+        });
         (*response.cast::<Pending>()).outputs.push(Output {
             name: own(name),
             dtype,
@@ -190,33 +187,21 @@ unsafe extern "C" fn response_send(
     answer.ended += flags;
     ptr::null_mut()
 }
-unsafe extern "C" fn reply_end(reply: *mut Reply, error: *const Error) -> *mut Error {
+unsafe extern "C" fn responder_finish(
+    responder: *mut Responder,
+    error: *const Error,
+) -> *mut Error {
     // SAFETY: the call is alive; the error is valid during the call.
     unsafe {
-        let answer = &mut *reply.cast::<Answer>();
+        let answer = &mut *responder.cast::<Answer>();
         answer.ended += 1;
         answer.error = error.cast::<Failure>().as_ref().cloned();
     }
     ptr::null_mut()
 }
-unsafe extern "C" fn metric_new(
-    _: *mut Scope,
-    _: u32,
-    _: Str,
-    _: Str,
-    _: *const Param,
-    _: u32,
-    _: *mut *mut Metric,
-) -> *mut Error {
-    unreachable!("the plugin has no metrics")
+unsafe extern "C" fn get_extension(_: Str, _: u32) -> *const u8 {
+    ptr::null()
 }
-unsafe extern "C" fn metric_put(_: *mut Metric, _: f64) -> *mut Error {
-    ptr::null_mut()
-}
-unsafe extern "C" fn metric_get(_: *const Metric) -> f64 {
-    0.0
-}
-unsafe extern "C" fn metric_free(_: *mut Metric) {}
 
 pub fn table() -> HostTable {
     HostTable {
@@ -225,6 +210,10 @@ pub fn table() -> HostTable {
         abi_minor: trtserver_plugin_api::abi::ABI_MINOR,
         name: text("test"),
         version: text("0"),
+        flags: 0,
+        n_extensions: 0,
+        extensions: ptr::null(),
+        get_extension,
         error_new,
         error_code,
         error_text,
@@ -233,54 +222,20 @@ pub fn table() -> HostTable {
         log,
         now_ns,
         config_patch,
-        file_map: None,
-        file_unmap: None,
         progress,
-        mem_alloc,
-        mem_free,
-        mem_export: None,
-        mem_budget: None,
-        mem_report: None,
-        event_record: None,
-        event_wait: None,
-        event_done: None,
-        event_free: None,
-        copy: None,
-        device_fault: None,
-        gather: Some(merge::gather),
+        gather: merge::gather,
         request_release,
-        request_requeue: None,
-        reply_retain: reply_nop,
-        reply_release: reply_nop,
+        responder_detach: ignore,
+        responder_release: ignore,
         response_new,
-        response_drop,
-        output_query: None,
+        response_free,
         output_alloc,
         output_adopt,
         response_param,
         response_send,
-        reply_end,
-        scatter_alloc: Some(merge::scatter_alloc),
-        scatter_adopt: Some(merge::scatter_adopt),
-        batch_send: merge::batch_send,
-        state_alloc: None,
-        state_commit: None,
-        report_request: None,
-        report_batch: None,
-        report_response: None,
-        trace_mark: None,
-        trace_context: None,
-        metric_new,
-        metric_put,
-        metric_get,
-        metric_free,
-        infer_new: None,
-        infer_input: None,
-        infer_want: None,
-        infer_param: None,
-        infer_start: None,
-        infer_free: None,
-        model_query: None,
-        model_control: None,
+        responder_finish,
+        scatter_alloc: merge::scatter_alloc,
+        scatter_adopt: merge::scatter_adopt,
+        batch_finish: merge::batch_finish,
     }
 }

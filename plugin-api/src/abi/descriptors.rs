@@ -1,9 +1,9 @@
-//! Descriptors: what the host tells about a model or an instance, and what a plugin tells about itself.
+//! Descriptors: a model and an instance as the host describes them, a backend as it describes itself.
 
-use super::types::{Bytes, Param, Scope, Str};
+use super::types::{Bytes, Extension, Param, Scope, Str};
 use abi_stable::StableAbi;
 
-/// Everything about one model version; lives until `model_close` (during the call only, for `model_complete`).
+/// One version of a model; valid until `model_close` (for `autocomplete`: during the call).
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct ModelDesc {
@@ -18,23 +18,23 @@ pub struct ModelDesc {
     /// The effective `ModelConfig`, serialized; and the same as JSON with all defaults printed.
     pub config_pb: Bytes,
     pub config_json: Str,
-    /// Server-wide settings of this plugin (`--backend-config=NAME,key=value`).
+    /// Server-wide settings of this backend (`--backend-config=NAME,key=value`).
     pub settings: *const Param,
     pub n_settings: u32,
-    /// Non-zero: the plugin may fill in what the configuration leaves out.
+    /// Not 0: the backend may add what the configuration omits.
     pub autocomplete: u32,
     /// Model parameters (`parameters { key: … }` of the configuration), all of kind STRING.
     pub params: *const Param,
     pub n_params: u32,
     pub max_batch_size: i32,
-    /// Declared tensors, as in the configuration: dims without the batch dimension, -1 = variable.
+    /// Tensors as the configuration declares them.
     pub inputs: *const TensorDecl,
     pub outputs: *const TensorDecl,
     pub n_inputs: u32,
     pub n_outputs: u32,
     /// `optimization.graph.level`; 0 when unset.
     pub graph_level: i32,
-    /// Instances that the host is going to open for this version, over all groups.
+    /// Instances that the host will open for this version, over all instance groups.
     pub n_instances: u32,
     /// Threads that the framework may use for each instance, at least 1: the cores that the process
     /// may use, divided by the instances.
@@ -51,9 +51,9 @@ pub struct TensorDecl {
     /// One of [`super::types::dtype`].
     pub dtype: u32,
     pub rank: u32,
-    /// Without the batch dimension; -1 = variable. What the caller sees.
+    /// Shape for clients, without the batch dimension; -1 = variable.
     pub dims: *const i64,
-    /// What the model sees, where the configuration reshapes; else the same as `dims`.
+    /// Shape for the model, where the configuration reshapes; else the same as `dims`.
     pub model_dims: *const i64,
     pub model_rank: u32,
     /// Bits of [`super::types::tensor_flags`].
@@ -67,7 +67,7 @@ pub mod instance_kind {
     pub const MODEL: u32 = 3;
 }
 
-/// A device that an instance uses beside its own.
+/// A further device of an instance.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct SecondaryDevice {
@@ -75,7 +75,7 @@ pub struct SecondaryDevice {
     pub id: i64,
 }
 
-/// One instance of a model; lives until `instance_close`.
+/// One instance of a model; valid until `instance_close`.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct InstanceDesc {
@@ -88,7 +88,7 @@ pub struct InstanceDesc {
     /// Number among the model's instances, from 0.
     pub ordinal: u32,
     /// GPU ordinal, -1 for a CPU instance.
-    pub device: i32,
+    pub device_id: i32,
     pub passive: u32,
     pub device_uuid: [u8; 16],
     pub cpus: *const u32,
@@ -110,18 +110,24 @@ pub struct InstanceDesc {
     pub reserved: [u64; 4],
 }
 
-/// Bits of [`About::flags`].
-pub mod about_flags {
+/// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD` and `MUST_ISOLATE`; the
+/// others inform operators.
+pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
+    /// An instance may execute on any thread, one at a time. It is opened and closed on its own.
     pub const ANY_THREAD: u32 = 2;
+    /// An instance needs its device for itself.
     pub const DEVICE_EXCLUSIVE: u32 = 4;
-    pub const WANTS_GATHER: u32 = 8;
+    /// It gathers every input of a batch into one block.
+    pub const USES_GATHER: u32 = 8;
+    /// It uses CUDA streams of its own and none of the host's.
     pub const OWN_STREAM: u32 = 16;
+    /// Its models run in a child process unless the operator says otherwise.
     pub const MUST_ISOLATE: u32 = 32;
 }
 
-/// Instances that a plugin prefers when the configuration names no group.
+/// Instances that a backend prefers when the configuration has no instance group.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct PreferredGroup {
@@ -130,39 +136,44 @@ pub struct PreferredGroup {
     pub count: u32,
 }
 
-/// What a plugin says of itself. Static, or valid until `plugin_close` when asked with an open plugin.
+/// A backend as it describes itself. Static, or valid until `backend_close` when it was returned for an
+/// open backend.
 #[repr(C)]
 #[derive(StableAbi)]
-pub struct About {
+pub struct BackendInfo {
+    /// sizeof, as the backend was built.
     pub size: u64,
-    /// Backend name, as `backend:` in a configuration says it.
+    /// As in `backend:` of a model configuration.
     pub name: Str,
     pub version: Str,
-    /// The framework behind it, e.g. "ONNX Runtime 1.31.1"; empty until the library is open.
+    /// The framework and its version, e.g. "ONNX Runtime 1.31.1"; empty until the backend is open.
     pub runtime: Str,
-    /// Platforms served, as `platform:` in a configuration says them.
+    /// As in `platform:` of a model configuration.
     pub platforms: *const Str,
     /// Default model file of each platform, same order; empty = none.
     pub default_files: *const Str,
-    pub features: *const Str,
+    /// That `get_extension` of the backend table returns.
+    pub extensions: *const Extension,
+    /// Of the host; a host without one refuses to load the backend.
+    pub required_extensions: *const Extension,
     pub n_platforms: u32,
-    pub n_features: u32,
-    /// Bits of [`about_flags`].
+    pub n_extensions: u32,
+    pub n_required_extensions: u32,
+    /// Bits of [`backend_flags`].
     pub flags: u32,
-    /// Executes accepted but unanswered per instance; 1 = ordinary.
+    /// Batches accepted but unanswered per instance; 1 = ordinary.
     pub max_in_flight: u32,
-    /// Bit sets by place kind: bit `1 << place::CPU` and so on.
-    pub input_places: u32,
-    pub output_places: u32,
-    /// Stack of an instance thread in KiB; 0 = the host's default of 8 MiB.
+    /// Bit sets by memory type: bit `1 << memory_type::CPU` and so on.
+    pub input_memory_types: u32,
+    pub output_memory_types: u32,
+    /// Stack of an instance's thread in KiB; 0 = the host's default of 8 MiB.
     pub stack_kib: u32,
-    /// Alignment that inputs need, a power of two up to 64; 0 = natural alignment of the element.
+    /// Alignment required of inputs, a power of two up to 64; 0 = natural alignment of the element.
     pub align: u32,
-    pub preferred: *const PreferredGroup,
     pub n_preferred: u32,
-    pub pad: u32,
+    pub preferred: *const PreferredGroup,
     pub reserved: [u64; 4],
 }
 
-// SAFETY: an `About` is read-only after it was made and points at memory that lives as long; sharing it is sharing constants.
-unsafe impl Sync for About {}
+// SAFETY: a `BackendInfo` is read-only once created and points at memory that lives as long; sharing it is sharing constants.
+unsafe impl Sync for BackendInfo {}

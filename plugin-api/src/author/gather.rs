@@ -1,15 +1,15 @@
-//! A batch as one: inputs of all calls in one block, outputs written once and cut up by the host.
+//! Gather and scatter: inputs of a batch in one block, outputs written once and split by the host.
 
-use super::call::Batch;
+use super::batch::Batch;
 use super::dtype::{Dtype, Element};
 use super::error::Error;
 use super::host::with_str;
 use super::response::{as_elements, buf, byte_size, drop_box};
 use crate::abi::host::{Release, gather_mode};
-use crate::abi::types::{Buf, Place};
+use crate::abi::types::{Buf, Memory};
 use std::ptr;
 
-/// An input over all calls of a batch, read-only. See [`Batch::gather`].
+/// An input over all requests of a batch, read-only. See [`Batch::gather`].
 #[derive(Clone)]
 pub struct GatheredTensor<'a> {
     name: &'a str,
@@ -27,7 +27,7 @@ impl<'a> GatheredTensor<'a> {
         self.dtype
     }
 
-    /// That of the calls, with the rows of all of them first when the model batches.
+    /// As in the requests, with the rows of all of them first when the model batches.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
@@ -36,8 +36,8 @@ impl<'a> GatheredTensor<'a> {
         self.bytes
     }
 
-    /// The elements in place. Fails if `T` is another type than the tensor's, or if the bytes lie
-    /// unaligned (declare `align` to rule that out).
+    /// The elements in place. Fails if `T` is not the tensor's type, or if the bytes are unaligned (set
+    /// [`super::BackendInfo::align`] to prevent that).
     pub fn as_slice<T: Element>(&self) -> Result<&'a [T], Error> {
         // SAFETY: every bit pattern is a value of `T`, which is what `Element` says.
         let (before, middle, after) = unsafe { self.bytes.align_to::<T>() };
@@ -54,37 +54,29 @@ impl<'a> GatheredTensor<'a> {
     }
 }
 
-/// # All calls at once
+/// # All requests at once
 ///
-/// A model that computes a batch in one go gathers its inputs and scatters its outputs; nothing is
-/// copied but where inputs of several calls have to be brought together. What was scattered is sent
-/// when `execute` returns: each call that has no answer by then gets its rows of the outputs that it
-/// wants. A call that was failed, answered or detached gets none of them, an error from `execute` goes
-/// to all calls without an answer.
+/// A model that computes a batch in one call gathers its inputs and scatters its outputs; the host copies inputs only
+/// where those of several requests are not adjacent. Scattered outputs are sent when `execute` returns: each request
+/// that is not finished by then gets its rows of the outputs it requested. A request that was failed, finished or
+/// detached gets none; an error from `execute` goes to all unfinished requests.
 impl<'a> Batch<'a> {
-    /// Whether this host can gather and scatter.
-    pub fn can_merge(&self) -> bool {
-        self.host.gather.is_some()
-            && self.host.scatter_alloc.is_some()
-            && self.host.scatter_adopt.is_some()
-    }
-
-    /// The input in place `position` of [`super::Call::inputs`] over all calls: their rows one after
-    /// another (strings likewise). Calls of a batch have the same inputs in the same places. Fails when
-    /// their shapes differ beyond the batch dimension.
+    /// The input at `position` of [`super::Request::inputs`] of all requests: their rows one after another (strings
+    /// likewise). All requests of a batch have the same inputs in the same order. Fails when shapes differ beyond the
+    /// batch dimension.
     pub fn gather(&self, position: usize) -> Result<GatheredTensor<'a>, Error> {
-        let gather = self.host.gather.ok_or_else(|| too_old("gather inputs"))?;
         let mut block = buf(ptr::null_mut(), 0);
         let input = u32::try_from(position).unwrap_or(u32::MAX);
-        // SAFETY: the batch is being executed; what the host returns is ours.
+        // SAFETY: the batch is being executed; an error is owned by the caller.
         unsafe {
             let (mode, stream) = (gather_mode::ROWS, ptr::null_mut());
-            let error = gather(self.raw, input, Place::CPU, mode, stream, &raw mut block);
+            let error =
+                (self.host.gather)(self.raw, input, Memory::CPU, mode, stream, &raw mut block);
             Error::take(self.host, error)?;
         }
-        let of = |call: super::Call<'a>| call.inputs().nth(position);
-        let first = self.calls().next().and_then(of);
-        let first = first.ok_or_else(|| Error::internal("the host gathered nothing"))?;
+        let input = |request: super::Request<'a>| request.inputs().nth(position);
+        let first = self.requests().next().and_then(input);
+        let first = first.ok_or_else(|| Error::internal("the host gathered no input"))?;
         let mut shape = first.shape().to_vec();
         if self.len() > 1
             && let Some(rows) = shape.first_mut()
@@ -100,9 +92,9 @@ impl<'a> Batch<'a> {
         Ok(GatheredTensor { name: first.name(), dtype: first.dtype(), shape, bytes })
     }
 
-    /// Memory for an output of all calls: `shape` begins with [`Batch::rows`] when the model batches.
-    /// What is written there goes on the wire as it is. 64-byte aligned. Empty if no call wants the
-    /// output. Each output once, and not while a response of one of the calls is open.
+    /// Memory for an output of all requests: `shape` begins with [`Batch::rows`] when the model batches. What is written
+    /// there is sent as it is. 64-byte aligned. Empty if no request asked for the output. Once per output, and not while
+    /// a response of one of the requests exists.
     pub fn scatter(
         &self,
         name: &str,
@@ -114,8 +106,8 @@ impl<'a> Batch<'a> {
         if p.is_null() || n == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the host lends the block exclusively until the batch is sent, which is after `execute`,
-        // and never lends it again.
+        // SAFETY: the block is borrowed exclusively until the batch is finished, which is after `execute`, and
+        // never returned twice.
         Ok(unsafe { std::slice::from_raw_parts_mut(p, n) })
     }
 
@@ -130,7 +122,7 @@ impl<'a> Batch<'a> {
     }
 
     /// As [`Batch::scatter`], as pointer and size, for another library to write. Valid until `execute`
-    /// returns; null and 0 if no call wants the output.
+    /// returns; null and 0 if no request asked for the output.
     pub fn scatter_ptr(
         &self,
         name: &str,
@@ -138,15 +130,15 @@ impl<'a> Batch<'a> {
         shape: &[i64],
         bytes: usize,
     ) -> Result<(*mut u8, usize), Error> {
-        let alloc = self.host.scatter_alloc.ok_or_else(|| too_old("scatter outputs"))?;
         let mut block = buf(ptr::null_mut(), 0);
         with_str(name, |name| {
-            // SAFETY: the batch is being executed, name and shape are valid during the call; what the
-            // host returns is ours.
+            // SAFETY: the batch is being executed, name and shape are valid during the call; an error
+            // is owned by the caller.
             unsafe {
                 let (rank, dims) = (shape.len() as u32, shape.as_ptr());
                 let (dtype, bytes, out) = (dtype.to_abi(), bytes as u64, &raw mut block);
-                let error = alloc(self.raw, name, dtype, rank, dims, bytes, Place::CPU, out);
+                let alloc = self.host.scatter_alloc;
+                let error = alloc(self.raw, name, dtype, rank, dims, bytes, Memory::CPU, out);
                 Error::take(self.host, error)
             }
         })?;
@@ -154,8 +146,8 @@ impl<'a> Batch<'a> {
         Ok((block.ptr, block.bytes as usize))
     }
 
-    /// Donates memory as an output of all calls, without a copy. `owner` is dropped exactly once, on
-    /// any thread, when the last call's rows have gone out: also when this fails or no call wants it.
+    /// Adds an output of all requests in memory of the backend, without a copy. The host drops `owner` exactly once, on
+    /// any thread, after the last request's rows were sent: also when this fails or no request asked for it.
     pub fn scatter_adopt<O>(
         &self,
         name: &str,
@@ -188,14 +180,10 @@ impl<'a> Batch<'a> {
         release: unsafe extern "C" fn(ctx: *mut u8),
         ctx: *mut u8,
     ) -> Result<(), Error> {
-        let Some(adopt) = self.host.scatter_adopt else {
-            // SAFETY: nobody else will release it.
-            unsafe { release(ctx) };
-            return Err(too_old("scatter outputs"));
-        };
+        let adopt = self.host.scatter_adopt;
         with_str(name, |name| {
-            // SAFETY: the batch is being executed, what is lent is valid during the call, the rest is the
-            // caller's promise; what the host returns is ours.
+            // SAFETY: the batch is being executed, arguments are valid during the call, the rest is the
+            // caller's promise; an error is owned by the caller.
             unsafe {
                 let (rank, dims) = (shape.len() as u32, shape.as_ptr());
                 let (memory, release) = (&raw const memory, Release { func: Some(release) });
@@ -206,8 +194,4 @@ impl<'a> Batch<'a> {
         self.scattered.set(true);
         Ok(())
     }
-}
-
-fn too_old(what: &str) -> Error {
-    Error::unsupported(format_args!("this host is too old to {what} of a whole batch"))
 }

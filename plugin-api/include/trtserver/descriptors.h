@@ -1,0 +1,133 @@
+/* Descriptors: a model and an instance as the host describes them, a backend as it describes itself. */
+#ifndef TRTSERVER_DESCRIPTORS_H
+#define TRTSERVER_DESCRIPTORS_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tensor as the model configuration declares it. Part of a trts_model_desc. */
+typedef struct trts_tensor_decl {
+  trts_str name;
+  uint32_t dtype; /* TRTS_DTYPE_… */
+  uint32_t rank;
+  const int64_t *dims;       /* shape for clients, without the batch dimension; -1 = variable */
+  const int64_t *model_dims; /* shape for the model, where the configuration reshapes; else as dims */
+  uint32_t model_rank;
+  uint32_t flags; /* TRTS_TENSOR_… */
+} trts_tensor_decl;
+
+/* One version of a model. Owned by the host; valid until model_close (in autocomplete: during the call).
+ * Immutable, so any thread may read it. */
+typedef struct trts_model_desc {
+  uint64_t size; /* sizeof, as the host was built */
+  trts_scope *scope;
+  trts_str name;
+  int64_t version;
+  trts_str dir;         /* the model's directory */
+  trts_str version_dir; /* the version's directory */
+  trts_str file;        /* model file or directory inside version_dir */
+  trts_bytes config_pb; /* the effective ModelConfig, serialized */
+  trts_str config_json; /* the same as JSON, with all defaults */
+  const trts_param *settings; /* server-wide settings of this backend */
+  uint32_t n_settings;
+  uint32_t autocomplete;    /* not 0: the backend may add what the configuration omits */
+  const trts_param *params; /* the model's parameters, all of kind STRING */
+  uint32_t n_params;
+  int32_t max_batch_size;
+  const trts_tensor_decl *inputs;
+  const trts_tensor_decl *outputs;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  int32_t graph_level;  /* optimization.graph.level; 0 when unset */
+  uint32_t n_instances; /* that the host will open, over all instance groups */
+  uint32_t threads;     /* that the framework may use for each instance; at least 1 */
+  uint32_t pad;
+  uint64_t reserved[4];
+} trts_model_desc;
+
+/* Kinds of instance; numbers of the model configuration. */
+enum { TRTS_KIND_GPU = 1, TRTS_KIND_CPU = 2, TRTS_KIND_MODEL = 3 };
+
+/* A further device of an instance. Part of a trts_instance_desc. */
+typedef struct trts_secondary_device {
+  trts_str kind;
+  int64_t id;
+} trts_secondary_device;
+
+/* One instance. Owned by the host; valid and immutable until instance_close. */
+typedef struct trts_instance_desc {
+  uint64_t size;
+  trts_scope *scope;
+  trts_str name;
+  trts_str host_policy_json;
+  uint32_t kind;     /* TRTS_KIND_… */
+  uint32_t ordinal;  /* among the model's instances, from 0 */
+  int32_t device_id; /* GPU ordinal; -1 on the CPU */
+  uint32_t passive;
+  uint8_t device_uuid[16];
+  const uint32_t *cpus;
+  uint32_t n_cpus;
+  uint32_t threads; /* that the framework may use for this instance; at least 1 */
+  int32_t numa_node;
+  uint32_t max_rows; /* largest batch in rows; at least 1 */
+  void *cu_context;  /* CUDA driver handles owned by the host, or null: primary context, */
+  void *cu_stream;   /* compute stream, */
+  void *cu_copy_in;  /* and two copy streams */
+  void *cu_copy_out;
+  const trts_str *profiles;
+  uint32_t n_profiles;
+  uint32_t n_secondary;
+  const trts_secondary_device *secondary;
+  uint64_t reserved[4];
+} trts_instance_desc;
+
+/* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD and MUST_ISOLATE; the others
+ * inform operators. */
+enum {
+  TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
+  TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
+  TRTS_BACKEND_DEVICE_EXCLUSIVE = 4, /* an instance needs its device for itself */
+  TRTS_BACKEND_USES_GATHER = 8,      /* it gathers every input of a batch into one block */
+  TRTS_BACKEND_OWN_STREAM = 16,      /* it uses CUDA streams of its own and none of the host's */
+  TRTS_BACKEND_MUST_ISOLATE = 32     /* models run in a child process unless the operator says otherwise */
+};
+
+/* Instances that a backend prefers when the configuration has no instance group. Part of a
+ * trts_backend_info. */
+typedef struct trts_preferred_group {
+  uint32_t kind; /* TRTS_KIND_… */
+  uint32_t count;
+} trts_preferred_group;
+
+/* A backend as it describes itself. Owned by the backend: static, or valid until backend_close when it was
+ * returned for an open backend. Any thread may read it. */
+typedef struct trts_backend_info {
+  uint64_t size; /* sizeof, as the backend was built */
+  trts_str name; /* as in `backend:` of a model configuration */
+  trts_str version;
+  trts_str runtime;              /* the framework and its version; empty until the backend is open */
+  const trts_str *platforms;     /* as in `platform:` of a model configuration */
+  const trts_str *default_files; /* model file of each platform, same order; empty = none */
+  const trts_extension *extensions;          /* that get_extension of the backend table returns */
+  const trts_extension *required_extensions; /* of the host; a host without one refuses to load the backend */
+  uint32_t n_platforms;
+  uint32_t n_extensions;
+  uint32_t n_required_extensions;
+  uint32_t flags;               /* TRTS_BACKEND_… */
+  uint32_t max_in_flight;       /* batches accepted but unanswered per instance; 1 = ordinary */
+  uint32_t input_memory_types;  /* bit sets: 1u << TRTS_MEMORY_CPU and so on */
+  uint32_t output_memory_types;
+  uint32_t stack_kib; /* stack of an instance's thread; 0 = the host's default of 8 MiB */
+  uint32_t align;     /* required of inputs, a power of two up to 64; 0 = that of the element type */
+  uint32_t n_preferred;
+  const trts_preferred_group *preferred;
+  uint64_t reserved[4];
+} trts_backend_info;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

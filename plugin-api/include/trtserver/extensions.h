@@ -1,0 +1,84 @@
+/* Extension tables: optional functions of a host or a backend, asked for by name and version.
+ *
+ * A table of one name grows only at its end; each addition raises its version. get_extension(name, v)
+ * returns a table of version v or later, or null. An incompatible change takes a new name. Names that
+ * begin with "trts." are reserved for these headers; prefix your own with something else. A backend that
+ * cannot run without an extension lists it in trts_backend_info.required_extensions. */
+#ifndef TRTSERVER_EXTENSIONS_H
+#define TRTSERVER_EXTENSIONS_H
+
+#include "backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- offered by hosts ---- */
+
+#define TRTS_EXTENSION_METRICS "trts.metrics"
+#define TRTS_EXTENSION_METRICS_VERSION 1u
+
+/* A metric. Owned by its scope, which frees it at the latest. */
+typedef struct trts_metric trts_metric;
+
+/* Kinds of metric. */
+enum { TRTS_METRIC_COUNTER = 0, TRTS_METRIC_GAUGE = 1 };
+
+/* Metrics on the server's metrics page. */
+typedef struct trts_metrics_extension {
+  uint64_t size; /* sizeof, as the host was built */
+  /* Creates a metric of kind TRTS_METRIC_… with labels of kind STRING. Equal names are one family, and with
+   * equal label values one metric; another kind or other label names for a family are an error. */
+  trts_error *(*metric_new)(trts_scope *scope, uint32_t kind, trts_str name, trts_str help,
+                            const trts_param *labels, uint32_t n_labels, trts_metric **out);
+  /* Adds to a counter (a value not below 0), sets a gauge. */
+  trts_error *(*metric_put)(trts_metric *metric, double value);
+  double (*metric_get)(const trts_metric *metric);
+  /* Takes ownership of the metric. Optional: a scope frees its metrics when it closes. */
+  void (*metric_free)(trts_metric *metric);
+} trts_metrics_extension;
+
+#define TRTS_EXTENSION_MEMORY "trts.memory"
+#define TRTS_EXTENSION_MEMORY_VERSION 1u
+
+/* Memory of the host for the backend's own use. */
+typedef struct trts_memory_extension {
+  uint64_t size;
+  /* Allocates memory, owned by the caller until memory_free or the close of the scope. May block. Flags are
+   * 0; stream null = ready at once. TRTS_CODE_EXHAUSTED = not now, TRTS_CODE_UNSUPPORTED = never. */
+  trts_error *(*memory_alloc)(trts_scope *scope, trts_memory memory, uint64_t bytes, uint64_t align,
+                              uint32_t flags, void *stream, trts_buf *out);
+  /* Frees the memory of a trts_buf.memory_handle once the event is reached; takes ownership of the event. */
+  void (*memory_free)(uint64_t memory_handle, trts_event *after);
+} trts_memory_extension;
+
+/* ---- offered by backends ---- */
+
+#define TRTS_EXTENSION_AUTOCOMPLETE "trts.autocomplete"
+#define TRTS_EXTENSION_AUTOCOMPLETE_VERSION 1u
+
+/* Completion of model configurations from model files. */
+typedef struct trts_autocomplete_extension {
+  uint64_t size; /* sizeof, as the backend was built */
+  /* Adds what the configuration omits, with the host's config_patch. On a loader thread; may be slow. */
+  trts_error *(*autocomplete)(trts_backend *backend, const trts_model_desc *desc);
+} trts_autocomplete_extension;
+
+#define TRTS_EXTENSION_CANCEL "trts.cancel"
+#define TRTS_EXTENSION_CANCEL_VERSION 1u
+
+/* Notification of cancelled requests, for backends that block where they cannot poll `cancelled`. */
+typedef struct trts_cancel_extension {
+  uint64_t size;
+  /* Notifies an instance that a request was cancelled which execute has received and which was not finished
+   * when the host checked; it may finish meanwhile, so the responder serves for comparison only. The host
+   * sets trts_request.cancelled first. Called on a thread of the host, also during execute; must not block.
+   * At most once per request. A request cancelled before execute received it is not notified. The
+   * instance stays open during the call. */
+  void (*cancel)(trts_instance *instance, trts_responder *responder);
+} trts_cancel_extension;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
