@@ -1,4 +1,4 @@
-//! Who uses which version of which backend, for operators.
+//! Backend versions and the model versions that use them, for `/v2/backends` and the log.
 
 use super::ModelTable;
 use crate::plugin::backend::{Backend, Facts};
@@ -7,31 +7,31 @@ use crate::plugin::{Backends, Isolation};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-/// The backend that a loaded version runs on. Does not keep it open.
+/// The backend of a loaded model version. Does not keep the backend open.
 pub struct BackendUse {
-    /// As known when the model was open.
+    /// Facts of the backend when the model was opened.
     pub facts: Facts,
     pub file: PathBuf,
-    /// In a process of its own.
+    /// The model runs in a process of its own.
     pub isolated: bool,
     backend: Weak<Backend>,
 }
 
-/// A version of a backend and its models.
+/// One version of a backend, and the model versions that use it.
 pub struct BackendStatus {
     pub facts: Facts,
     pub file: PathBuf,
-    /// Where models run that do not say: in processes of their own?
+    /// Models are isolated unless their configuration says otherwise.
     pub isolated: bool,
-    /// Models that ask for no version get this one.
+    /// Used by models that name no backend version.
     pub default: bool,
-    /// False: the file is gone or another, and no further model gets this one.
+    /// False if its file was deleted or replaced: further models do not use this version.
     pub installed: bool,
-    /// Name, version, and whether it is in a process of its own.
+    /// Name, version, and whether the model is isolated.
     pub models: Vec<(String, i64, bool)>,
 }
 
-/// Versions of backends, and files that are none, with the reasons.
+/// Backend versions, and files that cannot be used, with the reasons.
 #[derive(Default)]
 pub struct AllBackends {
     pub usable: Vec<BackendStatus>,
@@ -46,24 +46,24 @@ impl BackendUse {
         Self { facts, file, isolated, backend: Arc::downgrade(backend) }
     }
 
-    /// Whether that is the backend that is used here.
+    /// Whether this is a use of `backend`.
     pub fn is(&self, backend: &Arc<Backend>) -> bool {
         std::ptr::eq(self.backend.as_ptr(), Arc::as_ptr(backend))
     }
 
-    /// Where it runs, in a word or two of the log.
-    pub fn place(&self) -> &'static str {
-        if self.isolated { "isolated" } else { "in the server" }
+    /// For the log.
+    pub fn mode(&self) -> &'static str {
+        if self.isolated { "isolated" } else { "local" }
     }
 }
 
 impl ModelTable {
-    /// The backends that models are loaded with.
+    /// Sets the backends that models are loaded with.
     pub fn set_backends(&self, backends: Arc<Backends>) {
         self.backends.store(Some(backends));
     }
 
-    /// See [`AllBackends`]; empty before the backends were looked for.
+    /// Empty before backends were discovered.
     pub fn backends(&self) -> AllBackends {
         let Some(backends) = self.backends.load_full() else { return AllBackends::default() };
         let listed = backends.list().into_iter().map(|listed| {

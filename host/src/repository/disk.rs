@@ -13,12 +13,12 @@ pub fn dirs(roots: &[PathBuf], name: &str) -> Vec<PathBuf> {
     roots.iter().map(|root| root.join(name)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Whether `name` can be an entry of a directory, and leads nowhere else.
+/// Whether `name` is a plain file name, without path separators.
 pub fn is_entry(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
 }
 
-/// Model directories of all roots by name; a name that several roots hold has several.
+/// Model directories of all roots by name. A model in several roots has several.
 pub fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut models: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for root in roots {
@@ -31,7 +31,7 @@ pub fn scan(roots: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     Ok(models)
 }
 
-/// Names in a directory, sorted, and whether each is a directory (links followed).
+/// Sorted names in a directory, and whether each is a directory. Links are followed.
 pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
     let fail = |e: std::io::Error| {
         Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
@@ -41,7 +41,9 @@ pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
         let entry = entry.map_err(fail)?;
         match entry.file_name().into_string() {
             Ok(name) => entries.push((name, entry.path().is_dir())),
-            Err(name) => tracing::warn!("'{}': name {name:?} is not UTF-8, skipped", dir.display()),
+            Err(name) => {
+                tracing::warn!("'{}': ignoring {name:?}, whose name is not UTF-8", dir.display())
+            }
         }
     }
     entries.sort();

@@ -1,4 +1,4 @@
-//! The label files of a model's outputs: names for the classes that class results report.
+//! Label files of a model's outputs: names of the classes in classification results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,14 +8,14 @@ use trtserver_proto::v2::ModelOutput;
 
 use super::model_config::{ConfigError, stays_inside};
 
-/// Labels by output. Outputs that share a file share the labels.
+/// Labels by output. Outputs of the same file share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     outputs: BTreeMap<String, Arc<[String]>>,
 }
 
 impl Labels {
-    /// Reads the files that `outputs` name, relative to the model's directory.
+    /// Reads the files of `outputs`, whose names are relative to the model's directory.
     pub fn load(model_dir: &Path, outputs: &[ModelOutput]) -> Result<Self, ConfigError> {
         let mut files: BTreeMap<&str, Arc<[String]>> = BTreeMap::new();
         let mut labels = Self::default();
@@ -46,13 +46,12 @@ impl Labels {
         Ok(labels)
     }
 
-    /// The label of class `index` of `output`; `None` past the end of a short file and for outputs
-    /// without labels.
+    /// The label of class `index` of `output`; `None` if the file is shorter or the output has no labels.
     pub fn get(&self, output: &str, index: usize) -> Option<&str> {
         self.outputs.get(output)?.get(index).map(String::as_str)
     }
 
-    /// All labels of `output`, to look up many classes of it.
+    /// All labels of `output`, for lookups of many classes.
     pub fn of(&self, output: &str) -> Option<&Arc<[String]>> {
         self.outputs.get(output)
     }
@@ -62,9 +61,8 @@ impl Labels {
     }
 }
 
-/// One label a line. Empty lines count, the end of the file ends a line, and a CR before the LF is
-/// part of the line's end: TRTIS 0.12 dropped it, later releases kept it, and nobody wants it.
-/// Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
+/// One label a line. Empty lines count, and the last line need not end with LF. A CR before the LF is dropped, as in
+/// TRTIS 0.12; later releases kept it. Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
 fn split(bytes: &[u8]) -> Arc<[String]> {
     if bytes.is_empty() {
         return Arc::default();

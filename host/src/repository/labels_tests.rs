@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn lines_are_labels() {
+fn each_line_is_a_label() {
     let rows: &[(&[u8], &[&str])] = &[
         (b"cat\ndog\n", &["cat", "dog"]),
         (b"cat\ndog", &["cat", "dog"]),
@@ -25,7 +25,7 @@ fn output(name: &str, file: &str) -> ModelOutput {
 }
 
 #[test]
-fn outputs_find_their_labels() {
+fn labels_are_found_by_output() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("animals.txt"), "cat\ndog\n").unwrap();
     let outputs =
@@ -41,7 +41,7 @@ fn outputs_find_their_labels() {
 }
 
 #[test]
-fn missing_and_foreign_files() {
+fn missing_file_and_path_outside_the_model_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = Labels::load(dir.path(), &[output("A", "no.txt")]).unwrap_err().message;
     let start =

@@ -1,4 +1,4 @@
-//! The platforms of the installed backends, as the checks of model configurations read them.
+//! Platforms of the installed backends, for `model_config`.
 
 use super::model_config::Platforms;
 use crate::plugin::Backends;

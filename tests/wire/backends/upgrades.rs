@@ -27,8 +27,7 @@ fn models_loaded_after_upgrade_use_new_version() {
     let dir = folder();
     v("1.9", 19.0).put(dir.path(), "v/1.9");
     let server = server(&dir).model("old", model("old", "v", "1.9")).start();
-    server
-        .wait_for_log_with(&["model 'm0' version 1 uses backend 'v' 1.9 from", "(in the server)"]);
+    server.wait_for_log_with(&["model 'm0' version 1 uses backend 'v' 1.9 from", "(local)"]);
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
         let callers: Vec<_> = (0..2)

@@ -125,7 +125,7 @@ impl VersionBuilder {
             used.facts.name,
             used.facts.version,
             used.file.display(),
-            used.place()
+            used.mode()
         );
         version.set_health(model.health());
         Ok(Arc::new(Served {

@@ -1,6 +1,6 @@
-//! Fills what a configuration leaves out but its directory tells: name, platform, backend, file.
+//! Completes a configuration from the model's directory: name, platform, backend, model file.
 //!
-//! Always done, strict configuration or not, because none of it needs the model to be opened.
+//! Done even with `--strict-model-config=true`, because it does not need the model to be opened.
 
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
@@ -8,13 +8,12 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use super::ConfigError;
 use super::platforms::{self, ENSEMBLE, Platforms};
 
-/// Completes `config` of the model in the directory `dir_name`, whose version directories hold the
-/// entries listed in `versions`.
+/// Completes `config` of the model in the directory `dir_name`. `versions` lists the entries of its version directories.
 ///
-/// A platform implies its backend. A backend implies its platform when it has only one, or when the
-/// file name or the files found single one out. Where neither is given, both follow from the file
-/// name, else from the files found, else the backend is what follows the first dot in the model's
-/// name. The platform stays empty for a backend that declares none.
+/// A platform implies its backend. A backend implies its platform if it has only one, or if the configured file name or
+/// the existing files select one. If neither is given, both follow from the configured file name, else from the existing
+/// files; else the backend is the part of the model's name after the first dot. The platform stays empty for a backend
+/// that declares none.
 pub fn complete(
     config: &mut ModelConfig,
     dir_name: &str,
@@ -35,13 +34,13 @@ pub fn complete(
     }
     config.platform = platforms::canonical(&config.platform, platforms).to_owned();
     match (config.backend.is_empty(), config.platform.is_empty()) {
-        (false, false) => agree(config, platforms)?,
+        (false, false) => check_pair(config, platforms)?,
         (true, false) => match platforms.backend_of(&config.platform) {
             Some(backend) => config.backend = backend,
-            None => return Err(platforms::unclaimed(&config.platform, &config.name, platforms)),
+            None => return Err(platforms::undeclared(&config.platform, &config.name, platforms)),
         },
         (false, true) => {
-            installed(config, platforms)?;
+            check_installed(config, platforms)?;
             config.platform = platform_of(config, versions, platforms);
         }
         (true, true) => detect(config, versions, platforms)?,
@@ -54,21 +53,21 @@ pub fn complete(
     Ok(())
 }
 
-fn installed(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
+fn check_installed(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
     match platforms.known_backends().contains(&config.backend) {
         true => Ok(()),
         false => Err(platforms::not_installed(&config.backend, &config.name, platforms)),
     }
 }
 
-/// Both are given: the backend must be there and must not contradict the platform.
-fn agree(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
-    installed(config, platforms)?;
+/// Platform and backend are given: the backend must be installed and serve the platform.
+fn check_pair(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
+    check_installed(config, platforms)?;
     let served = platforms.platforms_of(&config.backend);
-    let elsewhere = platforms.backend_of(&config.platform).is_some_and(|b| b != config.backend);
-    let unserved = !served.is_empty() && !served.contains(&config.platform);
-    // Two plugins may claim one platform: naming the backend decides between them.
-    if unserved || (served.is_empty() && elsewhere) {
+    let of_other = platforms.backend_of(&config.platform).is_some_and(|b| b != config.backend);
+    let not_served = !served.is_empty() && !served.contains(&config.platform);
+    // Two backends may declare one platform; the configuration chooses between them by naming the backend.
+    if not_served || (served.is_empty() && of_other) {
         return Err(ConfigError::invalid(format!(
             "unexpected 'platform' and 'backend' pair, got:{}, {} for {}",
             config.platform, config.backend, config.name
@@ -77,7 +76,7 @@ fn agree(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// The platform among those of the given backend, empty when nothing singles one out.
+/// The platform among those of the given backend; empty if it is ambiguous.
 fn platform_of(
     config: &ModelConfig,
     versions: &[(i64, Vec<String>)],
@@ -91,17 +90,17 @@ fn platform_of(
         .into_iter()
         .filter_map(|platform| Some((platforms.default_file(&platform)?, platform)))
         .collect();
-    let by_name = named(&config.default_model_filename, &files);
-    by_name.or_else(|| found(config, versions, &files)).cloned().unwrap_or_default()
+    let by_name = by_filename(&config.default_model_filename, &files);
+    by_name.or_else(|| by_existing_file(config, versions, &files)).cloned().unwrap_or_default()
 }
 
-/// Neither is given.
+/// Neither platform nor backend is given.
 fn detect(
     config: &mut ModelConfig,
     versions: &[(i64, Vec<String>)],
     platforms: &dyn Platforms,
 ) -> Result<(), ConfigError> {
-    // Each candidate is a backend with one of its platforms, or with none.
+    // Default file of each candidate: a backend with one of its platforms, or without a platform.
     let mut files = Vec::new();
     for backend in platforms.known_backends() {
         for platform in platforms.platforms_of(&backend) {
@@ -113,8 +112,9 @@ fn detect(
             files.push((file, (backend, String::new())));
         }
     }
-    let by_name = named(&config.default_model_filename, &files);
-    if let Some((backend, platform)) = by_name.or_else(|| found(config, versions, &files)) {
+    let by_name = by_filename(&config.default_model_filename, &files);
+    let candidate = by_name.or_else(|| by_existing_file(config, versions, &files));
+    if let Some((backend, platform)) = candidate {
         config.backend = backend.clone();
         config.platform = platform.clone();
         return Ok(());
@@ -122,13 +122,13 @@ fn detect(
     let name = &config.name;
     if let Some((_, backend)) = name.split_once('.').filter(|(_, backend)| !backend.is_empty()) {
         config.backend = backend.to_owned();
-        installed(config, platforms)?;
+        check_installed(config, platforms)?;
         if config.default_model_filename.is_empty() {
             config.default_model_filename = format!("model.{}", config.backend);
         }
         return Ok(());
     }
-    let missing = versions.iter().find_map(|(version, entries)| {
+    let recognised = versions.iter().find_map(|(version, entries)| {
         platforms::recognised(entries, platforms).map(|(file, backend)| (version, file, backend))
     });
     if matches!(config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
@@ -137,9 +137,9 @@ fn detect(
              needs platform: \"ensemble\""
         )));
     }
-    let why = match missing {
+    let hint = match recognised {
         Some((version, file, backend)) => format!(
-            " Version {version} holds '{file}', which needs the backend '{backend}', not \
+            " Version {version} holds '{file}', which needs the backend '{backend}', which is not \
              installed; {}.",
             platforms::installed(platforms)
         ),
@@ -147,32 +147,32 @@ fn detect(
     };
     let message = format!(
         "Invalid model name: Could not determine backend for model '{name}' with no backend in \
-         model configuration. Expected model name of the form 'model.<backend_name>'.{why}"
+         model configuration. Expected model name of the form 'model.<backend_name>'.{hint}"
     );
-    Err(if why.is_empty() {
+    Err(if hint.is_empty() {
         ConfigError::invalid(message)
     } else {
         ConfigError::unsupported(message)
     })
 }
 
-/// The candidate whose default file is `file`, else the only one whose default file ends alike.
-fn named<'a, T>(file: &str, candidates: &'a [(String, T)]) -> Option<&'a T> {
+/// The candidate whose default file is `file`, else the only one whose default file has the same extension.
+fn by_filename<'a, T>(file: &str, candidates: &'a [(String, T)]) -> Option<&'a T> {
     if let Some((_, exact)) = candidates.iter().find(|(default, _)| default == file) {
         return Some(exact);
     }
-    let (_, ending) = file.rsplit_once('.')?;
-    let alike = |default: &str| default.rsplit_once('.').is_some_and(|(_, e)| e == ending);
-    let mut alike = candidates.iter().filter(|(default, _)| alike(default));
-    match (alike.next(), alike.next()) {
+    let (_, extension) = file.rsplit_once('.')?;
+    let same = |default: &str| default.rsplit_once('.').is_some_and(|(_, e)| e == extension);
+    let mut same = candidates.iter().filter(|(default, _)| same(default));
+    match (same.next(), same.next()) {
         (Some((_, only)), None) => Some(only),
         _ => None,
     }
 }
 
-/// The first candidate whose default file lies in the first version directory that has any. A
-/// file name in the configuration speaks for itself: then the listing is not asked.
-fn found<'a, T>(
+/// The first candidate whose default file exists, in the first version directory that has any. `None` if the
+/// configuration names a file.
+fn by_existing_file<'a, T>(
     config: &ModelConfig,
     versions: &[(i64, Vec<String>)],
     candidates: &'a [(String, T)],

@@ -21,7 +21,7 @@ fn run(text: &str, dir: &str, files: &[&str]) -> Result<ModelConfig, ConfigError
 }
 
 #[test]
-fn platform_backend_and_file_follow_from_each_other() {
+fn platform_backend_and_file_are_derived_from_each_other() {
     // Configuration, files of version 1, then platform, backend and file.
     type Row = (&'static str, &'static [&'static str], [&'static str; 3]);
     let onnx = ["onnxruntime_onnx", "onnxruntime", "model.onnx"];
@@ -50,7 +50,7 @@ fn platform_backend_and_file_follow_from_each_other() {
         ("backend: 'identity' platform: 'anything'", &[], ["anything", "identity", ""]),
         ("backend: 'python'", &[], ["", "python", "model.py"]),
         ("", &["model.py"], ["", "python", "model.py"]),
-        // Both are there: the backend that the registry lists first.
+        // Both files exist: the backend that is listed first.
         ("", &["model.py", "model.onnx"], onnx),
         ("platform: 'ensemble'", &["model.onnx"], ["ensemble", "", ""]),
     ];
@@ -63,7 +63,7 @@ fn platform_backend_and_file_follow_from_each_other() {
 }
 
 #[test]
-fn the_name_may_tell_the_backend() {
+fn model_name_may_contain_the_backend() {
     let config = run("", "m.identity", &[]).unwrap();
     assert_eq!(config.backend, "identity");
     assert_eq!(config.default_model_filename, "model.identity");
@@ -72,11 +72,11 @@ fn the_name_may_tell_the_backend() {
 }
 
 #[test]
-fn complaints() {
+fn incomplete_or_contradictory_configurations_are_refused() {
     use Fault::{Invalid, Unsupported};
     const THERE: &str = "installed backends: onnxruntime (onnxruntime_onnx), tensorflow \
                          (tensorflow_graphdef, tensorflow_savedmodel), identity, python; \
-                         looked in (--backend-dir): /backends";
+                         searched (--backend-dir): /backends";
     let unknown = "Invalid model name: Could not determine backend for model 'm' with no \
                    backend in model configuration. Expected model name of the form \
                    'model.<backend_name>'.";
@@ -104,7 +104,7 @@ fn complaints() {
             Unsupported,
             format!(
                 "{unknown} Version 1 holds 'model.plan', which needs the backend 'tensorrt', \
-                 not installed; {THERE}."
+                 which is not installed; {THERE}."
             ),
         ),
         (
@@ -156,18 +156,18 @@ fn complaints() {
 }
 
 #[test]
-fn a_server_without_plugins_says_so() {
+fn error_says_that_no_backend_is_installed() {
     let mut config = parse("platform: 'custom'");
     let error = complete(&mut config, "m", &[], &Installed(&[])).unwrap_err();
     assert_eq!(
         error.message,
         "unexpected platform type 'custom' for m: it needs the backend 'custom', which is not \
-         installed; installed backends: none; looked in (--backend-dir): /backends"
+         installed; installed backends: none; searched (--backend-dir): /backends"
     );
 }
 
 #[test]
-fn all_steps_together() {
+fn complete_normalise_and_check_in_sequence() {
     let mut config = parse("max_batch_size: 8");
     let versions = [(1, vec![]), (2, vec!["model.onnx".to_owned()])];
     complete(&mut config, "m", &versions, &TWO).unwrap();

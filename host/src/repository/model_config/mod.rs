@@ -1,9 +1,8 @@
 //! A model's configuration: read from its file, completed, normalised, checked.
 //!
-//! The steps run in that order, and a backend may fill in tensors between `complete` and
-//! `normalise`. All but `read` are pure: they see a message, a directory listing and a few facts
-//! about the machine. What comes out of `normalise` is what status shows and what backends are
-//! handed.
+//! The steps run in that order; a backend may add tensors between `complete` and `normalise` (auto-complete). All but
+//! `read` are pure: their input is a message, a directory listing and facts about the machine. Status responses and
+//! backends get the result of `normalise`.
 
 mod check; // refuses what cannot work
 mod complete; // name, platform, backend and file from the directory
@@ -22,18 +21,18 @@ pub use read::{FILE_NAME, read};
 
 use std::fmt;
 
-/// What kind of failure a configuration met; the protocols have a code for each.
+/// Class of a configuration error; each has its code in the protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The configuration says something that cannot be.
+    /// The configuration is invalid.
     Invalid,
-    /// It says something sensible that this server does not do (yet), or has no backend for.
+    /// Valid, but not supported by this server or its installed backends.
     Unsupported,
     /// The file could not be read.
     Unreadable,
 }
 
-/// Why a model's configuration, or a file it names, is refused. The message is for the operator.
+/// Why a model's configuration, or a file it names, is refused. The message is written for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub fault: Fault,
@@ -62,17 +61,17 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The facts about this machine that configurations are held against.
+/// Facts about this machine that configurations are checked against.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Ids of the GPUs that may be used, ascending.
+    /// Ids of the usable GPUs, ascending.
     pub gpus: Vec<i32>,
-    /// Compute capability below which a GPU is left out of `gpus`, such as `6.0`.
+    /// Minimum compute capability of the GPUs in `gpus`, such as `6.0`.
     pub min_compute: String,
 }
 
 impl Machine {
-    /// A machine whose GPUs are numbered from 0 without gaps; none for `count` 0.
+    /// A machine with `count` GPUs, numbered from 0.
     pub fn with_gpus(count: usize) -> Self {
         let gpus = (0..).take(count).collect();
         Self { gpus, min_compute: "6.0".to_owned() }

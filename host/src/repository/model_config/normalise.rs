@@ -1,6 +1,6 @@
-//! Writes out every default, so that status, backends and the checks read one complete form.
+//! Normalises a configuration: writes out every default, so that status, backends and checks read one complete form.
 //!
-//! The default model file is set by `complete`, which knows the platforms.
+//! `complete` sets the default model file.
 
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_instance_group::Kind;
@@ -12,19 +12,18 @@ use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup, ModelVersionPolicy};
 use super::Machine;
 use super::platforms::ENSEMBLE;
 
-/// A sequence that is silent for longer than this loses its slot.
+/// Default of `max_sequence_idle_microseconds`.
 const SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 
-/// Instances a backend would rather have, where the configuration leaves it open.
+/// An instance kind and count that a backend prefers; used where the configuration names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preference {
     pub kind: Kind,
-    /// Below 1: no opinion.
+    /// Below 1: no preference.
     pub count: i32,
 }
 
-/// Fills the defaults of `config` on `machine`. `preferred` is what the model's backend declares,
-/// best first; empty for one that does not care.
+/// Writes the defaults of `config` on `machine`. `preferred` lists the preferences of the model's backend, best first.
 pub fn normalise(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference]) {
     let policy = config.version_policy.get_or_insert_with(ModelVersionPolicy::default);
     policy.policy_choice.get_or_insert(PolicyChoice::Latest(Latest { num_versions: 1 }));
@@ -41,24 +40,23 @@ pub fn normalise(config: &mut ModelConfig, machine: &Machine, preferred: &[Prefe
 }
 
 fn scheduling(config: &mut ModelConfig) {
-    // TRTIS 0.12 added 4 and 8 here, which left a model with a smaller maximum unbatched for ever
-    // and capped a larger one at 8. The maximum itself is today's rule, serves clients of both
-    // generations, and is the only one that lets a bigger maximum make bigger batches.
-    let whole = |sizes: &mut Vec<i32>| {
+    // Default preferred batch size: the maximum, as in v2. TRTIS 0.12 used 4 and 8, which never batched models with a
+    // smaller maximum and limited batches of others to 8.
+    let default_to_max = |sizes: &mut Vec<i32>| {
         if sizes.is_empty() && config.max_batch_size > 0 {
             sizes.push(config.max_batch_size);
         }
     };
     match &mut config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(dynamic)) => {
-            whole(&mut dynamic.preferred_batch_size)
+            default_to_max(&mut dynamic.preferred_batch_size)
         }
         Some(SchedulingChoice::SequenceBatching(sequence)) => {
             if sequence.max_sequence_idle_microseconds == 0 {
                 sequence.max_sequence_idle_microseconds = SEQUENCE_IDLE_MICROSECONDS;
             }
             if let Some(StrategyChoice::Oldest(oldest)) = &mut sequence.strategy_choice {
-                whole(&mut oldest.preferred_batch_size);
+                default_to_max(&mut oldest.preferred_batch_size);
             }
         }
         Some(SchedulingChoice::EnsembleScheduling(_)) | None => {}
@@ -78,8 +76,8 @@ fn groups(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference])
             group.set_kind(kind(group, machine, preferred));
         }
         if group.count < 1 {
-            let wish = preferred.iter().find(|p| p.kind == group.kind() && p.count > 0);
-            group.count = wish.map_or(1, |p| p.count);
+            let preferred = preferred.iter().find(|p| p.kind == group.kind() && p.count > 0);
+            group.count = preferred.map_or(1, |p| p.count);
         }
         if group.kind() == Kind::Gpu && group.gpus.is_empty() {
             group.gpus.clone_from(&machine.gpus);
@@ -87,17 +85,17 @@ fn groups(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference])
     }
 }
 
-/// What KIND_AUTO becomes: the backend's best wish that this machine can grant, else GPU where
-/// there are GPUs. Listed GPUs are kept even where the group ends on the CPU; the checks then say
-/// that they cannot be had, rather than the server quietly running elsewhere.
+/// Resolves KIND_AUTO: the first preference of the backend that this machine can satisfy, else KIND_GPU if there are
+/// GPUs. GPUs that the configuration lists are kept even if the kind becomes KIND_CPU: the checks then refuse the
+/// configuration, so that the model does not silently run on the CPU.
 fn kind(group: &ModelInstanceGroup, machine: &Machine, preferred: &[Preference]) -> Kind {
     let gpu = !machine.gpus.is_empty() && group.gpus.iter().all(|&id| machine.has_gpu(id));
-    let granted = preferred.iter().find(|p| match p.kind {
+    let satisfiable = preferred.iter().find(|p| match p.kind {
         Kind::Gpu => gpu,
         Kind::Cpu | Kind::Model => group.gpus.is_empty(),
         Kind::Auto => true,
     });
-    match granted.map(|p| p.kind) {
+    match satisfiable.map(|p| p.kind) {
         Some(kind) if kind != Kind::Auto => kind,
         _ if gpu => Kind::Gpu,
         _ => Kind::Cpu,

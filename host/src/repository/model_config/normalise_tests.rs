@@ -10,7 +10,7 @@ fn normalised(text: &str, gpus: usize, preferred: &[Preference]) -> ModelConfig 
     config
 }
 
-/// What every normalised model has, unless it says otherwise.
+/// Defaults of every normalised model.
 const PINNED: &str = "optimization { input_pinned_memory { enable: true } \
                       output_pinned_memory { enable: true } }";
 const LATEST: &str = "version_policy { latest { num_versions: 1 } }";
@@ -43,7 +43,7 @@ fn defaults_are_written_out() {
 }
 
 #[test]
-fn schedulers() {
+fn scheduler_defaults() {
     for (text, expected) in [
         ("max_batch_size: 6 dynamic_batching {}", "dynamic_batching { preferred_batch_size: 6 }"),
         ("dynamic_batching {}", "dynamic_batching {}"),
@@ -69,14 +69,14 @@ fn schedulers() {
 }
 
 #[test]
-fn instance_groups() {
+fn instance_group_defaults() {
     const CPU_2: Preference = Preference { kind: Kind::Cpu, count: 2 };
     const GPU_3: Preference = Preference { kind: Kind::Gpu, count: 3 };
     const MODEL: Preference = Preference { kind: Kind::Model, count: 0 };
     const AUTO: Preference = Preference { kind: Kind::Auto, count: 0 };
     type Row = (usize, &'static [Preference], &'static [&'static str], &'static [&'static str]);
     let rows: &[Row] = &[
-        // GPUs, preferences, groups given, groups expected.
+        // GPUs, preferences, given groups, expected groups.
         (0, &[], &[], &["name: 'm' count: 1 kind: KIND_CPU"]),
         (2, &[], &[], &["name: 'm' count: 1 kind: KIND_GPU gpus: [ 0, 1 ]"]),
         (
@@ -117,7 +117,7 @@ fn instance_groups() {
 }
 
 #[test]
-fn a_second_pass_changes_nothing() {
+fn normalise_is_idempotent() {
     for text in ["", "max_batch_size: 4 dynamic_batching {} instance_group {}"] {
         let once = normalised(text, 2, &[]);
         let mut twice = once.clone();

@@ -1,54 +1,56 @@
-//! Which backend serves which platform: what plugins declare, and the names of those that are not
-//! installed, kept only to say clearly what is missing.
+//! Which backend serves which platform: what installed backends declare, and well-known platforms of backends that are
+//! not installed, for error messages.
 
 use std::path::PathBuf;
 
 use super::ConfigError;
 
-/// The one platform the server serves itself.
+/// The platform that the server itself serves.
 pub const ENSEMBLE: &str = "ensemble";
 
-/// What the installed plugins declare. The plugin registry answers; nothing here is hard-wired.
+/// Platforms of the installed backends, as they declare them.
 pub trait Platforms {
-    /// The backend whose plugin declares `platform`.
+    /// The backend that declares `platform`.
     fn backend_of(&self, platform: &str) -> Option<String>;
-    /// The platforms that `backend` declares, in its own order; empty for one that has none or that
-    /// is not installed.
+    /// The platforms that `backend` declares, in its order; empty if it declares none or is not installed.
     fn platforms_of(&self, backend: &str) -> Vec<String>;
-    /// The model file that a platform, or a backend by its own name, expects when the configuration
-    /// names none.
+    /// The model file of a platform, or of a backend by its name, if the configuration names none.
     fn default_file(&self, platform_or_backend: &str) -> Option<String>;
-    /// Installed backends. Where a directory could belong to several, the earlier one gets it.
+    /// Installed backends. If a model's directory matches several, the first one is chosen.
     fn known_backends(&self) -> Vec<String>;
-    /// The directories that were searched for plugins, for error messages.
+    /// Directories that were searched for plugins, for error messages.
     fn searched(&self) -> Vec<PathBuf>;
 }
 
-/// A platform some release served, by a backend that may not be installed here.
-struct Known {
+/// A platform of a Triton release, and its backend, which may not be installed.
+struct WellKnown {
     platform: &'static str,
     backend: &'static str,
     file: &'static str,
 }
 
-const KNOWN: &[Known] = &[
-    Known { platform: "tensorrt_plan", backend: "tensorrt", file: "model.plan" },
-    Known { platform: "tensorflow_graphdef", backend: "tensorflow", file: "model.graphdef" },
-    Known { platform: "tensorflow_savedmodel", backend: "tensorflow", file: "model.savedmodel" },
-    Known { platform: "caffe2_netdef", backend: "caffe2", file: "model.netdef" },
-    Known { platform: "onnxruntime_onnx", backend: "onnxruntime", file: "model.onnx" },
-    Known { platform: "pytorch_libtorch", backend: "pytorch", file: "model.pt" },
-    Known { platform: "torch_aoti", backend: "pytorch", file: "model.pt2" },
-    Known { platform: "custom", backend: "custom", file: "libcustom.so" },
-    Known { platform: "", backend: "openvino", file: "model.xml" },
-    Known { platform: "", backend: "python", file: "model.py" },
+const WELL_KNOWN: &[WellKnown] = &[
+    WellKnown { platform: "tensorrt_plan", backend: "tensorrt", file: "model.plan" },
+    WellKnown { platform: "tensorflow_graphdef", backend: "tensorflow", file: "model.graphdef" },
+    WellKnown {
+        platform: "tensorflow_savedmodel",
+        backend: "tensorflow",
+        file: "model.savedmodel",
+    },
+    WellKnown { platform: "caffe2_netdef", backend: "caffe2", file: "model.netdef" },
+    WellKnown { platform: "onnxruntime_onnx", backend: "onnxruntime", file: "model.onnx" },
+    WellKnown { platform: "pytorch_libtorch", backend: "pytorch", file: "model.pt" },
+    WellKnown { platform: "torch_aoti", backend: "pytorch", file: "model.pt2" },
+    WellKnown { platform: "custom", backend: "custom", file: "libcustom.so" },
+    WellKnown { platform: "", backend: "openvino", file: "model.xml" },
+    WellKnown { platform: "", backend: "python", file: "model.py" },
 ];
 
-/// Older or looser spellings of platforms.
+/// Older spellings of platforms.
 const ALIASES: &[(&str, &str)] =
     &[("tensorflow_saved_model", "tensorflow_savedmodel"), ("libtorch", "pytorch_libtorch")];
 
-/// The platform as it is spelled today, unless a plugin claims the spelling given.
+/// The current spelling of `platform`, unless a backend declares the given one.
 pub(super) fn canonical<'a>(platform: &'a str, platforms: &dyn Platforms) -> &'a str {
     if platforms.backend_of(platform).is_some() {
         return platform;
@@ -56,41 +58,40 @@ pub(super) fn canonical<'a>(platform: &'a str, platforms: &dyn Platforms) -> &'a
     ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new)
 }
 
-/// Nobody declares `platform`.
-pub(super) fn unclaimed(platform: &str, model: &str, platforms: &dyn Platforms) -> ConfigError {
-    let why = match KNOWN.iter().find(|k| k.platform == platform) {
+/// The error for a platform that no installed backend declares.
+pub(super) fn undeclared(platform: &str, model: &str, platforms: &dyn Platforms) -> ConfigError {
+    let reason = match WELL_KNOWN.iter().find(|k| k.platform == platform) {
         Some(known) => format!("it needs the backend '{}', which is not installed", known.backend),
         None => "no installed backend serves it".to_owned(),
     };
-    let there = installed(platforms);
+    let installed = installed(platforms);
     ConfigError::unsupported(format!(
-        "unexpected platform type '{platform}' for {model}: {why}; {there}"
+        "unexpected platform type '{platform}' for {model}: {reason}; {installed}"
     ))
 }
 
-/// No plugin is called `backend`.
+/// The error for a backend that is not installed.
 pub(super) fn not_installed(backend: &str, model: &str, platforms: &dyn Platforms) -> ConfigError {
-    let there = installed(platforms);
+    let installed = installed(platforms);
     ConfigError::unsupported(format!(
-        "unable to find backend library for backend '{backend}', needed by model '{model}'; {there}"
+        "unable to find backend library for backend '{backend}', needed by model '{model}'; {installed}"
     ))
 }
 
-/// The first entry that a known backend would take for its model though it is not installed, and
-/// that backend.
+/// The first entry that is the model file of a well-known backend that is not installed, and that backend.
 pub(super) fn recognised<'a>(
     entries: &'a [String],
     platforms: &dyn Platforms,
 ) -> Option<(&'a str, &'static str)> {
     let installed = platforms.known_backends();
-    let absent = |known: &&Known| !installed.iter().any(|backend| backend == known.backend);
-    KNOWN.iter().filter(absent).find_map(|known| {
+    let absent = |known: &&WellKnown| !installed.iter().any(|backend| backend == known.backend);
+    WELL_KNOWN.iter().filter(absent).find_map(|known| {
         let file = entries.iter().find(|entry| *entry == known.file)?;
         Some((file.as_str(), known.backend))
     })
 }
 
-/// What is installed and where it was looked for, as the end of a sentence.
+/// The installed backends and the searched directories, as the end of a sentence.
 pub(super) fn installed(platforms: &dyn Platforms) -> String {
     let mut backends = Vec::new();
     for backend in platforms.known_backends() {
@@ -106,7 +107,7 @@ pub(super) fn installed(platforms: &dyn Platforms) -> String {
         false => list.join(", "),
     };
     format!(
-        "installed backends: {}; looked in (--backend-dir): {}",
+        "installed backends: {}; searched (--backend-dir): {}",
         or_none(backends),
         or_none(dirs)
     )

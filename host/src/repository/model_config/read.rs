@@ -1,4 +1,4 @@
-//! `config.pbtxt` from disk; every complaint begins with the file, line and column it is about.
+//! Reads `config.pbtxt`. Errors begin with file, line and column.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -11,19 +11,19 @@ use super::ConfigError;
 /// Name of the configuration in a model's directory.
 pub const FILE_NAME: &str = "config.pbtxt";
 
-/// Far beyond any configuration a person writes; a device or a model file given by mistake ends
-/// here instead of in memory.
+/// Far above the size of any real configuration; keeps a device or a model file of that name from being read into
+/// memory.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The configuration in `path`, or `None` where there is no such file.
 pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
     let file = path.display();
-    let broken = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
+    let unreadable = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
     let mut bytes = Vec::new();
     match File::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(broken(e)),
-        Ok(open) => open.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(broken)?,
+        Err(e) => return Err(unreadable(e)),
+        Ok(open) => open.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?,
     };
     if bytes.len() as u64 > MAX_BYTES {
         let message = format!("{file}: larger than {MAX_BYTES} bytes, not a model configuration");
@@ -37,7 +37,7 @@ pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
             return Err(ConfigError::unreadable(message));
         }
     };
-    // Editors on one platform put a byte order mark first; it means nothing in UTF-8.
+    // Some editors write a byte order mark, which has no meaning in UTF-8.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match trtserver_proto::text::parse::<ModelConfig>(text) {
         Ok(config) => Ok(Some(config)),
@@ -45,7 +45,7 @@ pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
     }
 }
 
-/// Line and column, from 1, of the byte after `before`.
+/// Line and column, both from 1, of the byte after `before`.
 fn position(before: &[u8]) -> (usize, usize) {
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
     let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);

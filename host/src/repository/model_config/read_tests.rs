@@ -10,7 +10,7 @@ fn read_bytes(bytes: &[u8]) -> (String, Result<Option<ModelConfig>, ConfigError>
 }
 
 #[test]
-fn a_file_becomes_a_message() {
+fn file_is_parsed() {
     let (_, config) = read_bytes(b"\xef\xbb\xbfname: 'm' # note\nmax_batch_size: 8\n");
     let config = config.unwrap().unwrap();
     assert_eq!((config.name.as_str(), config.max_batch_size), ("m", 8));
@@ -18,14 +18,14 @@ fn a_file_becomes_a_message() {
 }
 
 #[test]
-fn no_file_is_not_an_error() {
+fn missing_file_is_no_error() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(read(&dir.path().join(FILE_NAME)), Ok(None));
     assert!(read(dir.path()).is_err(), "a directory is");
 }
 
 #[test]
-fn complaints_begin_with_the_place() {
+fn error_starts_with_file_line_and_column() {
     for (bytes, place) in [
         (&b"name: 'm'\nno_such_field: 1\n"[..], ":2:"),
         (b"name: 'm'\n  max_batch_size: 'eight'\n", ":2:"),

@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! Set-up of the unit tests of `model_config`.
 
 use std::path::PathBuf;
 
@@ -17,8 +17,8 @@ pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError
     super::check(&config, machine)
 }
 
-/// Each row: what is added to `base`, and the exact complaint, or "" when there is none.
-pub fn complaints(base: &str, rows: &[(&str, &str)]) {
+/// Each row: what is added to `base`, and the exact error, or "" for none.
+pub fn check_errors(base: &str, rows: &[(&str, &str)]) {
     for (added, expected) in rows {
         let got = checked(&format!("{base} {added}"), &Machine::with_gpus(0));
         let got = got.map(|_| String::new()).unwrap_or_else(|e| e.message);

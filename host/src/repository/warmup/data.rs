@@ -1,4 +1,4 @@
-//! The bytes of one warm-up tensor: zeros, random values, or a file of the model's `warmup` folder.
+//! Data of one warm-up tensor: zeros, random values, or a file in the model's `warmup` directory.
 
 use super::super::model_config::{ConfigError, stays_inside};
 use crate::request::DType;
@@ -9,10 +9,10 @@ use bytes::Bytes;
 use std::path::Path;
 use trtserver_proto::v2::model_warmup::input::InputDataType;
 
-/// The folder of the files, in the model's directory.
-const FOLDER: &str = "warmup";
+/// Directory of the files, in the model's directory.
+const WARMUP_DIR: &str = "warmup";
 
-/// Where data comes from. Its random values are the same at every load, so that a failure comes again.
+/// Produces data. Random values are the same at every load, so that failures are reproducible.
 pub struct Source<'a> {
     dir: &'a Path,
     random: u64,
@@ -27,16 +27,16 @@ impl<'a> Source<'a> {
         &mut self,
         dtype: DType,
         shape: &[i64],
-        wanted: Option<&InputDataType>,
+        kind: Option<&InputDataType>,
     ) -> Result<Bytes, ConfigError> {
-        match wanted {
+        match kind {
             Some(InputDataType::InputDataFile(file)) => self.file(dtype, shape, file),
             Some(InputDataType::RandomData(_)) if dtype != DType::String => {
                 let mut data = zeros(dtype, shape)?;
                 self.fill(data.as_mut(), dtype);
                 Ok(data.into_bytes())
             }
-            // Random strings are empty ones, as zero strings are.
+            // Random strings are empty, like zero strings.
             _ => self.zeros(dtype, shape),
         }
     }
@@ -47,9 +47,9 @@ impl<'a> Source<'a> {
 
     fn fill(&mut self, data: &mut [u8], dtype: DType) {
         let mask = mask(dtype);
-        for word in data.chunks_mut(8) {
+        for chunk in data.chunks_mut(8) {
             let value = (self.next() & mask).to_le_bytes();
-            word.copy_from_slice(&value[..word.len()]);
+            chunk.copy_from_slice(&value[..chunk.len()]);
         }
     }
 
@@ -64,10 +64,10 @@ impl<'a> Source<'a> {
     fn file(&self, dtype: DType, shape: &[i64], file: &str) -> Result<Bytes, ConfigError> {
         if file.is_empty() || !stays_inside(file) {
             return Err(ConfigError::invalid(format!(
-                "warmup data file '{file}' leaves the model's '{FOLDER}' folder"
+                "warmup data file '{file}' leaves the model's '{WARMUP_DIR}' directory"
             )));
         }
-        let path = self.dir.join(FOLDER).join(file);
+        let path = self.dir.join(WARMUP_DIR).join(file);
         let data = std::fs::read(&path).map_err(|e| {
             ConfigError::unreadable(format!(
                 "unable to read warmup data file '{}': {e}",
@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
             Some(size) => {
                 let bytes = elements.and_then(|n| n.checked_mul(size));
                 let expects = bytes.ok_or_else(|| too_large(shape))?;
-                // The old server's words, the lack of a space included.
+                // Texts of Triton, including the missing space.
                 let why = match found {
                     _ if found < expects => format!("only has {found} bytes"),
                     _ if found > expects => format!(" has {found} bytes"),
@@ -104,7 +104,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What is wrong with a file of strings.
+/// Checks a file of strings; the error ends a sentence.
 fn strings(data: &[u8], elements: usize) -> Result<(), String> {
     match strings::check(data, elements) {
         Ok(end) if end == data.len() => Ok(()),
@@ -120,7 +120,7 @@ fn strings(data: &[u8], elements: usize) -> Result<(), String> {
     }
 }
 
-/// A string of zeros is an empty one: its length alone.
+/// A zero string is empty: the four bytes of its length.
 fn zeros(dtype: DType, shape: &[i64]) -> Result<AlignedBuf, ConfigError> {
     let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
     bytes.and_then(AlignedBuf::try_new).ok_or_else(|| too_large(shape))
@@ -131,8 +131,8 @@ fn too_large(shape: &[i64]) -> ConfigError {
     ConfigError::invalid(format!("warmup data of shape {shape} does not fit into memory"))
 }
 
-/// Which bits of eight bytes of elements may be random: booleans are 0 or 1, and floating point values, whose
-/// highest exponent bit and sign stay 0 along with the exponent's lowest, lie between 0 and 1.
+/// The bits of eight bytes of elements that are random. Booleans are 0 or 1. Floating-point values are between 0 and 1:
+/// their sign and the highest and lowest exponent bits stay 0.
 fn mask(dtype: DType) -> u64 {
     match dtype {
         DType::Bool => 0x0101_0101_0101_0101,

@@ -1,4 +1,4 @@
-//! `model_warmup` of a configuration into samples with their data: files are read here, once per load.
+//! Warm-up samples from `model_warmup` of a configuration. Their files are read once per load.
 
 mod data; // the bytes of one tensor
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelWarmup, model_warmup};
 
-/// All samples of `config`, in its order, but for those that ask for no request. `dir` is the model's directory.
+/// The samples of `config` in order, without those of batch size 0. `dir` is the model's directory.
 pub fn samples(
     config: &ModelConfig,
     signature: &Signature,
@@ -23,7 +23,7 @@ pub fn samples(
     for setting in &config.model_warmup {
         if setting.batch_size == 0 {
             tracing::debug!(
-                "model '{}': warmup sample '{}' is skipped, its batch_size is 0",
+                "model '{}': skipping warmup sample '{}', whose batch_size is 0",
                 config.name,
                 setting.name
             );
@@ -34,7 +34,7 @@ pub fn samples(
     Ok(samples.into())
 }
 
-/// One entry against what the model declares.
+/// One entry of `model_warmup`, and the signature it must match.
 struct Sample<'a> {
     setting: &'a ModelWarmup,
     signature: &'a Signature,
@@ -43,12 +43,14 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn build(&self, source: &mut Source<'_>) -> Result<WarmupSample, ConfigError> {
         let ModelWarmup { name, batch_size, count, .. } = self.setting;
-        let most = self.signature.max_batch_size.max(1);
-        if *batch_size > most {
+        let max = self.signature.max_batch_size.max(1);
+        if *batch_size > max {
             return self.refuse(if self.signature.batching() {
-                format!("batch_size {batch_size} is more than the model's max_batch_size {most}")
+                format!("batch_size {batch_size} exceeds the model's max_batch_size {max}")
             } else {
-                format!("batch_size {batch_size}, but the model does not batch: only 1 is possible")
+                format!(
+                    "batch_size {batch_size}, but the model does not support batching: expected 1"
+                )
             });
         }
         for input in self.setting.inputs.keys() {
@@ -63,8 +65,8 @@ impl Sample<'_> {
         let mut inputs = SmallVec::new();
         for (index, spec) in self.specs() {
             let tensor = match self.setting.inputs.get(&*spec.name) {
-                Some(input) => self.given(index, spec, input, source)?,
-                None if spec.role != Role::Declared => self.left_out(index, spec, source)?,
+                Some(input) => self.sample_tensor(index, spec, input, source)?,
+                None if spec.role != Role::Declared => self.default_tensor(index, spec, source)?,
                 None if spec.optional => continue,
                 None => return self.refuse(format!("input '{}' is missing", spec.name)),
             };
@@ -74,12 +76,12 @@ impl Sample<'_> {
         Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
     }
 
-    /// Every input by its number, those that the host adds included.
+    /// All inputs with their index, including those that the host adds.
     fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
         self.signature.inputs.iter().chain(&self.signature.hidden).enumerate()
     }
 
-    fn given(
+    fn sample_tensor(
         &self,
         index: usize,
         spec: &TensorSpec,
@@ -115,8 +117,8 @@ impl Sample<'_> {
         Ok(InputTensor { index, dtype: spec.dtype, shape, data })
     }
 
-    /// What the host adds and the sample does not mention: a state as a sequence begins with it, a control of zeros.
-    fn left_out(
+    /// An input that the host adds and the sample leaves out: the initial state, or a control input of zeros.
+    fn default_tensor(
         &self,
         index: usize,
         spec: &TensorSpec,
@@ -127,14 +129,14 @@ impl Sample<'_> {
             let (shape, data) = (state.initial.shape.clone(), state.initial.data.clone());
             return Ok(InputTensor { index, dtype, shape, data });
         }
-        // A dimension that is not fixed holds the one value of the sequence.
+        // A control input has one value, so a variable dimension is 1.
         let dims: Shape = spec.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
         let shape = self.shape(spec, &dims);
         let data = source.zeros(dtype, &shape)?;
         Ok(InputTensor { index, dtype, shape, data })
     }
 
-    /// The full shape of one row.
+    /// Shape of a batch of one, with the batch dimension if the input has one.
     fn shape(&self, spec: &TensorSpec, dims: &[i64]) -> Shape {
         let batch = (self.signature.batching() && !spec.shape_tensor).then_some(1);
         batch.into_iter().chain(dims.iter().copied()).collect()

@@ -1,4 +1,4 @@
-//! Samples from settings: what comes out, and what is refused in which words.
+//! Unit tests of `warmup`.
 
 use super::super::model_config::Fault;
 use super::*;
@@ -10,7 +10,7 @@ const HEAD: &str = "name: 'm' input { name: 'F' data_type: TYPE_FP32 dims: [ 2, 
                     input { name: 'S' data_type: TYPE_STRING dims: 2 optional: true } \
                     output { name: 'O' data_type: TYPE_FP32 dims: -1 }";
 
-/// A model directory with some data files.
+/// A model directory with data files.
 fn folder() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("warmup/sub")).unwrap();
@@ -53,7 +53,7 @@ const F: &str = "data_type: TYPE_FP32 dims: [ 2, 2 ]";
 const S: &str = "data_type: TYPE_STRING dims: 2";
 
 #[test]
-fn data_of_every_kind() {
+fn data_is_zero_random_or_from_a_file() {
     let zeros = |n: usize| vec![0u8; n];
     let mut texts = Vec::new();
     strings::push(&mut texts, b"one");
@@ -90,7 +90,7 @@ fn data_of_every_kind() {
 }
 
 #[test]
-fn random_values_are_such_that_models_take_them() {
+fn random_values_are_finite_and_in_range() {
     for number in 1..=14 {
         let dtype = DType::from_number(number).unwrap();
         let random = trtserver_proto::v2::model_warmup::input::InputDataType::RandomData(true);
@@ -113,7 +113,7 @@ fn random_values_are_such_that_models_take_them() {
 }
 
 #[test]
-fn runs_batches_and_optional_inputs() {
+fn count_batch_size_and_optional_inputs() {
     let zero = format!("{F} zero_data: true");
     let skipped = sample("count: 2", &[("F", &zero)]);
     let twice = sample("batch_size: 1 count: 2", &[("F", &zero)]);
@@ -124,7 +124,7 @@ fn runs_batches_and_optional_inputs() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_samples_are_refused() {
     let head = "model 'm', warmup sample 's': ";
     let with = |fields: &str, f: &str| sample(fields, &[("F", f)]);
     let file = |f: &str| with("batch_size: 1", &format!("{F} input_data_file: '{f}'"));
@@ -139,12 +139,12 @@ fn refusals() {
         (
             2,
             with("batch_size: 3", &zero),
-            format!("{head}batch_size 3 is more than the model's max_batch_size 2"),
+            format!("{head}batch_size 3 exceeds the model's max_batch_size 2"),
         ),
         (
             0,
             with("batch_size: 2", &zero),
-            format!("{head}batch_size 2, but the model does not batch: only 1 is possible"),
+            format!("{head}batch_size 2, but the model does not support batching: expected 1"),
         ),
         (0, sample("batch_size: 1", &[]), format!("{head}input 'F' is missing")),
         (
@@ -192,14 +192,14 @@ fn refusals() {
         (
             0,
             file("../warmup/sub/f"),
-            format!("warmup data file '../warmup/sub/f' leaves the model's 'warmup' folder{f}"),
+            format!("warmup data file '../warmup/sub/f' leaves the model's 'warmup' directory{f}"),
         ),
         (
             0,
             file("/etc/hostname"),
-            format!("warmup data file '/etc/hostname' leaves the model's 'warmup' folder{f}"),
+            format!("warmup data file '/etc/hostname' leaves the model's 'warmup' directory{f}"),
         ),
-        (0, file(""), format!("warmup data file '' leaves the model's 'warmup' folder{f}")),
+        (0, file(""), format!("warmup data file '' leaves the model's 'warmup' directory{f}")),
         (
             0,
             text("s_one"),
@@ -233,7 +233,7 @@ fn refusals() {
 }
 
 #[test]
-fn a_file_that_is_not_there() {
+fn missing_file_is_refused() {
     let warmup = sample("batch_size: 1", &[("F", &format!("{F} input_data_file: 'none'"))]);
     let error = build(0, &warmup, |_| {}).unwrap_err();
     assert_eq!(error.fault, Fault::Unreadable);
@@ -243,7 +243,7 @@ fn a_file_that_is_not_there() {
 }
 
 #[test]
-fn what_the_host_adds_may_be_given_or_left_out() {
+fn control_and_state_inputs_are_optional() {
     let hidden = |signature: &mut Signature| {
         let role = Role::Control;
         signature.hidden =

@@ -1,4 +1,4 @@
-//! Rules for dynamic batching and its queues.
+//! Checks of dynamic batching and its queue policies.
 
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_queue_policy::TimeoutAction;
@@ -46,14 +46,13 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Preferred batch sizes, called `what`, lie between 1 and the model's maximum.
-/// What is asked for and can have no effect, which its author hardly meant.
-pub(super) fn futile(config: &ModelConfig) -> Vec<String> {
+/// Warnings for settings that have no effect.
+pub(super) fn without_effect(config: &ModelConfig) -> Vec<String> {
     let Some(SchedulingChoice::DynamicBatching(dynamic)) = &config.scheduling_choice else {
         return Vec::new();
     };
     let no_levels = dynamic.priority_levels == 0;
-    let no_batches = "'max_batch_size' is 0, so no requests are executed together";
+    let no_batches = "'max_batch_size' is 0, so requests are not batched";
     let rows = [
         (
             "default_priority_level",
@@ -71,12 +70,12 @@ pub(super) fn futile(config: &ModelConfig) -> Vec<String> {
             no_batches,
         ),
     ];
-    let asked = rows.into_iter().filter(|(_, asked, _)| *asked);
-    asked
-        .map(|(field, _, why)| format!("'dynamic_batching.{field}' has no effect: {why}"))
+    let set = rows.into_iter().filter(|(_, set, _)| *set);
+    set.map(|(field, _, reason)| format!("'dynamic_batching.{field}' has no effect: {reason}"))
         .collect()
 }
 
+/// Preferred batch sizes must be between 1 and the model's maximum. `what` names them in the error.
 pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(), ConfigError> {
     for &size in sizes {
         if size <= 0 {
@@ -92,7 +91,7 @@ pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a request can be overtaken under this policy: only one that times out is delayed.
+/// Whether later requests can overtake a request under this policy: DELAY moves a request that timed out.
 fn delays(policy: &ModelQueuePolicy) -> bool {
     policy.timeout_action() == TimeoutAction::Delay && policy.default_timeout_microseconds != 0
 }

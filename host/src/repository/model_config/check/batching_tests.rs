@@ -1,10 +1,10 @@
 //! Unit tests of `batching.rs`.
 
-use super::super::super::testing::{complaints, parse};
-use super::futile;
+use super::super::super::testing::{check_errors, parse};
+use super::without_effect;
 
 #[test]
-fn what_has_no_effect_is_said() {
+fn settings_without_effect_are_warned_about() {
     let complete = "priority_levels: 2 default_priority_level: 1 max_queue_delay_microseconds: 1";
     for (text, fields) in [
         ("".to_owned(), &[][..]),
@@ -21,7 +21,7 @@ fn what_has_no_effect_is_said() {
             &["max_queue_delay_microseconds"],
         ),
     ] {
-        let said = futile(&parse(&text));
+        let said = without_effect(&parse(&text));
         assert_eq!(said.len(), fields.len(), "{text}: {said:?}");
         for (said, field) in said.iter().zip(fields) {
             let start = format!("'dynamic_batching.{field}' has no effect: ");
@@ -31,8 +31,8 @@ fn what_has_no_effect_is_said() {
 }
 
 #[test]
-fn rules() {
-    complaints(
+fn dynamic_batching_rules() {
+    check_errors(
         "name: 'm' backend: 'b' max_batch_size: 8",
         &[
             ("dynamic_batching {}", ""),
@@ -84,7 +84,7 @@ fn rules() {
             ),
         ],
     );
-    complaints(
+    check_errors(
         "name: 'm' backend: 'b'",
         &[
             ("dynamic_batching {}", ""),

@@ -1,5 +1,5 @@
-//! What can be said of an ensemble from its own configuration: its steps and how tensors connect
-//! them. Whether the steps' models exist and agree is found out when it is loaded.
+//! Checks of an ensemble's own configuration: its steps and the tensors that connect them. `ensemble::check_steps`
+//! compares it with the models of the steps when it is loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +14,18 @@ pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
         return Ok(());
     };
     let name = &config.name;
-    let own = [
+    let forbidden = [
         ("instance group", config.instance_group.is_empty()),
         ("optimization", config.optimization.is_none()),
     ];
-    if let Some((what, _)) = own.iter().find(|(_, absent)| !absent) {
+    if let Some((what, _)) = forbidden.iter().find(|(_, absent)| !absent) {
         return refuse(format!("{what} should not be specified for ensemble '{name}'"));
     }
     if !config.model_warmup.is_empty() {
         return refuse(format!("model_warmup can not be specified for ensemble '{name}'"));
     }
     steps(name, ensemble)?;
-    flow(config, ensemble)
+    connections(config, ensemble)
 }
 
 fn steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
@@ -47,7 +47,7 @@ fn steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn flow(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
+fn connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
     let name = &config.name;
     let inputs: BTreeSet<&str> = config.input.iter().map(|input| input.name.as_str()).collect();
     let mut read = BTreeSet::new();
@@ -79,18 +79,18 @@ fn flow(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigEr
         if written.contains(output) {
             continue;
         }
-        let open_behind = |tensor: &str| {
+        let unwritten_source = |tensor: &str| {
             let position = writer.get(tensor)?;
             let mut sources = ensemble.step[*position].input_map.values();
             sources.find(|t| !written.contains(t.as_str())).map(String::as_str)
         };
-        // Back to where it begins: a tensor that nobody writes, or one of a circle.
+        // Follows unwritten tensors back to their origin: a tensor that no step writes, or one of a cycle.
         let mut seen = BTreeSet::new();
-        let mut open = open_behind(output);
-        while let Some(next) = open.and_then(open_behind).filter(|next| seen.insert(*next)) {
-            open = Some(next);
+        let mut origin = unwritten_source(output);
+        while let Some(next) = origin.and_then(unwritten_source).filter(|next| seen.insert(*next)) {
+            origin = Some(next);
         }
-        let why = open.map_or(String::new(), |tensor| {
+        let why = origin.map_or(String::new(), |tensor| {
             format!(": at least one of its depending tensors, '{tensor}', is not connected")
         });
         return refuse(format!("output '{output}' for ensemble '{name}' is not written{why}"));
@@ -103,7 +103,7 @@ fn flow(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// The tensors that get written once the inputs are: a step writes when all it reads is there.
+/// The tensors that are written when the inputs are: a step writes its outputs once all its inputs are written.
 fn reachable<'a>(inputs: &BTreeSet<&'a str>, ensemble: &'a ModelEnsembling) -> BTreeSet<&'a str> {
     let mut written = inputs.clone();
     let mut waiting: Vec<_> = ensemble.step.iter().collect();

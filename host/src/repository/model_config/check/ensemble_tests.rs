@@ -1,6 +1,6 @@
 //! Unit tests of `ensemble.rs`.
 
-use super::super::super::testing::{complaints, parse};
+use super::super::super::testing::{check_errors, parse};
 use super::*;
 
 fn step(inputs: &[&str], outputs: &[&str]) -> String {
@@ -13,9 +13,9 @@ fn step(inputs: &[&str], outputs: &[&str]) -> String {
 }
 
 #[test]
-fn the_platform_and_the_scheduler_go_together() {
+fn ensemble_platform_requires_ensemble_scheduling() {
     let steps = "ensemble_scheduling { step {} }";
-    complaints(
+    check_errors(
         "name: 'm'",
         &[
             (
@@ -62,8 +62,8 @@ fn the_platform_and_the_scheduler_go_together() {
 }
 
 #[test]
-fn connections() {
-    // Steps as (reads, writes) of an ensemble with input `in` and output `out`; complaint.
+fn tensors_must_be_connected() {
+    // Steps as (reads, writes) of an ensemble with input `in` and output `out`; error.
     type Step = (&'static [&'static str], &'static [&'static str]);
     let rows: &[(&[Step], &str)] = &[
         (&[(&["in"], &["out"])], ""),
@@ -78,7 +78,7 @@ fn connections() {
              tensors, 'x', is not connected",
         ),
         (
-            // Where it begins, not where it shows.
+            // The origin of the missing tensor is named.
             &[(&["x"], &["a"]), (&["a"], &["b"]), (&["in", "b"], &["out"])],
             "output 'out' for ensemble 'm' is not written: at least one of its depending \
              tensors, 'x', is not connected",

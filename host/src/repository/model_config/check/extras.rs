@@ -1,4 +1,4 @@
-//! Rules for what surrounds execution: batch inputs and outputs, warm-up, response cache, metrics.
+//! Checks of batch inputs and outputs, warm-up, response cache and metrics.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use trtserver_proto::v2::{DataType, ModelConfig};
 use super::super::ConfigError;
 use super::refuse;
 
-/// The one metric whose buckets a model may choose.
+/// The only metric whose buckets a model can configure.
 const CUSTOMIZABLE: &str = "nv_inference_first_response_histogram_ms";
 
 pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
@@ -52,7 +52,7 @@ fn batch_outputs(config: &ModelConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Every kind there is takes its numbers from exactly one declared input.
+/// Every kind reads exactly one declared input.
 fn one_source(
     what: &str,
     kind: &str,

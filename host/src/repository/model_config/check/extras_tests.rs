@@ -3,7 +3,7 @@
 use super::super::super::testing::parse;
 use super::*;
 
-fn complaints(rows: &[(&str, &str)]) {
+fn check_errors(rows: &[(&str, &str)]) {
     for (text, expected) in rows {
         let config = parse(&format!(
             "name: 'm' input {{ name: 'i' }} output {{ name: 'o' }} \
@@ -15,8 +15,8 @@ fn complaints(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn batch_inputs_and_outputs() {
-    complaints(&[
+fn batch_input_and_output_rules() {
+    check_errors(&[
         ("batch_input { data_type: TYPE_FP32 source_input: 'i' target_name: 'b' }", ""),
         (
             "batch_input { data_type: TYPE_INT64 source_input: 'i' }",
@@ -53,11 +53,11 @@ fn batch_inputs_and_outputs() {
 }
 
 #[test]
-fn warmups() {
+fn warmup_rules() {
     let input = |fields: &str| {
         format!("model_warmup {{ name: 's' inputs {{ key: 'i' value {{ {fields} }} }} }}")
     };
-    complaints(&[
+    check_errors(&[
         (&input("dims: 1 zero_data: true"), ""),
         (
             &input("dims: [ 1, -1 ] zero_data: true"),
@@ -69,7 +69,7 @@ fn warmups() {
 }
 
 #[test]
-fn response_caches() {
+fn response_cache_rules() {
     let with = |what: &str| {
         format!(
             "Response Cache does not currently support model m with {what}. Please disable \
@@ -77,7 +77,7 @@ fn response_caches() {
         )
     };
     let decoupled = "model_transaction_policy { decoupled: true }";
-    complaints(&[
+    check_errors(&[
         ("response_cache { enable: true }", ""),
         ("sequence_batching {} response_cache { enable: false }", ""),
         (
@@ -92,10 +92,10 @@ fn response_caches() {
 }
 
 #[test]
-fn metric_controls() {
+fn metric_control_rules() {
     let family = format!("metric_identifier {{ family: '{CUSTOMIZABLE}' }}");
     let control = |fields: &str| format!("model_metrics {{ metric_control {{ {fields} }} }}");
-    complaints(&[
+    check_errors(&[
         (&control(&format!("{family} histogram_options {{ buckets: [ 1, 2 ] }}")), ""),
         (&control(""), "metric control must specify 'metric_identifier' for m"),
         (

@@ -1,4 +1,4 @@
-//! Rules for instance groups, against the GPUs of this machine.
+//! Checks of instance groups against the GPUs of this machine.
 
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
@@ -6,8 +6,8 @@ use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 use super::super::{ConfigError, Machine};
 use super::refuse;
 
-/// Each instance is a thread and a copy of the model; a count beyond this is a slip of the finger,
-/// and would take the machine down before anybody could read why.
+/// Each instance is a thread and may hold a copy of the model. A higher count is most likely a typing error and could
+/// exhaust the machine.
 const MAX_COUNT: i32 = 1024;
 
 pub(super) fn check(config: &ModelConfig, machine: &Machine) -> Result<(), ConfigError> {
@@ -53,7 +53,7 @@ fn one(
         let count = group.count;
         return refuse(format!("{subject} has count {count}, at most {MAX_COUNT} is allowed"));
     }
-    // Optimisation profiles are TensorRT's; elsewhere the setting would change nothing.
+    // Optimisation profiles exist in TensorRT only.
     let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
     if !group.profile.is_empty() && !tensorrt {
         return refuse(format!(

@@ -1,12 +1,12 @@
-//! Unit tests of `groups.rs`.
+//! Unit tests of `instance_groups.rs`.
 
 use super::super::super::testing::checked;
 use super::*;
 
 #[test]
-fn rules() {
+fn instance_group_rules() {
     let subject = "instance group m_0 of model m";
-    // Usable GPUs, group, complaint.
+    // Usable GPUs, group, error.
     for (gpus, group, expected) in [
         (&[][..], "", ""),
         (&[], "kind: KIND_CPU", ""),
@@ -45,7 +45,7 @@ fn rules() {
 }
 
 #[test]
-fn what_normalisation_settles() {
+fn groups_that_normalise_completes_are_valid() {
     let group = |kind: Kind| {
         let mut group = ModelInstanceGroup { name: "g".to_owned(), ..Default::default() };
         group.set_kind(kind);

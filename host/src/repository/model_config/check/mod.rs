@@ -1,14 +1,14 @@
-//! Refuses configurations that cannot work, in words the operator knows.
+//! Checks configurations: refuses those that cannot work.
 //!
-//! The texts: where the two generations differ, today's wording (it names the tensor) followed by
-//! the older ` for MODEL`, so that what either generation looks for is found. Where today's wording
-//! says less than v1.x did, v1.x's stands.
+//! Error texts: where v1.x and v2 differ, the text of v2, which names the tensor, followed by ` for MODEL` of v1.x, so that
+//! clients of both find their text. Where v2 says less than v1.x, the text of v1.x.
 
 mod batching; // dynamic batching and its queues
 mod ensemble; // steps of an ensemble and their tensors
 mod extras; // batch inputs and outputs, warm-up, response cache, metrics
 mod instance_groups; // instance groups against the GPUs of this machine
 mod sequence; // sequence batching: strategy and control inputs
+mod states; // implicit states of sequence batching
 mod tensors; // declared inputs and outputs
 mod unsupported; // fields that this server does not support
 
@@ -18,8 +18,11 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use super::platforms::ENSEMBLE;
 use super::{ConfigError, Machine};
 
-/// Checks a normalised configuration. What is sensible but not done by this server yet is refused
-/// as well, or, where the model can still be served correctly, comes back as a warning. So does what has no effect.
+/// Checks a normalised configuration. Returns warnings for settings without effect, and for unsupported settings that
+/// do not change the responses.
+///
+/// # Errors
+/// The configuration is invalid, or uses a feature that this server does not support.
 pub fn check(config: &ModelConfig, machine: &Machine) -> Result<Vec<String>, ConfigError> {
     general(config)?;
     tensors::check(config)?;
@@ -35,7 +38,7 @@ pub fn check(config: &ModelConfig, machine: &Machine) -> Result<Vec<String>, Con
     }
     extras::check(config)?;
     let mut warnings = unsupported::check(config)?;
-    warnings.extend(batching::futile(config));
+    warnings.extend(batching::without_effect(config));
     Ok(warnings)
 }
 
@@ -72,7 +75,7 @@ fn general(config: &ModelConfig) -> Result<(), ConfigError> {
     }
     let by_compute = config.cc_model_filenames.values();
     for file in by_compute.chain([&config.default_model_filename]) {
-        // A configuration may arrive over the wire; it must not point a backend at foreign files.
+        // A configuration may come with a load request and must not name files outside the model's directory.
         if !stays_inside(file) {
             return refuse(format!(
                 "model file name '{file}' leaves the version directory for {name}"
@@ -82,14 +85,14 @@ fn general(config: &ModelConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Whether a relative path names something below the directory it is joined to. Links are not
-/// followed: whoever may place one in the repository may place the file as well.
+/// Whether a relative path stays below the directory that it is joined to. Symbolic links are not resolved: who can
+/// create a link in the repository can also create the file.
 pub(in crate::repository) fn stays_inside(path: &str) -> bool {
     use std::path::Component::{CurDir, Normal};
     std::path::Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir))
 }
 
-/// Ends a check with `message`.
+/// Fails a check with `message`.
 fn refuse<T>(message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::invalid(message))
 }

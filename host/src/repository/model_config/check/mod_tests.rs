@@ -1,12 +1,12 @@
-//! Unit tests of `check.rs`.
+//! Unit tests of `check`.
 
 use super::super::Fault;
-use super::super::testing::{complaints, parse};
+use super::super::testing::{check_errors, parse};
 use super::*;
 
 #[test]
 fn general_rules() {
-    complaints(
+    check_errors(
         "",
         &[
             ("backend: 'b'", "model configuration must specify 'name'"),
@@ -30,7 +30,7 @@ fn general_rules() {
 }
 
 #[test]
-fn what_normalisation_would_have_filled() {
+fn fields_that_normalise_fills_are_required() {
     let mut config = parse("name: 'm' backend: 'b'");
     let error = |config: &ModelConfig| check(config, &Machine::default()).unwrap_err().message;
     assert_eq!(error(&config), "must specify 'version policy' for m");
@@ -39,7 +39,7 @@ fn what_normalisation_would_have_filled() {
 }
 
 #[test]
-fn faults() {
+fn error_classes() {
     let config = parse("name: 'm' backend: 'b' max_batch_size: -1");
     assert_eq!(check(&config, &Machine::default()).unwrap_err().fault, Fault::Invalid);
 }

@@ -1,13 +1,13 @@
-//! Rules for sequence batching: the strategy and the control tensors.
+//! Checks of sequence batching: the strategy and the control inputs.
 
 use std::collections::HashSet;
 
 use trtserver_proto::v2::model_sequence_batching::control::Kind;
-use trtserver_proto::v2::model_sequence_batching::{Control, InitialState, State, StrategyChoice};
+use trtserver_proto::v2::model_sequence_batching::{Control, StrategyChoice};
 use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
 
 use super::super::ConfigError;
-use super::{batching, refuse};
+use super::{batching, refuse, states};
 
 pub(super) fn check(
     config: &ModelConfig,
@@ -59,10 +59,10 @@ pub(super) fn check(
                     "sequence batching specifies multiple {kind} tensors for {model}"
                 ));
             }
-            // A backend finds its inputs by name.
+            // A backend looks up inputs by name, so names must be unique.
             let mut states = sequence.state.iter();
             let taken = if config.input.iter().any(|i| i.name == input.name) {
-                Some("an input of clients")
+                Some("a declared input")
             } else {
                 states.any(|s| s.input_name == input.name).then_some("a state input")
             };
@@ -78,7 +78,7 @@ pub(super) fn check(
             }
         }
     }
-    states(config, sequence)
+    states::check(config, sequence)
 }
 
 fn several_kinds(tensor: &str, model: &str) -> String {
@@ -87,105 +87,7 @@ fn several_kinds(tensor: &str, model: &str) -> String {
     )
 }
 
-/// Implicit states (contract/v2 §4.11).
-fn states(config: &ModelConfig, sequence: &ModelSequenceBatching) -> Result<(), ConfigError> {
-    let model = &config.name;
-    let (mut inputs, mut outputs) = (HashSet::new(), HashSet::new());
-    for state in &sequence.state {
-        let input = &state.input_name;
-        if input.is_empty() || state.output_name.is_empty() {
-            return refuse(format!(
-                "state of sequence batching must specify 'input_name' and 'output_name' for {model}"
-            ));
-        }
-        if !inputs.insert(input) {
-            return refuse(format!("State input name '{input}' specified more than once."));
-        }
-        if !outputs.insert(&state.output_name) {
-            let output = &state.output_name;
-            return refuse(format!("State output name '{output}' specified more than once."));
-        }
-        if config.input.iter().any(|declared| declared.name == *input) {
-            return refuse(format!("state input '{input}' is an input of clients too for {model}"));
-        }
-        if DataType::try_from(state.data_type).is_err()
-            || state.data_type() == DataType::TypeInvalid
-        {
-            return refuse(format!("state input '{input}' must specify 'data_type' for {model}"));
-        }
-        let declared = config.output.iter().find(|output| output.name == state.output_name);
-        if let Some(output) = declared.filter(|output| output.data_type != state.data_type) {
-            return refuse(format!(
-                "state output '{}' is an output of clients too, but has data type {} there and {} as \
-                 a state for {model}",
-                output.name,
-                output.data_type().as_str_name(),
-                state.data_type().as_str_name()
-            ));
-        }
-        if state.dims.iter().any(|&dim| dim < 1 && dim != -1) {
-            return refuse(format!(
-                "state input '{input}' dimension must be integer >= 1, or -1 to indicate a \
-                 variable-size dimension for {model}"
-            ));
-        }
-        match &*state.initial_state {
-            [] => {}
-            [initial] => initial_state(state, initial)?,
-            more => {
-                let count = more.len();
-                return refuse(format!(
-                    "initial_state field for state input '{input}' must contain exactly one or zero \
-                     element. Found '{count}' elements."
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn initial_state(state: &State, initial: &InitialState) -> Result<(), ConfigError> {
-    let input = &state.input_name;
-    if initial.name.is_empty() {
-        return refuse(format!(
-            "Field 'name' must be set when using initial_state for state input '{input}'."
-        ));
-    }
-    if initial.data_type != state.data_type {
-        return refuse(format!(
-            "The data type used for 'initial_state' field of state '{input}' does not match the \
-             state data type."
-        ));
-    }
-    if initial.dims.iter().any(|&dim| dim < 0) {
-        return refuse(format!(
-            "'initial_state' field for state input name '{input}' contains variable dimensions."
-        ));
-    }
-    if initial.dims.len() != state.dims.len() {
-        return refuse(format!(
-            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions for \
-             state input '{input}'. {} != {}",
-            initial.dims.len(),
-            state.dims.len()
-        ));
-    }
-    let mut pairs = initial.dims.iter().zip(&state.dims);
-    if let Some((dim, want)) = pairs.find(|(dim, want)| dim != want && **want != -1) {
-        return refuse(format!(
-            "'initial_state' dim for input name '{input}' doesn't match 'state' dim description. \
-             {dim} != {want}"
-        ));
-    }
-    if initial.state_data.is_none() {
-        return refuse(format!(
-            "initial_state setting expects state '{input}' to have state_data set"
-        ));
-    }
-    Ok(())
-}
-
-/// The values for false and true, by field: how many there are.
+/// Number of values for false and true, by field.
 fn lists(control: &Control) -> [(&'static str, usize); 3] {
     [
         ("int32_false_true", control.int32_false_true.len()),
@@ -194,7 +96,7 @@ fn lists(control: &Control) -> [(&'static str, usize); 3] {
     ]
 }
 
-/// START, READY and END: exactly one pair of values for false and true.
+/// START, READY and END need exactly one pair of values for false and true.
 fn flag(control: &Control, model: &str) -> Result<(), ConfigError> {
     let kind = control.kind().as_str_name();
     let lists = lists(control);

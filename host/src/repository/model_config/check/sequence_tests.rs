@@ -4,8 +4,8 @@ use super::super::super::testing::parse;
 use super::*;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
-/// The rules alone, whether or not the server supports sequences.
-fn complaint(fields: &str) -> String {
+/// The error of the sequence checks alone, without those of unsupported fields.
+fn sequence_error(fields: &str) -> String {
     let text = format!("name: 'm' max_batch_size: 8 sequence_batching {{ {fields} }}");
     let config = parse(&text);
     let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice else {
@@ -15,7 +15,7 @@ fn complaint(fields: &str) -> String {
 }
 
 #[test]
-fn strategies() {
+fn strategy_rules() {
     for (fields, expected) in [
         ("", ""),
         ("direct {}", ""),
@@ -43,12 +43,12 @@ fn strategies() {
             "sequence batching maximum candidate sequences must be non-negative for m: it is -1",
         ),
     ] {
-        assert_eq!(complaint(fields), expected, "{fields}");
+        assert_eq!(sequence_error(fields), expected, "{fields}");
     }
 }
 
 #[test]
-fn names_that_stand_for_two_things() {
+fn duplicate_names_are_refused() {
     let control = "control_input { name: 'c' control { kind: CONTROL_SEQUENCE_START \
                    int32_false_true: [ 0, 1 ] } }";
     let state = |input: &str| {
@@ -58,7 +58,7 @@ fn names_that_stand_for_two_things() {
         (
             "input { name: 'c' }",
             control.to_owned(),
-            "sequence batching control tensor 'c' is an input of clients too for m",
+            "sequence batching control tensor 'c' is a declared input too for m",
         ),
         (
             "",
@@ -69,8 +69,8 @@ fn names_that_stand_for_two_things() {
         (
             "output { name: 'o' data_type: TYPE_INT32 }",
             state("s"),
-            "state output 'o' is an output of clients too, but has data type TYPE_INT32 there and \
-             TYPE_FP32 as a state for m",
+            "state output 'o' is declared as an output with data type TYPE_INT32, but as a \
+             state with TYPE_FP32 for m",
         ),
     ] {
         let text = format!("name: 'm' {fields} sequence_batching {{ {sequence} }}");
@@ -84,7 +84,7 @@ fn names_that_stand_for_two_things() {
 }
 
 #[test]
-fn states() {
+fn implicit_state_rules() {
     let state = |fields: &str| format!("state {{ input_name: 'i' output_name: 'o' {fields} }}");
     let initial = |fields: &str| {
         state(&format!("data_type: TYPE_FP32 dims: [ -1, 2 ] initial_state {{ {fields} }}"))
@@ -133,12 +133,12 @@ fn states() {
             "initial_state setting expects state 'i' to have state_data set",
         ),
     ] {
-        assert_eq!(complaint(&fields), expected, "{fields}");
+        assert_eq!(sequence_error(&fields), expected, "{fields}");
     }
 }
 
 #[test]
-fn controls() {
+fn control_input_rules() {
     const START: &str = "kind: CONTROL_SEQUENCE_START";
     const CORRID: &str = "unexpected data type for control CONTROL_SEQUENCE_CORRID for m. \
                           Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, \
@@ -202,7 +202,7 @@ fn controls() {
              kinds for m",
         ),
         (
-            // The name is looked at before the kind.
+            // The name is checked before the kind.
             format!("{} {}", one(pair), one(pair)),
             "sequence batching control tensor 's' is specified for multiple control \
              kinds for m",
@@ -223,6 +223,6 @@ fn controls() {
         ),
         (input("name: 'c'", "control { kind: CONTROL_SEQUENCE_CORRID }"), CORRID),
     ] {
-        assert_eq!(complaint(&fields), expected, "{fields}");
+        assert_eq!(sequence_error(&fields), expected, "{fields}");
     }
 }

@@ -1,4 +1,4 @@
-//! Rules for declared inputs and outputs: name, type, dims, reshape, image format.
+//! Checks of declared inputs and outputs: name, type, dims, reshape, image format.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 use super::super::ConfigError;
 use super::refuse;
 
-/// What inputs and outputs have in common.
+/// Fields that inputs and outputs share.
 struct Tensor<'a> {
     /// `input` or `output`.
     side: &'static str,
@@ -60,47 +60,53 @@ fn one<'a>(
 ) -> Result<(), ConfigError> {
     let model = &config.name;
     let (side, name) = (tensor.side, tensor.name);
-    let no = |what: &str| refuse(format!("model {side} '{name}' {what} for {model}"));
+    let refuse_tensor = |what: &str| refuse(format!("model {side} '{name}' {what} for {model}"));
     if name.is_empty() {
         return refuse(format!("model {side} must specify 'name' for {model}"));
     }
     if !seen.insert(name) {
-        return no("is specified more than once");
+        return refuse_tensor("is specified more than once");
     }
     if matches!(DataType::try_from(tensor.data_type), Err(_) | Ok(DataType::TypeInvalid)) {
-        return no("must specify 'data_type'");
+        return refuse_tensor("must specify 'data_type'");
     }
     if tensor.dims.is_empty() {
-        return no("must specify 'dims'");
+        return refuse_tensor("must specify 'dims'");
     }
     if !tensor.dims.iter().all(valid) {
-        return no("dimension must be integer >= 1, or -1 to indicate a variable-size dimension");
+        return refuse_tensor(
+            "dimension must be integer >= 1, or -1 to indicate a variable-size dimension",
+        );
     }
-    let Some(dims) = stretches(tensor.dims) else {
-        return no("has more elements than can be counted");
+    let Some(dims) = fixed_parts(tensor.dims) else {
+        return refuse_tensor("has more elements than a 64-bit integer can count");
     };
     if let Some(reshape) = tensor.reshape {
         if reshape.shape.is_empty() && config.max_batch_size == 0 {
-            return no("cannot have empty reshape for non-batching model as scalar tensors are \
-                 not supported");
+            return refuse_tensor(
+                "cannot have empty reshape for non-batching model as scalar tensors are \
+                 not supported",
+            );
         }
         if !reshape.shape.iter().all(valid) {
-            return no(
+            return refuse_tensor(
                 "reshape dimensions must be integer >= 1, or -1 to indicate a variable-size \
                  dimension",
             );
         }
-        let shape = stretches(&reshape.shape);
+        let shape = fixed_parts(&reshape.shape);
         let wildcards = shape.as_ref().map(Vec::len);
-        // One of known size and one of unknown size differ in size first of all.
+        // If one side has no variable dims, the sizes differ: that is the error below.
         if wildcards.is_some_and(|n| n != dims.len() && n > 1 && dims.len() > 1) {
-            return no("has different number of variable-size dimensions for dims and reshape");
+            return refuse_tensor(
+                "has different number of variable-size dimensions for dims and reshape",
+            );
         }
         if shape.is_none_or(|shape| shape != dims) {
-            return no("has different size for dims and reshape");
+            return refuse_tensor("has different size for dims and reshape");
         }
     }
-    // Only TensorRT has either; other backends would take the tensor for an ordinary one.
+    // Other backends would treat the tensor as an ordinary one.
     let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
     if tensor.shape_tensor && !tensorrt {
         return refuse(format!(
@@ -119,11 +125,11 @@ fn valid(dim: &i64) -> bool {
     *dim >= 1 || *dim == -1
 }
 
-/// Element counts of the stretches between variable dims: one more than there are such dims.
-/// `[2, 3, -1, 4]` is `[6, 4]`, no dims at all is `[1]`. `None` when a count overflows.
-fn stretches(dims: &[i64]) -> Option<Vec<i64>> {
+/// Element counts of the fixed parts between variable dims: `[6, 4]` for `[2, 3, -1, 4]`, `[1]` for no dims. `None` if a
+/// count overflows.
+fn fixed_parts(dims: &[i64]) -> Option<Vec<i64>> {
     dims.split(|&dim| dim == -1)
-        .map(|stretch| stretch.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim)))
+        .map(|part| part.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim)))
         .collect()
 }
 

@@ -1,13 +1,13 @@
 //! Unit tests of `tensors.rs`.
 
-use super::super::super::testing::complaints;
+use super::super::super::testing::check_errors;
 use super::*;
 
 const DIM: &str =
     "dimension must be integer >= 1, or -1 to indicate a variable-size dimension for m";
 
 #[test]
-fn names_types_and_dims() {
+fn name_type_and_dims_rules() {
     for side in ["input", "output"] {
         let row = |fields: &str| format!("{side} {{ {fields} }}");
         let twice = "name: 'x' data_type: TYPE_FP32 dims: 1";
@@ -23,7 +23,7 @@ fn names_types_and_dims() {
             (row("name: 'x' data_type: TYPE_FP32 dims: -2"), format!("'x' {DIM}")),
             (
                 row("name: 'x' data_type: TYPE_BF16 dims: [ 4294967296, 4294967296 ]"),
-                "'x' has more elements than can be counted for m".to_owned(),
+                "'x' has more elements than a 64-bit integer can count for m".to_owned(),
             ),
             (
                 format!("{} {}", row(twice), row(twice)),
@@ -44,14 +44,14 @@ fn names_types_and_dims() {
                 Some(whole) => whole.to_owned(),
                 None => format!("model {side} {message}"),
             };
-            complaints("name: 'm' backend: 'b'", &[(&text, &message)]);
+            check_errors("name: 'm' backend: 'b'", &[(&text, &message)]);
         }
     }
 }
 
 #[test]
-fn what_is_allowed() {
-    complaints(
+fn valid_tensors_are_accepted() {
+    check_errors(
         "name: 'm'",
         &[
             ("backend: 'b' input { name: 'x' data_type: TYPE_STRING dims: [ -1, 3 ] }", ""),
@@ -75,9 +75,9 @@ fn what_is_allowed() {
 }
 
 #[test]
-fn image_formats() {
+fn image_format_rules() {
     let input = "name: 'm' backend: 'b' input { name: 'x' data_type: TYPE_FP32";
-    complaints(
+    check_errors(
         input,
         &[
             ("format: FORMAT_NHWC dims: [ 2, 2, 3 ] }", ""),
@@ -92,14 +92,14 @@ fn image_formats() {
 }
 
 #[test]
-fn reshapes() {
+fn reshape_rules() {
     const SIZE: &str = "has different size for dims and reshape";
     const NUMBER: &str = "has different number of variable-size dimensions for dims and reshape";
     const EMPTY: &str =
         "cannot have empty reshape for non-batching model as scalar tensors are not supported";
     const BAD: &str = "reshape dimensions must be integer >= 1, or -1 to indicate a \
                        variable-size dimension";
-    // Maximum batch size, dims, reshape, complaint.
+    // Maximum batch size, dims, reshape, error.
     for (batch, dims, shape, what) in [
         (0, "6", "2, 3", ""),
         (0, "6", "2, 2", SIZE),
@@ -126,14 +126,14 @@ fn reshapes() {
                 "" => String::new(),
                 what => format!("model {side} 'x' {what} for m"),
             };
-            complaints("name: 'm' backend: 'b'", &[(&text, &message)]);
+            check_errors("name: 'm' backend: 'b'", &[(&text, &message)]);
         }
     }
 }
 
 #[test]
-fn stretches_between_variable_dims() {
-    assert_eq!(stretches(&[2, 3, -1, 4]), Some(vec![6, 4]));
-    assert_eq!(stretches(&[]), Some(vec![1]));
-    assert_eq!(stretches(&[i64::MAX, 2]), None);
+fn fixed_parts_are_counted_between_variable_dims() {
+    assert_eq!(fixed_parts(&[2, 3, -1, 4]), Some(vec![6, 4]));
+    assert_eq!(fixed_parts(&[]), Some(vec![1]));
+    assert_eq!(fixed_parts(&[i64::MAX, 2]), None);
 }

@@ -1,30 +1,29 @@
-//! What a configuration may ask for and this server does not do yet, in one table. Whoever builds
-//! the feature deletes its row.
+//! Table of configuration fields that this server does not support yet. A change that adds the feature deletes its row.
 
 use trtserver_proto::v2::model_config::SchedulingChoice::{EnsembleScheduling, SequenceBatching};
 use trtserver_proto::v2::{ModelConfig, ModelEnsembling, ModelSequenceBatching};
 
 use super::super::ConfigError;
 
-/// What happens to a model that asks.
-enum Answer {
-    /// The model would answer wrongly, or not as its clients expect.
+/// What happens to a model that sets the field.
+enum Action {
+    /// Its responses would be wrong, or not what its clients expect.
     Refuse,
-    /// It answers correctly all the same.
+    /// Its responses are correct without the feature.
     Warn,
 }
-use Answer::{Refuse, Warn};
+use Action::{Refuse, Warn};
 
 struct Row {
     /// As the configuration spells it.
     field: &'static str,
-    asked: fn(&ModelConfig) -> bool,
-    answer: Answer,
-    /// The consequence, for the operator.
-    so: &'static str,
+    is_set: fn(&ModelConfig) -> bool,
+    action: Action,
+    /// What the server does instead, for the operator.
+    consequence: &'static str,
 }
 
-/// The sequence batching that a configuration asks for.
+/// The sequence batching of a configuration.
 fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
     match &config.scheduling_choice {
         Some(SequenceBatching(sequence)) => Some(sequence),
@@ -32,7 +31,7 @@ fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
     }
 }
 
-/// The steps that an ensemble's configuration asks for.
+/// The steps of an ensemble's configuration.
 fn ensemble(config: &ModelConfig) -> Option<&ModelEnsembling> {
     match &config.scheduling_choice {
         Some(EnsembleScheduling(ensemble)) => Some(ensemble),
@@ -43,108 +42,111 @@ fn ensemble(config: &ModelConfig) -> Option<&ModelEnsembling> {
 const TABLE: &[Row] = &[
     Row {
         field: "sequence_batching.iterative_sequence",
-        asked: |c| sequence(c).is_some_and(|s| s.iterative_sequence),
-        answer: Refuse,
-        so: "a request would be executed once, not until the model says that its sequence has ended",
+        is_set: |c| sequence(c).is_some_and(|s| s.iterative_sequence),
+        action: Refuse,
+        consequence: "each request is executed once, not until the model ends its sequence",
     },
     Row {
         field: "sequence_batching.state.use_growable_memory",
-        asked: |c| sequence(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory)),
-        answer: Refuse,
-        so: "it needs CUDA virtual memory, and states are kept in the host's memory",
+        is_set: |c| sequence(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory)),
+        action: Refuse,
+        consequence: "states are kept in host memory, not in CUDA virtual memory",
     },
     Row {
         field: "ensemble_scheduling.max_inflight_requests",
-        asked: |c| ensemble(c).is_some_and(|e| e.max_inflight_requests > 0),
-        answer: Warn,
-        so: "a step is submitted as soon as its tensors are there",
+        is_set: |c| ensemble(c).is_some_and(|e| e.max_inflight_requests > 0),
+        action: Warn,
+        consequence: "a step is submitted as soon as its input tensors are available",
     },
     Row {
         field: "ensemble_scheduling.step.model_namespace",
-        asked: |c| {
+        is_set: |c| {
             ensemble(c).is_some_and(|e| e.step.iter().any(|s| !s.model_namespace.is_empty()))
         },
-        answer: Refuse,
-        so: "models of one name cannot be told apart",
+        action: Refuse,
+        consequence: "model names are unique across repositories",
     },
     Row {
         field: "response_cache",
-        asked: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
-        answer: Refuse,
-        so: "answers are not cached",
+        is_set: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
+        action: Refuse,
+        consequence: "responses are not cached",
     },
     Row {
         field: "model_transaction_policy.decoupled",
-        asked: |c| {
+        is_set: |c| {
             ensemble(c).is_some()
                 && c.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
         },
-        answer: Refuse,
-        so: "steps answer exactly once, and so does their ensemble",
+        action: Refuse,
+        consequence: "an ensemble sends exactly one response",
     },
     Row {
         field: "batch_input",
-        asked: |c| !c.batch_input.is_empty(),
-        answer: Refuse,
-        so: "the model would miss an input",
+        is_set: |c| !c.batch_input.is_empty(),
+        action: Refuse,
+        consequence: "the server does not generate batch inputs",
     },
     Row {
         field: "batch_output",
-        asked: |c| !c.batch_output.is_empty(),
-        answer: Refuse,
-        so: "outputs would not be cut back to their requests",
+        is_set: |c| !c.batch_output.is_empty(),
+        action: Refuse,
+        consequence: "the server does not split batch outputs",
     },
     Row {
         field: "model_repository_agents",
-        asked: |c| c.model_repository_agents.as_ref().is_some_and(|a| !a.agents.is_empty()),
-        answer: Refuse,
-        so: "the model's files would not be checked or transformed before they are used",
+        is_set: |c| c.model_repository_agents.as_ref().is_some_and(|a| !a.agents.is_empty()),
+        action: Refuse,
+        consequence: "repository agents are not run on the model's files",
     },
     Row {
         field: "instance_group.passive",
-        asked: |c| c.instance_group.iter().any(|group| group.passive),
-        answer: Refuse,
-        so: "the instance would be sent requests",
+        is_set: |c| c.instance_group.iter().any(|group| group.passive),
+        action: Refuse,
+        consequence: "all instances get requests",
     },
     Row {
         field: "instance_group.secondary_devices",
-        asked: |c| c.instance_group.iter().any(|group| !group.secondary_devices.is_empty()),
-        answer: Refuse,
-        so: "instances use one device",
+        is_set: |c| c.instance_group.iter().any(|group| !group.secondary_devices.is_empty()),
+        action: Refuse,
+        consequence: "instances use one device",
     },
     Row {
         field: "instance_group.rate_limiter",
-        asked: |c| c.instance_group.iter().any(|group| group.rate_limiter.is_some()),
-        answer: Warn,
-        so: "instances run as soon as they are free",
+        is_set: |c| c.instance_group.iter().any(|group| group.rate_limiter.is_some()),
+        action: Warn,
+        consequence: "instances execute as soon as they are idle",
     },
     Row {
         field: "instance_group.host_policy",
-        asked: |c| c.instance_group.iter().any(|group| !group.host_policy.is_empty()),
-        answer: Warn,
-        so: "instances run on any core",
+        is_set: |c| c.instance_group.iter().any(|group| !group.host_policy.is_empty()),
+        action: Warn,
+        consequence: "instances run on any CPU core",
     },
     Row {
         field: "runtime",
-        asked: |c| !c.runtime.is_empty(),
-        answer: Warn,
-        so: "the backend's library is found by the backend's name",
+        is_set: |c| !c.runtime.is_empty(),
+        action: Warn,
+        consequence: "the plugin is found by the backend's name",
     },
     Row {
         field: "model_metrics",
-        asked: |c| c.model_metrics.as_ref().is_some_and(|m| !m.metric_control.is_empty()),
-        answer: Warn,
-        so: "histograms are not reported",
+        is_set: |c| c.model_metrics.as_ref().is_some_and(|m| !m.metric_control.is_empty()),
+        action: Warn,
+        consequence: "histograms are not reported",
     },
 ];
 
-/// Refuses at the first row that demands it, else returns a warning for each row that applies.
+/// Returns a warning for each row that applies.
+///
+/// # Errors
+/// The first row that refuses the model.
 pub(super) fn check(config: &ModelConfig) -> Result<Vec<String>, ConfigError> {
     let mut warnings = Vec::new();
-    for row in TABLE.iter().filter(|row| (row.asked)(config)) {
-        let (field, model, so) = (row.field, &config.name, row.so);
-        let message = format!("'{field}' of model '{model}' is not supported yet: {so}");
-        match row.answer {
+    for row in TABLE.iter().filter(|row| (row.is_set)(config)) {
+        let (field, model, consequence) = (row.field, &config.name, row.consequence);
+        let message = format!("'{field}' of model '{model}' is not supported yet: {consequence}");
+        match row.action {
             Refuse => return Err(ConfigError::unsupported(message)),
             Warn => warnings.push(message),
         }

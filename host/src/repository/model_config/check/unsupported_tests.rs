@@ -5,8 +5,8 @@ use super::super::super::testing::parse;
 use super::*;
 
 #[test]
-fn every_row() {
-    // The field complained of, whether the model is refused, and what asks for it.
+fn each_unsupported_field_is_refused_or_warned_about() {
+    // Field, whether the model is refused, and a configuration that sets it.
     for (field, refused, text) in [
         (
             "sequence_batching.iterative_sequence",
@@ -60,7 +60,7 @@ fn every_row() {
 }
 
 #[test]
-fn switched_off_is_not_asked_for() {
+fn disabled_features_are_accepted() {
     let text = "name: 'm' response_cache {} model_transaction_policy {} \
                 model_repository_agents {} model_metrics {} optimization {} instance_group {}";
     assert_eq!(check(&parse(text)), Ok(vec![]));

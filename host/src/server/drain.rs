@@ -1,0 +1,56 @@
+//! Shutdown: waits for in-flight requests, then unloads and closes everything.
+
+use super::Server;
+use crate::plugin::model::live_models;
+use crate::state::Phase;
+use std::time::{Duration, Instant};
+
+impl Server {
+    /// Waits for in-flight requests, unloads the models, closes the listeners. Exit status 0 if all ended within the
+    /// grace period.
+    pub(super) async fn drain(self) -> u8 {
+        let state = &self.context.state;
+        state.set_phase(Phase::Exiting);
+        // No load begins from here on; loads in progress are waited for.
+        let control = self.context.control.swap(None);
+        if let Some(control) = &control {
+            control.stop();
+        }
+        tracing::info!("CancelObserver for in-flight inferences to complete.");
+        let limit = self.context.settings.exit_timeout;
+        let start = Instant::now();
+        let mut logged = None;
+        let code = loop {
+            // Requests of active sequences are accepted until the last sequence has ended, so models stay loaded until then.
+            let sequences = self.context.models.sequences();
+            if sequences == 0 {
+                self.context.models.unload_all();
+            }
+            // Read in this order: a model that a change opens is counted before the change ends.
+            let changes = control.as_ref().map_or(0, |control| control.changes_in_progress());
+            let (models, requests) = (live_models(), state.in_flight());
+            if models == 0 && requests == 0 && changes == 0 {
+                break 0;
+            }
+            let left = limit.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                tracing::error!("Exit timeout expired. Exiting immediately.");
+                break 1;
+            }
+            if logged != Some(left.as_secs()) {
+                logged = Some(left.as_secs());
+                tracing::info!(
+                    "Timeout {}: Found {models} live models, {requests} in-flight requests and \
+                     {sequences} sequences that have not ended",
+                    left.as_secs() + 1
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(5).min(left)).await;
+        };
+        let _ = self.stop.send(true);
+        for task in self.tasks {
+            let _ = task.await;
+        }
+        code
+    }
+}

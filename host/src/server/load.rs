@@ -1,0 +1,62 @@
+//! Finds backends and loads models at start.
+
+use crate::config::ControlMode;
+use crate::device::gpu_count;
+use crate::error::{Error, Result};
+use crate::net::context::Context;
+use crate::plugin::Backends;
+use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
+use crate::repository::model_config::Machine;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Finds the backends and loads the models of the start.
+pub fn load(context: &Context) -> Result<StartupReport> {
+    let settings = &context.settings;
+    for root in &settings.model_repositories {
+        if !Path::new(root).is_dir() {
+            return Err(Error::invalid(format!(
+                "model repository '{}' is not a readable directory",
+                root.display()
+            )));
+        }
+    }
+    let dirs = match settings.backend_dirs.as_slice() {
+        [] => default_backend_dirs(),
+        dirs => dirs.to_vec(),
+    };
+    let backends = Arc::new(Backends::open(&dirs, &settings.backend_config)?);
+    let gpus = if settings.cpu_only { 0 } else { gpu_count() };
+    if gpus == 0 {
+        let reason =
+            if settings.cpu_only { "disabled by the environment" } else { "none was found" };
+        tracing::info!("GPUs are not used: {reason}");
+    }
+    context.models.set_backends(Arc::clone(&backends));
+    let loader = Loader {
+        backends,
+        machine: Machine::with_gpus(gpus),
+        strict: settings.strict_model_config,
+        threads: settings.model_load_thread_count,
+        drain: settings.exit_timeout,
+        reloadable: settings.control_mode == ControlMode::Explicit,
+    };
+    let roots = &settings.model_repositories;
+    match settings.control_mode {
+        // Drops the loader and its reference to the backends, so that a backend closes with its last model.
+        ControlMode::None => loader.load_all(&context.models, roots, None),
+        ControlMode::Explicit => {
+            let control = Arc::new(ModelControl::new(loader, &context.models, roots));
+            let report = control.load_at_start(&settings.load_models);
+            context.control.store(Some(control));
+            report
+        }
+    }
+}
+
+/// Directories to search for backends without `--backend-dir`: `../backends` of the program.
+pub fn default_backend_dirs() -> Vec<PathBuf> {
+    let beside =
+        std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("backends")));
+    beside.into_iter().filter(|dir| dir.is_dir()).collect()
+}

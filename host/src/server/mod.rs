@@ -1,0 +1,177 @@
+//! Builds the parts of the server in order and drains them in reverse.
+
+mod descriptor_limit; // limit of open files
+mod drain; // shutdown
+mod listeners; // what each socket serves
+mod load; // backends and models at start
+
+pub use load::default_backend_dirs;
+
+use crate::config::Settings;
+use crate::error::{Error, Result};
+use crate::metrics::Gpus;
+use crate::net::context::{Context, EndpointStats};
+use crate::net::listener::{Bound, bind};
+use crate::net::threads;
+use crate::plugin::DEFAULT_STACK;
+use crate::repository::ModelTable;
+use crate::repository::lifecycle::StartupReport;
+use crate::state::{Phase, ServerState};
+use descriptor_limit::raise_descriptor_limit;
+use listeners::{Listener, announce, print_line};
+use load::load;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Runs the server until a signal stops it. Returns the exit status of the process.
+pub fn run(settings: Settings) -> u8 {
+    raise_descriptor_limit();
+    let runtime = match threads::runtime(DEFAULT_STACK) {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            tracing::error!("cannot start the network threads: {e}");
+            return 1;
+        }
+    };
+    let code = match Server::start(settings, &runtime) {
+        Ok(server) => runtime.block_on(server.serve()),
+        Err(e) => {
+            tracing::error!("{e}");
+            1
+        }
+    };
+    // Blocking tasks that have not ended after the drain must not delay the exit.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    code
+}
+
+/// A server whose listeners are open.
+struct Server {
+    context: Arc<Context>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Opens the listeners and serves them. Models are loaded later.
+    fn start(settings: Settings, runtime: &Runtime) -> Result<Self> {
+        tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
+        let settings = Arc::new(settings);
+        let context = Arc::new(Context {
+            settings: Arc::clone(&settings),
+            models: Arc::new(ModelTable::default()),
+            state: Arc::new(ServerState::new()),
+            endpoints: EndpointStats::default(),
+            control: Default::default(),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let mut server = Self { context: Arc::clone(&context), stop, tasks: Vec::new() };
+        let _guard = runtime.enter();
+
+        // Binds all sockets before one is served, so that a port in use is reported before any request is accepted.
+        let open = |on: bool, what: &str, address: &str, port: u16| {
+            if on { bind(what, address, port).map(Some) } else { Ok(None) }
+        };
+        let s = &settings;
+        let metrics = open(s.allow_metrics, "Metrics Service", &s.metrics_address, s.metrics_port)?;
+        let grpc = open(s.allow_grpc, "GRPCService", &s.grpc_address, s.grpc_port)?;
+        let http = open(s.allow_http, "HTTPService", &s.http_address, s.http_port)?;
+        let health = match s.http_health_port {
+            Some(port) if s.allow_http => Some(bind("HTTP health", &s.http_address, port)?),
+            _ => None,
+        };
+        announce(&[("http", &http), ("grpc", &grpc), ("metrics", &metrics), ("health", &health)]);
+
+        let mut spawn = |bound: Bound, listener: Listener| {
+            let task = listener.serve(bound, Arc::clone(&context), stopped.clone());
+            server.tasks.push(tokio::spawn(task));
+        };
+        if let Some(bound) = metrics {
+            tracing::info!("Started Metrics Service at {}", bound.address);
+            let gpus = (s.allow_gpu_metrics && !s.cpu_only).then(|| Gpus::open(s.metrics_interval));
+            spawn(bound, Listener::Metrics(Arc::new(gpus.flatten())));
+        }
+        if let Some(bound) = grpc {
+            tracing::info!("Started GRPCService at {}", bound.address);
+            spawn(bound, Listener::Grpc);
+        }
+        if let Some(bound) = http {
+            tracing::info!("Started HTTPService at {}", bound.address);
+            spawn(bound, Listener::Http);
+        }
+        if let Some(bound) = health {
+            tracing::info!("Started HTTP health service at {}", bound.address);
+            spawn(bound, Listener::Health);
+        }
+        Ok(server)
+    }
+
+    /// Loads the models, serves until a signal, drains.
+    async fn serve(self) -> u8 {
+        let (mut interrupt, mut terminate) =
+            match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+                (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
+                (Err(e), _) | (_, Err(e)) => {
+                    tracing::error!("cannot handle signals: {e}");
+                    return 1;
+                }
+            };
+        let context = Arc::clone(&self.context);
+        let loading = tokio::task::spawn_blocking(move || load(&context));
+        let report = tokio::select! {
+            report = loading => report.unwrap_or_else(|e| Err(Error::internal(format!("loading failed: {e}")))),
+            number = next_signal(&mut interrupt, &mut terminate) => {
+                tracing::info!("Interrupt signal ({number}) received while loading models; exiting");
+                return 1;
+            }
+        };
+        if !self.finish_loading(report) {
+            return 1;
+        }
+        let number = next_signal(&mut interrupt, &mut terminate).await;
+        tracing::info!("Interrupt signal ({number}) received.");
+        tokio::select! {
+            code = self.drain() => code,
+            number = next_signal(&mut interrupt, &mut terminate) => {
+                tracing::warn!("Interrupt signal ({number}) received again. Exiting immediately.");
+                1
+            }
+        }
+    }
+
+    /// Enters the phase that follows from the load at start. False if the server must exit.
+    fn finish_loading(&self, report: Result<StartupReport>) -> bool {
+        let exit_on_error = self.context.settings.exit_on_error;
+        match report {
+            Err(e) => {
+                tracing::error!("{e}");
+                self.context.state.set_phase(Phase::FailedToInitialize);
+                !exit_on_error
+            }
+            Ok(report) => {
+                if !report.failures.is_empty() {
+                    tracing::error!("failed to load all models: {}", report.failures.join("; "));
+                    if exit_on_error {
+                        self.context.state.set_phase(Phase::FailedToInitialize);
+                        return false;
+                    }
+                }
+                self.context.state.set_phase(Phase::Ready);
+                tracing::info!("ready: {} model versions loaded", report.loaded);
+                print_line("ready");
+                true
+            }
+        }
+    }
+}
+
+async fn next_signal(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
+    tokio::select! {
+        _ = interrupt.recv() => 2,
+        _ = terminate.recv() => 15,
+    }
+}
