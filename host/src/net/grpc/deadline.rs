@@ -1,4 +1,4 @@
-//! A caller who says how long he waits: at that time his call ends, and what still runs for him is cancelled.
+//! `grpc-timeout`: when the deadline of a call passes, the call ends and its requests are cancelled.
 
 use crate::clock::now_ns;
 use http::HeaderMap;
@@ -6,7 +6,7 @@ use std::future::Future;
 use std::time::Duration;
 use tonic::Status;
 
-/// When the caller stops waiting, on the clock of [`now_ns`]; 0 when he did not say, or said nonsense.
+/// The deadline on the clock of [`now_ns`]; 0 if there is none or it cannot be parsed.
 pub fn of(headers: &HeaderMap) -> u64 {
     let after = headers.get("grpc-timeout").and_then(|v| timeout_ns(v.as_bytes()));
     after.map_or(0, |ns| now_ns().saturating_add(ns).max(1))
@@ -31,12 +31,11 @@ fn timeout_ns(text: &[u8]) -> Option<u64> {
     Some(amount.saturating_mul(unit))
 }
 
-/// Does `work` until the deadline; 0 = there is none, and nothing is measured. The work is pinned by the
-/// caller, who lets go of it: that is what cancels its requests.
+/// Runs `work` until the deadline; 0 = none. The calling function has pinned the work and drops it when this returns, which
+/// cancels its requests.
 ///
 /// # Errors
-/// DEADLINE_EXCEEDED, also for work that failed after its time: the model may have seen the deadline before the
-/// timer did.
+/// DEADLINE_EXCEEDED, also for work that failed after the deadline: the scheduler may notice it before the timer does.
 pub async fn within<T, W>(deadline_ns: u64, work: W) -> Result<T, Status>
 where
     W: Future<Output = Result<T, Status>> + Unpin,
@@ -52,7 +51,7 @@ where
     }
 }
 
-/// Fails with DEADLINE_EXCEEDED when the time is over.
+/// Fails with DEADLINE_EXCEEDED if the deadline has passed.
 pub fn check(deadline_ns: u64) -> Result<(), Status> {
     if deadline_ns != 0 && now_ns() >= deadline_ns { Err(exceeded()) } else { Ok(()) }
 }

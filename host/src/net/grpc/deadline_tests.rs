@@ -5,7 +5,7 @@ use std::pin::pin;
 use tonic::Code;
 
 #[test]
-fn timeouts() {
+fn grpc_timeout_is_parsed() {
     let table: [(&[u8], Option<u64>); 10] = [
         (b"1H", Some(3_600_000_000_000)),
         (b"2M", Some(120_000_000_000)),
@@ -28,7 +28,7 @@ async fn code(deadline_ns: u64, work: impl Future<Output = Result<(), Status>>) 
 }
 
 #[tokio::test]
-async fn work_and_its_time() {
+async fn deadline_ends_work() {
     let soon = || now_ns() + 1_000_000;
     let refused = || std::future::ready(Err(Status::unavailable("")));
     let forever = || std::future::pending();
@@ -37,7 +37,7 @@ async fn work_and_its_time() {
     assert_eq!(code(1, refused()).await, Code::DeadlineExceeded);
     assert_eq!(code(1, async { Ok(()) }).await, Code::Ok);
     assert_eq!(code(0, refused()).await, Code::Unavailable);
-    // So far away that no clock can show it.
+    // Beyond the range of the clock.
     let later = async {
         tokio::time::sleep(Duration::from_millis(5)).await;
         Ok(())

@@ -1,9 +1,9 @@
-//! Streams of an HTTP/2 connection that were read together are tried together, in one task; only those that have to wait get
+//! Polls the HTTP/2 streams that arrived in one read for the first time in one task; only streams that are then pending get
 //! tasks of their own.
 //!
-//! A request that is whole when its head is read, and answered at once, costs no task and no other thread; the answers to
-//! all requests that were read together leave in one write. The connection itself does not wait: a model that is slow
-//! against expectation holds up what was read with its request, and nothing that comes later.
+//! A request that has arrived completely and is executed inline needs no task and no other thread, and the responses to all
+//! requests of one read are sent in one write. The connection does not wait for them: a model that is unexpectedly slow
+//! delays the streams that arrived with its request, but none that arrive later.
 
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Streams = SmallVec<[Stream; 4]>;
 
-/// Takes the streams of one connection from hyper, until the connection has read all there is.
+/// Collects the streams that hyper spawns during one poll of a connection.
 #[derive(Clone, Default)]
 pub struct NewStreams(Arc<Mutex<Streams>>);
 
@@ -39,14 +39,14 @@ where
     }
 }
 
-/// A connection that sets its streams off, as one future, which ends with the connection.
+/// A connection that spawns its new streams after each poll.
 pub struct Connection<C> {
     connection: C,
     new_streams: NewStreams,
 }
 
 impl<C: Future + Unpin> Connection<C> {
-    /// `connection` puts its streams into `new_streams`.
+    /// `new_streams` is the executor of `connection`.
     pub fn new(connection: C, new_streams: NewStreams) -> Self {
         Self { connection, new_streams }
     }
@@ -59,17 +59,17 @@ impl<C: Future + Unpin> Future for Connection<C> {
         let polled = Pin::new(&mut self.connection).poll(cx);
         let streams = self.new_streams.take();
         if !streams.is_empty() {
-            tokio::spawn(async move { streams.into_iter().for_each(try_once) });
+            tokio::spawn(async move { streams.into_iter().for_each(poll_once) });
         }
         polled
     }
 }
 
-/// Polls a stream without a promise to come back; if it is not done, a task begins anew.
-fn try_once(mut stream: Stream) {
-    let mut nobody = Context::from_waker(Waker::noop());
-    // A panic ends the stream, as in a task of its own, and not those beside it.
-    let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut nobody)));
+/// Polls a stream without a waker; a stream that is pending is polled again by a task of its own.
+fn poll_once(mut stream: Stream) {
+    let mut no_waker = Context::from_waker(Waker::noop());
+    // A panic ends this stream only, as it would in a task of its own.
+    let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut no_waker)));
     if let Ok(Poll::Pending) = polled {
         tokio::spawn(stream);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 
 #[tokio::test]
-async fn streams_are_tried_together_and_wait_alone() {
+async fn streams_are_polled_together_then_pend_alone() {
     let done = Arc::new(AtomicUsize::new(0));
     let (go, wait) = oneshot::channel::<()>();
     let (told, tell) = oneshot::channel();
@@ -32,7 +32,7 @@ async fn streams_are_tried_together_and_wait_alone() {
     let mut connection = Connection::new(Box::pin(connection), new_streams);
     let once = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_pending()));
     assert!(once.await);
-    // The connection has gone on before any of them.
+    // The connection was polled before any of its streams.
     assert_eq!(done.load(Ordering::SeqCst), 0);
     tokio::task::yield_now().await;
     assert_eq!(done.load(Ordering::SeqCst), 3);

@@ -1,4 +1,4 @@
-//! A request read off a v2 wire, on its way into the scheduler.
+//! An inference request of v2 between the wire and the scheduler.
 
 use super::parameters::RequestParameters;
 use crate::clock::now_ns;
@@ -12,7 +12,7 @@ use crate::request::{
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
-/// Everything a caller said, not checked against each other yet.
+/// A request as it was read, before its parts are checked against each other and the model.
 #[derive(Default)]
 pub struct UncheckedRequest {
     pub id: String,
@@ -24,8 +24,13 @@ pub struct UncheckedRequest {
 }
 
 impl UncheckedRequest {
-    /// Adds an output that the caller names, and gives its position in the configuration.
-    pub fn want(&mut self, signature: &Signature, name: &str, classes: u32) -> Result<usize> {
+    /// Adds a requested output, and returns its position in the configuration.
+    pub fn request_output(
+        &mut self,
+        signature: &Signature,
+        name: &str,
+        classes: u32,
+    ) -> Result<usize> {
         let index = check::find_output(signature, name)?;
         if self.outputs.iter().any(|w| w.index == index) {
             return Err(Error::invalid(format!(
@@ -37,8 +42,7 @@ impl UncheckedRequest {
         Ok(index)
     }
 
-    /// Checks the request and queues it. What comes back is for cancelling; it does not keep the
-    /// request alive.
+    /// Checks the request and queues it. The result is for cancelling; it does not keep the request alive.
     pub fn submit(
         mut self,
         ctx: &Context,

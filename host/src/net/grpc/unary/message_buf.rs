@@ -1,4 +1,4 @@
-//! What arrived of a message, chunk by chunk, without putting it together first.
+//! A received message as a list of chunks, decoded without joining them first.
 
 use crate::arena::Arena;
 use crate::request::buffer::AlignedBuf;
@@ -6,29 +6,28 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Tensors are handed on in place when they lie so; others are copied into a block that does.
+/// Aligned tensors are used zero-copy; others are copied into an aligned block.
 const ALIGN: usize = 8;
-/// Chunks below this size are put together, or a caller who sends single bytes would cost a
-/// bookkeeping entry for each.
+/// Smaller chunks are joined, so that a client that sends single bytes does not cost a list entry each.
 const TINY: usize = 512;
 
-/// A buffer of several chunks that a message is decoded from.
+/// See the module text.
 #[derive(Clone, Default)]
 pub struct MessageBuf {
-    /// The first chunk, and most often the only one.
+    /// The first chunk, usually the only one.
     front: Bytes,
     rest: VecDeque<Bytes>,
     tiny: BytesMut,
     remaining: usize,
-    /// Where tensors that must be copied are copied to.
+    /// Destination of tensors that are copied.
     arena: Option<Arc<Arena>>,
 }
 
-/// The key of the first field, a text: in both generations the name of the model.
+/// Key of the first field, a string: in both generations the name of the model.
 const FIRST_TEXT: u8 = 0x0a;
 
 impl MessageBuf {
-    /// The text in the first field, if it stands at the beginning of what is left; names are not longer than 127 bytes here.
+    /// The string in the first field, if the message starts with it and it has at most 127 bytes.
     pub fn first_text(&self) -> Option<&str> {
         let (key, rest) = self.chunk().split_first()?;
         let (len, rest) = rest.split_first()?;
@@ -36,17 +35,17 @@ impl MessageBuf {
         std::str::from_utf8(rest.get(..usize::from(*len)).filter(|_| whole)?).ok()
     }
 
-    /// What is left, if it lies in one piece.
+    /// The remaining bytes, if they are contiguous.
     pub fn whole(&self) -> Option<&Bytes> {
         self.rest.is_empty().then_some(&self.front)
     }
 
-    /// Tensors that do not lie as they must are copied into `arena`, and large ones in any case.
+    /// Copies misaligned tensors into `arena`, and large ones in any case.
     pub fn copy_into(&mut self, arena: Arc<Arena>) {
         self.arena = Some(arena);
     }
 
-    /// Appends a chunk. After the last one comes [`MessageBuf::seal`].
+    /// Appends a chunk. [`MessageBuf::seal`] must follow the last one.
     pub fn push(&mut self, chunk: Bytes) {
         self.remaining += chunk.len();
         if chunk.is_empty() {
@@ -60,7 +59,7 @@ impl MessageBuf {
         }
     }
 
-    /// Makes everything that was pushed readable.
+    /// Makes all chunks readable.
     pub fn seal(&mut self) {
         self.flush();
     }

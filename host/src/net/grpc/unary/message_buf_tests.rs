@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_first_text_and_where_tensors_go() {
+fn first_text_names_the_model_and_large_tensors_go_to_the_arena() {
     let mut frames = MessageBuf::default();
     assert_eq!(frames.first_text(), None);
     let block = AlignedBuf::copy_of(&[b"\x0a\x03abc...", &[7; 2000]]).into_bytes();

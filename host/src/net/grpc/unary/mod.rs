@@ -1,4 +1,4 @@
-//! Unary gRPC calls by hand: a tensor crosses with at most one copy on the way in and none on the way out.
+//! Unary gRPC calls without tonic: tensors are copied at most once when they are received, and sent zero-copy.
 
 mod message_buf;
 mod receiver;
@@ -20,11 +20,11 @@ use tonic::Status;
 use trtserver_proto::parts;
 use trtserver_proto::schema::Message as Schema;
 
-/// Messages beyond this size take long enough to hold up the other calls of a connection.
+/// Reading a longer message would delay the other calls of a connection.
 const LONG: usize = 64 << 10;
-/// From this size on it matters where the tensors of a message lie.
-pub const SHARED: usize = 1 << 10;
-/// A flag and the length stand before each message.
+/// Tensors of a shorter message for an isolated model are copied into its arena later.
+pub const MIN_IN_ARENA: usize = 1 << 10;
+/// Length of the prefix of a message: compression flag and length.
 const PREFIX: usize = 5;
 /// The longest message in either direction.
 pub const MAX_MESSAGE: usize = i32::MAX as usize;
@@ -34,11 +34,10 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// Reads the one message, of type `schema`, of a unary inference call. `arena` says where the tensors for a model
-/// of that name go, if it matters.
+/// Receives and decodes the message of a unary inference call. `arena` returns the arena of an isolated model by name.
 ///
 /// # Errors
-/// What the caller is to be told with [`refuse`].
+/// The status for [`refuse`].
 pub async fn read<M, B>(
     schema: &'static Schema,
     headers: &HeaderMap,
@@ -50,7 +49,7 @@ where
     B: http_body::Body<Data = Bytes>,
 {
     let mut frames = receive(headers, body, &arena).await?;
-    if frames.remaining() >= SHARED
+    if frames.remaining() >= MIN_IN_ARENA
         && let Some(arena) = frames.first_text().and_then(arena)
     {
         frames.copy_into(arena);
@@ -58,10 +57,10 @@ where
     decode(schema, frames)
 }
 
-/// Takes the one message of a unary call, as it is encoded; `arena` as for [`read`].
+/// Receives the message of a unary call without decoding it; `arena` as for [`read`].
 ///
 /// # Errors
-/// What the caller is to be told with [`refuse`].
+/// The status for [`refuse`].
 pub async fn receive<B, F>(headers: &HeaderMap, body: B, arena: &F) -> Result<MessageBuf, Status>
 where
     B: http_body::Body<Data = Bytes>,
@@ -99,16 +98,16 @@ where
         return decompress(headers, frames).await;
     }
     if len > LONG {
-        // Where calls are tried together, this one becomes a task of its own.
+        // Leave the task that polls new streams together, see `first_poll`.
         tokio::task::yield_now().await;
     }
     Ok(frames)
 }
 
-/// The message that `frames` hold, of type `schema`.
+/// Decodes the message in `frames`.
 ///
 /// # Errors
-/// What the caller is to be told with [`refuse`].
+/// The status for [`refuse`].
 pub fn decode<M: Message + Default>(
     schema: &'static Schema,
     frames: MessageBuf,
@@ -125,11 +124,10 @@ where
     let mut frames = MessageReceiver::new(arena);
     let mut body = std::pin::pin!(body);
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|_| Status::cancelled("the call was broken off by the caller"))?;
+        let frame = frame.map_err(|_| Status::cancelled("the client reset the call"))?;
         if let Ok(data) = frame.into_data() {
             frames.push(data);
-            // The prefix and, generously, nothing else: longer messages are refused before they fill the memory.
+            // Longer messages are refused before they are buffered.
             if frames.received() > MAX_MESSAGE + PREFIX {
                 return Err(too_long(frames.received()));
             }
@@ -177,26 +175,26 @@ async fn decompress(headers: &HeaderMap, frames: MessageBuf) -> Result<MessageBu
     Ok(frames)
 }
 
-/// A successful answer: `head` is the message without its `payloads`, which follow as elements of
-/// the repeated bytes field number `field`. `room` is a map that nobody needs any more: the call's headers, most often.
+/// A successful response: `head` is the message without its `payloads`, which follow as elements of the repeated bytes field
+/// number `field`. `spent` is a map whose memory is reused, such as the headers of the request.
 pub fn respond(
     head: &impl Message,
     field: u32,
     payloads: &[Bytes],
-    room: HeaderMap,
+    spent: HeaderMap,
 ) -> http::Response<GrpcBody> {
     let head_len = head.encoded_len();
-    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter(), room)
+    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter(), spent)
 }
 
-/// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in protobuf, so the
-/// payloads need not be copied into the message.
+/// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in protobuf, so the payloads can
+/// follow the head zero-copy.
 pub fn respond_with<'a>(
     head_len: usize,
     head: impl FnOnce(&mut Vec<u8>),
     field: u32,
     payloads: impl Iterator<Item = &'a Bytes> + Clone,
-    mut room: HeaderMap,
+    mut spent: HeaderMap,
 ) -> http::Response<GrpcBody> {
     let (mut len, mut small) = (head_len, head_len + PREFIX);
     for payload in payloads.clone() {
@@ -222,13 +220,13 @@ pub fn respond_with<'a>(
         message.push_ref(payload);
     }
     let mut response = http::Response::new(GrpcBody::message(message));
-    room.clear();
-    room.insert(header::CONTENT_TYPE, GRPC);
-    *response.headers_mut() = room;
+    spent.clear();
+    spent.insert(header::CONTENT_TYPE, GRPC);
+    *response.headers_mut() = spent;
     response
 }
 
-/// A failure: a response of headers alone.
+/// A failure: a response of headers only.
 pub fn refuse(status: &Status) -> http::Response<GrpcBody> {
     let mut response = http::Response::new(GrpcBody::empty());
     let headers = response.headers_mut();
@@ -247,7 +245,7 @@ pub fn refuse(status: &Status) -> http::Response<GrpcBody> {
     response
 }
 
-/// Printable ASCII but `%` stays; everything else becomes `%XX`.
+/// Percent-encodes everything but printable ASCII, and `%` itself.
 fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -264,7 +262,7 @@ fn percent_encode(text: &str) -> String {
     out
 }
 
-/// Refuses what is not a gRPC call at all.
+/// Refuses requests that are no gRPC calls.
 pub fn check_call(method: &http::Method, headers: &HeaderMap) -> Result<(), http::StatusCode> {
     let content = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     if method != http::Method::POST {

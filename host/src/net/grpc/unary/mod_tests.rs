@@ -1,4 +1,4 @@
-//! Frames in and out, against prost's own reading and writing.
+//! Message frames, received and sent, compared with prost.
 
 use super::*;
 use http_body::Frame;
@@ -43,7 +43,7 @@ fn body(bytes: &[u8], step: usize) -> impl http_body::Body<Data = Bytes> + use<>
 }
 
 #[tokio::test]
-async fn chunks_of_any_size_decode_alike() {
+async fn chunk_size_does_not_change_decoding() {
     let want = request(&[0, 1, 64, 333]);
     let wire = framed(0, &want.encode_to_vec());
     for step in 1..=wire.len() {
@@ -56,7 +56,7 @@ async fn chunks_of_any_size_decode_alike() {
 }
 
 #[tokio::test]
-async fn tensors_come_out_aligned() {
+async fn tensors_are_aligned() {
     let want = request(&[4096, 40_000]);
     let wire = framed(0, &want.encode_to_vec());
     for step in [100, 1000, 16_384, wire.len()] {
@@ -72,7 +72,7 @@ async fn tensors_come_out_aligned() {
 }
 
 #[tokio::test]
-async fn compressed_messages() {
+async fn compressed_messages_are_bounded() {
     let want = request(&[10_000]);
     let plain = want.encode_to_vec();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -105,7 +105,7 @@ async fn compressed_messages() {
 }
 
 #[tokio::test]
-async fn broken_frames() {
+async fn invalid_frames_are_refused() {
     let plain = request(&[4]).encode_to_vec();
     let whole = framed(0, &plain);
     let table: [(&str, Vec<u8>, Code); 6] = [
@@ -129,7 +129,7 @@ async fn broken_frames() {
 }
 
 #[tokio::test]
-async fn answers_decode_as_one_message() {
+async fn response_decodes_as_one_message() {
     let head = ModelInferResponse { model_name: "m".into(), ..Default::default() };
     let payloads = [Bytes::from(vec![1; 3]), Bytes::new(), Bytes::from(vec![2; 70_000])];
     let response = respond(&head, 6, &payloads, HeaderMap::new());
@@ -142,7 +142,7 @@ async fn answers_decode_as_one_message() {
 }
 
 #[test]
-fn failures_are_headers_alone() {
+fn failure_has_headers_only() {
     let response = refuse(&Status::not_found("50% of\n'ü'"));
     assert_eq!(response.headers()["grpc-status"], "5");
     assert_eq!(response.headers()["grpc-message"], "50%25 of%0A'%C3%BC'");

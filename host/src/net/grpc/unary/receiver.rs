@@ -1,5 +1,5 @@
-//! A message while it arrives: its large fields go into blocks of their own at once, so that the wire's own buffers are
-//! free for the next bytes, and stay small and in the caches.
+//! Receives a message: its large fields are copied into blocks of their own while they arrive, so that hyper's buffers are
+//! free for the next bytes, and stay small and in the CPU caches.
 
 use super::MessageBuf;
 use crate::arena::Arena;
@@ -9,35 +9,35 @@ use bytes::{Buf, Bytes};
 use std::sync::Arc;
 use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 
-/// From this size on a field gets a block; the others stay where they arrived.
+/// Fields of at least this size get a block; the others stay in the buffers in which they arrived.
 const LARGE: usize = pool::MIN_SIZE;
-/// Flag and length in front of a message.
+/// Compression flag and length in front of a message.
 const PREFIX: usize = 5;
 
-/// See the module text. `F` says where the tensors for a model of some name go, if it matters.
+/// See the module text. `F` returns the arena of an isolated model by name.
 pub struct MessageReceiver<'a, F> {
     frames: MessageBuf,
-    /// Bytes of all so far, in `frames` or not.
+    /// Bytes received so far, in `frames` or not.
     received: usize,
-    /// Where the message ends, once that is known.
+    /// Offset of the message's end, once the prefix is read.
     end: usize,
     next: Next,
     arena: &'a F,
 }
 
-/// What the next byte is.
+/// What the next byte belongs to.
 enum Next {
-    /// Of the prefix, with its length so far.
+    /// The prefix, with the length read so far.
     Prefix(u64),
-    /// Of the number that is a field's key, a field's length, or a field.
+    /// The varint of a key, a length or a value.
     Number(Number, PartialVarint),
-    /// Of so many more that are in no large field.
+    /// This many bytes that are in no large field.
     Small(usize),
-    /// The first of a large field of so many.
+    /// The first byte of a large field of this length.
     Open(usize),
-    /// Of a large field, of which so many bytes are there.
+    /// A large field, of which this many bytes have arrived.
     Large(AlignedBuf, usize),
-    /// Of something that is not looked at: decoding will say what is wrong with it, if anything.
+    /// Anything that is not interpreted here: decoding reports what is wrong with it, if anything.
     Rest,
 }
 
@@ -63,7 +63,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
 
     /// Takes the next bytes.
     pub fn push(&mut self, chunk: Bytes) {
-        // What lies between the two goes on as it is.
+        // The bytes between `from` and `at` are kept zero-copy.
         let (mut from, mut at) = (0, 0);
         while at < chunk.len() {
             let left = chunk.len() - at;
@@ -104,7 +104,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         self.frames.push(chunk.slice(from..));
     }
 
-    /// All that arrived, also of a message that was cut short.
+    /// All that arrived, also of a truncated message.
     pub fn finish(mut self) -> MessageBuf {
         self.close();
         self.frames.seal();
@@ -117,7 +117,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         }
     }
 
-    /// Where a large field goes. Room that nobody fills costs addresses only.
+    /// The block for a large field. Pages that are never written cost address space only.
     fn block(&self, length: usize) -> Option<AlignedBuf> {
         let mut seen = self.frames.clone();
         seen.seal();
@@ -126,7 +126,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         AlignedBuf::try_for_input(arena.as_ref(), length)
     }
 
-    /// What follows from a byte of the prefix or a number; it ends at `at`.
+    /// Takes a byte of the prefix or of a varint; `at` is the offset behind it.
     fn step(&mut self, byte: u8, at: usize) {
         self.next = match self.next {
             Next::Prefix(_) if at == 1 && byte != 0 => Next::Rest,
@@ -134,7 +134,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
                 let length = length << 8 | u64::from(byte);
                 match at {
                     ..PREFIX => Next::Prefix(length),
-                    // Nothing in it is large.
+                    // No field can be large.
                     _ if length < LARGE as u64 => Next::Rest,
                     _ => {
                         self.end = PREFIX + length as usize;
@@ -151,7 +151,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         };
     }
 
-    /// What follows a whole number.
+    /// What follows a complete varint.
     fn field(&self, what: Number, value: u64, at: usize) -> Next {
         let left = self.end.saturating_sub(at);
         match what {

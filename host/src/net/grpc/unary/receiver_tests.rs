@@ -26,7 +26,7 @@ fn arrive(wire: &[u8], step: usize, arena: Option<&Arc<Arena>>) -> MessageBuf {
 }
 
 #[test]
-fn large_fields_lie_in_blocks_of_their_own() {
+fn large_fields_get_blocks_of_their_own() {
     let wire = message(&[LARGE, 3, LARGE - 1, 3 * LARGE + 1]);
     let arena = Arena::new("test", 4 << 20).unwrap();
     for step in [1, 7, 1000, LARGE, wire.len()] {
@@ -37,10 +37,10 @@ fn large_fields_lie_in_blocks_of_their_own() {
             assert_eq!(got.encode_to_vec(), wire[PREFIX..], "chunks of {step}");
             for raw in got.raw_input_contents.iter().filter(|raw| raw.len() >= LARGE) {
                 assert_eq!(raw.as_ptr() as usize % 64, 0);
-                // Names are looked for in the first piece only.
+                // The model name is found in the first chunk only.
                 let shared = arena.is_some_and(|a| a.offset_of(raw).is_some());
                 assert_eq!(shared, arena.is_some() && step > 10);
-                // Not copied a second time.
+                // A large field is not copied again.
                 let again = ModelInferRequest::decode(frames.clone()).unwrap();
                 assert!(again.raw_input_contents.iter().any(|r| r.as_ptr() == raw.as_ptr()));
             }
@@ -49,12 +49,12 @@ fn large_fields_lie_in_blocks_of_their_own() {
 }
 
 #[test]
-fn nothing_is_lost_of_what_is_not_understood() {
+fn uninterpreted_bytes_are_kept() {
     let whole = message(&[2 * LARGE]);
     let cut = whole[..whole.len() - 9].to_vec();
     let mut compressed = whole.clone();
     compressed[0] = 1;
-    // Numbers that never end, groups, a field longer than its message, and numbers of all lengths.
+    // Endless varints, groups, a field longer than its message, and varints of all lengths.
     let with = |bytes: &[u8]| [&whole[..PREFIX], bytes, &whole[PREFIX..]].concat();
     let endless = with(&[0xff; 20]);
     let group = with(&[0x0b, 0x0c]);

@@ -1,4 +1,4 @@
-//! Inference over gRPC: what a unary call and one request of a stream have in common, and the unary call.
+//! Inference over v1 gRPC: the unary call, and what it shares with the requests of a stream.
 
 use crate::error::Error;
 use crate::net::context::Context;
@@ -21,9 +21,8 @@ use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 /// Number of `raw_output` in `InferResponse`.
 const RAW_OUTPUT: u32 = 3;
 
-/// Answers a call of `Infer`; `received_ns` is when its head had come in. Dropping the future cancels the
-/// inference.
-pub async fn answer<B: Body<Data = Bytes>>(
+/// Serves `Infer`; `received_ns` is when its head was received. Dropping the future cancels the request.
+pub async fn serve<B: Body<Data = Bytes>>(
     ctx: &Arc<Context>,
     request: Request<B>,
     received_ns: u64,
@@ -79,7 +78,7 @@ async fn call(
     }
 }
 
-/// From a request into the queue of its model, at once and without waiting.
+/// Checks a request and puts it into the queue of its model, without waiting.
 pub fn begin(
     ctx: &Context,
     request: InferRequest,
@@ -95,7 +94,7 @@ pub fn begin(
     call.start(plan, parts, deadline_ns)
 }
 
-/// Waits for what [`begin`] began.
+/// Waits for the response to a request of [`begin`].
 pub async fn finish(ctx: &Context, running: PendingRequest) -> InferResponse {
     match running.finish().await {
         Ok(done) => succeeded(ctx, done, MAX_MESSAGE),
@@ -120,7 +119,7 @@ fn succeeded(ctx: &Context, done: InferResult, longest: usize) -> InferResponse 
     failed(ctx, &Failure { error, id, request_id: done.request_id })
 }
 
-/// The caller's id is all that a failure repeats.
+/// A failure repeats nothing but the client's id.
 pub fn failed(ctx: &Context, failure: &Failure) -> InferResponse {
     InferResponse {
         request_status: Some(request_status::failure(

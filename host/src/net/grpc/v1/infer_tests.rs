@@ -6,7 +6,7 @@ use crate::net::v1::testing;
 use trtserver_proto::v1::infer_response_header::Output;
 
 #[test]
-fn answers_that_are_too_long() {
+fn oversized_response_is_refused() {
     let ctx = testing::context("");
     let header =
         InferResponseHeader { id: 4, output: vec![Output::default()], ..Default::default() };

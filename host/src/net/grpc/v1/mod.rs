@@ -1,12 +1,12 @@
 //! v1 over gRPC: `nvidia.inferenceserver.GRPCService` (contract/v1 §4).
 //!
-//! gRPC itself always says OK; how a call ended is in `request_status`.
+//! The gRPC status is always OK; the result of a call is in `request_status`.
 
-mod infer; // one request, one answer
-mod service; // everything that is not unary inference
-mod stream; // requests and answers of one stream
+mod infer; // unary inference, without tonic
+mod service; // the other endpoints, through tonic
+mod stream; // StreamInfer
 
-pub use infer::answer as infer;
+pub use infer::serve as infer;
 
 use crate::net::context::Context;
 use crate::net::grpc::unary::MAX_MESSAGE;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tonic::codec::CompressionEncoding;
 use trtserver_proto::v1::grpc_service_server::GrpcServiceServer;
 
-/// Everything but unary inference, which [`infer`] answers faster. The service has that too, so it is whole.
+/// All endpoints but unary inference, which [`infer`] serves.
 pub fn service(ctx: Arc<Context>) -> GrpcServiceServer<service::Service> {
     GrpcServiceServer::new(service::Service::new(ctx))
         .max_decoding_message_size(MAX_MESSAGE)

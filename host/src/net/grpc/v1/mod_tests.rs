@@ -1,4 +1,4 @@
-//! Calls through the whole of frames and service, and streams.
+//! Unary calls, tonic endpoints and streams of v1 gRPC, against models served by threads.
 
 use super::*;
 use crate::clock::now_ns;
@@ -60,7 +60,7 @@ async fn call_raw(ctx: &Arc<Context>, message: Vec<u8>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_client_of_v0_8() {
+async fn v0_8_request_gets_legacy_response() {
     let ctx = testing::context("");
     // No version, sizes per item as varints at 2.
     let input = |name: &[u8]| [b"\x12\x0a\x0a\x06", name, b"\x10\x40"].concat();
@@ -80,7 +80,7 @@ async fn a_client_of_v0_8() {
 }
 
 #[tokio::test]
-async fn unary_inference() {
+async fn unary_inference_and_its_errors() {
     let ctx = testing::context("");
     let got = call(&ctx, &request(9)).await;
     assert_eq!(got.request_status, status(1, "", 1));
@@ -124,7 +124,7 @@ async fn unary_inference() {
 }
 
 #[tokio::test]
-async fn control_calls() {
+async fn control_endpoints() {
     let ctx = testing::context("");
     let s = service::Service::new(Arc::clone(&ctx));
     let health = async |mode: &str| {
@@ -193,9 +193,9 @@ fn stream_of(
 }
 
 #[tokio::test]
-async fn a_stream_answers_in_order_and_survives_failures() {
+async fn stream_responds_in_order_and_survives_failures() {
     let ctx = testing::context("");
-    // The first is slow, the next goes to another model, which is faster.
+    // The first request is slow, the second is for another, faster model.
     let mut other = request(2);
     other.model_name = "m".into();
     let mut requests = vec![Ok(request(20_000)), Ok(other)];
@@ -213,7 +213,7 @@ async fn a_stream_answers_in_order_and_survives_failures() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_finishes_what_it_has_and_says_so() {
+async fn reset_stream_completes_received_requests() {
     let ctx = testing::context("");
     let requests = vec![Ok(request(1)), Err(tonic::Status::internal("bad")), Ok(request(3))];
     let answers: Vec<_> = stream_of(&ctx, requests).collect().await;
@@ -222,13 +222,13 @@ async fn a_broken_stream_finishes_what_it_has_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_cancels_and_is_read_no_further() {
+async fn dropped_stream_cancels_and_stops_reading() {
     let ctx = testing::context("");
     let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let read = Arc::clone(&count);
     let endless = std::iter::repeat_with(move || {
         read.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // Each takes five seconds: one is executed at most, however slow the machine is.
+        // Each takes five seconds, so at most one is executed even on a slow machine.
         Ok(request(5_000_000))
     });
     let answers = stream::responses(&ctx, tokio_stream::iter(endless), 0);

@@ -1,4 +1,4 @@
-//! The service as tonic calls it.
+//! The endpoints of v1 gRPC that go through tonic.
 
 use super::stream;
 use crate::clock::now_ns;
@@ -6,7 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::deadline;
 use crate::net::v1::control::{self, Change, SharedMemory};
-use crate::net::v1::{counted, counted_later, health, request_id, request_status, status};
+use crate::net::v1::{counted, counted_async, health, request_id, request_status, status};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use trtserver_proto::v1::grpc_service_server::GrpcService;
@@ -29,7 +29,7 @@ impl Service {
         Self { ctx }
     }
 
-    /// The status of a call that ended so, with an id of its own.
+    /// The request status for a result, with a new request id.
     fn status_of<T>(&self, result: &Result<T>) -> Option<RequestStatus> {
         Some(request_status::of_result(&self.ctx.settings, result, request_id(&self.ctx)))
     }
@@ -53,7 +53,7 @@ impl GrpcService for Service {
     async fn profile(&self, _: Request<ProfileRequest>) -> TonicResult<ProfileResponse> {
         Ok(Response::new(counted(&self.ctx.endpoints.profile, now_ns(), || {
             let result = control::profile(&self.ctx);
-            // Refused for the state of the server: not handled, no id.
+            // Refused because of the server's state: no request id.
             let request_status = match self.ctx.require_ready() {
                 Ok(()) => self.status_of(&result),
                 Err(e) => Some(request_status::failure(&self.ctx.settings, &e, 0)),
@@ -64,7 +64,7 @@ impl GrpcService for Service {
 
     async fn health(&self, request: Request<HealthRequest>) -> TonicResult<HealthResponse> {
         Ok(Response::new(counted(&self.ctx.endpoints.health, now_ns(), || {
-            let health = health::answer(&self.ctx, &request.get_ref().mode);
+            let health = health::check(&self.ctx, &request.get_ref().mode);
             HealthResponse {
                 request_status: self.status_of(&health),
                 health: health.unwrap_or(false),
@@ -82,7 +82,7 @@ impl GrpcService for Service {
         Ok(Response::new(stream::responses(&self.ctx, request.into_inner(), deadline_ns)))
     }
 
-    /// Whatever is not a load unloads, and so does a field that was left out.
+    /// Every value but LOAD unloads, also a missing field.
     async fn model_control(
         &self,
         r: Request<ModelControlRequest>,
@@ -96,7 +96,7 @@ impl GrpcService for Service {
             let result = control::model(&self.ctx, &r.model_name, change).await;
             Response::new(ModelControlResponse { request_status: self.status_of(&result) })
         };
-        Ok(counted_later(&self.ctx.endpoints.model_control, now_ns(), call).await)
+        Ok(counted_async(&self.ctx.endpoints.model_control, now_ns(), call).await)
     }
 
     async fn shared_memory_control(
@@ -106,7 +106,7 @@ impl GrpcService for Service {
         let call = request.into_inner().shared_memory_control;
         let call = match &call {
             Some(ShmRequest::Register(r)) => Some(SharedMemory::Register(&r.name)),
-            // What v1.6 registered by.
+            // How v1.6 registers.
             Some(ShmRequest::Unregister(r)) if !r.shm_key.is_empty() => {
                 Some(SharedMemory::Register(&r.name))
             }
@@ -143,6 +143,6 @@ impl GrpcService for Service {
                 response_type: result.ok().map(repository_response::ResponseType::Index),
             })
         };
-        Ok(counted_later(&self.ctx.endpoints.repository, now_ns(), call).await)
+        Ok(counted_async(&self.ctx.endpoints.repository, now_ns(), call).await)
     }
 }

@@ -1,9 +1,8 @@
-//! One stream of inference requests (contract/v1 §4.3).
+//! StreamInfer (contract/v1 §4.3).
 //!
-//! Requests enter the queues in the order in which they arrive, because sequences depend on it, and are
-//! answered in that order too, which serves all clients. A failed request is answered like any other and does
-//! not end the stream. When the caller goes away or his time is over, everything of his that still runs is
-//! cancelled.
+//! Requests enter the queues in the order of their arrival, because sequences depend on it, and responses are sent in that
+//! order too, which suits all clients. A failed request does not end the stream. When the client disconnects or the deadline
+//! passes, all pending requests are cancelled.
 
 use super::infer;
 use crate::clock::now_ns;
@@ -18,10 +17,10 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use trtserver_proto::v1::{InferRequest, InferResponse};
 
-/// Requests of one stream that may be under way. The next is not read before one of them is answered.
+/// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's backpressure.
 const MAX_PENDING: usize = 1000;
 
-/// ResponseStream of a call with a deadline that may wait for a slow reader.
+/// Responses of a call with a deadline that may wait for a slow client.
 const MAX_UNREAD: usize = 16;
 
 pub type ResponseStream = Pin<Box<dyn Stream<Item = Result<InferResponse, Status>> + Send>>;
@@ -31,7 +30,7 @@ enum Item {
     Pending(Box<PendingRequest>),
     /// Refused at once.
     Refused(InferResponse),
-    /// The stream itself broke.
+    /// The client reset the stream.
     Broken(Status),
 }
 
@@ -56,13 +55,13 @@ where
     if deadline_ns == 0 { Box::pin(responses) } else { until(deadline_ns, Box::pin(responses)) }
 }
 
-/// The responses that come before the deadline. A task takes them: what runs is cancelled in time also when the
-/// caller reads none.
+/// The responses before the deadline. A task forwards them, so that pending requests are cancelled in time even if the client
+/// reads no responses.
 fn until(deadline_ns: u64, responses: ResponseStream) -> ResponseStream {
     let (sender, receiver) = mpsc::channel(MAX_UNREAD);
     tokio::spawn(async move {
-        let work = Box::pin(pass_on(responses, &sender));
-        // The work is over when this has waited for it, and whatever was under way is cancelled.
+        let work = Box::pin(forward(responses, &sender));
+        // `within` drops the work, which cancels all pending requests.
         if let Err(status) = deadline::within(deadline_ns, work).await {
             let _ = sender.send(Err(status)).await;
         }
@@ -70,7 +69,7 @@ fn until(deadline_ns: u64, responses: ResponseStream) -> ResponseStream {
     Box::pin(ReceiverStream::new(receiver))
 }
 
-async fn pass_on(
+async fn forward(
     mut responses: ResponseStream,
     to: &mpsc::Sender<Result<InferResponse, Status>>,
 ) -> Result<(), Status> {
@@ -86,7 +85,7 @@ async fn pass_on(
     }
 }
 
-/// Reads until the caller has no more to send, or wants no more responses.
+/// Reads requests until the client half-closes or resets the stream.
 async fn read<S>(ctx: Arc<Context>, mut requests: S, sender: mpsc::Sender<Item>, deadline_ns: u64)
 where
     S: Stream<Item = Result<InferRequest, Status>> + Unpin,

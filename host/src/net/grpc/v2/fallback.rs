@@ -69,7 +69,7 @@ pub fn read(
             ));
         }
         shared_memory(&output.name, &output.parameters)?;
-        unchecked.want(signature, &output.name, classes)?;
+        unchecked.request_output(signature, &output.name, classes)?;
         if classes > 0 {
             spec.classes.push((output.name, classes));
         }

@@ -1,7 +1,7 @@
-//! Ordinary requests without a detour: names, types, shapes and raw tensors, in a message that lies in one piece.
+//! The fast path of ModelInfer: a hand-written parser of ordinary messages, which have names, types, shapes and raw tensors
+//! and are contiguous in memory.
 //!
-//! Whatever else a request may hold, and whatever may be wrong with one, is none of this file's business: it then
-//! says `None`, and the way of all requests begins anew.
+//! Returns `None` for anything else, valid or not: the message then goes through [`fallback`](super::fallback).
 
 use super::response::ResponseSpec;
 use crate::net::v2::UncheckedRequest;
@@ -11,15 +11,15 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use trtserver_proto_wire::{Error, Field, Fields, Value, read_varint};
 
-/// Inputs, outputs and tensors beyond this number are for those who guard against too many.
+/// More inputs, outputs or tensors are left to the fallback, which limits the parts of a message.
 const MANY: usize = 64;
-/// What must be copied to lie straight and is not longer than this is copied together.
+/// Misaligned tensors up to this size are copied into one shared block.
 const SMALL: usize = 4 << 10;
 /// Tensors start at multiples of this.
 const ALIGN: usize = 8;
 const STEP: usize = 16;
 
-/// A ModelInferRequest, in words of the message itself.
+/// A ModelInferRequest that borrows from the message.
 #[derive(Default)]
 pub struct FastRequest<'a> {
     pub model: &'a str,
@@ -67,8 +67,8 @@ impl<'a> FastRequest<'a> {
         Some(request)
     }
 
-    /// The request for the model that `served` serves, whose tensors may stay in `message`.
-    pub fn draft(
+    /// The request for the model that `served` serves. Aligned tensors stay in `message`.
+    pub fn into_unchecked(
         self,
         served: &Served,
         message: &Bytes,
@@ -76,10 +76,10 @@ impl<'a> FastRequest<'a> {
         if self.raw.len() != self.inputs.len() {
             return None;
         }
-        let mut draft = UncheckedRequest { id: self.id.to_owned(), ..Default::default() };
-        let mut tensors = straight(&self.raw, message);
+        let mut unchecked = UncheckedRequest { id: self.id.to_owned(), ..Default::default() };
+        let mut tensors = aligned(&self.raw, message);
         for input in self.inputs {
-            draft.inputs.push(InputTensor {
+            unchecked.inputs.push(InputTensor {
                 index: served.signature.input(input.name)?,
                 dtype: DType::from_v2_name(input.datatype)?,
                 shape: input.shape,
@@ -87,10 +87,10 @@ impl<'a> FastRequest<'a> {
             });
         }
         for name in self.outputs {
-            draft.want(&served.signature, name, 0).ok()?;
+            unchecked.request_output(&served.signature, name, 0).ok()?;
         }
-        let asked = ResponseSpec { id: draft.id.clone(), ..Default::default() };
-        Some((draft, asked))
+        let spec = ResponseSpec { id: unchecked.id.clone(), ..Default::default() };
+        Some((unchecked, spec))
     }
 }
 
@@ -114,7 +114,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The name of a wanted output.
+/// The name of a requested output.
 fn output(message: &[u8]) -> Option<&str> {
     let mut name = "";
     for field in Fields::new(message) {
@@ -126,9 +126,9 @@ fn output(message: &[u8]) -> Option<&str> {
     Some(name)
 }
 
-/// The tensors, in `message` where they start at a multiple of [`ALIGN`]. Short ones that do not are copied into
-/// one block; long ones are left to those who want them straight.
-fn straight(raw: &[&[u8]], message: &Bytes) -> impl Iterator<Item = Bytes> {
+/// The tensors, zero-copy if they start at a multiple of [`ALIGN`]. Misaligned small ones are copied into one block;
+/// misaligned large ones are aligned later, where it is required.
+fn aligned(raw: &[&[u8]], message: &Bytes) -> impl Iterator<Item = Bytes> {
     let stays = |raw: &[u8]| {
         raw.len() > SMALL || raw.is_empty() || (raw.as_ptr() as usize).is_multiple_of(ALIGN)
     };
@@ -139,7 +139,7 @@ fn straight(raw: &[&[u8]], message: &Bytes) -> impl Iterator<Item = Bytes> {
         block.resize(block.len().next_multiple_of(STEP), 0);
         block.extend_from_slice(raw);
     }
-    // Not sliced but taken apart: what is left for the last tensor, often the only one, is the block itself.
+    // `split_to` instead of `slice`: the last tensor, often the only one, then takes the block itself.
     let mut block = Bytes::from(block);
     raw.iter().map(move |raw| {
         if stays(raw) {

@@ -28,7 +28,7 @@ fn request(raw: &[usize]) -> ModelInferRequest {
     }
 }
 
-/// What was read is what the other way reads.
+/// The fast path read the same as the fallback.
 fn same(
     served: &Served,
     (got, asked): (&UncheckedRequest, &ResponseSpec),
@@ -47,7 +47,7 @@ fn same(
 }
 
 #[test]
-fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
+fn mutated_messages_read_as_by_the_fallback_or_are_left_to_it() {
     let served = context().models.find("echo", None).unwrap();
     let whole = request(&[1, 2]).encode_to_vec();
     let mut read = 0;
@@ -58,7 +58,7 @@ fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
         let request =
             ModelInferRequest::decode(message.clone()).unwrap_or_else(|e| panic!("{what:?}: {e}"));
         assert_eq!((&model, &version), (&request.model_name, &request.model_version));
-        if let Some((draft, asked)) = fast.draft(&served, &message) {
+        if let Some((draft, asked)) = fast.into_unchecked(&served, &message) {
             read += 1;
             same(&served, (&draft, &asked), request, &what);
         }
@@ -68,12 +68,12 @@ fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
             let mut other = whole.clone();
             other[at] = byte;
             try_out(other, (at, byte));
-            // One more byte, after which all lengths are wrong.
+            // One more byte, which makes all lengths wrong.
             let mut longer = whole.clone();
             longer.insert(at, byte);
             try_out(longer, (at, byte));
         }
-        // Fields in another order, some of them twice.
+        // Fields in another order, some twice.
         try_out([&whole[at..], &whole[..]].concat(), (at, 0));
         try_out([&whole[..], &whole[..at]].concat(), (at, 1));
     }
@@ -81,17 +81,17 @@ fn whatever_arrives_is_read_as_the_other_way_reads_it_or_left_to_that() {
 }
 
 #[test]
-fn read_as_the_other_way_reads() {
+fn fast_path_and_fallback_read_the_same() {
     let served = context().models.find("echo", None).unwrap();
     for raw in [[64, 64], [0, 1], [17, 0], [3, 5000], [5000, 9]] {
         let request = request(&raw);
-        // Wherever the message lies.
+        // At any alignment of the message.
         for skip in 0..8 {
             let message = [vec![0; skip], request.encode_to_vec()].concat();
             let message = Bytes::from(message).slice(skip..);
             let fast = FastRequest::parse(&message).unwrap();
             assert_eq!((fast.model, fast.version), ("echo", "3"));
-            let (got, asked) = fast.draft(&served, &message).unwrap();
+            let (got, asked) = fast.into_unchecked(&served, &message).unwrap();
             assert_eq!(got.inputs.len(), 2);
             same(&served, (&got, &asked), request.clone(), &raw);
             for got in &got.inputs {
@@ -103,7 +103,7 @@ fn read_as_the_other_way_reads() {
 }
 
 #[test]
-fn what_is_left_to_the_other_way() {
+fn unusual_messages_are_left_to_the_fallback() {
     let served = context().models.find("echo", None).unwrap();
     let good = request(&[1, 2]);
     let parameters = [("k".to_owned(), InferParameter::default())];
@@ -131,16 +131,16 @@ fn what_is_left_to_the_other_way() {
         ("no text", [vec![0x0a, 1, 0xff], with(&|_| ())].concat()),
     ] {
         let message = Bytes::from(message);
-        let read = FastRequest::parse(&message).and_then(|p| p.draft(&served, &message));
+        let read = FastRequest::parse(&message).and_then(|p| p.into_unchecked(&served, &message));
         assert!(read.is_none(), "{what}");
     }
-    // What was cut short may still be a message, if a smaller one.
+    // A truncated message may still be a valid, shorter one.
     let whole = good.encode_to_vec();
     for len in 0..whole.len() {
         let cut = Bytes::copy_from_slice(&whole[..len]);
-        if FastRequest::parse(&cut).and_then(|p| p.draft(&served, &cut)).is_some() {
+        if FastRequest::parse(&cut).and_then(|p| p.into_unchecked(&served, &cut)).is_some() {
             let request = ModelInferRequest::decode(cut).unwrap();
-            assert!(fallback::read(&served, request).is_ok(), "cut short after {len} bytes");
+            assert!(fallback::read(&served, request).is_ok(), "truncated after {len} bytes");
         }
     }
 }

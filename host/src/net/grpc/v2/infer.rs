@@ -1,4 +1,4 @@
-//! ModelInfer: the hot path, without tonic in between.
+//! ModelInfer, without tonic: the fast path parses ordinary messages, the fallback decodes all others with prost.
 
 use super::fallback;
 use super::fast_path::FastRequest;
@@ -22,9 +22,9 @@ use tonic::Status;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
 
-/// Answers `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the inference.
+/// Serves `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the request.
 ///
-/// Not an `async fn`, whose future would be larger by the request as it came.
+/// Not an `async fn`, whose future would contain the whole request.
 pub fn infer<B>(
     ctx: &Arc<Context>,
     request: http::Request<B>,
@@ -67,7 +67,7 @@ fn begin(
     deadline_ns: u64,
     received_ns: u64,
 ) -> Result<PendingRequest, Status> {
-    if frames.remaining() >= unary::SHARED
+    if frames.remaining() >= unary::MIN_IN_ARENA
         && let Some(arena) = frames.first_text().and_then(|model| ctx.models.arena(model))
     {
         frames.copy_into(arena);
@@ -75,9 +75,9 @@ fn begin(
         && let Some(request) = FastRequest::parse(message)
     {
         let (model, version) = (request.model, request.version);
-        let read = |served: &Served| match request.draft(served, message) {
+        let read = |served: &Served| match request.into_unchecked(served, message) {
             Some(read) => Ok(read),
-            // Something is wrong with it; what, is said by those who look more closely.
+            // Something is unusual or invalid: the fallback accepts it or names the error.
             None => unary::decode(ModelInferRequest::schema(), frames.clone())
                 .map_err(|status| Error::internal(status.message()))
                 .and_then(|request| fallback::read(served, request)),
@@ -91,7 +91,7 @@ fn begin(
     start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)
 }
 
-/// A request that was queued, and what waits for its answer.
+/// A request that was queued, and the receiver of its response.
 struct PendingRequest {
     served: Arc<Served>,
     spec: ResponseSpec,
@@ -113,7 +113,7 @@ fn encode(
     Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, spent))
 }
 
-/// Queues the request that `read` makes.
+/// Looks the model up and queues the request that `read` returns.
 fn start(
     ctx: &Arc<Context>,
     model: &str,
@@ -138,7 +138,7 @@ fn start(
     Ok(PendingRequest { served, spec, waiting, reply, _in_flight: in_flight })
 }
 
-/// What serves the model.
+/// The served model version.
 pub fn find(ctx: &Context, model: &str, version: &str) -> Result<Arc<Served>> {
     serving(ctx, model, version).map_err(|error| match ctx.state.phase() {
         Phase::Exiting => Error::unavailable(

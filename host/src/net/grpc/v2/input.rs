@@ -1,4 +1,4 @@
-//! The bytes of an input: the next raw entry, or typed contents (contract/v2 §1.4).
+//! The bytes of an input: the next entry of raw_input_contents, or typed contents (contract/v2 §1.4).
 
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
@@ -12,11 +12,11 @@ use trtserver_proto::v2::{
 
 type Parameters = BTreeMap<String, InferParameter>;
 
-/// Where the inputs of one request find their bytes.
+/// The source of the input bytes of one request.
 pub struct Source<'a> {
     pub model: &'a str,
     raw: std::vec::IntoIter<Bytes>,
-    /// The request came with raw entries, so typed contents are a mistake.
+    /// The request has raw entries, so typed contents are an error.
     is_raw: bool,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Source<'a> {
         Self { model, is_raw: !raw.is_empty(), raw: raw.into_iter() }
     }
 
-    /// Takes the bytes of `tensor`, which the caller says is of type `dtype`.
+    /// Takes the bytes of `tensor`, whose requested type is `dtype`.
     pub fn take(&mut self, tensor: InferInputTensor, dtype: DType) -> Result<Bytes> {
         let (name, model) = (&tensor.name, self.model);
         shared_memory(name, &tensor.parameters)?;
@@ -49,7 +49,7 @@ fn missing(name: &str, model: &str) -> Error {
     ))
 }
 
-/// Checks what the parameters of a tensor say about shared memory, and refuses its use.
+/// Checks the shared-memory parameters of a tensor, and refuses their use.
 pub fn shared_memory(name: &str, parameters: &Parameters) -> Result<()> {
     if parameters.is_empty() {
         return Ok(());
@@ -92,7 +92,7 @@ pub fn shared_memory(name: &str, parameters: &Parameters) -> Result<()> {
 fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Result<Bytes> {
     use DType::*;
     let mut out: Option<Vec<u8>> = None;
-    // One line per field: is it filled, which types does it carry, what is it called, its bytes.
+    // Per field: whether it is set, the types it carries, the type that messages name, its bytes.
     let mut field = |filled: bool,
                      carries: &[DType],
                      called: DType,
@@ -147,7 +147,7 @@ fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Resu
     Ok(out.map(Bytes::from).unwrap_or_default())
 }
 
-/// The first `size` bytes of each element: narrow types travel in wider fields.
+/// The low `size` bytes of each element: narrow types are sent in wider fields.
 fn low_bytes<const N: usize>(size: usize, elements: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
     let mut out = Vec::with_capacity(elements.size_hint().0 * size);
     elements.for_each(|e| out.extend_from_slice(&e[..size.min(N)]));

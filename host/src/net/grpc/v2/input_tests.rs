@@ -13,7 +13,7 @@ fn take(contents: InferTensorContents, dtype: DType) -> Result<Vec<u8>, std::str
 }
 
 #[test]
-fn typed_contents() {
+fn typed_contents_become_tensor_bytes() {
     let c = InferTensorContents::default;
     let wrong = |text: &str| {
         Err(format!("unexpected explicit tensor data for input tensor 'I' for model 'm'{text}"))
@@ -39,7 +39,7 @@ fn typed_contents() {
 }
 
 #[test]
-fn raw_entries_in_order() {
+fn raw_entries_are_taken_in_order() {
     let mut source = Source::new("m", vec!["a".into(), "b".into()]);
     assert_eq!(source.take(tensor(None), DType::Int8).unwrap(), "a");
     let mixed = source.take(tensor(Some(Default::default())), DType::Int8).unwrap_err();
@@ -50,7 +50,7 @@ fn raw_entries_in_order() {
 }
 
 #[test]
-fn shared_memory_parameters() {
+fn shared_memory_parameters_are_refused() {
     let int = ParameterChoice::Int64Param(0);
     let text = ParameterChoice::StringParam("r".into());
     let table: [(&[(&str, &ParameterChoice)], &str); 5] = [

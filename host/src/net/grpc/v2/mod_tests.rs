@@ -1,4 +1,4 @@
-//! Whole calls against models made of closures.
+//! Unary calls and streams of v2 gRPC, against models served by threads.
 
 use super::*;
 use crate::net::context::Context;
@@ -53,7 +53,7 @@ async fn unary(
 }
 
 #[tokio::test]
-async fn one_request_one_response() {
+async fn unary_call_gets_one_response() {
     let ctx = context();
     let got = unary(&ctx, &request("echo", "7")).await.unwrap();
     assert_eq!(
@@ -92,9 +92,9 @@ async fn one_request_one_response() {
     assert_eq!(failed.count, 1);
 }
 
-/// What is checked of the parts of a request, in the words of the real server.
+/// The errors have Triton's texts.
 #[tokio::test]
-async fn parts_of_a_request() {
+async fn invalid_parts_are_refused_with_texts_of_v2() {
     let ctx = context();
     let good = request("echo", "");
     let parameter = |key: &str, value| {
@@ -145,7 +145,7 @@ async fn parts_of_a_request() {
 }
 
 #[tokio::test]
-async fn not_a_call_at_all() {
+async fn requests_that_are_no_grpc_call_get_http_status() {
     let ctx = context();
     for (method, content, status) in [
         ("GET", "application/grpc", 405),
@@ -162,14 +162,14 @@ async fn not_a_call_at_all() {
     assert_eq!(unary::MAX_MESSAGE, 2_147_483_647);
 }
 
-/// The message that is sent.
+/// Decodes a message of a stream.
 fn decoded(message: &Encoded) -> ModelStreamInferResponse {
     let mut bytes = message.head.clone();
     prost::encoding::bytes::encode_repeated(message.field, &message.payloads, &mut bytes);
     ModelStreamInferResponse::decode(&*bytes).unwrap()
 }
 
-/// What a stream answers, in short: `id:final:outputs`, `id!error`, or `status`.
+/// The responses of a stream, each as `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
     let mut answers = super::stream::serve(context(), incoming, true_status, 0);
@@ -198,7 +198,7 @@ async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<Stri
 }
 
 #[tokio::test]
-async fn ordinary_models_answer_in_order() {
+async fn stream_responses_of_ordinary_models_are_ordered() {
     let requests = ["echo", "broken", "who", "twice", "silent", "echo"];
     let requests = requests.iter().enumerate().map(|(i, m)| request(m, &i.to_string())).collect();
     let want = [
@@ -214,7 +214,7 @@ async fn ordinary_models_answer_in_order() {
 }
 
 #[tokio::test]
-async fn decoupled_models_answer_as_often_as_they_like() {
+async fn decoupled_model_streams_any_number_of_responses() {
     let empty = InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(true)) };
     let opted_in = ModelInferRequest {
         parameters: [("triton_enable_empty_final_response".to_owned(), empty)].into(),
@@ -226,13 +226,13 @@ async fn decoupled_models_answer_as_often_as_they_like() {
 }
 
 #[tokio::test]
-async fn the_true_status_on_demand() {
+async fn true_status_ends_the_stream_with_the_first_error() {
     let requests = vec![request("echo", "0"), request("who", "1"), request("echo", "2")];
     assert_eq!(stream(requests, true).await, ["0:true:1", "NotFound"]);
 }
 
 #[tokio::test]
-async fn a_dropped_stream_cancels() {
+async fn dropped_stream_cancels_its_requests() {
     let ctx = context();
     let incoming = tokio_stream::StreamExt::chain(
         tokio_stream::iter([Ok(request("stuck", "0"))]),
@@ -244,14 +244,14 @@ async fn a_dropped_stream_cancels() {
     }
     drop(answers);
     let served = ctx.models.find("stuck", None).unwrap();
-    // Before it was taken from its queue, or meanwhile.
+    // In the queue or during execution.
     let cancelled = || served.stats.snapshot().cancelled.iter().sum::<u64>();
     while ctx.state.in_flight() > 0 || cancelled() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
 }
 
-/// hyper runs every connection as tasks.
+/// Futures are `Send`, because hyper's connections are tasks.
 #[allow(dead_code)]
 fn futures_can_move(ctx: &Arc<Context>, request: http::Request<hyper::body::Incoming>) {
     fn check(_: impl Send) {}

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use trtserver_proto::v2::ModelStreamInferResponse;
 use trtserver_proto::v2::model_infer_response::InferOutputTensor;
 
-/// The message as prost would have it.
+/// The message struct of a response.
 fn message(served: &Served, spec: &ResponseSpec, response: &InferResponse) -> ModelInferResponse {
     let output = |o: &OutputTensor| InferOutputTensor {
         name: o.name.to_string(),

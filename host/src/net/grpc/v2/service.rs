@@ -1,4 +1,4 @@
-//! Every call but the hot one, through tonic: each method hands over to what both wires share.
+//! The endpoints of v2 gRPC that go through tonic. Each method delegates to `net/v2`, which HTTP uses too.
 
 use super::stream;
 use crate::error::Error;
@@ -22,7 +22,7 @@ use trtserver_proto::v2::grpc_inference_service_server::{
 use trtserver_proto::v2::model_repository_parameter::ParameterChoice as Choice;
 use trtserver_proto::v2::*;
 
-/// The inference service and the health service, for one connection or for all.
+/// The inference service without ModelInfer, and the health service.
 pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, HealthServer<Health>) {
     let inference = GrpcInferenceServiceServer::new(Service(Arc::clone(&ctx)))
         .max_decoding_message_size(unary::MAX_MESSAGE)
@@ -33,7 +33,7 @@ pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, Heal
     (inference, health)
 }
 
-/// `grpc.health.v1.Health`: readiness, whatever service is asked for.
+/// `grpc.health.v1.Health`: readiness, for any service name.
 pub struct Health(Arc<Context>);
 
 #[tonic::async_trait]
@@ -51,7 +51,7 @@ fn ok<T>(message: T) -> TonicResult<T> {
     Ok(Response::new(message))
 }
 
-/// The configuration that comes with a load request, if one does.
+/// The model configuration in a load request, if there is one.
 fn load_parameters(r: &RepositoryModelLoadRequest) -> Result<Option<&str>, Error> {
     let mut config = None;
     for (key, value) in &r.parameters {

@@ -1,7 +1,7 @@
-//! An inference request: JSON with or without tensors behind it, or the bytes of one tensor alone.
+//! Reads an inference request: JSON with or without binary sections, or the raw bytes of a single tensor.
 
 use super::json::data::{self, wrong_type};
-use super::json::{self, Array, Picked, Value};
+use super::json::{self, Array, Picked, Spans, Value};
 use super::{input, parameters};
 use crate::error::{Error, Result};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, UncheckedRequest};
@@ -12,27 +12,27 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// What the answer needs of the request.
+/// What the response needs of the request.
 #[derive(Debug, Default, PartialEq)]
 pub struct ResponseSpec {
-    /// Ids of a usual length need no memory of their own.
+    /// Ids of usual length are not allocated.
     pub id: SmallVec<[u8; 32]>,
     pub outputs: SmallVec<[OutputSpec; 2]>,
-    /// Outputs that are not listed go out as bytes.
+    /// Outputs that are not listed are sent as binary sections.
     pub binary: bool,
 }
 
-/// An output that the caller listed.
+/// An output that the request lists.
 #[derive(Debug, PartialEq)]
 pub struct OutputSpec {
     /// Position in the model configuration's output list.
     pub index: usize,
     pub binary: bool,
-    /// 0 = the tensor itself.
+    /// Number of classes; 0 = the tensor itself.
     pub classes: u32,
 }
 
-/// Reads a request whose first `header` bytes are JSON; the rest are binary sections.
+/// Reads a request whose first `header` bytes are JSON, followed by binary sections.
 pub fn request(
     signature: &Signature,
     body: &Bytes,
@@ -42,11 +42,11 @@ pub fn request(
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
-    let [id, parameters, inputs, outputs] =
+    let ([id, parameters, inputs, outputs], spans) =
         json::pick(&body[..header], ["id", "parameters", "inputs", "outputs"])?;
-    let mut draft = UncheckedRequest::default();
+    let mut unchecked = UncheckedRequest::default();
     if let Some(id) = id {
-        draft.id = text("id", &id)?.into_owned();
+        unchecked.id = text("id", &id)?.into_owned();
     }
     if let Some(value) = parameters {
         let Value::Object(object) = value else {
@@ -54,18 +54,23 @@ pub fn request(
                 "failed to get request params.: attempt to get members for non-object",
             ));
         };
-        draft.parameters = parameters::read(object)?;
+        unchecked.parameters = parameters::read(object)?;
     }
     let mut sections = body.slice(header..);
     let inputs = array("inputs", member(&inputs, "inputs")?)?;
-    for members in inputs.picks(input::MEMBERS) {
+    for members in inputs.picks(input::MEMBERS, &spans) {
         let members = members?;
         let input = input::read(&members, &mut sections, signature)?;
         let Some(index) = signature.input(&input.name) else {
-            return Err(check::unknown_input(signature, &draft.id, &input.name, &names(inputs)));
+            return Err(check::unknown_input(
+                signature,
+                &unchecked.id,
+                &input.name,
+                &names(inputs, &spans),
+            ));
         };
         let tensor = input.tensor(index, signature, limit)?;
-        draft.inputs.push(tensor);
+        unchecked.inputs.push(tensor);
     }
     if !sections.is_empty() {
         return Err(Error::invalid(format!(
@@ -73,21 +78,21 @@ pub fn request(
             signature.model
         )));
     }
-    let mut asked = ResponseSpec {
-        id: SmallVec::from_slice(draft.id.as_bytes()),
-        binary: draft.parameters.binary_output,
+    let mut spec = ResponseSpec {
+        id: SmallVec::from_slice(unchecked.id.as_bytes()),
+        binary: unchecked.parameters.binary_output,
         ..Default::default()
     };
     if let Some(outputs) = outputs {
-        for members in array("outputs", &outputs)?.picks(["name", "parameters"]) {
+        for members in array("outputs", &outputs)?.picks(["name", "parameters"], &spans) {
             let [name, parameters] = members?;
             let name = text("name", member(&name, "name")?)?;
-            let (binary, classes) = self::form(parameters)?;
-            let index = draft.want(signature, &name, classes)?;
-            asked.outputs.push(OutputSpec { index, binary, classes });
+            let (binary, classes) = output_form(parameters)?;
+            let index = unchecked.request_output(signature, &name, classes)?;
+            spec.outputs.push(OutputSpec { index, binary, classes });
         }
     }
-    Ok((draft, asked))
+    Ok((unchecked, spec))
 }
 
 pub fn too_large_json(bytes: u64, limit: u64) -> Error {
@@ -104,16 +109,16 @@ pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
     ))
 }
 
-/// The names of all inputs.
-fn names(inputs: Array<'_>) -> Vec<String> {
-    let names = inputs.picks(["name"]).filter_map(Result::ok).map(|[name]| {
+/// The names of all inputs, for an error message.
+fn names<'a>(inputs: Array<'a>, spans: &Spans<'a>) -> Vec<String> {
+    let names = inputs.picks(["name"], spans).filter_map(Result::ok).map(|[name]| {
         let text = name.as_ref().and_then(|name| text("name", name).ok());
         text.unwrap_or_default().into_owned()
     });
     names.collect()
 }
 
-/// A member that must be there. What is no object has none, and that is what the caller is told.
+/// A required member. A value that is no object has no members, and the error is the same.
 pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Value<'a>> {
     value.as_ref().ok_or_else(|| {
         Error::internal(format!(
@@ -129,7 +134,7 @@ pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
     }
 }
 
-/// Bytes as text. Looked at whole first, which is quick; what the lossy way does is not.
+/// Bytes as text. `from_utf8` first, because it is much faster than `from_utf8_lossy`.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -148,8 +153,8 @@ pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
     data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
 }
 
-/// In which form an output is wanted: as bytes or not, and as how many classes.
-fn form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
+/// Whether an output is requested as a binary section, and as how many classes.
+fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0)) };
     let names = ["binary_data", "classification", "shared_memory_region"];
     let [binary, classes, region]: Picked<'_, 3> = parameters.pick(names)?;
@@ -182,10 +187,10 @@ fn form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     Ok((binary, classes))
 }
 
-/// A body that is nothing but the tensor of the model's only input (contract/v2 §2.7).
+/// Reads a body that is the raw tensor of the model's only input (contract/v2 §2.7).
 pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, ResponseSpec)> {
     let none = IdPrefix("");
-    let [spec] = signature.inputs.as_slice() else {
+    let [input] = signature.inputs.as_slice() else {
         let n = signature.inputs.len();
         return Err(Error::invalid(format!(
             "{none}Raw request must only have 1 input (found 1) to be deduced but got {n} inputs in '{}' \
@@ -193,36 +198,36 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, Resp
             signature.model
         )));
     };
-    if spec.dims.iter().filter(|d| **d < 0).count() > 1 {
+    if input.dims.iter().filter(|d| **d < 0).count() > 1 {
         return Err(Error::invalid(format!(
             "{none}The shape of the raw input '{}' can not be deduced because there are more than one \
              variable-sized dimension",
-            spec.name
+            input.name
         )));
     }
-    let fixed: i64 = spec.dims.iter().filter(|d| **d >= 0).product();
-    let (variable, data) = match spec.dtype.size() {
+    let fixed: i64 = input.dims.iter().filter(|d| **d >= 0).product();
+    let (variable, data) = match input.dtype.size() {
         Some(size) => {
             let elements = body.len() / size;
             ((elements as i64).checked_div(fixed).unwrap_or(0), body)
         }
-        None if spec.dims.iter().all(|d| *d == 1) => {
+        None if input.dims.iter().all(|d| *d == 1) => {
             let length = (body.len() as u32).to_le_bytes();
             (1, AlignedBuf::copy_of(&[&length, &body]).into_bytes())
         }
         None => {
             return Err(Error::invalid(format!(
                 "{none}For BYTE datatype raw input '{}', the model must have input shape [1]",
-                spec.name
+                input.name
             )));
         }
     };
-    let batch = (signature.batching() && !spec.shape_tensor).then_some(1);
-    let dims = spec.dims.iter().map(|&d| if d < 0 { variable } else { d });
+    let batch = (signature.batching() && !input.shape_tensor).then_some(1);
+    let dims = input.dims.iter().map(|&d| if d < 0 { variable } else { d });
     let shape = batch.into_iter().chain(dims).collect();
-    let mut draft = UncheckedRequest::default();
-    draft.inputs.push(InputTensor { index: 0, dtype: spec.dtype, shape, data });
-    Ok((draft, ResponseSpec { binary: true, ..Default::default() }))
+    let mut unchecked = UncheckedRequest::default();
+    unchecked.inputs.push(InputTensor { index: 0, dtype: input.dtype, shape, data });
+    Ok((unchecked, ResponseSpec { binary: true, ..Default::default() }))
 }
 
 #[cfg(test)]

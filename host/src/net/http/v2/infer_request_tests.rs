@@ -1,4 +1,4 @@
-//! Requests as text, and what becomes of them.
+//! Requests as JSON text, and how they are read.
 
 use super::*;
 use crate::error::Code;
@@ -22,7 +22,7 @@ fn read(json: &str, tail: &[u8]) -> Result<(UncheckedRequest, ResponseSpec)> {
 }
 
 #[test]
-fn a_request_with_everything() {
+fn request_with_every_member() {
     let (draft, asked) = read(
         r#" {"id":"7","parameters":{"sequence_id":"x","sequence_start":true,"priority":2,"timeout":3,
             "binary_data_output":true,"mine":-1,"yours":0.5,"theirs":"t","ours":false},
@@ -243,7 +243,7 @@ fn raw_bodies() {
 }
 
 #[test]
-fn the_json_part_is_bounded() {
+fn json_part_is_bounded() {
     let json = format!("{{\"inputs\":[]{}}}", " ".repeat(10_000));
     let error = read(&json, b"").map(|_| ()).unwrap_err();
     assert!(error.message.starts_with("request JSON size of 10013 bytes exceeds"));

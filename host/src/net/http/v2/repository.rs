@@ -29,7 +29,7 @@ pub async fn control(
     }
 }
 
-/// Reads the `parameters` of a body, which may be left out, and so may the body.
+/// Reads the `parameters` of a body. Both are optional.
 fn read<T: Default>(body: &[u8], take: impl FnOnce(Object<'_>) -> Result<T>) -> Result<T> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
@@ -70,13 +70,13 @@ fn dependents(parameters: Object<'_>) -> Result<bool> {
     }
 }
 
-/// The one field of a repository index request.
+/// The field `ready` of a repository index request.
 fn only_ready(body: &[u8]) -> Result<bool> {
     if body.trim_ascii().is_empty() {
         return Ok(false);
     }
     let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
-    let [ready] = json::pick(body, ["ready"])?;
+    let ([ready], _) = json::pick(body, ["ready"])?;
     match ready {
         None => Ok(false),
         Some(Value::Bool(ready)) => Ok(ready),

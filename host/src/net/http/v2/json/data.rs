@@ -1,4 +1,4 @@
-//! Tensors in JSON: `data` arrays into little-endian bytes, and bytes into `data` arrays.
+//! Converts `data` arrays to little-endian tensor bytes, and back.
 
 use super::{Array, Value, write};
 use crate::error::{Error, Result};
@@ -13,11 +13,11 @@ pub fn wrong_type(field: &str, expected: &str) -> Error {
     ))
 }
 
-/// The `elements` values of `array`, nested in whatever way, as tensor bytes.
+/// The `elements` values of `array`, at any nesting, as tensor bytes.
 ///
 /// # Errors
-/// Another number of values, values of another type, or more bytes than `limit`. How many strings there
-/// are is left for the check of the whole request, as in base.
+/// Another number of values, values of another type, or more bytes than `limit`. The number of strings is checked with the
+/// whole request, as in Triton.
 pub fn decode(
     array: Array<'_>,
     dtype: DType,
@@ -31,7 +31,7 @@ pub fn decode(
              value of {limit} bytes. Use --http-max-input-size to increase the limit."
         ))
     };
-    // Not even looked at: there is nothing that it could hold.
+    // Triton does not read the array in this case either.
     if elements == 0 {
         return Ok(Bytes::new());
     }
@@ -42,15 +42,15 @@ pub fn decode(
             dtype.v2_name()
         )));
     }
-    // Every value takes a byte and a comma at least.
-    let room = elements.min(array.text().len() / 2 + 1);
+    // Every value takes at least a byte and a comma.
+    let capacity = elements.min(array.text().len() / 2 + 1);
     let bytes = if let Some(size) = dtype.size() {
         let mut count = 0;
         let bytes = (elements as u64).saturating_mul(size as u64);
         if bytes > limit {
             return Err(too_large(bytes));
         }
-        let mut buf = AlignedBuf::new(room * size);
+        let mut buf = AlignedBuf::new(capacity * size);
         let mut slots = buf.as_mut().chunks_exact_mut(size);
         array.flat(|value| {
             let Some(slot) = slots.next().filter(|_| count < elements) else {
@@ -98,7 +98,7 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
         }
         DType::Fp32 => slot.copy_from_slice(&(real("data", value)? as f32).to_le_bytes()),
         DType::Fp64 => slot.copy_from_slice(&real("data", value)?.to_le_bytes()),
-        // Refused or read by the caller.
+        // Handled by `decode`.
         DType::Fp16 | DType::Bf16 | DType::String => return Err(wrong_count()),
     }
     Ok(())
@@ -117,7 +117,7 @@ fn token<'a>(value: &Value<'a>) -> Option<&'a str> {
     }
 }
 
-/// A JSON integer of at least 0; `1.0` is none, `-0` is one.
+/// A non-negative JSON integer; `-0` is one, `1.0` is not.
 pub fn unsigned(value: &Value<'_>) -> Option<u64> {
     match token(value)? {
         "-0" => Some(0),
@@ -130,10 +130,10 @@ pub fn signed(value: &Value<'_>) -> Option<i64> {
     token(value)?.parse().ok()
 }
 
-/// Any number, `NaN` and infinities included.
+/// Any number, including `NaN` and infinities.
 pub fn real(field: &str, value: &Value<'_>) -> Result<f64> {
     match token(value) {
-        // An integer, and those have no negative zero.
+        // An integer, which has no negative zero.
         Some("-0") => Some(0.0),
         Some(token) => token.parse().ok(),
         None => None,

@@ -1,11 +1,11 @@
-//! JSON as the v2 HTTP front end needs it: NaN and Infinity tokens both ways, strings without a UTF-8
-//! check, numbers straight into tensor bytes. General JSON libraries do none of that.
+//! JSON of the v2 HTTP frontend: NaN and Infinity tokens in both directions, strings without a UTF-8 check, numbers directly
+//! into tensor bytes. General JSON libraries do none of that.
 
-pub mod data; // `data` arrays and tensor bytes, there and back
-mod read;
+pub mod data; // `data` arrays to tensor bytes and back
+mod read; // lazy reader
 pub mod write; // compact objects, keys in the order written
 
-pub use read::{Array, Object, Picked, Value, parse, pick};
+pub use read::{Array, Object, Picked, Spans, Value, parse, pick};
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

@@ -1,16 +1,16 @@
-//! Against serde_json where both speak the same language, and tables where ours says more.
+//! Comparison with serde_json for standard JSON, and tables for what goes beyond it.
 
 use super::*;
 use crate::error::Code;
 use crate::request::DType;
 use proptest::prelude::*;
 
-/// Reads everything, so that nothing stays unread.
+/// Reads a whole text.
 fn tree(value: Value<'_>) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(b) => b.into(),
-        // serde_json's own floats are off by a digit now and then.
+        // serde_json's floats are sometimes off by one digit.
         Value::Number(token) => match std::str::from_utf8(token).unwrap() {
             real if real.contains(['.', 'e', 'E']) => real.parse::<f64>().unwrap().into(),
             whole => serde_json::from_str(whole).unwrap_or("not finite".into()),
@@ -127,7 +127,7 @@ fn data_arrays() {
             1,
             Err("Unable to parse JSON bytes array: attempt to access JSON non-string as string".into()),
         ),
-        // How many strings there should be is checked with the rest of the request.
+        // The number of strings is checked with the whole request.
         ("[\"\",\"\"]", DType::String, 1, ok(&[0; 8])),
         ("[-0]", DType::Uint8, 1, ok(&[0])),
         ("[-0]", DType::Fp32, 1, ok(&[0; 4])),
@@ -182,7 +182,7 @@ fn numbers_as_text() {
 }
 
 #[test]
-fn layout_of_floats() {
+fn float_layout() {
     for (value, want) in [
         (1e16, "10000000000000000.0"),
         (-1.5e17, "-150000000000000000.0"),
@@ -203,9 +203,9 @@ fn layout_of_floats() {
     }
 }
 
-/// Words and places of the parser that the real server uses.
+/// Texts and offsets of Triton's parser.
 #[test]
-fn faults() {
+fn syntax_errors() {
     for (text, want) in [
         (&br#"{"a":01}"#[..], "Missing a comma or '}' after an object member. at 6"),
         (b"[1 2]", "Missing a comma or ']' after an array element. at 3"),
@@ -230,4 +230,29 @@ fn faults() {
     for text in [&b"\xef\xbb\xbf{}"[..], b"{}\0\xff", b"[1e308,NaN,-Inf,Infinity]"] {
         assert!(parse(text).is_ok(), "{text:?}");
     }
+}
+
+#[test]
+fn spans_of_the_first_walk_are_reused() {
+    let long = format!("[{}]", "[1, 2], ".repeat(20) + "[3]");
+    let text = format!(r#"{{"a":[{{"d":{long},"s":[1]}},{{"d":{long}}}],"b":{long}}}"#);
+    let ([a], spans) = pick(text.as_bytes(), ["a"]).unwrap();
+    let Some(Value::Array(a)) = a else { panic!("no array") };
+    let read = |spans: &_| -> Vec<(Vec<u8>, usize)> {
+        let members = a.picks(["d", "s"], spans).map(Result::unwrap);
+        members
+            .map(|[d, s]| {
+                let Some(Value::Array(d)) = d else { panic!("no array") };
+                (d.text().to_vec(), usize::from(s.is_some()))
+            })
+            .collect()
+    };
+    let want = vec![(long.clone().into_bytes(), 1), (long.clone().into_bytes(), 0)];
+    assert_eq!(read(&spans), want);
+    assert_eq!(read(&Spans::default()), want);
+    assert_eq!(spans.len(), 2, "arrays at another depth, and short ones, are not kept");
+
+    let many = format!(r#"{{"a":[{}0]}}"#, format!(r#"{{"d":{long}}},"#).repeat(100));
+    let ([_], spans) = pick(many.as_bytes(), ["a"]).unwrap();
+    assert_eq!(spans.len(), 8, "the number of spans is bounded");
 }

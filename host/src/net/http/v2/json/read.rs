@@ -1,17 +1,26 @@
-//! Reading JSON text. Arrays and objects stay unread until somebody walks over them: a tensor is never
-//! expanded into a tree, and nothing is kept of what nobody asks for. A whole text is checked for its
-//! syntax once.
+//! Reads JSON lazily: the syntax of a text is checked once, values are read when they are used. A tensor is never expanded
+//! into a tree.
+//!
+//! The first walk keeps the spans of `data` arrays, so that reading the members of an input does not scan its tensor a
+//! second time.
 
+mod number; // number tokens
 mod text; // strings
 
 use crate::error::{Error, Result};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Arrays and objects inside each other.
+/// Nesting of arrays and objects.
 const MAX_DEPTH: usize = 100;
-/// Members of all objects outside of arrays together: a bound on the parameters that a hostile text can
-/// make us remember.
+/// Members of all objects outside of arrays: bounds the memory that the parameters of a hostile text take.
 const MAX_MEMBERS: usize = 1 << 16;
+/// Depth of `data`: in an object, in the array `inputs`, in the root object.
+const SPAN_DEPTH: usize = 3;
+/// Shorter arrays are scanned again instead of remembered.
+const MIN_SPAN: usize = 32;
+/// Spans kept of one text. The arrays of further inputs are scanned again.
+const MAX_SPANS: usize = 8;
 
 /// A JSON value; `'a` is the text.
 #[derive(Debug)]
@@ -25,34 +34,53 @@ pub enum Value<'a> {
     Object(Object<'a>),
 }
 
-/// The text of an array that is well formed.
+/// The text of a well-formed array.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a>(&'a [u8]);
 
-/// The text of an object that is well formed.
+/// The text of a well-formed object.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a>(&'a [u8]);
 
-/// Of an object, the first members of the names that were asked for. What is no object has none.
+/// The first member of each requested name. A value that is no object has none.
 pub type Picked<'a, const N: usize> = [Option<Value<'a>>; N];
+
+/// The long arrays that the first walk over a text found.
+#[derive(Default)]
+pub struct Spans<'a>(SmallVec<[&'a [u8]; 4]>);
+
+impl<'a> Spans<'a> {
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The span of the array that `text` starts with.
+    fn of(&self, text: &[u8]) -> Option<&'a [u8]> {
+        self.0.iter().copied().find(|span| std::ptr::eq(span.as_ptr(), text.as_ptr()))
+    }
+}
 
 /// Reads a whole text.
 ///
 /// # Errors
-/// Malformed text is INTERNAL, as the JSON layer of v2 has it; too deep nesting is the caller's mistake.
+/// INTERNAL for malformed text, as in the JSON layer of v2; INVALID_ARG for nesting that is too deep.
 pub fn parse(text: &[u8]) -> Result<Value<'_>> {
     whole(text, |reader| reader.value(0))
 }
 
-/// Reads a whole text and picks the members `names` of it.
+/// Reads a whole text and picks its members `names`. The spans are for [`Array::picks`].
 ///
 /// # Errors
 /// As of [`parse`].
-pub fn pick<'a, const N: usize>(text: &'a [u8], names: [&str; N]) -> Result<Picked<'a, N>> {
-    whole(text, |reader| reader.pick(0, names))
+pub fn pick<'a, const N: usize>(
+    text: &'a [u8],
+    names: [&str; N],
+) -> Result<(Picked<'a, N>, Spans<'a>)> {
+    whole(text, |reader| Ok((reader.pick(0, names)?, std::mem::take(&mut reader.found))))
 }
 
-fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Result<T> {
+fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a, '_>) -> Result<T>) -> Result<T> {
     let mut reader = Reader::new(text);
     if text.starts_with(b"\xef\xbb\xbf") {
         reader.at = 3;
@@ -62,35 +90,37 @@ fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a>) -> Result<T>)
     }
     let value = read(&mut reader)?;
     match reader.peek() {
-        // Callers in C send the terminator of their string now and then.
+        // Some clients in C send the terminator of their string.
         None | Some(0) => Ok(value),
         Some(_) => reader.fault("The document root must not be followed by other values."),
     }
 }
 
 impl<'a> Array<'a> {
-    /// The text between, and with, the brackets.
+    /// The text with its brackets.
     pub fn text(self) -> &'a [u8] {
         self.0
     }
 
     pub fn elements(self) -> impl Iterator<Item = Result<Value<'a>>> {
-        self.each(|reader| reader.value(1))
+        self.each(None, |reader| reader.value(1))
     }
 
-    /// Of every element, the members `names`.
-    pub fn picks<const N: usize>(
+    /// The members `names` of every element. Arrays of `spans` are not scanned again.
+    pub fn picks<'s, const N: usize>(
         self,
         names: [&str; N],
+        spans: &'s Spans<'a>,
     ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
-        self.each(move |reader| reader.pick(1, names))
+        self.each(Some(spans), move |reader| reader.pick(1, names))
     }
 
-    fn each<T>(
+    fn each<'s, T>(
         self,
-        mut read: impl FnMut(&mut Reader<'a>) -> Result<T>,
+        known: Option<&'s Spans<'a>>,
+        mut read: impl FnMut(&mut Reader<'a, 's>) -> Result<T>,
     ) -> impl Iterator<Item = Result<T>> {
-        let mut reader = Reader::new(&self.0[1..]);
+        let mut reader = Reader { known, ..Reader::new(&self.0[1..]) };
         std::iter::from_fn(move || {
             if reader.peek() == Some(b',') {
                 reader.at += 1;
@@ -102,7 +132,7 @@ impl<'a> Array<'a> {
         })
     }
 
-    /// Calls `each` with every value that is no array, however deep it lies.
+    /// Calls `each` with every value that is no array, at any depth.
     pub fn flat(self, mut each: impl FnMut(Value<'a>) -> Result<()>) -> Result<()> {
         let mut reader = Reader::new(self.0);
         while let Some(byte) = reader.peek() {
@@ -138,15 +168,19 @@ impl<'a> Object<'a> {
     }
 }
 
-struct Reader<'a> {
+struct Reader<'a, 's> {
     text: &'a [u8],
     at: usize,
     members: usize,
+    /// Spans of an earlier walk over the same text.
+    known: Option<&'s Spans<'a>>,
+    /// Spans that this walk found.
+    found: Spans<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, members: 0 }
+        Self { text, at: 0, members: 0, known: None, found: Spans::default() }
     }
 
     #[cold]
@@ -177,6 +211,10 @@ impl<'a> Reader<'a> {
             }
             Some(b'[') => {
                 let start = self.at;
+                if let Some(span) = self.known.and_then(|known| known.of(&self.text[start..])) {
+                    self.at += span.len();
+                    return Ok(Value::Array(Array(span)));
+                }
                 self.skip(depth)?;
                 Value::Array(Array(&self.text[start..self.at]))
             }
@@ -189,7 +227,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The members `names` of the object that comes next; goes past whatever it is.
+    /// Reads the next value and picks its members `names`.
     fn pick<const N: usize>(&mut self, depth: usize, names: [&str; N]) -> Result<Picked<'a, N>> {
         let mut picked = [const { None }; N];
         if self.peek() != Some(b'{') {
@@ -205,7 +243,7 @@ impl<'a> Reader<'a> {
         Ok(picked)
     }
 
-    /// The value of a member.
+    /// Reads the value of a member that counts against [`MAX_MEMBERS`].
     fn counted(&mut self, depth: usize) -> Result<Value<'a>> {
         self.members += 1;
         if self.members > MAX_MEMBERS {
@@ -214,11 +252,12 @@ impl<'a> Reader<'a> {
         self.value(depth)
     }
 
-    /// Checks a value and goes past it.
+    /// Checks a value and skips it.
     fn skip(&mut self, depth: usize) -> Result<()> {
         match self.peek() {
             Some(b'{') => self.members(depth, |reader, _| reader.skip(depth + 1)),
             Some(b'[') => {
+                let start = self.at;
                 self.enter(depth)?;
                 if self.peek() == Some(b']') {
                     self.at += 1;
@@ -235,6 +274,12 @@ impl<'a> Reader<'a> {
                     }
                 }
                 self.at += 1;
+                if depth == SPAN_DEPTH
+                    && self.at - start >= MIN_SPAN
+                    && self.found.0.len() < MAX_SPANS
+                {
+                    self.found.0.push(&self.text[start..self.at]);
+                }
                 Ok(())
             }
             _ => self.value(depth).map(|_| ()),
@@ -251,7 +296,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// An object; `each` reads the value behind every key.
+    /// Reads an object; `each` reads the value of every key.
     fn members(
         &mut self,
         depth: usize,
@@ -275,7 +320,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The name of a member, and the colon behind it.
+    /// Reads the name of a member and its colon.
     fn key(&mut self) -> Result<Cow<'a, [u8]>> {
         if self.peek() != Some(b'"') {
             return self.fault("Missing a name for object member.");
@@ -294,60 +339,4 @@ impl<'a> Reader<'a> {
         self.at += same;
         if same == word.len() { Ok(()) } else { self.fault("Invalid value.") }
     }
-
-    fn number(&mut self) -> Result<&'a [u8]> {
-        let start = self.at;
-        self.at += usize::from(self.text[self.at] == b'-');
-        match self.text.get(self.at) {
-            Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.at += self.digits(),
-            Some(b'N') => {
-                self.word("NaN")?;
-                return Ok(&self.text[start..self.at]);
-            }
-            Some(b'I') => {
-                self.word("Inf")?;
-                if self.text.get(self.at) == Some(&b'i') {
-                    self.word("inity")?;
-                }
-                return Ok(&self.text[start..self.at]);
-            }
-            _ => return self.fault("Invalid value."),
-        }
-        if self.text.get(self.at) == Some(&b'.') {
-            self.at += 1;
-            match self.digits() {
-                0 => return self.fault("Miss fraction part in number."),
-                count => self.at += count,
-            }
-        }
-        let mut exponent = 0;
-        if let Some(b'e' | b'E') = self.text.get(self.at) {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.text.get(self.at) {
-                self.at += 1;
-            }
-            exponent = self.digits();
-            if exponent == 0 {
-                return self.fault("Miss exponent in number.");
-            }
-            self.at += exponent;
-        }
-        let token = &self.text[start..self.at];
-        // Only these can be out of range.
-        if (exponent > 2 || token.len() > 300) && !is_finite(token) {
-            self.at = start;
-            return self.fault("Number too big to be stored in double.");
-        }
-        Ok(token)
-    }
-
-    /// How many digits come next.
-    fn digits(&self) -> usize {
-        self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count()
-    }
-}
-
-fn is_finite(token: &[u8]) -> bool {
-    std::str::from_utf8(token).ok().and_then(|t| t.parse::<f64>().ok()).is_some_and(f64::is_finite)
 }

@@ -1,4 +1,4 @@
-//! Writing JSON: compact, keys in the order written, strings as the bytes they are.
+//! Writes compact JSON with keys in the given order; strings may hold any bytes.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ impl<'a> Object<'a> {
         Self { out, empty: true }
     }
 
-    /// Writes a key; the caller writes its value into the buffer it gets.
+    /// Writes a key and returns the buffer for its value.
     pub fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
@@ -28,7 +28,7 @@ impl<'a> Object<'a> {
         string(self.key(key), value.as_bytes());
     }
 
-    /// An integer or a truth value.
+    /// An integer or a boolean.
     pub fn plain(&mut self, key: &str, value: impl Serialize) {
         plain(self.key(key), value);
     }
@@ -64,7 +64,7 @@ pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
     array(out, dims, plain);
 }
 
-/// A string of any bytes; only what JSON cannot hold is escaped.
+/// A string of any bytes; only what JSON requires is escaped.
 pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     let mut start = 0;
@@ -91,9 +91,8 @@ pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// The shortest digits that read back as the same number, laid out as base does: up to 21 places before
-/// the point and five zeros behind it without an exponent, an exponent without `+`. Whole numbers keep
-/// `.0`, what JSON has no number for is written bare.
+/// The shortest digits that read back as the same number, in Triton's layout: no exponent for up to 21 digits before the point
+/// and five zeros after it, an exponent without `+`, `.0` for whole numbers. NaN and infinities are written as bare words.
 pub fn double(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
@@ -104,20 +103,20 @@ pub fn double(out: &mut Vec<u8>, value: f64) {
         // Writing a number into a vector cannot fail.
         let _ = serde_json::to_writer(&mut *out, &value);
         if let Some(e) = out[start..].iter().position(|b| *b == b'e') {
-            lay_out(out, start, start + e);
+            relayout(out, start, start + e);
         }
     }
 }
 
-/// Writes the number at `start`, whose exponent stands behind `e`, anew.
+/// Rewrites the number at `start`, whose exponent follows `e`.
 #[cold]
-fn lay_out(out: &mut Vec<u8>, start: usize, e: usize) {
+fn relayout(out: &mut Vec<u8>, start: usize, e: usize) {
     let text = out.split_off(start);
     let (number, exponent) = text.split_at(e - start);
     let exponent = std::str::from_utf8(&exponent[1..]).ok().and_then(|t| t.parse::<i32>().ok());
     let Some(exponent) = exponent else { return out.extend_from_slice(&text) };
     let digits: Vec<u8> = number.iter().copied().filter(u8::is_ascii_digit).collect();
-    // Places before the point.
+    // Digits before the point.
     let point = exponent + 1;
     if number[0] == b'-' && (-5..=21).contains(&point) {
         out.push(b'-');

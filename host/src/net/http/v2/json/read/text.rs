@@ -1,10 +1,10 @@
-//! Strings, with what stands behind their backslashes.
+//! Strings and their escape sequences.
 
 use super::{Reader, Result};
 use std::borrow::Cow;
 
-impl<'a> Reader<'a> {
-    /// The string whose quotation mark comes next.
+impl<'a> Reader<'a, '_> {
+    /// Reads a string from its opening quotation mark on.
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
         self.at += 1;
         let mut start = self.at;
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind a backslash, or what is wrong with it.
+    /// The character after a backslash, or the reason why it is invalid.
     fn escape(&mut self) -> std::result::Result<char, &'static str> {
         const SURROGATES: &str = "The surrogate pair in string is invalid.";
         const DIGITS: &str = "Incorrect hex digit after \\u escape in string.";
