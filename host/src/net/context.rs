@@ -1,4 +1,4 @@
-//! What every front end works with.
+//! The state that all frontends share.
 
 use crate::config::{ControlMode, Settings};
 use crate::error::{Code, Error};
@@ -11,17 +11,17 @@ use crate::sync::Mutex;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 
-/// Shared by all connections; cheap to clone as an `Arc`.
+/// Shared by all connections, as an `Arc`.
 pub struct Context {
     pub settings: Arc<Settings>,
     pub models: Arc<ModelTable>,
     pub state: Arc<ServerState>,
     pub endpoints: EndpointStats,
-    /// Loading and unloading by request, where that is allowed; not before the first models are loaded.
+    /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
     pub control: ArcSwapOption<ModelControl>,
 }
 
-/// Counters of the v1 endpoints that status reports (contract/v1 §9.2).
+/// Counters of the v1 endpoints, for the status endpoint (contract/v1 §9.2).
 #[derive(Default)]
 pub struct EndpointStats {
     pub status: EndpointSpan,
@@ -32,7 +32,7 @@ pub struct EndpointStats {
     pub repository: EndpointSpan,
 }
 
-/// One endpoint's counter. These calls are rare: a lock is good enough.
+/// The counter of one endpoint. Its requests are rare enough for a lock.
 #[derive(Default)]
 pub struct EndpointSpan(Mutex<Span>);
 
@@ -56,7 +56,7 @@ impl Context {
     /// What loads and unloads models by request.
     ///
     /// # Errors
-    /// The mode does not allow that, or the server is not ready.
+    /// The control mode is not explicit, or the server is not ready.
     pub fn control(&self) -> Result<Arc<ModelControl>, Error> {
         if self.settings.control_mode != ControlMode::Explicit {
             return Err(no_explicit_control());
@@ -65,7 +65,7 @@ impl Context {
         self.control.load_full().ok_or_else(|| Error::unavailable("Server not ready"))
     }
 
-    /// Refuses what needs models outside the READY phase.
+    /// Refuses requests to models unless the server is in the READY phase.
     pub fn require_ready(&self) -> Result<(), Error> {
         if self.state.phase() == Phase::Ready {
             Ok(())
@@ -74,7 +74,7 @@ impl Context {
         }
     }
 
-    /// The same for inference by `served`: while the server stops, a sequence that has begun may go on (contract/v2 §4.1).
+    /// The same for inference by `served`: while the server drains, sequences that have begun may continue (contract/v2 §4.1).
     pub fn require_open(&self, served: &Served, sequence: &Sequence) -> Result<(), Error> {
         match self.state.phase() {
             Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
@@ -82,7 +82,7 @@ impl Context {
         }
     }
 
-    /// Health and status calls while exiting.
+    /// Refuses health and status requests while the server drains.
     pub fn refuse_when_exiting(&self) -> Result<(), Error> {
         if self.state.phase() == Phase::Exiting {
             Err(Error::unavailable("Server exiting"))
@@ -92,7 +92,7 @@ impl Context {
     }
 }
 
-/// What the repositories hold: their directories as they are now, where models can be loaded from them.
+/// The models of the repositories: in explicit mode the directories as they are now, else the loaded models.
 ///
 /// # Errors
 /// A repository cannot be read.
@@ -101,18 +101,18 @@ pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
         let of = |(name, model)| IndexEntry { name, ambiguous: false, model: Some(model) };
         return Ok(ctx.models.all().into_iter().map(of).collect());
     };
-    // Reading directories may take its time.
+    // Reading directories may block.
     let listed = tokio::task::spawn_blocking(move || control.index()).await;
-    listed.unwrap_or_else(|e| Err(Error::internal(format!("the repositories were not read: {e}"))))
+    listed.unwrap_or_else(|e| Err(Error::internal(format!("reading the repositories failed: {e}"))))
 }
 
-/// The answer to load and unload on request while the repository is read once (contract/v2 trap 36:
-/// the words speak of polling in that mode too, and clients know them).
+/// The error for load and unload outside of explicit mode. The text speaks of polling in either mode, and clients match it
+/// (contract/v2 trap 36).
 pub fn no_explicit_control() -> Error {
     Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
 }
 
-/// As what a request counts that was refused before it was queued: its caller may have left in the middle of it.
+/// The failure reason of a request that was refused before it was queued. Its client may have disconnected while sending it.
 pub fn refusal(error: &Error) -> FailureReason {
     match error.code {
         Code::Cancelled => FailureReason::Canceled,
@@ -120,7 +120,7 @@ pub fn refusal(error: &Error) -> FailureReason {
     }
 }
 
-/// v2's answer to a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
+/// v2's error for a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
 pub fn v2_missing(missing: LookupError) -> Error {
     missing.error()
 }

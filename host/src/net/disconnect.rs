@@ -1,8 +1,8 @@
-//! The other end of an HTTP/1 connection: seen leaving while it waits for an answer, whatever it sent before.
+//! Detects HTTP/1 clients that disconnect while they wait for a response, also behind pipelined requests.
 //!
-//! hyper is told to leave the socket alone while a request runs: looking for the end of file itself, it would set
-//! aside room for the next request before this one has let go of its own, and it notices no end that bytes of later
-//! requests lie before. So while a whole request is here and its answer is not, the socket is looked at here.
+//! hyper is configured to not read the socket while a request is executed: to see the end of file it would allocate a
+//! buffer for the next request before the current one has released its own, and bytes of pipelined requests would hide the
+//! end. Instead, [`Connection`] polls the socket from when a request has arrived completely until its response is ready.
 
 use super::repoll::Repoll;
 use bytes::Bytes;
@@ -18,69 +18,70 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Of later requests, this much is taken off the socket while one runs.
-const AHEAD: usize = 8 << 10;
+/// Bytes of pipelined requests that are buffered while a request is executed.
+const MAX_BUFFERED: usize = 8 << 10;
 
-/// A connection in hyper's hands.
+/// The stream that hyper reads and writes.
 pub struct Connection {
     stream: TcpStream,
     watch: DisconnectWatch,
-    /// What came while a request ran, and where hyper is in it.
-    ahead: Vec<u8>,
-    taken: usize,
+    /// Bytes that arrived while a request was executed.
+    buffered: Vec<u8>,
+    /// How many of them hyper has read.
+    consumed: usize,
 }
 
-/// What is known of the other end. Only the connection's task uses it.
+/// Whether the client of a connection waits, and whether it has disconnected. Only the connection's task uses it.
 #[derive(Clone, Default)]
 pub struct DisconnectWatch(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    /// A request has arrived as a whole and is not answered.
-    waits: AtomicBool,
-    /// The other end has left meanwhile.
-    left: AtomicBool,
+    /// A request has arrived completely and its response is not ready.
+    waiting: AtomicBool,
+    /// The client disconnected in that time.
+    disconnected: AtomicBool,
 }
 
 impl DisconnectWatch {
-    /// Drives its connection until that ends or the caller has left. `None` is the latter.
+    /// Drives the connection until it ends, or the client has disconnected: `None`.
     pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
         let mut connection = pin!(connection);
         let repoll = Repoll::default();
-        let mut round = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
+        let mut poll = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
-            Poll::Pending if self.0.left.load(Relaxed) => Poll::Ready(None),
+            Poll::Pending if self.0.disconnected.load(Relaxed) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         };
-        poll_fn(|cx| repoll.poll(cx, &mut round)).await
+        poll_fn(|cx| repoll.poll(cx, &mut poll)).await
     }
 
-    /// The answer to the request is there.
-    pub fn answered(&self) {
-        self.0.waits.store(false, Relaxed);
+    /// The response is ready.
+    pub fn responded(&self) {
+        self.0.waiting.store(false, Relaxed);
     }
 
     fn arrived(&self) {
-        self.0.waits.store(true, Relaxed);
+        self.0.waiting.store(true, Relaxed);
     }
 }
 
 impl Connection {
     pub fn new(stream: TcpStream, watch: DisconnectWatch) -> Self {
-        Self { stream, watch, ahead: Vec::new(), taken: 0 }
+        Self { stream, watch, buffered: Vec::new(), consumed: 0 }
     }
 
-    /// Whether the other end has left. Bytes before the end are taken out of the way; behind more than [`AHEAD`] of
-    /// them it is seen when hyper takes them.
-    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.taken == self.ahead.len() {
-            let mut room = [MaybeUninit::uninit(); AHEAD];
-            let mut read = ReadBuf::uninit(&mut room);
+    /// Ready when the client has disconnected. Bytes before the end of file are buffered; behind more than
+    /// [`MAX_BUFFERED`] of them the end is seen once hyper has read them.
+    fn poll_disconnected(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.consumed == self.buffered.len() {
+            let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
+            let mut read = ReadBuf::uninit(&mut space);
             match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read)) {
-                Ok(()) if !read.filled().is_empty() => self.ahead = read.filled().to_vec(),
+                Ok(()) if !read.filled().is_empty() => self.buffered = read.filled().to_vec(),
                 Ok(()) | Err(_) => return Poll::Ready(()),
             }
-            self.taken = 0;
+            self.consumed = 0;
         }
         match ready!(self.stream.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
             Ok(0) | Err(_) => Poll::Ready(()),
@@ -95,15 +96,15 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        let ahead = &self.ahead[self.taken..];
-        if ahead.is_empty() {
+        let buffered = &self.buffered[self.consumed..];
+        if buffered.is_empty() {
             return Pin::new(&mut self.stream).poll_read(cx, buf);
         }
-        let count = ahead.len().min(buf.remaining());
-        buf.put_slice(&ahead[..count]);
-        self.taken += count;
-        if self.taken == self.ahead.len() {
-            (self.ahead, self.taken) = (Vec::new(), 0);
+        let count = buffered.len().min(buf.remaining());
+        buf.put_slice(&buffered[..count]);
+        self.consumed += count;
+        if self.consumed == self.buffered.len() {
+            (self.buffered, self.consumed) = (Vec::new(), 0);
         }
         Poll::Ready(Ok(()))
     }
@@ -130,10 +131,10 @@ impl AsyncWrite for Connection {
         true
     }
 
-    /// hyper ends each round with this, whether there was something to write or not.
+    /// hyper calls this at the end of each poll, also when nothing was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        if self.watch.0.waits.load(Relaxed) && self.poll_left(cx).is_ready() {
-            self.watch.0.left.store(true, Relaxed);
+        if self.watch.0.waiting.load(Relaxed) && self.poll_disconnected(cx).is_ready() {
+            self.watch.0.disconnected.store(true, Relaxed);
         }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
@@ -143,14 +144,14 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// The body of a request; tells the peer when it has ended, or nobody wants it.
+/// The body of a request. Tells the watch when it has ended or was dropped.
 pub struct RequestBody {
     body: Incoming,
     watch: Option<DisconnectWatch>,
 }
 
 impl RequestBody {
-    /// `watch` is none where a call can be reset alone, as in HTTP/2.
+    /// `watch` is `None` for HTTP/2, where a stream can be reset on its own.
     pub fn new(body: Incoming, watch: Option<DisconnectWatch>) -> Self {
         Self { body, watch }
     }

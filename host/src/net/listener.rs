@@ -1,4 +1,4 @@
-//! Sockets: bound before models load, one task per connection, closed after what runs is answered.
+//! Listeners: sockets are bound before models load, each connection is a task, and shutdown is graceful.
 
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
@@ -24,22 +24,22 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Connections that wait to be accepted, as in the old server.
+/// Connections that wait to be accepted, as in TRTIS.
 const BACKLOG: i32 = 1024;
-/// A closing server lets idle connections and unsent answers go after this long.
+/// Grace period of a shutdown, after which idle connections and unsent responses are dropped.
 const GRACE: Duration = Duration::from_secs(1);
-/// Refused connections come in floods; one line in this time is enough to know.
+/// Failures to accept come in floods: one log line per this time.
 const WARN_EVERY: Duration = Duration::from_secs(10);
-/// Flow-control windows of HTTP/2: a tensor of some megabytes travels without waiting for window updates.
+/// Flow-control windows of HTTP/2: a tensor of some megabytes is sent without waiting for window updates.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const MAX_STREAMS: u32 = 1000;
-/// Calls taken back before this server has looked at them. The usual limit is 20, beyond which the connection is closed
-/// as that of an attacker; a client that cancels all it has asked for would lose his other calls with it.
-const MAX_TAKEN_BACK: usize = MAX_STREAMS as usize;
+/// Streams that the client resets before they are accepted ("rapid reset"). hyper's default is 20, beyond which it closes
+/// the connection: a client that cancels all its calls would lose the others with them.
+const MAX_PENDING_RESETS: usize = MAX_STREAMS as usize;
 
-/// What is spoken on a socket.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Http1,
@@ -47,17 +47,17 @@ pub enum Protocol {
     Http2,
 }
 
-/// A socket that listens and is not served yet: connections queue up.
+/// A listening socket that is not served yet: connections wait in its backlog.
 pub struct Bound {
     listener: std::net::TcpListener,
     pub address: SocketAddr,
 }
 
-/// What answers the requests of a socket.
+/// Serves the requests of a listener.
 pub trait Handler: Clone + Send + Sync + 'static {
     type Body: Body<Data: Buf + Send, Error = BoxError> + Send + 'static;
 
-    /// Answers `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
+    /// Serves `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
     fn handle(
         &self,
         request: Request<RequestBody>,
@@ -83,7 +83,7 @@ where
 }
 
 pin_project_lite::pin_project! {
-    /// An answer as hyper wants it. An `async` block would be twice as large, and is moved about for every call.
+    /// The response as hyper's service requires it. An `async` block would be twice as large, and is moved for every call.
     struct InfallibleResponse<F> {
         #[pin]
         response: F,
@@ -101,7 +101,7 @@ impl<F: Future> Future for InfallibleResponse<F> {
 /// Binds `address:port`; port 0 takes any free one.
 ///
 /// # Errors
-/// Names the address and what the system said.
+/// Names the address and the system's reason.
 pub fn bind(what: &str, address: &str, port: u16) -> Result<Bound> {
     let fail = |e: std::io::Error| {
         Error::unavailable(format!("Failed to start {what} at {address}:{port}: {e}"))
@@ -123,7 +123,7 @@ pub fn bind(what: &str, address: &str, port: u16) -> Result<Bound> {
     open().map_err(fail)
 }
 
-/// Serves a socket until `stop` turns true, then lets connections finish what they do.
+/// Serves a listener until `stop` turns true, then lets connections complete their requests within the grace period.
 pub async fn serve(
     bound: Bound,
     protocol: Protocol,
@@ -142,9 +142,9 @@ pub async fn serve(
         match accepted {
             Ok((stream, _)) => connection(stream, protocol, handler.clone(), &graceful),
             Err(e) => {
-                // Out of file descriptors, most likely: others must get a chance to close theirs.
+                // Most likely out of file descriptors: wait for connections to close.
                 if warned.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
-                    tracing::warn!("{}: a connection could not be accepted: {e}", bound.address);
+                    tracing::warn!("{}: failed to accept a connection: {e}", bound.address);
                     warned = Some(Instant::now());
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -162,7 +162,7 @@ fn connection(
     handler: impl Handler,
     graceful: &GracefulShutdown,
 ) {
-    // Answers are written whole; waiting for more to send would only delay them.
+    // Responses are written in one piece, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     match protocol {
         Protocol::Http1 => {
@@ -174,19 +174,19 @@ fn connection(
                 let response = handler.handle(request.map(body), now_ns());
                 async move {
                     let response = response.await;
-                    seen.answered();
+                    seen.responded();
                     Ok::<_, Infallible>(response)
                 }
             });
             let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
-            // `half_close`: whether a seen is still there is the peer's to watch.
+            // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
             let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 match watch.serve(connection).await {
                     Some(Ok(())) => {}
                     Some(Err(e)) => tracing::debug!("HTTP connection ended: {e}"),
-                    None => tracing::debug!("HTTP connection ended: the seen left"),
+                    None => tracing::debug!("HTTP connection ended: the client disconnected"),
                 }
                 heap::trim_soon();
             });
@@ -203,7 +203,7 @@ fn connection(
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_frame_size(MAX_FRAME)
                 .max_concurrent_streams(MAX_STREAMS)
-                .max_pending_accept_reset_streams(MAX_TAKEN_BACK)
+                .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = Box::pin(graceful.watch(connection));
             let connection = first_poll::Connection::new(connection, new_streams);

@@ -1,20 +1,19 @@
-//! A connection that wakes itself while it is polled is polled once more, at once.
+//! Polls a connection that wakes itself again at once, up to the repoll limit.
 //!
-//! hyper's connection and the body of its request wake each other although both are of one task. Left to the runtime that is a
-//! place in its queue, and another thread called to look into it: for each request.
+//! hyper's connection and the body of its request are one task and wake each other. Left to the runtime, each request would
+//! put the task into a run queue and wake another worker thread to steal it.
 
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// So often in one turn; then others have theirs.
+/// Polls in a row, after which other tasks get their turn.
 const REPOLL_LIMIT: usize = 4;
 
-/// The turns of one future, always the same one.
+/// Polls one future, always the same one.
 pub struct Repoll {
     wakeups: Arc<Wakeups>,
-    /// Of `wakeups`.
     waker: Waker,
 }
 
@@ -27,7 +26,7 @@ impl Default for Repoll {
 }
 
 impl Repoll {
-    /// Polls as long as the future wakes itself.
+    /// Polls until the future does not wake itself, or the limit is reached: then its task is woken.
     pub fn poll<T>(
         &self,
         cx: &Context<'_>,
@@ -52,7 +51,7 @@ struct Wakeups {
     task: Mutex<Option<Waker>>,
     /// The future is being polled.
     polling: AtomicBool,
-    /// Somebody woke it meanwhile.
+    /// It was woken since.
     woken: AtomicBool,
 }
 
@@ -66,7 +65,7 @@ impl Wakeups {
         self.polling.store(true, Ordering::SeqCst);
     }
 
-    /// Who woke it after it was polled for the last time is heard.
+    /// A wake may arrive between the last poll and this store, while `polling` was still true: it is passed on here.
     fn end(&self) {
         self.polling.store(false, Ordering::SeqCst);
         self.pass_on();

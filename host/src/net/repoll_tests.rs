@@ -12,14 +12,14 @@ impl Wake for Count {
 }
 
 #[test]
-fn who_wakes_himself_is_polled_again_and_others_wake_the_task() {
+fn self_wakes_repoll_up_to_the_limit_and_later_wakes_reach_the_task() {
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let task = Waker::from(Arc::clone(&count));
     let cx = Context::from_waker(&task);
     let woken = || count.0.load(Ordering::SeqCst);
     let repoll = Repoll::default();
-    // So many repoll of a future that wakes itself `times`, and whether its task has to come woken.
-    for (times, want, queued) in [(0, 1, 0), (1, 2, 0), (3, 4, 0), (4, 4, 1), (100, 4, 1)] {
+    // How often a future that wakes itself `times` is polled, and how often its task is woken.
+    for (times, want, task_wakes) in [(0, 1, 0), (1, 2, 0), (3, 4, 0), (4, 4, 1), (100, 4, 1)] {
         let (mut polled, before) = (0, woken());
         let pending = repoll.poll(&cx, |cx| {
             polled += 1;
@@ -29,7 +29,7 @@ fn who_wakes_himself_is_polled_again_and_others_wake_the_task() {
             Poll::<()>::Pending
         });
         assert!(pending.is_pending());
-        assert_eq!((polled, woken() - before), (want, queued), "woke itself {times} times");
+        assert_eq!((polled, woken() - before), (want, task_wakes), "woke itself {times} times");
     }
     let mut kept = None;
     let ready = repoll.poll(&cx, |cx| {

@@ -1,4 +1,4 @@
-//! Which front end answers: the paths of both generations on the HTTP, gRPC, health and metrics sockets.
+//! The router: picks the frontend of a path, on the HTTP, gRPC, health and metrics listeners.
 
 use super::context::Context;
 use super::disconnect::RequestBody;
@@ -16,11 +16,11 @@ use std::task::{self, Poll};
 use tonic::service::Routes;
 use tower::Service;
 
-/// The two unary inference calls, which carry the tensors.
+/// The two unary inference RPCs, which carry the tensors.
 const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
 const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 
-/// What a door returns for a request, where it is not worth a future of its own.
+/// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 /// `/v2…` and `/api…` on the HTTP port.
@@ -39,7 +39,7 @@ pub async fn http(
     }
 }
 
-/// Health of both generations alone, on `--http-health-port`.
+/// Only the health endpoints of both generations, on `--http-health-port`.
 pub fn health(
     context: Arc<Context>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
@@ -52,7 +52,7 @@ pub fn health(
     }
 }
 
-/// The gRPC services of both generations. Unary inference goes past tonic.
+/// The gRPC services of both generations. Unary inference bypasses tonic.
 pub fn grpc(context: Arc<Context>) -> GrpcRouter {
     let (inference, health) = grpc::v2::services(Arc::clone(&context));
     let mut builder = Routes::builder();
@@ -63,8 +63,7 @@ pub fn grpc(context: Arc<Context>) -> GrpcRouter {
 }
 
 pin_project_lite::pin_project! {
-    /// How a call is answered. What is not v2's inference is in boxes, so that the future of every call is not as
-    /// large as theirs.
+    /// The future of a call. All but v2's ModelInfer are boxed, so that its future does not grow to their size.
     #[project = RoutedProjection]
     enum Routed<F> {
         ModelInfer { #[pin] response: F },
@@ -137,7 +136,7 @@ pub fn metrics(
             }
             let text = match request.uri().path() {
                 "/metrics" | "/metrics/" => {
-                    // NVML may take milliseconds; the network threads have better things to do.
+                    // NVML may take milliseconds, which would hold up a network thread.
                     let gather = move || metrics::text(&context.models, gpus.as_ref().as_ref());
                     tokio::task::spawn_blocking(gather).await.unwrap_or_default()
                 }

@@ -1,7 +1,7 @@
-//! Where responses go on their way to a connection: one answer, or many through a channel.
+//! Response sinks of connections: one response, or many through a channel; and cancellation when a client disconnects.
 //!
-//! The waiting side holds its reply weakly. If it kept the reply alive, a server that lost a request
-//! could never notice that nobody is left to answer it.
+//! The receiving side holds the responder weakly: a strong reference would keep a lost request alive, and its loss would
+//! never be reported.
 
 use crate::error::{Error, Result};
 use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
@@ -11,21 +11,21 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
-/// A sink for a caller who takes exactly one response, and the end where it arrives.
+/// A sink for exactly one response, and its receiver.
 pub fn unary() -> (Sink, UnaryReceiver) {
     let unary = Arc::new(Unary(Mutex::new(Stage::Empty(SingleResponse::default(), None))));
     (Sink::shared(Arc::clone(&unary) as _), UnaryReceiver(unary))
 }
 
-/// What both ends of a unary answer share.
+/// Shared by the sink and the receiver of one response.
 struct Unary(Mutex<Stage>);
 
 enum Stage {
-    /// Nothing yet; who waits is to be woken.
+    /// No response yet; the waker of the receiver, if it waits.
     Empty(SingleResponse, Option<Waker>),
-    Answered(Result<InferResponse>),
-    /// It was fetched, or nobody can answer any more.
-    Over,
+    Responded(Result<InferResponse>),
+    /// The response was taken, or the sink was dropped.
+    Closed,
 }
 
 impl Unary {
@@ -42,14 +42,14 @@ impl Unary {
             }
             return Poll::Pending;
         }
-        Poll::Ready(match std::mem::replace(&mut *stage, Stage::Over) {
-            Stage::Answered(answer) => answer,
+        Poll::Ready(match std::mem::replace(&mut *stage, Stage::Closed) {
+            Stage::Responded(answer) => answer,
             _ => Err(Error::internal("the request was lost inside the server")),
         })
     }
 }
 
-/// Moves on, and wakes who waits.
+/// Changes the stage, and wakes the receiver.
 fn advance(mut stage: MutexGuard<'_, Stage>, to: Stage) {
     let before = std::mem::replace(&mut *stage, to);
     drop(stage);
@@ -64,23 +64,23 @@ impl SharedSink for Unary {
         if let Stage::Empty(single, _) = &mut *stage
             && let Some(answer) = single.put(response, last)
         {
-            advance(stage, Stage::Answered(answer));
+            advance(stage, Stage::Responded(answer));
         }
     }
 
     fn closed(&self) {
         let stage = self.lock();
         if matches!(*stage, Stage::Empty(..)) {
-            advance(stage, Stage::Over);
+            advance(stage, Stage::Closed);
         }
     }
 }
 
-/// The end of a [`unary`] sink.
+/// The receiver of a [`unary`] sink.
 pub struct UnaryReceiver(Arc<Unary>);
 
 impl UnaryReceiver {
-    /// Waits for the answer. Letting go of the future before that cancels the request.
+    /// Waits for the response. Dropping the future before that cancels the request.
     pub async fn wait(self, reply: Weak<Responder>) -> Result<InferResponse> {
         let mut guard = CancelGuard::new(reply);
         let answer = poll_fn(|cx| self.0.poll(cx)).await;
@@ -89,17 +89,16 @@ impl UnaryReceiver {
     }
 }
 
-/// What a channel sink passes on.
+/// One response of a channel sink.
 pub struct StreamItem {
-    /// Which request of the connection is answered.
+    /// Number of the request on its stream.
     pub request: u64,
     pub response: Result<Option<InferResponse>>,
-    /// Nothing follows for this request.
+    /// No response follows for this request.
     pub last: bool,
 }
 
-/// A sink that tags every response with `request` and puts it into `channel`. Many requests may
-/// share a channel.
+/// A sink that sends every response with the number `request` to `channel`, which requests may share.
 pub fn channel(request: u64, channel: mpsc::UnboundedSender<StreamItem>) -> Sink {
     ChannelSink { request, channel }.into()
 }
@@ -116,7 +115,7 @@ impl ResponseSink for ChannelSink {
     }
 }
 
-/// Cancels a request when dropped: its caller went away. Disarmed once the answer is there.
+/// Cancels a request when dropped, because its client disconnected. Disarmed by the response.
 pub struct CancelGuard(Option<Weak<Responder>>);
 
 impl CancelGuard {
@@ -124,7 +123,7 @@ impl CancelGuard {
         Self(Some(reply))
     }
 
-    /// A guard over a reply that somebody else owns.
+    /// A guard for a responder with another owner.
     pub fn of(reply: &Arc<Responder>) -> Self {
         Self::new(Arc::downgrade(reply))
     }

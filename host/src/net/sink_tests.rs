@@ -16,7 +16,7 @@ fn reply(sink: Sink) -> Arc<Responder> {
 }
 
 #[tokio::test]
-async fn one_answer_and_only_one() {
+async fn unary_sink_passes_exactly_one_response() {
     let table: [(usize, bool, Result<(), &str>); 4] = [
         (1, true, Ok(())),
         (0, true, Err("expected a single response, got 0")),
@@ -45,7 +45,7 @@ async fn one_answer_and_only_one() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_cancels() {
+async fn client_disconnect_cancels_the_request() {
     let (sink, answer) = unary();
     let reply = reply(sink);
     let mut waiting = Box::pin(answer.wait(Arc::downgrade(&reply)));

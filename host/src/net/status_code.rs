@@ -1,4 +1,4 @@
-//! The only table from error codes to the status codes of the v2 wires (contract/v2 §1.3).
+//! HTTP and gRPC status of a v2 error (contract/v2 §1.3).
 
 use crate::error::{Code, Error};
 use http::StatusCode;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn numbers_on_the_wire() {
+fn status_numbers() {
     for (code, want_grpc, want_http) in [
         (Code::Unknown, 2, 400),
         (Code::Internal, 13, 500),

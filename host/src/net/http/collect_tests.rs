@@ -27,7 +27,7 @@ async fn announced_length_bounds_the_body() {
         (&[3], u64::MAX, Err(BodyError::OutOfMemory(u64::MAX))),
     ] {
         for arena in [None, Some(&arena)] {
-            // The limit is the same, or far above.
+            // The limit is the announced length, or none.
             for limit in [length, u64::MAX] {
                 let spec = BodySpec { length: Some(length), limit, arena, ..Default::default() };
                 if limit > length && matches!(sizes, [9] | [8]) {

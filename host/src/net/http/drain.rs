@@ -1,13 +1,13 @@
-//! What is left of a request's body that nobody wants.
+//! Discards the rest of a request body that will not be used.
 
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 use std::pin::Pin;
 
-/// Throws away the rest of a body, up to about `most` bytes, and says how many there were: the caller, who reads
-/// our answer only after he has sent everything, gets to see it, and the connection stays usable. If more is
-/// announced, that is hopeless and nothing is read.
+/// Reads and discards the rest of a body, up to about `most` bytes, and returns the number of bytes read. Clients read the
+/// response only after they have sent everything, and the connection stays usable. Nothing is read of a body that announces
+/// more than `most`.
 pub async fn drain<B: Body<Data = Bytes>>(mut body: Pin<&mut B>, most: u64) -> u64 {
     let mut seen = 0;
     if body.size_hint().exact().is_some_and(|n| n > most) {

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 
 #[tokio::test]
-async fn what_is_not_wanted_is_read_up_to_a_limit() {
+async fn drain_reads_up_to_a_limit() {
     let piece = || Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"12345")));
     let pieces = || StreamBody::new(tokio_stream::iter([piece(), piece(), piece(), piece()]));
     for (most, seen) in [(9, 10), (10, 15), (100, 20)] {

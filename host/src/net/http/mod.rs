@@ -1,6 +1,6 @@
-//! HTTP/1.1 front ends.
-pub mod body; // the body of every response
+//! HTTP/1.1 frontends.
+pub mod body; // bodies of responses
 mod collect; // bodies of requests
-mod drain; // bodies that nobody wants
-pub mod v1; // contract/v1 §3: everything under /api
-pub mod v2; // the v2 endpoints
+mod drain; // discards the rest of a request body
+pub mod v1; // everything under /api (contract/v1 §3)
+pub mod v2; // everything under /v2

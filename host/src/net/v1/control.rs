@@ -1,4 +1,4 @@
-//! Calls around the models: profile, explicit control, shared memory, the list of what the repository holds.
+//! Profile, model control, shared memory control, repository index.
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
@@ -6,20 +6,20 @@ use crate::repository::lifecycle::LoadError;
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
 
-/// Profiling was never more than a switch for a tool of its time; it answers as a server on which it is off.
+/// Profiling is not implemented; the response is that of a TRTIS with profiling disabled.
 pub fn profile(ctx: &Context) -> Result<()> {
     ctx.require_ready()?;
     Err(Error::unsupported("Profile API not enabled"))
 }
 
-/// What can be asked of a model as a whole.
+/// A change of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Load,
     Unload,
 }
 
-/// Load or unload of a model on request; returns when it is done.
+/// Loads or unloads a model; returns when that is complete.
 pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
     ctx.refuse_when_exiting()?;
     let control = ctx.control()?;
@@ -29,10 +29,10 @@ pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
     }
 }
 
-/// The texts of v1.x (contract/v1 §6.7). Reasons are in the log, and versions have theirs in the status.
+/// The texts of v1.x (contract/v1 §6.7). The reason is in the log, that of a version also in the status.
 fn not_loaded(name: &str, e: LoadError) -> Error {
     let why = match e {
-        // That a configuration is wrong was found out by polling too.
+        // In TRTIS, polling found invalid configurations too.
         LoadError::NotPolled(_) | LoadError::Refused(_) => {
             "failed to poll from model repository".to_owned()
         }
@@ -47,17 +47,17 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
     Error::internal(format!("failed to load '{name}', {why}"))
 }
 
-/// What can be asked of shared memory.
+/// A shared memory request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedMemory<'a> {
     Register(&'a str),
-    /// Regions that are not known may be unregistered: a client that tidies up must not fail.
+    /// Succeeds for unknown regions, because clients clean up this way.
     Unregister,
-    /// The list, which is empty.
+    /// The list of regions, which is empty.
     Status,
 }
 
-/// As long as no region can be registered there is none to forget and none to list.
+/// No region can be registered, so unregistering and listing have nothing to do.
 pub fn shared_memory(ctx: &Context, call: SharedMemory) -> Result<()> {
     ctx.refuse_when_exiting()?;
     match call {
@@ -68,7 +68,7 @@ pub fn shared_memory(ctx: &Context, call: SharedMemory) -> Result<()> {
     }
 }
 
-/// All models of the repositories, served or not, also those whose configuration was refused.
+/// All models of the repositories, including unserved ones and those with an invalid configuration.
 pub async fn index(ctx: &Context) -> Result<ModelRepositoryIndex> {
     ctx.refuse_when_exiting()?;
     let models = list(ctx).await?.into_iter().map(|listed| ModelEntry { name: listed.name });

@@ -1,5 +1,5 @@
-//! Header texts in one line. Those that every answer carries are written straight into a string; whatever is
-//! out of the ordinary goes through the general printer, and both give the same text.
+//! NV-Status and NV-InferResponse as one line of protobuf text. A fast path writes ordinary messages; all others go through
+//! the general text printer, which writes the same.
 
 use std::fmt::Write;
 use trtserver_proto::text;
@@ -66,7 +66,7 @@ fn number(out: &mut String, name: &str, value: i64) {
     }
 }
 
-/// True when a string stands in text as it is.
+/// True if a string needs no escapes.
 fn plain(text: &str) -> bool {
     text.bytes().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\'' | b'\\'))
 }

@@ -13,7 +13,7 @@ fn output(name: &str, raw: Option<Raw>) -> Output {
 }
 
 #[test]
-fn the_example_of_the_contract() {
+fn contract_example() {
     let header = InferResponseHeader {
         model_name: "simple".into(),
         model_version: 1,
@@ -29,7 +29,7 @@ fn the_example_of_the_contract() {
 }
 
 #[test]
-fn same_as_the_general_printer() {
+fn fast_path_writes_as_the_text_printer() {
     let classes = vec![Classes { cls: vec![Class { idx: 1, value: 0.5, label: "b".into() }] }];
     let outputs = [
         vec![],

@@ -1,10 +1,10 @@
-//! Live and ready (contract/v1 §3.3).
+//! Liveness and readiness (contract/v1 §3.3).
 
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 
-/// The answer to `mode`. A server on its way out answers nothing but that.
-pub fn answer(ctx: &Context, mode: &str) -> Result<bool> {
+/// The health for `mode`; an error while the server drains.
+pub fn check(ctx: &Context, mode: &str) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     match mode {
         "live" => Ok(ctx.state.is_live()),

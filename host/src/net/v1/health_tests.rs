@@ -5,7 +5,7 @@ use crate::net::v1::testing;
 use crate::state::Phase;
 
 #[test]
-fn by_phase() {
+fn health_by_phase() {
     let ctx = testing::context("");
     for (phase, live, ready) in [
         (Phase::FailedToInitialize, Some(false), Some(false)),
@@ -14,11 +14,11 @@ fn by_phase() {
         (Phase::Exiting, None, None),
     ] {
         ctx.state.set_phase(phase);
-        assert_eq!(answer(&ctx, "live").ok(), live, "{phase:?}");
-        assert_eq!(answer(&ctx, "ready").ok(), ready, "{phase:?}");
+        assert_eq!(check(&ctx, "live").ok(), live, "{phase:?}");
+        assert_eq!(check(&ctx, "ready").ok(), ready, "{phase:?}");
     }
-    assert_eq!(answer(&ctx, "live").unwrap_err().message, "Server exiting");
+    assert_eq!(check(&ctx, "live").unwrap_err().message, "Server exiting");
     ctx.state.set_phase(Phase::Ready);
-    let error = answer(&ctx, "").unwrap_err();
+    let error = check(&ctx, "").unwrap_err();
     assert_eq!((error.code, &*error.message), (Code::Unknown, "unknown health mode ''"));
 }

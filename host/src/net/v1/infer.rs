@@ -1,4 +1,4 @@
-//! The way of a request: found, planned, given its data, queued, answered. Both wires walk it in the same steps.
+//! One inference request of v1, in the same steps on both wires: look-up, header check, data check, queue, response.
 
 use super::input_data::{self, InputParts};
 use super::request::{self, Plan, RequestedVersion};
@@ -15,17 +15,17 @@ use std::sync::{Arc, Weak};
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
 
-/// A request that failed, and what is echoed to its caller nevertheless.
+/// A failed request, with the ids that its response repeats.
 #[derive(Debug)]
 pub struct Failure {
     pub error: Error,
-    /// The caller's own id.
+    /// The client's id.
     pub id: u64,
-    /// The server's; 0 when it failed before it was run.
+    /// The server's id; 0 if the request failed before it got one.
     pub request_id: u64,
 }
 
-/// A request whose model was found: from here on, failures count.
+/// A request whose model was found: failures are counted from here on.
 pub struct AcceptedRequest<'a> {
     ctx: &'a Context,
     pub served: Arc<Served>,
@@ -34,7 +34,7 @@ pub struct AcceptedRequest<'a> {
 }
 
 impl<'a> AcceptedRequest<'a> {
-    /// Rows 1 to 11 of the ladder. A header that could not be read is row 2, after the look-up.
+    /// Rows 1 to 11 of the error ladder. A header that cannot be parsed is row 2, after the look-up.
     pub fn open(
         ctx: &'a Context,
         model: &str,
@@ -76,7 +76,7 @@ impl<'a> AcceptedRequest<'a> {
         Failure { error, id: self.header.id, request_id: 0 }
     }
 
-    /// Row 16, then what the old server found while running, then the queue. `deadline_ns` 0 = none.
+    /// Row 16, then the checks that TRTIS made during execution, then the queue. `deadline_ns` 0 = none.
     pub fn start(
         self,
         plan: Plan,
@@ -141,18 +141,18 @@ fn sequence(header: &InferRequestHeader) -> Sequence {
     Sequence { id, start: has(Flag::SequenceStart), end: has(Flag::SequenceEnd) }
 }
 
-/// A request in the queue or on its way back. Letting go of it cancels the request.
+/// A request that was queued. Dropping it cancels the request.
 pub struct PendingRequest {
     form: ResponseSpec,
     request_id: u64,
     answer: UnaryReceiver,
     reply: Weak<Responder>,
-    /// The answer guards itself only from its first poll on; streams let requests wait longer than that.
+    /// `UnaryReceiver::wait` cancels only after its first poll, which comes late on a stream.
     guard: CancelGuard,
     _in_flight: InFlightGuard,
 }
 
-/// A request that was answered well.
+/// A successful response.
 pub struct InferResult {
     pub built: BuiltResponse,
     pub request_id: u64,
@@ -161,7 +161,7 @@ pub struct InferResult {
 }
 
 impl PendingRequest {
-    /// The caller gave sizes per batch item, and wants them so.
+    /// Sizes in the request were per batch item, so they are in the response.
     pub fn per_item(&self) -> bool {
         self.form.per_item
     }
@@ -173,15 +173,13 @@ impl PendingRequest {
         let (batch, per_item) = (form.batch, form.per_item);
         match answer.and_then(|r| response::build(&form, r)) {
             Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
-            Err(error) => {
-                Err(Failure { error: in_v1_words(error, form.id), id: form.id, request_id })
-            }
+            Err(error) => Err(Failure { error: v1_text(error, form.id), id: form.id, request_id }),
         }
     }
 }
 
-/// What schedulers say in v2's words, as v1 had it: without the caller's id, and before ids could be text.
-fn in_v1_words(mut error: Error, id: u64) -> Error {
+/// Scheduler errors have v2's texts. v1's have no request id prefix, and only numeric correlation ids.
+fn v1_text(mut error: Error, id: u64) -> Error {
     let id = id_text(id);
     let prefix = IdPrefix(&id).to_string();
     if let Some(rest) = error.message.strip_prefix(&prefix) {
@@ -194,7 +192,7 @@ fn in_v1_words(mut error: Error, id: u64) -> Error {
     error
 }
 
-/// The caller's id as the server's other parts know it; 0 = none.
+/// The client's id as text; 0 = none.
 fn id_text(id: u64) -> String {
     if id == 0 { String::new() } else { id.to_string() }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn words() {
+fn scheduler_errors_get_v1_texts() {
     for (id, today, v1) in [
         (
             0,
@@ -14,6 +14,6 @@ fn words() {
         (0, "[request id: <id_unknown>] Exceeds maximum queue size", "Exceeds maximum queue size"),
         (7, "other", "other"),
     ] {
-        assert_eq!(in_v1_words(Error::unavailable(today), id).message, v1);
+        assert_eq!(v1_text(Error::unavailable(today), id).message, v1);
     }
 }

@@ -1,4 +1,4 @@
-//! A request's bytes against what its header announced: rows 12 to 15 of the ladder, and the framing of strings.
+//! Checks input data against the request header: rows 12 to 15 of the error ladder, and the framing of strings.
 
 use super::request::Plan;
 use crate::error::{Error, Result};
@@ -7,11 +7,11 @@ use crate::request::{InputTensor, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-/// Data of each input, in the order of the plan.
+/// The data of each input, in the order of the plan.
 pub type InputParts = SmallVec<[Bytes; 4]>;
 
-/// Rows 12 and 13, when `got` bytes came instead of `plan.bytes()`. The old server skipped them for an empty
-/// body, which then failed much later and less clearly.
+/// Rows 12 and 13, for `got` bytes instead of `plan.bytes()`. TRTIS skipped them for an empty body, which then failed later
+/// with a less clear error.
 pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
     let m = &signature.model;
     let mut end = 0;
@@ -28,7 +28,7 @@ pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
     Error::invalid(format!("unexpected additional input data for model '{m}'"))
 }
 
-/// The inputs of an HTTP body, one after another.
+/// Splits an HTTP body, which holds the inputs one after another.
 pub fn split(signature: &Signature, plan: &Plan, body: &Bytes) -> Result<InputParts> {
     if body.len() != plan.bytes() {
         return Err(wrong_body(signature, plan, body.len()));
@@ -41,7 +41,7 @@ pub fn split(signature: &Signature, plan: &Plan, body: &Bytes) -> Result<InputPa
     Ok(plan.inputs.iter().map(part).collect())
 }
 
-/// Rows 14 and 15: the entries of a gRPC request.
+/// Rows 14 and 15, for the `raw_input` entries of a gRPC request.
 pub fn entries(signature: &Signature, plan: &Plan, entries: Vec<Bytes>) -> Result<InputParts> {
     let m = &signature.model;
     let (expected, got) = (plan.inputs.len(), entries.len());
@@ -79,8 +79,8 @@ pub fn tensors(signature: &Signature, plan: Plan, parts: InputParts) -> SmallVec
     tensors
 }
 
-/// The framing of string tensors (contract/v1 §5.4), which the old server looked at while running. Stray bytes
-/// behind the strings, which are ignored, are cut off, so that no backend meets them.
+/// Checks the framing of string tensors (contract/v1 §5.4). Stray bytes after the last string are ignored in v1, so they are
+/// truncated: backends never see them.
 pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Result<()> {
     for input in inputs.iter_mut().filter(|i| i.dtype.size().is_none()) {
         let name = &signature.inputs[input.index].name;
@@ -93,7 +93,7 @@ pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Resul
                 "incomplete string data for inference input '{name}', expecting string of length {length} but \
                  only {available} bytes available"
             )),
-            // One to three bytes where a length is due are stray bytes: too few strings came.
+            // One to three bytes instead of a length are stray bytes, so there are too few strings.
             StringFault::TooFew { .. } | StringFault::NoLength { .. } => Error::internal(format!(
                 "expected {expected} strings for inference input '{name}', got {}",
                 strings::elements(&input.data).count()

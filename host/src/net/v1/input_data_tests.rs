@@ -70,7 +70,7 @@ fn rows_14_and_15() {
 }
 
 #[test]
-fn data_follows_the_header_and_tensors_the_configuration() {
+fn tensors_are_reordered_to_the_configuration() {
     let (served, plan) = planned("simple", SIMPLE);
     let body: Bytes = [[1; 64], [0; 64]].concat().into();
     let parts = split(&served.signature, &plan, &body).unwrap();

@@ -1,7 +1,7 @@
-//! Binary forms of releases up to v0.10, where a number means something else today (contract/v1 §2.6, §2.7).
+//! Binary message forms of releases up to v0.10, whose field numbers were reused later (contract/v1 §2.6, §2.7).
 //!
-//! Wire types tell them apart: an input's size per batch item was a varint at 2, where packed `dims` are now; the
-//! version of a gRPC request was a string at 2 up to v0.8. Who asked in such a form is answered in it.
+//! Wire types distinguish them: field 2 of an input was a varint, the size per batch item, and is packed `dims` now; field 2 of
+//! a gRPC request was a string, the version, up to v0.8. A request in a legacy form gets a response in that form.
 
 use bytes::{Buf, BufMut};
 use prost::encoding::{DecodeContext, WireType, message, string, uint64};
@@ -10,13 +10,13 @@ use trtserver_proto::v1::infer_request_header::Input;
 use trtserver_proto::v1::infer_response_header::output::Classes;
 use trtserver_proto::v1::{InferRequest, InferRequestHeader, InferResponseHeader, RequestStatus};
 
-/// A message read with one eye on its old forms, and written in today's.
+/// A message that is decoded from both forms, and encoded in the current one.
 #[derive(Debug, Default)]
 pub struct WithLegacy<M>(pub M);
 
-/// What of a message had an old form.
+/// The legacy fields of a message.
 trait LegacyFields: Message + Default {
-    /// Merges a field if it comes in an old form, or holds one that may; false leaves it to today's reading.
+    /// Merges a field that has, or may contain, a legacy form. Returns false for all other fields.
     fn merge_legacy(
         &mut self,
         tag: u32,
@@ -65,7 +65,7 @@ impl LegacyFields for InferRequest {
             (2, WireType::LengthDelimited) => {
                 let mut version = String::new();
                 string::merge(wire, &mut version, buf, ctx)?;
-                // Empty asks for the latest, what is no number for a version that does not exist.
+                // Empty is the latest version, text that is no number an unknown one.
                 let exact = || version.parse().ok().filter(|v| *v >= 0).unwrap_or(i64::MAX);
                 self.model_version = if version.is_empty() { -1 } else { exact() };
             }
@@ -146,7 +146,7 @@ struct Raw {
     byte_size: u64,
 }
 
-/// The two numbers of 18.04's header that were moved when the model got its name into it.
+/// The two fields of 18.04's response header that later moved to other numbers.
 #[derive(Clone, PartialEq, Message)]
 struct Header1804 {
     #[prost(uint32, tag = "1")]
@@ -172,19 +172,19 @@ impl Header {
         }
     }
 
-    /// The binary trailer. With `first` it holds 18.04's layout as well: either parser skips the fields of the
-    /// other, because their wire types are not those it expects there.
-    pub fn trailer(self, first: bool) -> Vec<u8> {
+    /// The binary trailer. With `with_1804` it has the layout of 18.04 as well: each parser skips the fields of the other,
+    /// because their wire types are not the expected ones.
+    pub fn trailer(self, with_1804: bool) -> Vec<u8> {
         let mut bytes = self.encode_to_vec();
-        if first {
-            let first = Header1804 { batch_size: self.batch_size, output: self.output };
-            bytes.extend_from_slice(&first.encode_to_vec());
+        if with_1804 {
+            let header = Header1804 { batch_size: self.batch_size, output: self.output };
+            bytes.extend_from_slice(&header.encode_to_vec());
         }
         bytes
     }
 }
 
-/// `InferResponse` up to v0.10, less its raw outputs.
+/// `InferResponse` up to v0.10, without its raw outputs.
 #[derive(Clone, PartialEq, Message)]
 pub struct Response {
     #[prost(message, optional, tag = "1")]

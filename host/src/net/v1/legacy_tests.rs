@@ -31,7 +31,7 @@ struct OldRequest {
 }
 
 #[test]
-fn old_requests() {
+fn legacy_requests_decode() {
     let input = OldInput { name: "I".into(), byte_size: 64 };
     let header = OldRequestHeader { batch_size: 2, input: vec![input] };
     for (version, want) in
@@ -87,7 +87,7 @@ proptest! {
 }
 
 #[test]
-fn old_answers() {
+fn legacy_responses_encode() {
     let raw =
         infer_response_header::output::Raw { dims: vec![16], batch_byte_size: 128, byte_size: 0 };
     let output =

@@ -1,7 +1,7 @@
-//! The error ladder of v1 (contract/v1 §3.6), rows 1 to 11: from a request's header to what it asks for.
+//! Checks a request header: rows 1 to 11 of the error ladder (contract/v1 §3.6).
 //!
-//! Texts and their order follow the first gRPC release where it and later ones differ, apart from unknown
-//! outputs (v1.x), tensors named twice (v1.12) and the shapes that a shape error shows (v1.1).
+//! Where releases differ, texts and their order follow the first gRPC release, except for unknown outputs (v1.x), duplicate
+//! tensors (v1.12) and the shapes in a shape error (v1.1).
 
 use crate::error::{Error, Result};
 use crate::repository::{ModelTable, Served};
@@ -13,13 +13,13 @@ use trtserver_proto::text;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Input;
 
-/// Which version a caller wants.
+/// The version that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestedVersion {
     Latest,
     Exact(i64),
-    /// Version 0 if there is one, else the latest: a number left out of a gRPC request reads as 0, and clients
-    /// up to v0.8 left it out to get the latest.
+    /// Version 0 if it exists, else the latest: a missing number in a gRPC request is 0, and clients up to v0.8 omitted it to
+    /// get the latest.
     ZeroOrLatest,
 }
 
@@ -34,7 +34,7 @@ impl RequestedVersion {
     }
 }
 
-/// Row 1. One text, whatever is missing.
+/// Row 1. The text is the same for an unknown model and an unknown version.
 pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Result<Arc<Served>> {
     let found = match version {
         RequestedVersion::Latest => models.find(model, None),
@@ -46,7 +46,7 @@ pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Resu
     found.map_err(|_| Error::unavailable(format!("Inference request for unknown model '{model}'")))
 }
 
-/// Row 2: the header of an HTTP request. Without one it is the empty header, which row 3 refuses.
+/// Row 2: parses the header of an HTTP request. A missing header is an empty one, which row 3 refuses.
 pub fn parse(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
     std::str::from_utf8(header.unwrap_or_default())
         .ok()
@@ -54,7 +54,7 @@ pub fn parse(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
         .ok_or_else(|| Error::invalid(format!("unable to parse request for model '{model}'")))
 }
 
-/// What a header asks for; the data is still to come.
+/// A checked header; its data has not been received yet.
 #[derive(Debug, PartialEq)]
 pub struct Plan {
     pub batch: u32,
@@ -62,7 +62,7 @@ pub struct Plan {
     pub inputs: SmallVec<[PlannedInput; 2]>,
     /// In the order of the header.
     pub outputs: SmallVec<[RequestedOutput; 2]>,
-    /// Sizes were given per batch item: a client up to v0.10, which wants the answer's sizes so too.
+    /// Sizes are per batch item: a client up to v0.10, which expects the same of the response.
     pub per_item: bool,
 }
 
@@ -75,13 +75,13 @@ pub struct PlannedInput {
 }
 
 impl Plan {
-    /// All data together.
+    /// The size of all input data.
     pub fn bytes(&self) -> usize {
         self.inputs.iter().fold(0, |sum, i| sum.saturating_add(i.bytes))
     }
 }
 
-/// The batch size under which a refused request is counted: 0 unless the header gave a sound one.
+/// The batch size under which a refused request is counted: 0 if it is invalid.
 pub fn counted_batch(signature: &Signature, header: &InferRequestHeader) -> u32 {
     if batch(signature, header).is_ok() { header.batch_size } else { 0 }
 }
@@ -95,7 +95,7 @@ pub fn plan(signature: &Signature, header: &InferRequestHeader) -> Result<Plan> 
         let all = signature.inputs.len();
         Error::invalid(format!("expected {all} inputs but got {got} inputs for model '{m}'"))
     };
-    repeated(signature, header)?;
+    duplicates(signature, header)?;
     let got = header.input.len();
     let required = signature.inputs.iter().filter(|i| !i.optional).count();
     if got > signature.inputs.len() || got < required {
@@ -131,7 +131,7 @@ fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
     }
 }
 
-/// Row 5, and outputs named twice.
+/// Row 5, and duplicate outputs.
 fn outputs(
     signature: &Signature,
     header: &InferRequestHeader,
@@ -153,8 +153,8 @@ fn outputs(
     Ok(wanted)
 }
 
-/// Inputs named twice. Unknown names are left to row 7, which keeps this short however long the list.
-fn repeated(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
+/// Duplicate inputs. Unknown names are left to row 7, which bounds the work for a long list.
+fn duplicates(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
     let mut seen: SmallVec<[bool; 16]> = SmallVec::from_elem(false, signature.inputs.len());
     for input in &header.input {
         let Some(index) = signature.input(&input.name) else { continue };
@@ -187,16 +187,16 @@ fn one_input(
     let batched = signature.batching() && !spec.shape_tensor;
     let shape: Shape =
         batched.then_some(batch.into()).into_iter().chain(dims.iter().copied()).collect();
-    // More than can be counted is no shape either.
+    // An overflow is an invalid shape too.
     let elements = element_count(&shape)
-        .filter(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)).is_some_and(|n| n < MOST))
+        .filter(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)).is_some_and(|n| n < MAX_BYTES))
         .ok_or_else(|| wrong_shape(signature, spec, dims))?;
     let bytes = bytes(signature, spec, batch, input, elements)?;
     Ok(PlannedInput { index, shape, bytes })
 }
 
-/// No tensor is larger, so that sums of sizes cannot overflow.
-const MOST: usize = 1 << 56;
+/// Largest tensor in bytes, so that sums of sizes cannot overflow.
+const MAX_BYTES: usize = 1 << 56;
 
 fn wrong_shape(signature: &Signature, spec: &TensorSpec, got: &[i64]) -> Error {
     Error::invalid(format!(
@@ -208,7 +208,7 @@ fn wrong_shape(signature: &Signature, spec: &TensorSpec, got: &[i64]) -> Error {
     ))
 }
 
-/// Rows 10 and 11: the size that was given, for the whole batch or (up to v0.10) for each item, against the shape.
+/// Rows 10 and 11: checks the given size, of the whole batch or (up to v0.10) of each item, against the shape.
 fn bytes(
     signature: &Signature,
     spec: &TensorSpec,
@@ -239,16 +239,16 @@ fn bytes(
         [whole, of_items] if whole == of_items => whole,
         _ => return Err(mismatch()),
     };
-    // Every string takes four bytes at least: no bytes are right for no strings only.
+    // Every string takes at least four bytes, so 0 bytes are valid only for 0 strings.
     if given == 0 && elements != 0 {
         return Err(Error::invalid(format!(
             "batch-byte-size must be specified for input '{name}' with non-fixed-size datatype for model '{m}'"
         )));
     }
-    usize::try_from(given).ok().filter(|n| *n < MOST).ok_or_else(mismatch)
+    usize::try_from(given).ok().filter(|n| *n < MAX_BYTES).ok_or_else(mismatch)
 }
 
-/// No region can be registered yet, so every reference is to an unknown one.
+/// No region can be registered, so every reference is to an unknown one.
 fn shared_memory(header: &InferRequestHeader) -> Result<()> {
     let inputs = header.input.iter().filter_map(|i| i.shared_memory.as_ref());
     let outputs = header.output.iter().filter_map(|o| o.shared_memory.as_ref());

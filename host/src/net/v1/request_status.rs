@@ -1,18 +1,18 @@
-//! How a call ended, as every v1 answer says it.
+//! RequestStatus: the result of a call in every v1 response.
 
 use crate::config::Settings;
 use crate::error::{Code, Error};
 use trtserver_proto::v1::{RequestStatus, RequestStatusCode};
 
-/// Longest message in a header: far below what HTTP libraries take, also when every byte is escaped.
+/// Longest message in a header: far below the limits of HTTP libraries, even if every byte is escaped.
 const LONGEST: usize = 4096;
 
-/// A call that went well. `request_id` 0 is left out.
+/// The status of a success. `request_id` 0 is not sent.
 pub fn success(settings: &Settings, request_id: u64) -> RequestStatus {
     status(settings, RequestStatusCode::Success, String::new(), request_id)
 }
 
-/// A call that failed.
+/// The status of a failure.
 pub fn failure(settings: &Settings, error: &Error, request_id: u64) -> RequestStatus {
     status(settings, of(error.code), error.message.clone(), request_id)
 }
@@ -29,7 +29,7 @@ pub fn of_result<T>(
     }
 }
 
-/// The text with its end cut off, if it is too long for a header.
+/// The status with a message that is truncated if it is too long for a header.
 pub fn shortened(mut status: RequestStatus) -> RequestStatus {
     if status.msg.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|i| status.msg.is_char_boundary(*i)).unwrap_or(0);
@@ -45,13 +45,13 @@ fn status(
     msg: String,
     request_id: u64,
 ) -> RequestStatus {
-    // The parsers of 18.04 refuse a text that holds `server_id`.
+    // The text parsers of 18.04 refuse the field `server_id`.
     let server_id = if settings.era_a { String::new() } else { settings.server_id.clone() };
     RequestStatus { code: code.into(), msg, server_id, request_id }
 }
 
-/// The only table from error codes to v1's. `ALREADY_EXISTS` never goes out: clients before v1.1 cannot
-/// read the name and would report that the status is missing.
+/// v1's code of an error. `ALREADY_EXISTS` is never sent: clients before v1.1 do not know the name and would report that the
+/// status is missing.
 fn of(code: Code) -> RequestStatusCode {
     match code {
         Code::Unknown => RequestStatusCode::Unknown,

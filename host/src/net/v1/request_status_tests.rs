@@ -22,7 +22,7 @@ fn texts() {
 }
 
 #[test]
-fn long_messages_are_cut_between_letters() {
+fn long_messages_are_truncated_at_char_boundaries() {
     let error = Error::invalid("é".repeat(5000));
     let status = shortened(failure(&testing::settings(""), &error, 0));
     assert_eq!(status.msg, "é".repeat(2048) + "...");

@@ -1,4 +1,4 @@
-//! The ladder as tables: one header text per row, and what it is answered with.
+//! The error ladder as tables: a header text and its error per row.
 
 use super::*;
 use crate::error::Code;
@@ -168,7 +168,7 @@ fn sizes_per_item() {
 }
 
 #[test]
-fn batch_under_which_failures_count() {
+fn failures_count_under_a_valid_batch_size() {
     let ctx = testing::context("");
     let served = find(&ctx.models, "simple", RequestedVersion::Latest).unwrap();
     for (batch_size, counted) in [(0, 0), (1, 1), (8, 8), (9, 0), (u32::MAX, 0)] {
@@ -178,7 +178,7 @@ fn batch_under_which_failures_count() {
 }
 
 proptest! {
-    /// Whatever numbers a header holds, it is planned or refused; and a plan is never of another size than its shapes.
+    /// Any header is planned or refused, and the size of a plan matches its shapes.
     #[test]
     fn numbers_of_any_size(
         batch in prop_oneof![0u32..10, any::<u32>()],
@@ -203,7 +203,7 @@ proptest! {
             if let Ok(plan) = plan(&served.signature, &header) {
                 let input = &plan.inputs[0];
                 prop_assert_eq!(element_count(&input.shape).unwrap() * 4, input.bytes);
-                prop_assert!(plan.bytes() < 2 * MOST);
+                prop_assert!(plan.bytes() < 2 * MAX_BYTES);
             }
         }
     }

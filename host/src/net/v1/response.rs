@@ -1,7 +1,7 @@
-//! From a model's outputs to the response header and the raw parts, in the order in which they were asked for.
+//! Builds the response header and the raw outputs, in the order in which outputs were requested.
 //!
-//! Requested order serves all clients: those up to v0.10 assume it, later ones follow the header. `data_type`
-//! is never filled, because the text parsers of clients before v1.12 refuse the name.
+//! Clients up to v0.10 assume the requested order, later ones follow the header. `data_type` is never set, because the text
+//! parsers of clients before v1.12 refuse the field.
 
 use crate::error::{Error, Result};
 use crate::repository::Served;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use trtserver_proto::v1::InferResponseHeader;
 use trtserver_proto::v1::infer_response_header::{Output, output};
 
-/// What of a request shapes its answer.
+/// What the response needs of the request.
 pub struct ResponseSpec {
     pub served: Arc<Served>,
     pub batch: u32,
@@ -22,38 +22,39 @@ pub struct ResponseSpec {
     pub per_item: bool,
 }
 
-/// An answer, not yet in the form of either wire.
+/// A response, before it is encoded for HTTP or gRPC.
 pub struct BuiltResponse {
     pub header: InferResponseHeader,
     /// One for each output of the header; empty for classes.
     pub raw: Vec<Bytes>,
 }
 
-/// The answer. An output that the model left out is left out here too.
-pub fn build(form: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
-    let signature = &form.served.signature;
-    let mut outputs = Vec::with_capacity(form.wanted.len());
-    let mut raw = Vec::with_capacity(form.wanted.len());
-    for (place, wanted) in form.wanted.iter().enumerate() {
-        let spec = &signature.outputs[wanted.index];
-        let in_place = response.outputs.get(place).filter(|o| o.name == spec.name);
-        let tensor = in_place.or_else(|| response.outputs.iter().find(|o| o.name == spec.name));
+/// Builds the response. Outputs that the model did not return are omitted.
+pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
+    let signature = &spec.served.signature;
+    let mut outputs = Vec::with_capacity(spec.wanted.len());
+    let mut raw = Vec::with_capacity(spec.wanted.len());
+    for (place, wanted) in spec.wanted.iter().enumerate() {
+        let tensor_spec = &signature.outputs[wanted.index];
+        let in_place = response.outputs.get(place).filter(|o| o.name == tensor_spec.name);
+        let tensor =
+            in_place.or_else(|| response.outputs.iter().find(|o| o.name == tensor_spec.name));
         let Some(tensor) = tensor else { continue };
         if wanted.classes == 0 {
-            let batched = signature.batching() && !spec.shape_tensor;
+            let batched = signature.batching() && !tensor_spec.shape_tensor;
             outputs.push(raw_output(tensor, batched));
             raw.push(tensor.data.clone());
         } else {
-            outputs.push(class_output(spec, tensor, form.batch, wanted.classes)?);
+            outputs.push(class_output(tensor_spec, tensor, spec.batch, wanted.classes)?);
             raw.push(Bytes::new());
         }
     }
     let header = InferResponseHeader {
-        model_name: form.served.name.to_string(),
-        model_version: form.served.version,
-        batch_size: form.batch,
+        model_name: spec.served.name.to_string(),
+        model_version: spec.served.version,
+        batch_size: spec.batch,
         output: outputs,
-        id: form.id,
+        id: spec.id,
     };
     Ok(BuiltResponse { header, raw })
 }
@@ -80,7 +81,7 @@ fn class_output(spec: &TensorSpec, tensor: &OutputTensor, batch: u32, k: u32) ->
     Ok(Output { name: tensor.name.to_string(), batch_classes, ..Output::default() })
 }
 
-/// Classes were asked of a type that has no order, or none that was ever ranked.
+/// The error for classes of a datatype that cannot be ranked.
 pub fn no_classes(name: &str, dtype: DType) -> Error {
     Error::invalid(format!(
         "class result not available for output '{name}' due to unsupported type '{}'",
@@ -88,14 +89,14 @@ pub fn no_classes(name: &str, dtype: DType) -> Error {
     ))
 }
 
-/// The header as NV-InferResponse repeats it: without the classes, which would make it very long.
+/// The header for NV-InferResponse: without the classes, which would make it very long.
 pub fn without_classes(mut header: InferResponseHeader) -> InferResponseHeader {
     header.output.iter_mut().for_each(|o| o.batch_classes.clear());
     header
 }
 
-/// The header with sizes per batch item, as clients up to v0.10 read them in text; [`super::legacy`] has the binary
-/// form. The field is a private one that only text knows.
+/// The header with sizes per batch item, for clients up to v0.10 that read text; [`super::legacy`] has the binary form. The
+/// field exists in text only.
 pub fn per_item(mut header: InferResponseHeader) -> InferResponseHeader {
     let batch = u64::from(header.batch_size.max(1));
     for raw in header.output.iter_mut().filter_map(|o| o.raw.as_mut()) {

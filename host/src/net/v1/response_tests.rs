@@ -76,7 +76,7 @@ fn classes_with_labels() {
 }
 
 #[test]
-fn types_without_classes() {
+fn unrankable_types_are_refused() {
     let out = response(vec![tensor("F", DType::Fp16, &[1], vec![0, 0])]);
     let error = build(&form("m", 1, &[(0, 1)]), out).err().unwrap();
     assert_eq!(

@@ -1,9 +1,8 @@
-//! What the status call reports (contract/v1 §3.4, §9).
+//! The status endpoint (contract/v1 §3.4, §9).
 //!
-//! Two things differ from the old server on purpose. A request for a version that does not exist leaves no
-//! entry here: such entries made strict readiness false for ever, and anybody could make as many as he liked.
-//! And a model whose configuration was refused is listed, under its name and without versions; the reason has
-//! no place in these messages and stands in the log.
+//! It differs from TRTIS in two ways. A request for an unknown version adds no entry: such entries made strict readiness false
+//! forever, and clients could add them without bound. A model with an invalid configuration is listed without versions; the
+//! messages have no field for the reason, which is logged.
 
 use crate::error::{Error, Result};
 use crate::net::context::Context;
@@ -17,7 +16,7 @@ use trtserver_proto::v1::{
 };
 use trtserver_proto::v2::ModelConfig;
 
-/// The whole server, or with `model` that one only and none of the counters of endpoints.
+/// The status of the server, or of one `model` without the counters of endpoints.
 pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
     ctx.refuse_when_exiting()?;
     let Some(name) = model else {

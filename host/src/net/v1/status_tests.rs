@@ -49,7 +49,7 @@ fn golden() {
 }
 
 #[test]
-fn warm_up_is_shown_where_there_was_one() {
+fn warmup_statistics_only_after_warmup() {
     let ctx = testing::context("");
     let served = ctx.models.find("m", None).unwrap();
     served.stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());

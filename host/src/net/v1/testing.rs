@@ -1,9 +1,9 @@
-//! A context for tests, with models that a thread answers.
+//! A context for tests, with models served by threads.
 //!
 //! `simple` (versions 0 and 1, up to 8 rows): INT32 INPUT0 and INPUT1 [16]; OUTPUT0 is the sum, OUTPUT1 the
 //! difference and has labels. `m` (version 3; 4 failed to load; no batching): FP32 V [-1,2], STRING S [2], BOOL
-//! P [1] optional; FP16 F [1], BOOL B [1], FP32 C [1,4]; its backend always fails. The configuration of
-//! `refused` was refused.
+//! P [1] optional; FP16 F [1], BOOL B [1], FP32 C [1,4]; its backend always fails. `refused` has
+//! an invalid configuration.
 
 use crate::clock::now_ns;
 use crate::config::{Settings, from_args};
@@ -23,7 +23,7 @@ pub fn settings(flags: &str) -> Settings {
     from_args(words.map(Into::into), &|_| None, "1.0").expect("flags").settings
 }
 
-/// A server that is READY. Its answering threads live as long as the test process.
+/// A server that is READY. Its model threads live as long as the test process.
 pub fn context(flags: &str) -> Arc<Context> {
     let table = ModelTable::default();
     let simple = model("simple", simple_signature(), &[0, 1], add_and_subtract);
@@ -103,7 +103,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) ->
     model
 }
 
-/// One request at a time. A request whose id is above 1000 waits that many microseconds.
+/// Executes one request at a time. A request with an id above 1000 takes that many microseconds.
 fn serve(queue: &Queue, answer: Execute) {
     let mut batch = Batch::default();
     while queue.take(0, &mut batch) {

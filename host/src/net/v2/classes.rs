@@ -1,4 +1,4 @@
-//! Outputs as top-k strings (contract/v2 §2.11).
+//! Classification extension: outputs as top-k strings (contract/v2 §2.11).
 
 use crate::error::{Error, Result};
 use crate::request::{DType, OutputTensor, Signature, classes, strings, tensor::element_count};
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use smallvec::smallvec;
 use std::fmt::Write;
 
-/// Ranking more elements per item than this is refused.
+/// Most elements per batch item that are ranked.
 const MAX_ELEMENTS: usize = 1_000_000;
 
-/// `output` as BYTES: the `k` best of each item as `value:index[:label]`.
+/// `output` as BYTES: the `k` best elements of each batch item as `value:index[:label]`.
 pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<OutputTensor> {
     if !classes::supported(output.dtype) {
         return Err(Error::invalid(format!(

@@ -1,4 +1,4 @@
-//! From a model's name and a version's text to what serves them.
+//! Looks up the served model version of a name and a version text.
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, v2_missing};
@@ -6,13 +6,13 @@ use crate::repository::Served;
 use crate::state::Phase;
 use std::sync::Arc;
 
-/// What is known of `name`; an empty version means the highest one.
+/// The served version of model `name`; an empty version is the default one.
 pub fn served(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
     ctx.require_ready()?;
     serving(ctx, name, version)
 }
 
-/// The same for inference, which may go on while the server stops: [`Context::require_open`] says for whom.
+/// The same for inference, which some sequences may continue while the server drains: see [`Context::require_open`].
 pub fn serving(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
     if ctx.state.phase() != Phase::Exiting {
         ctx.require_ready()?;
@@ -20,12 +20,12 @@ pub fn serving(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> 
     let version = parse_version(version)?;
     ctx.models.find(name, version).map_err(|missing| match ctx.require_ready() {
         Ok(()) => v2_missing(missing),
-        // The server began to stop after the first look, and its models are gone for that reason.
+        // The server began to drain after the check above, which unloaded the model.
         Err(stopping) => stopping,
     })
 }
 
-/// A version as it stands in a request; `None` leaves the choice to the server.
+/// Parses a version; `None` is the default version.
 pub fn parse_version(text: &str) -> Result<Option<i64>> {
     if text.is_empty() {
         return Ok(None);
@@ -35,12 +35,12 @@ pub fn parse_version(text: &str) -> Result<Option<i64>> {
     match text.parse::<i64>() {
         Ok(number) if number >= 0 => Ok(Some(number)),
         Ok(_) => Err(Error::invalid(format!("{start}, {end}"))),
-        // The parser that every release has used, by name; clients match on the whole text.
+        // Clients match the whole text, including the name of Triton's parser.
         Err(_) => Err(Error::invalid(format!("{start} (details: stol), {end}"))),
     }
 }
 
-/// Refuses models that answer as often as they like, where the call can carry one answer only.
+/// Refuses decoupled models on endpoints that carry exactly one response.
 pub fn require_unary(served: &Served, refusal: &str) -> Result<()> {
     if served.decoupled() { Err(Error::unsupported(refusal)) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! What the server says about itself and its models.
+//! Server and model metadata, liveness and readiness.
 
 use super::lookup::{parse_version, served};
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use trtserver_proto::v2::{
     ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
 };
 
-/// In the order in which clients have always seen them.
+/// In Triton's order.
 const EXTENSIONS: [&str; 13] = [
     "classification",
     "sequence",
@@ -25,8 +25,8 @@ const EXTENSIONS: [&str; 13] = [
     "logging",
 ];
 
-/// Live from the first moment that it answers, as in v1: who watches liveness must not kill a server
-/// that loads its models. (The original opens its ports only after that.)
+/// The server is live as soon as it responds, as in v1: a liveness probe must not kill a server that loads its models. (Triton
+/// opens its ports only after that.)
 pub fn live(ctx: &Context) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     Ok(ctx.state.is_live())
@@ -37,7 +37,7 @@ pub fn ready(ctx: &Context) -> Result<bool> {
     Ok(ctx.is_ready())
 }
 
-/// False for models that are not served, known or not. Only an unreadable version is an error.
+/// False for models that are not served, known or not. Only an invalid version text is an error.
 pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     Ok(ctx.models.is_ready(name, parse_version(version)?))
@@ -79,7 +79,7 @@ fn tensor(signature: &Signature, spec: &TensorSpec) -> TensorMetadata {
     }
 }
 
-/// A shared memory region asked for by name. There are none.
+/// Refuses every named shared memory region, because none can be registered.
 pub fn no_region(kind: &str, name: &str) -> Result<()> {
     if name.is_empty() {
         return Ok(());

@@ -1,20 +1,20 @@
-//! What both wires of v2 share: finding the model, checking and submitting a request, and what the
-//! other calls answer. Answers are built as the protobuf messages; HTTP prints those as JSON.
+//! What HTTP and gRPC share in v2: look-up, checking and submitting a request, and the responses of the other endpoints. Those
+//! are built as protobuf messages, which HTTP prints as JSON.
 
 pub mod classes; // outputs as top-k strings
 pub mod lookup; // the served model version of a name and version text
 pub mod metadata; // server and model metadata, readiness
-pub mod parameters; // request parameters: which are ours, which the model's
-pub mod repository; // what the repositories hold; loading and unloading
-pub mod request; // a request read off the wire, on its way into the scheduler
+pub mod parameters; // request parameters
+pub mod repository; // repository index, loading and unloading
+pub mod request; // checks a request and submits it
 pub mod settings; // trace and logging settings, read only
-pub mod statistics; // counters as the protocol shows them
+pub mod statistics; // statistics of models
 
 pub use lookup::{require_unary, served, serving};
 pub use parameters::RequestParameters;
 pub use request::{UncheckedRequest, refused};
 
-/// What every use of client shared memory is answered.
+/// The error for every use of client shared memory.
 pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
                                           '--allow-client-shm=true' to enable.";
 

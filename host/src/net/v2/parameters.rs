@@ -1,14 +1,14 @@
-//! Request parameters: which ones steer the server, which are the model's, which are refused.
+//! Request parameters: those for the server, those for the model, and reserved ones.
 //!
-//! The wires differ in how a value looks and what a wrong one is called, so each reads the values
-//! and both end here.
+//! HTTP and gRPC differ in the values' types and in the errors for wrong ones, so each reads its own; both result in
+//! [`RequestParameters`].
 
 use crate::error::{Error, Result};
 use crate::request::{CorrelationId, Parameter, Sequence};
 use std::collections::BTreeMap;
 use trtserver_proto::v2::{self, infer_parameter::ParameterChoice};
 
-/// All parameters of a request, sorted by what they are for.
+/// All parameters of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct RequestParameters {
     pub sequence: Sequence,
@@ -16,13 +16,13 @@ pub struct RequestParameters {
     pub timeout_us: u64,
     /// For the model.
     pub custom: Vec<(String, Parameter)>,
-    /// HTTP: outputs that are not listed go out as bytes.
+    /// HTTP: outputs that are not listed are sent as binary sections.
     pub binary_output: bool,
-    /// Streams: an end without data is worth a message.
+    /// Streams: an empty final response is sent.
     pub empty_final_response: bool,
 }
 
-/// A string correlation id is at most this long.
+/// Longest string correlation id.
 const MAX_ID: usize = 128;
 
 impl RequestParameters {
@@ -43,7 +43,7 @@ impl RequestParameters {
             ))
         };
         match (key.as_str(), value) {
-            // A negative number is the same 64 bits without a sign.
+            // A negative number is reinterpreted as unsigned.
             ("sequence_id", Some(Int64Param(n))) => self.sequence.id = number_id(n as u64),
             ("sequence_id", Some(StringParam(text))) => self.sequence.id = text_id(text)?,
             ("sequence_id", _) => return Err(wrong("int64_param or string_param")),

@@ -1,4 +1,4 @@
-//! What the repositories hold, and loading and unloading by request (contract/v2 §2.15).
+//! Model repository extension: index, loading and unloading (contract/v2 §2.15).
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
@@ -9,20 +9,20 @@ use trtserver_proto::json::parse;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::repository_index_response::ModelIndex;
 
-/// The load parameter that stands in for the configuration file.
+/// The load parameter that replaces the configuration file.
 pub const CONFIG: &str = "config";
-/// What the names of load parameters begin with that stand in for other files.
+/// Name prefix of load parameters that replace other files.
 pub const FILE: &str = "file:";
 /// The unload parameter.
 pub const DEPENDENTS: &str = "unload_dependents";
 
-/// Every version of every model, or those that are served.
+/// Every version of every model, or only those that are ready.
 pub async fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<Vec<ModelIndex>> {
     only_repository(repository)?;
     Ok(list(ctx).await?.iter().flat_map(|listed| entries(listed, only_ready)).collect())
 }
 
-/// Whether models may be loaded and unloaded, which is said before anything else is looked at.
+/// Checks that models may be loaded and unloaded, before anything else is checked.
 pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<ModelControl>> {
     only_repository(repository)?;
     ctx.control()
@@ -46,12 +46,12 @@ pub async fn load(control: &Arc<ModelControl>, name: &str, config: Option<&str>)
     control.load(name, config).await.map_err(|e| not_loaded(name, e))
 }
 
-/// Takes a model out of service; one that is not known is.
+/// Unloads a model. An unknown model counts as unloaded.
 pub async fn unload(control: &Arc<ModelControl>, name: &str, dependents: bool) -> Result<()> {
     control.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
 }
 
-/// Files of a model cannot come with the request.
+/// Files of a model in a load request are not supported.
 pub fn no_files(model: &str, parameter: &str) -> Error {
     Error::unsupported(format!(
         "load parameter '{parameter}' of model '{model}': this server does not take files with a load request yet; \
@@ -59,7 +59,7 @@ pub fn no_files(model: &str, parameter: &str) -> Error {
     ))
 }
 
-/// Repositories cannot be told apart by name.
+/// Repositories cannot be selected by name.
 fn only_repository(name: &str) -> Result<()> {
     match name {
         "" => Ok(()),

@@ -1,11 +1,11 @@
-//! Trace and logging settings. They can be read; changing them at run time is not offered yet.
+//! Trace and logging settings, which can be read but not changed at run time.
 
 use crate::config::LogFormat;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use trtserver_proto::v2::log_settings_response::setting_value::ParameterChoice as Log;
 
-/// One trace setting: its name and its values; only the level is a list.
+/// Name and values of a trace setting; only the level is a list.
 pub type TraceSetting = (&'static str, &'static [&'static str]);
 
 const TRACE: [TraceSetting; 6] = [
@@ -17,7 +17,7 @@ const TRACE: [TraceSetting; 6] = [
     ("trace_mode", &["triton"]),
 ];
 
-/// The settings of a model, or of the whole server for an empty name. No request is traced yet.
+/// The settings of a model, or of the server for an empty name. Tracing is not implemented.
 pub fn trace(ctx: &Context, model: &str) -> Result<&'static [TraceSetting]> {
     if !model.is_empty() && ctx.models.get(model).is_none() {
         return Err(Error::invalid(format!("Request for unknown model : {model}")));

@@ -1,4 +1,4 @@
-//! Counters as v2 shows them (contract/v2 §2.13).
+//! Statistics extension (contract/v2 §2.13).
 
 use super::lookup::parse_version;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use trtserver_proto::v2::{
     InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
 };
 
-/// Of one version, of all READY versions of a model, or (empty name) of all models.
+/// The statistics of one version, of all READY versions of a model, or of all models for an empty name.
 pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStatistics>> {
     let number = parse_version(version)?;
     if name.is_empty() {

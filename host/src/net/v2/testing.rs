@@ -1,4 +1,4 @@
-//! A server without plugins or files: models that are a thread and a closure.
+//! A context for tests without plugins or files: models served by threads.
 
 use crate::clock::now_ns;
 use crate::config;
@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy};
 
-/// Serves, each with input and output `FP` (FP32) and `TEXT` (BYTES), both of a variable length:
-/// - `echo`: gives back what it gets; batches up to 4, versions 1 and 3
-/// - `twice`: the same, two responses; `stream`: the same, and decoupled
-/// - `silent`: ends without a response; `none`: the same, and decoupled
+/// The models have inputs and outputs `FP` (FP32) and `TEXT` (BYTES), both of variable length:
+/// - `echo`: returns its inputs; batches up to 4, versions 1 and 3
+/// - `twice`: the same, with two responses; `stream`: the same, decoupled
+/// - `silent`: ends without a response; `none`: the same, decoupled
 /// - `broken`: fails; `stuck`: waits until it is cancelled
 pub fn context() -> Arc<Context> {
     let words = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];

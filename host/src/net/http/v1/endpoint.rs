@@ -1,22 +1,22 @@
-//! From a raw path to what it asks for (contract/v1 §3.1). Nothing is decoded, slashes are not merged.
+//! The endpoint of a v1 path (contract/v1 §3.1). Paths are not percent-decoded, slashes are not merged.
 
 use crate::net::v1::control::{Change, SharedMemory};
 use crate::net::v1::request::RequestedVersion;
 use http::Method;
 
-/// What a path asks for.
+/// An endpoint, with the names in its path.
 #[derive(Debug, PartialEq)]
 pub enum Endpoint<'a> {
     Infer { model: &'a str, version: RequestedVersion },
     Control(ControlEndpoint<'a>),
 }
 
-/// Everything but inference.
+/// All endpoints but inference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ControlEndpoint<'a> {
-    /// With the mode; empty when the path ends before it.
+    /// The mode; empty if the path has none.
     Health(&'a str),
-    /// With the model, if only one is meant.
+    /// One model, or all.
     Status(Option<&'a str>),
     Profile,
     Model(&'a str, Change),
@@ -25,7 +25,7 @@ pub enum ControlEndpoint<'a> {
 }
 
 impl<'a> Endpoint<'a> {
-    /// The whole path must match; anything else is no endpoint at all.
+    /// The endpoint of a path, which must match as a whole.
     pub fn from_path(path: &'a str) -> Option<Self> {
         let rest = path.strip_prefix("/api/")?;
         let (endpoint, rest) = match rest.find('/') {
@@ -61,7 +61,7 @@ impl<'a> Endpoint<'a> {
         Some(Endpoint::Control(control))
     }
 
-    /// The one method that the endpoint takes.
+    /// The only method that the endpoint accepts.
     pub fn method(&self) -> Method {
         match self {
             Endpoint::Infer { .. } | Endpoint::Control(ControlEndpoint::Model(..)) => Method::POST,
@@ -77,7 +77,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains('/')
 }
 
-/// Without a model the name is empty, which no model has.
+/// A path without a model has an empty name, which no model has.
 fn infer(rest: &str) -> Option<Endpoint<'_>> {
     let Some(rest) = rest.strip_prefix('/') else {
         return Some(Endpoint::Infer { model: "", version: RequestedVersion::Latest });
@@ -87,7 +87,7 @@ fn infer(rest: &str) -> Option<Endpoint<'_>> {
             .then_some(Endpoint::Infer { model: rest, version: RequestedVersion::Latest });
     };
     let digits = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
-    // A number too large for a version names none that exists.
+    // A number too large for a version is an unknown version.
     let version = RequestedVersion::Exact(version.parse().unwrap_or(i64::MAX));
     (is_name(model) && digits).then_some(Endpoint::Infer { model, version })
 }
@@ -112,7 +112,7 @@ fn shared_memory(rest: &str) -> Option<SharedMemory<'_>> {
     }
 }
 
-/// The value of a query parameter, percent-decoded; the first one counts.
+/// The first value of a query parameter, percent-decoded.
 pub fn query(query: Option<&str>, name: &str) -> Option<String> {
     query?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

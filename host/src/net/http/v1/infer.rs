@@ -1,4 +1,4 @@
-//! Inference (contract/v1 §3.6): tensors in, tensors and a trailer out.
+//! The inference endpoint (contract/v1 §3.6): a body of input tensors, a response of output tensors and a trailer.
 
 use super::endpoint;
 use super::response::{BINARY, V1Response};
@@ -16,11 +16,11 @@ use http_body::Body;
 use std::pin::{Pin, pin};
 use trtserver_proto::text;
 
-/// How the clients of 18.04 and 18.05 call themselves, and many after them.
-const OLD_AGENT: &[u8] = b"libcurl-agent/1.0";
+/// The user agent of the clients of 18.04 and 18.05, and of many later ones.
+const LEGACY_AGENT: &[u8] = b"libcurl-agent/1.0";
 
-/// The answer to one inference request.
-pub async fn answer<B: Body<Data = Bytes>>(
+/// Serves one inference request.
+pub async fn serve<B: Body<Data = Bytes>>(
     ctx: &Context,
     model: &str,
     version: RequestedVersion,
@@ -30,24 +30,24 @@ pub async fn answer<B: Body<Data = Bytes>>(
     let (head, body) = request.into_parts();
     let mut body = pin!(body);
     let result = run(ctx, model, version, &head.headers, body.as_mut(), received_ns).await;
-    let mut reply = match result {
+    let mut response = match result {
         Ok(done) => {
             let format = endpoint::query(head.uri.query(), "format");
             let binary = match format.as_deref() {
                 Some(format) => format == "binary",
-                // Clients of that time name no format and read binary.
-                None => ctx.settings.era_a || (done.per_item && from_old_agent(&head.headers)),
+                // Clients of those releases send no format and expect binary.
+                None => ctx.settings.era_a || (done.per_item && from_legacy_agent(&head.headers)),
             };
             success(ctx, done, binary)
         }
         Err(failure) => self::failure(ctx, &failure),
     };
-    // Who waits for a word before sending gets it now instead of a body being asked for.
+    // A client that sent `Expect` waits for the response before it sends the body.
     if !head.headers.contains_key(EXPECT) {
         drain(body, ctx.settings.http_max_input_size).await;
     }
-    reply.spent = head.headers;
-    reply
+    response.reused_headers = head.headers;
+    response
 }
 
 async fn run<B: Body<Data = Bytes>>(
@@ -92,39 +92,40 @@ async fn run<B: Body<Data = Bytes>>(
     call.start(plan, parts, 0)?.finish().await
 }
 
-fn from_old_agent(headers: &HeaderMap) -> bool {
-    headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes() == OLD_AGENT)
+fn from_legacy_agent(headers: &HeaderMap) -> bool {
+    headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes() == LEGACY_AGENT)
 }
 
 fn success(ctx: &Context, done: InferResult, binary: bool) -> V1Response {
-    let mut reply = V1Response::success(&ctx.settings, done.request_id, BINARY);
+    let mut response = V1Response::success(&ctx.settings, done.request_id, BINARY);
     for raw in done.built.raw {
-        reply.body.push(raw);
+        response.body.push(raw);
     }
-    let modern = done.built.header;
+    let header = done.built.header;
     match (binary, done.per_item) {
-        (true, false) => reply.body.push_message(&modern),
+        (true, false) => response.body.push_message(&header),
         (true, true) => {
-            let old = legacy::Header::new(modern.clone());
-            reply.body.push_slice(&old.trailer(ctx.settings.era_a));
+            let legacy = legacy::Header::new(header.clone());
+            response.body.push_slice(&legacy.trailer(ctx.settings.era_a));
         }
         (false, _) => {}
     }
-    let shown = if done.per_item { response::per_item(modern) } else { modern };
+    let shown = if done.per_item { response::per_item(header) } else { header };
     if !binary {
-        reply.body.push_slice(text::print(&shown).as_bytes());
+        response.body.push_slice(text::print(&shown).as_bytes());
     }
-    reply.infer_response = Some(header_text::response(&response::without_classes(shown)));
-    reply
+    response.infer_response = Some(header_text::response(&response::without_classes(shown)));
+    response
 }
 
-/// The caller's id is all that a failure repeats.
+/// A failure repeats nothing but the client's id.
 fn failure(ctx: &Context, failure: &Failure) -> V1Response {
-    let mut reply = V1Response::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);
+    let mut response =
+        V1Response::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);
     let id = match failure.id {
         0 => String::new(),
         id => format!("id: {id}"),
     };
-    reply.infer_response = Some(id);
-    reply
+    response.infer_response = Some(id);
+    response
 }

@@ -1,13 +1,13 @@
 //! v1 over HTTP: everything under `/api` (contract/v1 §3).
 
 mod endpoint; // the endpoint of a path, query parameters
-mod infer; // tensors in, tensors and a trailer out
+mod infer; // the inference endpoint
 mod response; // status code and headers of a v1 response
 
 use crate::error::Result;
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
-use crate::net::v1::{control, counted_later, health, request_id, status};
+use crate::net::v1::{control, counted_async, health, request_id, status};
 use bytes::Bytes;
 use endpoint::{ControlEndpoint, Endpoint};
 use http::header::{ACCEPT, HeaderValue};
@@ -20,7 +20,7 @@ use trtserver_proto::schema::Described;
 use trtserver_proto::v1::SharedMemoryStatus;
 use trtserver_proto::{json, text};
 
-/// Answers a request whose path begins with `/api`; `received_ns` is when its head had come in.
+/// Serves a request whose path begins with `/api`; `received_ns` is when its head was received.
 pub async fn handle<B: Body<Data = Bytes>>(
     ctx: &Arc<Context>,
     request: Request<B>,
@@ -34,7 +34,7 @@ pub async fn handle<B: Body<Data = Bytes>>(
     let refused = || bare(StatusCode::METHOD_NOT_ALLOWED);
     let call = match endpoint {
         Endpoint::Infer { model, version } if allowed => {
-            return infer::answer(ctx, model, version, request, received_ns).await.into_response();
+            return infer::serve(ctx, model, version, request, received_ns).await.into_response();
         }
         Endpoint::Infer { .. } => return refused(),
         Endpoint::Control(call) => call,
@@ -51,20 +51,20 @@ pub async fn handle<B: Body<Data = Bytes>>(
         ControlEndpoint::SharedMemory(_) => &ctx.endpoints.shm_control,
         ControlEndpoint::Index => &ctx.endpoints.repository,
     };
-    counted_later(endpoint, received_ns, answer).await
+    counted_async(endpoint, received_ns, answer).await
 }
 
-/// Everything but inference.
+/// Serves all endpoints but inference.
 async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) -> V1Response {
     let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
-    // Profiling belongs to a server that is ready, everything else to one that is not on its way out.
+    // Profiling requires a server that is ready, everything else one that does not drain.
     let admitted = call != ControlEndpoint::Profile || ctx.require_ready().is_ok();
     let id = if admitted { request_id(ctx) } else { 0 };
     let result = match call {
         ControlEndpoint::Health(mode) => {
-            let health = health::answer(ctx, mode);
+            let health = health::check(ctx, mode);
             if health == Ok(false) {
-                // A false answer is a call that went well, told by a code that says otherwise.
+                // Not healthy is a successful request with an HTTP status of failure.
                 let mut reply = V1Response::success(&ctx.settings, id, TEXT);
                 reply.code = StatusCode::BAD_REQUEST;
                 return reply;
@@ -89,7 +89,7 @@ async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) 
     }
 }
 
-/// The three forms of a message in a body.
+/// How a message is written in a body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MessageFormat {
     Text,
@@ -98,7 +98,7 @@ enum MessageFormat {
 }
 
 impl MessageFormat {
-    /// A format that is named wins over what the caller accepts.
+    /// The query parameter `format` takes precedence over `Accept`.
     fn of(format: Option<String>, accept: Option<&HeaderValue>) -> Self {
         match format.as_deref() {
             Some("binary") => MessageFormat::Binary,

@@ -1,4 +1,4 @@
-//! Whole calls: a request in, every header and byte of the answer out.
+//! Requests to v1 over HTTP, with every header and byte of their responses.
 
 use super::*;
 use crate::net::v1::testing;
@@ -6,7 +6,7 @@ use crate::state::Phase;
 use http_body_util::{BodyExt, Full};
 use trtserver_proto::v1::{InferResponseHeader, ServerStatus};
 
-/// An answer, taken apart.
+/// The parts of a response.
 #[derive(Debug, PartialEq)]
 struct Received {
     code: u16,
@@ -53,7 +53,7 @@ fn tensors(a: i32, b: i32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn control_calls() {
+async fn control_endpoints() {
     let ctx = testing::context("");
     let rows = [
         ("GET /api/health/live", 200, ok(1)),
@@ -112,7 +112,7 @@ async fn control_calls() {
 }
 
 #[tokio::test]
-async fn forms_of_a_status() {
+async fn status_formats() {
     let ctx = testing::context("");
     let json = ("Accept", "application/json");
     for (line, headers, content_type, begin) in [
@@ -163,7 +163,7 @@ async fn inference() {
 }
 
 #[tokio::test]
-async fn classes_travel_in_the_trailer_alone() {
+async fn classes_are_in_the_trailer_only() {
     let ctx = testing::context("");
     let request = "batch_size: 1 input { name: \"INPUT0\" } input { name: \"INPUT1\" } output { name: \"OUTPUT1\" \
                    cls { count: 1 } }";
@@ -180,7 +180,7 @@ async fn classes_travel_in_the_trailer_alone() {
 }
 
 #[tokio::test]
-async fn clients_of_the_first_releases() {
+async fn legacy_clients_get_legacy_responses() {
     let request = "batch_size: 1 input { name: \"INPUT0\" byte_size: 64 } input { name: \"INPUT1\" byte_size: 64 } \
                    output { name: \"OUTPUT0\" byte_size: 64 }";
     let agent = ("User-Agent", "libcurl-agent/1.0");
@@ -306,12 +306,12 @@ async fn failures() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_cancels_his_request() {
+async fn client_disconnect_cancels_its_request() {
     let ctx = testing::context("");
     let slow = format!("{SIMPLE} id: 200000");
     let headers = [("NV-InferRequest", &*slow)];
     let limit = std::time::Duration::from_millis(20);
-    // The second waits behind the first, and is dropped from the queue.
+    // The second request waits behind the first, and is removed from the queue.
     let first = call(&ctx, "POST /api/infer/simple", &headers, tensors(1, 1));
     let second = call(&ctx, "POST /api/infer/simple", &headers, tensors(1, 1));
     let second = tokio::time::timeout(limit, second);

@@ -1,4 +1,4 @@
-//! The HTTP form of an answer (contract/v1 §3.2): 200 or 400, and in headers how the call ended.
+//! A v1 response over HTTP (contract/v1 §3.2): 200 or 400, with its status in headers.
 
 use crate::config::Settings;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use trtserver_proto::v1::RequestStatus;
 
 pub const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// What the old server's HTTP library put on everything that had no type of its own.
+/// The default content type of the HTTP library of TRTIS.
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/html; charset=ISO-8859-1");
 
 const NV_STATUS: HeaderName = HeaderName::from_static("nv-status");
@@ -25,8 +25,8 @@ pub struct V1Response {
     /// The value of NV-InferResponse.
     pub infer_response: Option<String>,
     pub body: Chunks,
-    /// Those of the request: their memory is that of the answer's, and with it of the next request's on the connection.
-    pub spent: HeaderMap,
+    /// The request's headers, whose memory is reused for the response and the next request on the connection.
+    pub reused_headers: HeaderMap,
 }
 
 impl V1Response {
@@ -38,7 +38,7 @@ impl V1Response {
             status: request_status::success(settings, request_id),
             infer_response: None,
             body: Chunks::default(),
-            spent: HeaderMap::new(),
+            reused_headers: HeaderMap::new(),
         }
     }
 
@@ -65,10 +65,10 @@ impl V1Response {
         let mut response = Response::new(ResponseBody::from_chunks(self.body));
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
-        *headers = self.spent;
+        *headers = self.reused_headers;
         headers.clear();
         headers.insert(CONTENT_TYPE, self.content_type);
-        // The printer gives plain ASCII, so neither value can be refused.
+        // The text printer writes ASCII, which is always a valid header value.
         if let Ok(value) = HeaderValue::try_from(header_text::status(&self.status)) {
             headers.insert(NV_STATUS, value);
         }
@@ -79,7 +79,7 @@ impl V1Response {
     }
 }
 
-/// An answer to what never reached a handler: a code and nothing else.
+/// A response without v1 status, for requests that reach no endpoint.
 pub fn bare(code: StatusCode) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = code;

@@ -1,4 +1,4 @@
-//! Bytes in, bytes out, through hyper: what becomes of a connection after a request was refused.
+//! Raw bytes through hyper: the state of a connection after a refused request.
 
 use super::*;
 use crate::clock::now_ns;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const HEADER: &str = "NV-InferRequest:batch_size: 1 input { name: \"INPUT0\" } input { name: \"INPUT1\" } output { \
                       name: \"OUTPUT0\" }";
 
-/// What a server says to `sent`, all of it, until it closes or nothing more comes.
+/// Everything that a server sends in response to `sent`.
 async fn said(sent: Vec<u8>) -> String {
     let ctx = testing::context("--http-max-input-size=100000");
     let (mut client, server) = tokio::io::duplex(4096);
@@ -20,10 +20,10 @@ async fn said(sent: Vec<u8>) -> String {
         let ctx = Arc::clone(&ctx);
         async move { Ok::<_, Infallible>(handle(&ctx, request, now_ns()).await) }
     });
-    // All requests are sent in one go, and the end of them is not the end of the caller.
+    // All requests are sent at once, and the client keeps its write half open.
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder.half_close(true).serve_connection(TokioIo::new(server), service);
-    // A listener gives connections to other threads.
+    // As in a listener, the connection is served by another task.
     let serving = tokio::spawn(connection);
     let (mut reader, mut writer) = tokio::io::split(&mut client);
     let mut got = Vec::new();
@@ -65,7 +65,7 @@ fn chunked(sizes: &[usize]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_refused_body_leaves_the_connection_usable() {
+async fn refused_body_keeps_the_connection() {
     let good = post(128, 128);
     for (bad, why) in [
         (post(127, 127), "missing expecting 1 bytes"),
@@ -84,14 +84,14 @@ async fn a_refused_body_leaves_the_connection_usable() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_answered_and_ends_the_connection() {
+async fn body_beyond_the_limit_gets_a_response_and_closes_the_connection() {
     let got = said(post(1 << 40, 3000)).await;
     assert!(got.starts_with("HTTP/1.1 400"), "{got}");
     assert!(got.contains("unexpected additional input data"), "{got}");
 }
 
 #[tokio::test]
-async fn who_waits_for_a_word_is_told_at_once() {
+async fn expect_continue_gets_an_immediate_response() {
     let mut request =
         b"POST /api/infer/nothing HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n".to_vec();
     request.extend_from_slice(b"Content-Length: 100\r\n\r\n");

@@ -1,4 +1,4 @@
-//! `GET /v2/trtserver/backends`: which versions of which backends there are, and which models use them. Ours alone.
+//! `GET /v2/trtserver/backends`, an extension of this server: the backend versions and the models that use them.
 
 use super::json::write::{array, string};
 use super::management_json::{nested, object};
@@ -6,8 +6,8 @@ use crate::net::context::Context;
 use crate::repository::backends::BackendStatus;
 use std::path::PathBuf;
 
-/// The answer, as JSON.
-pub fn answer(ctx: &Context) -> Vec<u8> {
+/// The response, as JSON.
+pub fn respond(ctx: &Context) -> Vec<u8> {
     let all = ctx.models.backends();
     object(|o| {
         array(o.key("backends"), &all.usable, backend);
@@ -31,7 +31,7 @@ fn backend(out: &mut Vec<u8>, b: &BackendStatus) {
         o.string("file", &b.file.to_string_lossy());
         o.plain("installed", b.installed);
         o.plain("default", b.default);
-        // Unknown of a library that only other processes have seen.
+        // Unknown for a library that was opened by child processes only.
         if let (1.., minor) = b.facts.abi {
             o.string("interface", &format!("{}.{minor}", b.facts.abi.0));
         }

@@ -1,13 +1,12 @@
-//! From method and path to an endpoint. Paths are matched whole and as written: no trailing slash,
-//! no percent-decoding.
+//! The endpoint of a v2 method and path. Paths match as a whole: no trailing slash, no percent-decoding.
 
 use http::{Method, StatusCode};
 
-/// An endpoint, with the names that stand in its path.
+/// An endpoint, with the names in its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
-    /// Not of the protocol, but ours.
+    /// An extension of this server.
     Backends,
     Live,
     Ready,
@@ -40,7 +39,7 @@ pub enum Endpoint<'a> {
     },
 }
 
-/// What is asked of a model.
+/// An endpoint of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelEndpoint {
     Metadata,
@@ -51,7 +50,7 @@ pub enum ModelEndpoint {
     Statistics,
 }
 
-/// What is asked of shared memory regions.
+/// An action on shared memory regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionAction {
     Status,
@@ -71,7 +70,7 @@ impl<'a> Endpoint<'a> {
         if fits { Ok(endpoint) } else { Err((StatusCode::METHOD_NOT_ALLOWED, endpoint.is_json())) }
     }
 
-    /// Health has no body, and that of an inference is not always JSON.
+    /// Health has no body, and the body of an inference is not always JSON.
     fn is_json(&self) -> bool {
         use Endpoint::*;
         !matches!(
@@ -81,7 +80,7 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// The endpoint of a path, and whether it takes GET and POST.
+/// The endpoint of a path, and whether it accepts GET and POST.
 fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
     let rest = path.strip_prefix("/v2")?;
     if rest.is_empty() {

@@ -16,10 +16,10 @@ use http::{HeaderMap, HeaderValue, Response};
 use infer_request::ResponseSpec;
 use std::sync::Arc;
 
-/// Of a body that is not looked at, this much is read nevertheless.
+/// The most that is drained of the body of a refused request.
 const DRAINED: u64 = 64 << 20;
 
-/// Answers an inference. Dropping the future cancels it.
+/// Serves an inference request. Dropping the future cancels it.
 pub async fn infer<B>(
     ctx: &Arc<Context>,
     (name, version): (&str, &str),
@@ -38,21 +38,21 @@ where
         });
     let (served, head) = match found {
         Ok(found) => found,
-        Err(error) => return Box::pin(unheard(body, error)).await,
+        Err(error) => return Box::pin(refuse_unread(body, error)).await,
     };
     let limit = ctx.settings.http_max_input_size;
     let body = head.body(&served, body, limit).await;
     let submitted = body.and_then(|body| {
-        let (draft, asked) = head.request(&served, body, limit)?;
+        let (unchecked, spec) = head.request(&served, body, limit)?;
         let (sink, waiting) = sink::unary();
-        Ok((draft.submit(ctx, &served, received_ns, sink)?, waiting, asked))
+        Ok((unchecked.submit(ctx, &served, received_ns, sink)?, waiting, spec))
     });
-    let (reply, waiting, asked) = match submitted {
+    let (reply, waiting, spec) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return super::failure(&refused(&served, received_ns, error)),
     };
-    let answer = waiting.wait(reply).await;
-    match answer.and_then(|response| EncodedResponse::new(&served, &asked, response, headers)) {
+    let response = waiting.wait(reply).await;
+    match response.and_then(|response| EncodedResponse::new(&served, &spec, response, headers)) {
         Ok(encoded) => match encoded.uncompressed() {
             Ok(response) => response,
             Err((encoded, coding)) => {
@@ -64,9 +64,8 @@ where
     }
 }
 
-/// Refuses a request of which nothing but the head is read. The caller is still sending, and reads the answer only
-/// when that is done.
-async fn unheard<B>(body: B, error: Error) -> Response<ResponseBody>
+/// Refuses a request after its head. Its body is drained, because clients read the response only after they have sent it.
+async fn refuse_unread<B>(body: B, error: Error) -> Response<ResponseBody>
 where
     B: http_body::Body<Data = Bytes>,
 {
@@ -80,14 +79,14 @@ where
 }
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
-/// As messages write it.
+/// The header's name in error messages.
 const HEADER_NAME: &str = "Inference-Header-Content-Length";
 
-/// What the headers say about the body.
+/// The headers that describe the body.
 struct Head {
     length: Option<u64>,
     compressed: bool,
-    /// Length of the JSON part as it stands in its header.
+    /// Length of the JSON part, unchecked.
     json: Option<i64>,
 }
 
@@ -112,12 +111,12 @@ impl Head {
         Ok(Self { length: receive::content_length(headers)?, compressed, json: json.transpose()? })
     }
 
-    /// The body, expanded if it came compressed.
+    /// The body, decompressed if necessary.
     async fn body<B>(&self, served: &Served, body: B, limit: u64) -> Result<Bytes>
     where
         B: http_body::Body<Data = Bytes>,
     {
-        // What comes behind the JSON is not limited; everything else is.
+        // Binary sections after the JSON are not limited; everything else is.
         let sections = matches!(self.json, Some(n) if n != 0);
         let most = if sections || self.compressed { u64::MAX } else { limit };
         let too_large = |n| match self.json {
@@ -139,7 +138,7 @@ impl Head {
     ) -> Result<(UncheckedRequest, ResponseSpec)> {
         match self.json {
             Some(0) => infer_request::raw(&served.signature, body),
-            // Without a JSON part of any length: as if its length were given as 0.
+            // An empty body counts as raw binary.
             None if body.is_empty() => infer_request::raw(&served.signature, body),
             None => infer_request::request(&served.signature, &body, body.len(), limit),
             Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {

@@ -1,4 +1,4 @@
-//! The answer to an inference: JSON, then the outputs that were asked for as bytes.
+//! Encodes an inference response: JSON, then the binary sections, and compresses it on request.
 
 use super::infer_request::ResponseSpec;
 use super::json::{data, write};
@@ -17,13 +17,13 @@ use std::io::Read;
 
 /// Larger responses are compressed on a blocking thread.
 const MAX_INLINE: u64 = 64 << 10;
-/// Length of the JSON part, in both directions.
+/// Length of the JSON part, in requests and responses.
 pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
-/// What goes out behind the JSON.
+/// The binary sections after the JSON.
 type Sections = SmallVec<[Bytes; 2]>;
 
-/// An answer that is written; what is left is to compress it, if the caller wants that.
+/// An encoded response, which may still have to be compressed.
 pub struct EncodedResponse {
     headers: HeaderMap,
     chunks: Chunks,
@@ -31,21 +31,21 @@ pub struct EncodedResponse {
 }
 
 impl EncodedResponse {
-    /// The answer to a request that asked for `asked` and accepts what its `headers` say. Their memory becomes that
-    /// of the answer's, and with it that of the next request's on the connection.
+    /// The response to a request with these `headers`. Their memory is reused for the headers of the response, and for the
+    /// next request on the connection.
     ///
     /// # Errors
-    /// An output has not the form that is asked for.
+    /// An output cannot be written in the requested form.
     pub fn new(
         served: &Served,
-        asked: &ResponseSpec,
+        spec: &ResponseSpec,
         response: InferResponse,
         mut headers: HeaderMap,
     ) -> Result<Self> {
         let coding = accepted_coding(&headers);
         headers.clear();
         let mut sections = Sections::new();
-        let json = self::json(served, asked, response, &mut sections)?;
+        let json = self::json(served, spec, response, &mut sections)?;
         let binary = sections.iter().any(|s| !s.is_empty());
         let content_type = if binary { "application/octet-stream" } else { "application/json" };
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -78,7 +78,7 @@ fn whole(headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
     response
 }
 
-/// `n` as the value of a header. A JSON part has mostly three digits: those are there already.
+/// `n` as a header value. Most lengths have three digits and come from a table.
 fn number(n: usize) -> HeaderValue {
     static TEXTS: [[u8; 3]; 1000] = {
         let mut texts = [[b'0'; 3]; 1000];
@@ -97,16 +97,16 @@ fn number(n: usize) -> HeaderValue {
 
 fn json(
     served: &Served,
-    asked: &ResponseSpec,
+    spec: &ResponseSpec,
     response: InferResponse,
     sections: &mut Sections,
 ) -> Result<Vec<u8>> {
     let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied(o.data.len());
     let outputs: usize = response.outputs.iter().map(size).sum();
-    let mut out = Vec::with_capacity(96 + asked.id.len() + served.name.len() + outputs);
+    let mut out = Vec::with_capacity(96 + spec.id.len() + served.name.len() + outputs);
     let mut object = write::Object::new(&mut out);
-    if !asked.id.is_empty() {
-        write::string(object.key("id"), &asked.id);
+    if !spec.id.is_empty() {
+        write::string(object.key("id"), &spec.id);
     }
     object.string("model_name", &served.name);
     object.string("model_version", &served.version_text);
@@ -125,7 +125,7 @@ fn json(
     let mut failed = None;
     write::array(object.key("outputs"), response.outputs, |out, output| {
         if failed.is_none() {
-            failed = self::output(served, asked, out, output, sections).err();
+            failed = self::output(served, spec, out, output, sections).err();
         }
     });
     object.end();
@@ -134,14 +134,14 @@ fn json(
 
 fn output(
     served: &Served,
-    asked: &ResponseSpec,
+    spec: &ResponseSpec,
     out: &mut Vec<u8>,
     mut output: OutputTensor,
     sections: &mut Sections,
 ) -> Result<()> {
     let declared = &served.signature.outputs;
-    let listed = asked.outputs.iter().find(|o| declared[o.index].name == output.name);
-    let binary = listed.map_or(asked.binary, |o| o.binary);
+    let listed = spec.outputs.iter().find(|o| declared[o.index].name == output.name);
+    let binary = listed.map_or(spec.binary, |o| o.binary);
     if let Some(k) = listed.map(|o| o.classes).filter(|k| *k > 0) {
         output = classes::of(&served.signature, &output, k)?;
     }

@@ -1,4 +1,4 @@
-//! One input of an inference request: where its bytes are, and what they are.
+//! Reads one input of an inference request: name, shape, datatype, and its bytes in JSON or in a binary section.
 
 use super::infer_request::{array, member, text, unsigned};
 use super::json::{Picked, Value, data};
@@ -9,7 +9,7 @@ use crate::request::{DType, InputTensor, Shape, ShapeText, Signature};
 use bytes::Bytes;
 use std::borrow::Cow;
 
-/// An input as it stands in a request.
+/// An input before it is checked against the model.
 pub struct Input<'o, 'a> {
     pub name: Cow<'o, str>,
     shape: Shape,
@@ -22,7 +22,7 @@ enum Source<'o, 'a> {
     Binary(Bytes),
 }
 
-/// What is read of an input.
+/// The members of an input.
 pub const MEMBERS: [&str; 5] = ["name", "shape", "datatype", "data", "parameters"];
 
 /// Reads an input, given its [`MEMBERS`], and takes its bytes off the binary `sections`.
@@ -77,7 +77,7 @@ impl Input<'_, '_> {
         let Self { name, shape, dtype, source } = self;
         let data = match source {
             Source::Binary(data) => data,
-            // Nothing is read for no dimensions: where a batch is expected, that is what is wrong.
+            // A missing batch dimension is reported by the check of the whole request.
             Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
             Source::Json(json) => match elements(&name, &shape, dtype)? {
                 0 => Bytes::new(),
@@ -88,7 +88,7 @@ impl Input<'_, '_> {
     }
 }
 
-/// `set` says which of the three there are: data, size of a binary section, region.
+/// `set`: whether there is data, a size of a binary section, a shared memory region.
 fn one_source(set: [bool; 3]) -> Error {
     let names = ["'data'", "'binary_data_size'", "'shared_memory_region'"];
     let set: Vec<&str> =
@@ -104,7 +104,7 @@ fn one_source(set: [bool; 3]) -> Error {
     ))
 }
 
-/// How many values `data` should have. A product that makes no sense is found before any is read.
+/// The expected number of values in `data`. Overflow is detected before a value is read.
 fn elements(name: &str, shape: &[i64], dtype: DType) -> Result<usize> {
     let most = i64::MAX as usize;
     let Some(count) = element_count(shape).filter(|n| *n <= most) else {

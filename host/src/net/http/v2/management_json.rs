@@ -1,4 +1,4 @@
-//! Answers of the calls around inference, as JSON with their keys in the order of the protocol text.
+//! Responses of all endpoints but inference as JSON, with keys in the order of the protocol text.
 
 use super::json::write::{Object, array, shape, string};
 use crate::net::v2::settings::TraceSetting;
@@ -8,7 +8,7 @@ use trtserver_proto::v2::{
     model_metadata_response::TensorMetadata, repository_index_response::ModelIndex,
 };
 
-/// Runs `fill` over an object and gives its text.
+/// The text of an object that `fill` writes.
 pub(super) fn object(fill: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     nested(&mut out, fill);
@@ -155,7 +155,7 @@ fn duration(out: &mut Vec<u8>, value: Option<StatisticDuration>) {
     });
 }
 
-/// The level is a list, everything else one string.
+/// The trace level is a list, every other setting a string.
 pub fn trace(settings: &[TraceSetting]) -> Vec<u8> {
     object(|o| {
         for (key, values) in settings {

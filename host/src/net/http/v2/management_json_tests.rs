@@ -8,7 +8,7 @@ fn text(json: Vec<u8>) -> String {
 }
 
 #[test]
-fn keys_in_order() {
+fn keys_in_protocol_order() {
     assert_eq!(text(error("say \"no\"\n")), r#"{"error":"say \"no\"\n"}"#);
     let entry =
         |state: &str| ModelIndex { name: "m".into(), state: state.into(), ..Default::default() };

@@ -1,16 +1,16 @@
-//! The v2 endpoints over HTTP: everything under `/v2`.
+//! v2 over HTTP: everything under `/v2`.
 
-mod backends; // who uses which backend
-mod endpoint;
-mod infer; // inference
+mod backends; // GET /v2/trtserver/backends
+mod endpoint; // the endpoint of a path
+mod infer; // the inference endpoint
 mod infer_request; // the JSON of inference requests
 mod infer_response; // the JSON of inference responses
 mod input; // inputs of inference requests
-mod json; // JSON as this protocol needs it
+mod json; // JSON reader and writer
 mod management_json; // responses of all endpoints but inference, as JSON
 mod parameters; // request parameters
 mod receive; // request bodies
-mod repository; // the repository index, loading and unloading // the endpoint of a path
+mod repository; // repository index, loading and unloading
 
 use crate::error::{Error, Result};
 use crate::net::context::Context;
@@ -23,7 +23,7 @@ use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use std::sync::Arc;
 
-/// Answers a request for a path under `/v2`. Dropping the future cancels an inference.
+/// Serves a request for a path under `/v2`. Dropping the future cancels an inference request.
 pub async fn handle<B>(
     ctx: &Arc<Context>,
     request: Request<B>,
@@ -43,12 +43,12 @@ where
     if let Endpoint::Model { name, version, call: ModelEndpoint::Infer } = endpoint {
         return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
-    // In memory of its own: its futures are large, and an inference is not to carry them about.
-    let answer = Box::pin(async { answer(ctx, endpoint, &small_body(body).await?).await });
-    answer.await.unwrap_or_else(|error| failure(&error))
+    // Boxed, because these futures are large and would be part of every inference's future.
+    let response = Box::pin(async { serve(ctx, endpoint, &small_body(body).await?).await });
+    response.await.unwrap_or_else(|error| failure(&error))
 }
 
-/// Bodies of everything but inference are a few bytes.
+/// Longest body of a request that is not inference.
 const MAX_SMALL_BODY: u64 = 1 << 20;
 
 async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> {
@@ -61,7 +61,7 @@ async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> 
     receive::receive(body, spec, too_large).await
 }
 
-async fn answer(
+async fn serve(
     ctx: &Context,
     endpoint: Endpoint<'_>,
     body: &[u8],
@@ -69,7 +69,7 @@ async fn answer(
     Ok(match endpoint {
         Endpoint::Live => health(metadata::live(ctx)?),
         Endpoint::Ready => health(metadata::ready(ctx)?),
-        Endpoint::Backends => json(backends::answer(ctx)),
+        Endpoint::Backends => json(backends::respond(ctx)),
         Endpoint::Server => json(management_json::server(&metadata::server(ctx))),
         Endpoint::Model { name, version, call } => match call {
             ModelEndpoint::Ready if metadata::model_ready(ctx, name, version)? => health(true),
@@ -108,7 +108,7 @@ async fn answer(
             }
             json(management_json::log(&settings::log(ctx)))
         }
-        // The name that may stand in the path means nothing here, unlike over gRPC.
+        // The repository name in the path is ignored, unlike over gRPC.
         Endpoint::Index => json(management_json::index(&repository::index(ctx, body).await?)),
         Endpoint::Control { repository, name, load } => {
             repository::control(ctx, repository, name, load, body).await?;
@@ -130,14 +130,14 @@ fn not_offered(what: &str) -> Error {
     Error::unsupported(format!("this server does not offer {what} yet"))
 }
 
-/// Nothing to change: no body, or an object without members.
+/// True if there is nothing to change: no body, or an object without members.
 fn is_empty(body: &[u8]) -> bool {
     let body = body.trim_ascii();
     body.is_empty()
         || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.members().next().is_none())
 }
 
-/// No body says enough.
+/// Health responses have no body.
 fn health(good: bool) -> Response<ResponseBody> {
     let status = if good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     with_status(status, plain(Vec::new()))
@@ -147,7 +147,7 @@ fn json(text: Vec<u8>) -> Response<ResponseBody> {
     typed(text, "application/json")
 }
 
-/// What the HTTP library of base says of a body of which the server says nothing.
+/// The default content type of Triton's HTTP library.
 fn plain(text: Vec<u8>) -> Response<ResponseBody> {
     typed(text, "text/plain")
 }
@@ -158,12 +158,12 @@ fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
     response
 }
 
-/// An error as its callers see it.
+/// An error as JSON.
 fn failure(error: &Error) -> Response<ResponseBody> {
     with_status(status_code::http(error.code), json(management_json::error(&error.message)))
 }
 
-/// An error of an inference outside of what its JSON says: before it is read, and when the answer is made.
+/// An error of inference before the JSON is read, or after the model was executed: its content type is plain text.
 fn plain_failure(error: &Error) -> Response<ResponseBody> {
     with_status(status_code::http(error.code), plain(management_json::error(&error.message)))
 }

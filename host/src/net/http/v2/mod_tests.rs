@@ -1,4 +1,4 @@
-//! Whole requests against models made of closures.
+//! Requests to v2 over HTTP, against models served by threads.
 
 use super::*;
 use crate::net::v2::testing::context;
@@ -30,7 +30,7 @@ async fn text(ctx: &Arc<Context>, line: &str, body: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn what_the_server_says() {
+async fn metadata_endpoints() {
     let ctx = context();
     let error = |text: &str| format!("{{\"error\":\"{text}\"}}");
     let meta = r#"[{"name":"FP","datatype":"FP32","shape":[-1,-1]},{"name":"TEXT","datatype":"BYTES","shape":[-1,-1]}]"#;
@@ -90,7 +90,7 @@ async fn what_the_server_says() {
 }
 
 #[tokio::test]
-async fn json_in_json_out() {
+async fn json_request_gets_json_response() {
     let ctx = context();
     let body = r#"{"id":"7","parameters":{"p":1},"inputs":[
         {"name":"TEXT","datatype":"BYTES","shape":[1,2],"data":["ü",""]},
@@ -105,7 +105,7 @@ async fn json_in_json_out() {
 }
 
 #[tokio::test]
-async fn bytes_in_bytes_out() {
+async fn binary_request_gets_binary_response() {
     let ctx = context();
     let floats: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
     let json = r#"{"inputs":[{"name":"FP","datatype":"FP32","shape":[2,1],"parameters":{"binary_data_size":8}}],"outputs":[{"name":"FP","parameters":{"binary_data":true}}]}"#;
@@ -118,7 +118,7 @@ async fn bytes_in_bytes_out() {
     assert_eq!(got.headers[LENGTH], head.len().to_string().as_str());
     assert_eq!(got.headers["content-type"], "application/octet-stream");
 
-    // An empty section has its size, but no header.
+    // An empty binary section has a size, but there is no header with the length of the JSON.
     let json = json.replace("[2,1]", "[2,0]").replace(":8}", ":0}");
     let got = call(&ctx, line, &[], json.as_bytes()).await;
     assert!(got.body.ends_with(br#""parameters":{"binary_data_size":0}}]}"#));
@@ -136,7 +136,7 @@ async fn bytes_in_bytes_out() {
 }
 
 #[tokio::test]
-async fn compressed_both_ways() {
+async fn compressed_request_and_response() {
     use std::io::{Read, Write};
     let ctx = context();
     let json = r#"{"inputs":[{"name":"FP","datatype":"FP32","shape":[1,1],"data":[7]}]}"#;
@@ -220,7 +220,7 @@ async fn refusals() {
         let got = call(&ctx, &line, &headers, body.as_bytes()).await;
         let want = format!("{{\"error\":\"{message}\"}}");
         assert_eq!((got.status, String::from_utf8(got.body).unwrap()), (status, want), "{line}");
-        // What is wrong inside the body is told as JSON, everything before and after it is not.
+        // Errors in the body are sent as JSON, those before and after it as plain text.
         let inside = (line.contains("/echo/") && !message.starts_with("Unable to parse Inf"))
             .then_some("application/json");
         assert_eq!(got.headers["content-type"], inside.unwrap_or("text/plain"), "{line}");
@@ -232,21 +232,21 @@ async fn refusals() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_cancels() {
+async fn client_disconnect_cancels_the_request() {
     let ctx = context();
     let body = r#"{"inputs":[{"name":"FP","datatype":"FP32","shape":[1,1],"data":[7]}]}"#;
     let waiting = call(&ctx, "POST /v2/models/stuck/infer", &[], body.as_bytes());
     let limit = std::time::Duration::from_millis(50);
     assert!(tokio::time::timeout(limit, waiting).await.is_err());
     assert_eq!(ctx.state.in_flight(), 0);
-    // The model's only thread is free again, which it is only after the first request was cancelled.
+    // The model's only thread is free, which requires that the first request was cancelled.
     let served = ctx.models.find("stuck", None).unwrap();
     while served.stats.snapshot().inference_count == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
 }
 
-/// hyper runs every connection as a task of its own.
+/// Futures are `Send`, because hyper's connections are tasks.
 #[allow(dead_code)]
 fn futures_can_move(ctx: &Arc<Context>, request: Request<hyper::body::Incoming>) {
     fn check(_: impl Send) {}

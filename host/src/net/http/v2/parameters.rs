@@ -7,7 +7,7 @@ use crate::net::v2::RequestParameters;
 use crate::net::v2::parameters::{number_id, text_id};
 use crate::request::Parameter;
 
-/// Sorts the members of `parameters` by what they are for.
+/// Reads the members of `parameters`.
 pub fn read(object: Object<'_>) -> Result<RequestParameters> {
     let mut parameters = RequestParameters::default();
     for member in object.members() {
