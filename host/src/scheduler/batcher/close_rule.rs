@@ -1,7 +1,7 @@
-//! When a batch is closed: the rule that the dynamic scheduler and the "oldest" strategy of sequences share.
+//! When a batch is closed: the rule of the dynamic batcher and of the sequence batcher's oldest strategy.
 //!
-//! A scan offers the waiting requests in order; [`PendingBatch`] keeps sums only, so that the scan can go on later
-//! where it stopped instead of beginning again.
+//! A scan offers the queued requests in order. [`PendingBatch`] keeps sums only, so that a later scan continues where this
+//! one stopped.
 
 use super::CloseReason;
 use super::settings::Batching;
@@ -27,17 +27,17 @@ impl CloseRule {
         Self { max_rows, preferred, delay_ns: batching.delay_ns }
     }
 
-    /// Nothing waits for company any more.
+    /// Batches are closed without delay from now on.
     pub fn disable_delay(&mut self) {
         self.delay_ns = 0;
     }
 
-    /// A request of this age goes now, and with it whatever is pending.
+    /// The delay of a request has passed: it is executed now, with all pending ones.
     pub fn delay_expired(&self, enqueued: u64, now: u64) -> bool {
-        self.delay_ns == 0 || now >= self.until(enqueued)
+        self.delay_ns == 0 || now >= self.delay_end(enqueued)
     }
 
-    fn until(&self, enqueued: u64) -> u64 {
+    fn delay_end(&self, enqueued: u64) -> u64 {
         enqueued.saturating_add(self.delay_ns)
     }
 
@@ -46,27 +46,27 @@ impl CloseRule {
     }
 }
 
-/// The requests looked at so far that can stand in one batch, in sums.
+/// Sums over the requests scanned so far, which fit one batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PendingBatch {
     rows: u64,
     count: usize,
-    /// Enqueue time of the oldest; with levels that is not always the first.
+    /// Enqueue time of the oldest, which is not always the first where there are levels.
     oldest: u64,
     best: Option<Best>,
     stop: Option<Stop>,
 }
 
-/// The largest part of the pending requests that is worth executing without waiting.
+/// The largest part of the pending requests that is executed without delay.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     rows: u64,
     count: usize,
-    /// A preferred size; else the request behind it would have exceeded the largest one.
+    /// It has a preferred size; else the next request would have exceeded the largest one.
     hit: bool,
 }
 
-/// Why the next request does not join.
+/// Why the next request is not pending.
 #[derive(Clone, Copy, Debug)]
 struct Stop {
     closed: CloseReason,
@@ -74,36 +74,35 @@ struct Stop {
     exceeds: bool,
 }
 
-/// What the pending requests come to.
+/// The decision about the pending requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Execute the first so many.
+    /// Execute this many.
     Take(usize, CloseReason),
-    /// Look again then; `None`: nothing is pending.
+    /// Decide again at this time; `None`: nothing is pending.
     Wait(Option<u64>),
 }
 
 impl PendingBatch {
-    /// False when looking at another request cannot change the verdict at `now`.
-    /// `in_order`: no request waits behind a younger one.
+    /// False when another request cannot change the verdict at `now`. `in_order`: requests are scanned by age.
     pub fn wants_more(&self, rule: &CloseRule, now: u64, in_order: bool) -> bool {
         if self.stop.is_some() || self.rows >= rule.max_rows {
             return false;
         }
-        // From the largest preferred size on the best is known. What follows counts only once a request is
-        // late: then everything goes.
+        // At the largest preferred size the best part is known. Further requests count only once the delay of one has
+        // passed, since all pending ones are executed then.
         self.rows < rule.largest()
             || rule.delay_ns != 0 && (!in_order || rule.delay_expired(self.oldest, now))
     }
 
-    /// The next request in order. True: it is pending now. False: the scan ends before it. `joins` compares it with the
-    /// first one and is not called for that one.
+    /// Offers the next request. True: it is pending now. False: the scan ends before it. `compatible` compares it with the
+    /// first request and is not called for that one.
     pub fn offer(
         &mut self,
         rule: &CloseRule,
         rows: u32,
         enqueued: u64,
-        joins: impl FnOnce() -> bool,
+        compatible: impl FnOnce() -> bool,
     ) -> bool {
         let sum = self.rows + u64::from(rows);
         if self.count == 0 {
@@ -114,7 +113,7 @@ impl PendingBatch {
                 self.stop = Some(Stop { closed: CloseReason::Full, exceeds });
                 return false;
             }
-            if !joins() {
+            if !compatible() {
                 self.stop = Some(Stop { closed: CloseReason::Shape, exceeds });
                 return false;
             }
@@ -131,12 +130,12 @@ impl PendingBatch {
         true
     }
 
-    /// Another request stands behind the pending ones than the one that ended the scan.
+    /// The request that ended the scan no longer follows the pending ones.
     pub fn reopen(&mut self) {
         self.stop = None;
     }
 
-    /// To be asked when nothing is left to offer, or `wants_more` and `offer` end the scan.
+    /// For the end of a scan: no request is left, or `wants_more` or `offer` returned false.
     pub fn verdict(&self, rule: &CloseRule, now: u64) -> Verdict {
         if self.count == 0 {
             return Verdict::Wait(None);
@@ -160,7 +159,7 @@ impl PendingBatch {
         } else if rule.delay_expired(self.oldest, now) {
             CloseReason::Delay
         } else {
-            return Verdict::Wait(Some(rule.until(self.oldest)));
+            return Verdict::Wait(Some(rule.delay_end(self.oldest)));
         };
         Verdict::Take(self.count, closed)
     }

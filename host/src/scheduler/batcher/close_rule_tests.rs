@@ -1,4 +1,4 @@
-//! Tables for the closing rule: what waits, how old the oldest is, and what comes of it.
+//! Unit tests of `close_rule.rs`: tables of queued requests, the current time and the verdict.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn rows(rows: &[u32]) -> Vec<(u32, u8, u64)> {
 }
 
 #[test]
-fn sizes() {
+fn max_and_preferred_sizes_close_a_batch() {
     use CloseReason::*;
     let take = |count, closed| Verdict::Take(count, closed);
     let wait = Verdict::Wait(Some(DELAY));
@@ -67,7 +67,7 @@ fn sizes() {
 }
 
 #[test]
-fn delay() {
+fn delay_of_the_oldest_request_closes_a_batch() {
     use CloseReason::*;
     type Case<'a> = (&'a str, &'a [u32], &'a [u32], u64, Verdict);
     #[rustfmt::skip]
@@ -92,34 +92,34 @@ fn delay() {
     assert_eq!(verdict(&endless, &[(1, 0, 7)], 8), Verdict::Wait(Some(u64::MAX)));
 }
 
-/// v1 trap 32: the oldest counts, wherever it stands.
+/// v1 trap 32: the delay of the oldest request counts, wherever it is queued.
 #[test]
-fn the_oldest_need_not_be_the_first() {
+fn delay_counts_for_an_oldest_request_behind_younger_ones() {
     let waiting = [(1, 0, 60), (1, 0, 10), (1, 0, 30)];
     assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 109), Verdict::Wait(Some(110)));
     assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
-    // The old one stands behind the preferred size: late all the same.
+    // The oldest request is behind the preferred size. Its delay has passed all the same.
     assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 109), Verdict::Take(1, CloseReason::Alone));
     assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
 }
 
-/// v2 trap 51: the batch goes at once, nobody looks past the mismatch.
+/// v2 trap 51: the batch is executed at once; requests behind the mismatch are not scanned.
 #[test]
-fn other_shapes() {
+fn different_shape_closes_the_batch() {
     use CloseReason::*;
     let rule = rule(8, &[4], DELAY);
     let at = |now, waiting: &[(u32, u8, u64)]| verdict(&rule, waiting, now);
     assert_eq!(at(1, &[(1, 0, 0), (1, 1, 0), (3, 0, 0)]), Verdict::Take(1, Shape));
     assert_eq!(at(1, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), Verdict::Take(2, Preferred));
     assert_eq!(at(100, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), Verdict::Take(2, Shape));
-    // Both reasons hold: the preferred size comes first while there is time, the shape decides later.
+    // Both reasons hold: the preferred size applies before the delay has passed, the shape after it.
     assert_eq!(at(1, &[(3, 0, 0), (2, 1, 0)]), Verdict::Take(1, Full));
     assert_eq!(at(100, &[(3, 0, 0), (2, 1, 0)]), Verdict::Take(1, Shape));
 }
 
-/// Where order is age, a scan needs no more than the largest preferred size until somebody is late.
+/// For requests in order of age a scan ends at the largest preferred size until the delay has passed.
 #[test]
-fn no_look_further_than_needed() {
+fn scan_ends_where_the_verdict_is_known() {
     let rule = rule(1000, &[4], DELAY);
     let mut pending = PendingBatch::default();
     let mut offered = 0;

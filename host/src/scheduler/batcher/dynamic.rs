@@ -1,7 +1,7 @@
-//! Batches for models without sequences: one request at a time, or as the dynamic batcher puts them together.
+//! Dynamic batcher: batches for models without sequences. Also serves models without batching, one request at a time.
 //!
-//! The requests at the front that can stand in one batch are *pending*. They are remembered from call to call: an
-//! arrival behind them continues the scan, and only one among them, or one of them leaving, makes it start again.
+//! The requests at the front that fit one batch are *pending*. They are kept from call to call: a request that arrives
+//! behind them continues the scan. Only one that arrives among them, or one of them that leaves, restarts it.
 
 use super::close_rule::{CloseRule, PendingBatch, Verdict};
 use super::priority_list::PriorityList;
@@ -13,18 +13,18 @@ use super::{BatchDecision, BatchEntry, Batchable, CloseReason, QueueTicket, Refu
 #[derive(Debug)]
 pub struct DynamicBatcher<T> {
     settings: DynamicSettings,
-    /// `None`: every request alone.
+    /// `None`: each request is executed alone.
     rule: Option<CloseRule>,
-    /// The order of service is that of arrival.
+    /// Requests are served in order of arrival.
     in_order: bool,
     waiting: PriorityList<T>,
     timeouts: TimeoutHeap,
-    /// Latest time of arrival; callers read the clock before they get the lock.
+    /// Latest time of arrival. Clocks are read before the lock is taken, so `now` may go back.
     latest: u64,
     pending: PendingBatch,
     /// The last pending request.
     last: NodeId,
-    /// Number of the scan; pending requests bear it.
+    /// Number of the scan, which pending requests are marked with.
     scan: u64,
 }
 
@@ -46,8 +46,8 @@ impl<T: Batchable> DynamicBatcher<T> {
         }
     }
 
-    /// Appends a request to its level, or gives it back. Wakes somebody when a batch could be closed now, or when the
-    /// time to look again has moved forward: nobody waited before, or nobody's timeout ends earlier.
+    /// Appends a request to its level, or gives it back. Wakes an instance if a batch can be closed now, or if the time of
+    /// the next attempt has moved forward: the queue was empty, or this timeout is the earliest.
     pub fn push(
         &mut self,
         item: T,
@@ -73,14 +73,14 @@ impl<T: Batchable> DynamicBatcher<T> {
             let when = now.saturating_add(timeout_us.saturating_mul(1000));
             wake |= self.timeouts.push(when, ticket);
         }
-        self.came(place);
-        if wake || self.could_close(now) {
+        self.inserted(place);
+        if wake || self.can_close(now) {
             wakes.push(Wake::Any);
         }
         Ok(ticket)
     }
 
-    /// The batch to execute now, appended to `batch`. The caller has called [`Self::expire`] before.
+    /// Appends the next batch. The caller has called [`Self::expire`] before.
     pub fn next_batch(&mut self, now: u64, batch: &mut Vec<BatchEntry<T>>) -> BatchDecision {
         if self.rule.is_none() {
             let Some(item) = self.take(self.waiting.head()) else {
@@ -93,7 +93,7 @@ impl<T: Batchable> DynamicBatcher<T> {
             Verdict::Take(count, closed) => (count, closed),
             Verdict::Wait(until) => return BatchDecision::Wait { until },
         };
-        self.look_again();
+        self.restart_scan();
         let overtaken = self.take_first(count, batch);
         BatchDecision::Batch(match closed {
             CloseReason::Full | CloseReason::Preferred | CloseReason::Delay if overtaken => {
@@ -103,33 +103,33 @@ impl<T: Batchable> DynamicBatcher<T> {
         })
     }
 
-    /// Takes a waiting request back, wherever it stands.
+    /// Removes a queued request.
     pub fn cancel(&mut self, ticket: QueueTicket) -> Option<T> {
         let place = self.waiting.find(ticket)?;
-        self.leaves(place);
+        self.removing(place);
         self.take(place)
     }
 
-    /// Lets requests go whose timeout has ended, or moves them behind the others of their level.
+    /// Removes requests whose timeout has passed, or moves them behind the others of their level.
     pub fn expire(&mut self, now: u64, out: &mut Vec<(T, Refusal)>) {
         while let Some(ticket) =
             self.timeouts.pop(now, |ticket| self.waiting.find(ticket).is_some())
         {
             let Some(place) = self.waiting.find(ticket) else { continue };
-            self.leaves(place);
+            self.removing(place);
             match self.settings.policy(self.waiting.node(place).level).action {
                 TimeoutAction::Reject => {
                     out.extend(self.waiting.remove(place).map(|item| (item, Refusal::TimedOut)));
                 }
                 TimeoutAction::Delay => {
                     self.waiting.move_behind(place);
-                    self.came(place);
+                    self.inserted(place);
                 }
             }
         }
     }
 
-    /// When [`Self::expire`] has something to do. Too early when the request has left, never too late.
+    /// When [`Self::expire`] has something to do. Too early if the request has left, never too late.
     pub fn next_deadline(&self) -> Option<u64> {
         self.timeouts.earliest()
     }
@@ -138,12 +138,12 @@ impl<T: Batchable> DynamicBatcher<T> {
         self.waiting.len()
     }
 
-    /// Whether [`Self::form`] would find a batch. Worth asking when requests left or changed places, which wakes nobody.
-    pub fn closes(&mut self, now: u64) -> bool {
-        self.waiting.len() > 0 && self.could_close(now)
+    /// Whether [`Self::next_batch`] would find a batch. For requests that leave or change places, which wakes no instance.
+    pub fn is_batch_ready(&mut self, now: u64) -> bool {
+        self.waiting.len() > 0 && self.can_close(now)
     }
 
-    /// No more requests come: nothing waits for company any more.
+    /// No more requests arrive: queued ones are not delayed any more.
     pub fn close(&mut self) {
         if let Some(rule) = &mut self.rule {
             rule.disable_delay();
@@ -173,10 +173,10 @@ impl<T: Batchable> DynamicBatcher<T> {
         self.pending.verdict(rule, now)
     }
 
-    fn could_close(&mut self, now: u64) -> bool {
+    fn can_close(&mut self, now: u64) -> bool {
         let Some(rule) = &self.rule else { return true };
-        // Where somebody is late there is a batch: the scan reaches him, or has to end before. Saves scans that
-        // arrivals of a high level would begin again and again while a low one waits.
+        // If the delay of any request has passed there is a batch: the scan reaches that request or ends before it. This
+        // saves the scans that arrivals of a high level would restart while a request of a low level waits.
         let oldest = self.waiting.oldest();
         if oldest != NONE && rule.delay_expired(self.waiting.node(oldest).enqueued, now) {
             return true;
@@ -184,7 +184,7 @@ impl<T: Batchable> DynamicBatcher<T> {
         matches!(self.look(now), Verdict::Take(..))
     }
 
-    fn look_again(&mut self) {
+    fn restart_scan(&mut self) {
         self.pending = PendingBatch::default();
         self.last = NONE;
         self.scan += 1;
@@ -194,25 +194,25 @@ impl<T: Batchable> DynamicBatcher<T> {
         place != NONE && self.waiting.node(place).scan == self.scan
     }
 
-    /// A request stands where none stood before.
-    fn came(&mut self, place: NodeId) {
+    /// A request was linked in at `place`.
+    fn inserted(&mut self, place: NodeId) {
         if self.is_pending(self.waiting.node(place).next) {
-            self.look_again();
+            self.restart_scan();
         } else if self.waiting.node(place).prev == self.last {
             self.pending.reopen();
         }
     }
 
-    /// A request is about to leave its place.
-    fn leaves(&mut self, place: NodeId) {
+    /// The request at `place` is about to be unlinked.
+    fn removing(&mut self, place: NodeId) {
         if self.is_pending(place) {
-            self.look_again();
+            self.restart_scan();
         } else if self.waiting.node(place).prev == self.last {
             self.pending.reopen();
         }
     }
 
-    /// The first `count`. True when one that stays came before one of a higher level that goes.
+    /// Takes the first `count` requests. True when one of a higher level overtook one that stays.
     fn take_first(&mut self, count: usize, batch: &mut Vec<BatchEntry<T>>) -> bool {
         let mut newest = 0;
         for _ in 0..count {
@@ -223,8 +223,8 @@ impl<T: Batchable> DynamicBatcher<T> {
             newest = newest.max(self.waiting.node(head).enqueued);
             batch.extend(self.take(head).map(BatchEntry::Request));
         }
-        // The oldest that stays decides for all. Nobody overtakes inside a level, but for those who were moved behind, and
-        // they do not count as overtaken: so who is younger and goes is of a higher level.
+        // The oldest request that stays decides. Within a level only requests that timed out are overtaken, and they do
+        // not count. So a younger request that was taken is of a higher level.
         let oldest = self.waiting.oldest();
         self.settings.levels != 0 && oldest != NONE && self.waiting.node(oldest).enqueued < newest
     }

@@ -1,4 +1,4 @@
-//! The batcher against a slow one that looks at everything again each time, and among simulated instances.
+//! Property tests of the dynamic batcher: against a simple reference, and with simulated instances.
 
 use super::tests::{Req, ids, req};
 use super::*;
@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rules once more, as they are told: no memory, no indexes.
+/// The reference: the same rules without state between calls and without indexes.
 struct Plain {
     settings: DynamicSettings,
     waiting: Vec<QueuedRequest>,
@@ -21,7 +21,7 @@ struct QueuedRequest {
     level: u64,
     at: u64,
     timeout: Option<u64>,
-    /// 0, or its place among those that were moved behind, in order of moving.
+    /// 0, or its position among delayed requests, in order of their timeouts.
     delayed: usize,
 }
 
@@ -69,7 +69,7 @@ impl Plain {
     fn expire(&mut self, now: u64) -> Vec<u32> {
         let mut out = Vec::new();
         while let Some(when) = self.next_deadline().filter(|&when| when <= now) {
-            // Of two that end together the one that came first: ids count arrivals.
+            // Of two timeouts at the same time the older request comes first: ids count arrivals.
             let ends = |w: &&QueuedRequest| w.timeout == Some(when);
             let id = self.waiting.iter().filter(ends).map(|w| w.req.id).min().unwrap();
             let index = self.waiting.iter().position(|w| w.req.id == id).unwrap();
@@ -85,7 +85,7 @@ impl Plain {
         out
     }
 
-    /// How many go, and why; else when to look again.
+    /// The size of the next batch and the reason, or when to ask again.
     fn verdict(&self, now: u64) -> Result<(usize, CloseReason), Option<u64>> {
         let waiting = &self.waiting;
         let Some(first) = waiting.first() else { return Err(None) };
@@ -181,7 +181,7 @@ fn settings() -> impl Strategy<Value = DynamicSettings> {
         })
 }
 
-/// Without an id yet.
+/// Requests without ids.
 fn requests() -> impl Strategy<Value = Req> {
     (prop_oneof![4 => 1u32..4, 1 => 1u32..14], 0u8..8, 0u64..5, 0u64..9).prop_map(
         |(rows, shape, priority, timeout_us)| Req {
@@ -218,7 +218,7 @@ fn steps() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever happens in whatever order, both say and do the same.
+    /// Any sequence of steps has the same results in both.
     #[test]
     fn as_the_plain_one(settings in settings(), steps in vec(steps(), 1..150)) {
         let mut batcher = DynamicBatcher::new(settings.clone());
@@ -282,8 +282,8 @@ proptest! {
         }
     }
 
-    /// Instances that look when they are woken, when they have done their batch and when they were told to: nobody is
-    /// lost, and nobody waits for longer than the delay next to an idle instance.
+    /// Instances ask when woken, after each batch and at the times they were given. Then every request is executed, and none
+    /// waits longer than the delay while an instance is idle.
     #[test]
     fn among_instances(
         settings in settings(),
@@ -309,7 +309,7 @@ proptest! {
         let mut look: Option<u64> = None;
         let mut woken;
         loop {
-            // The next moment at which anything happens.
+            // Advance to the next event.
             let times = [
                 events.peek().map(|event| event.0),
                 cancels.first().map(|cancel| cancel.0),
@@ -370,7 +370,7 @@ proptest! {
                         let (_, level, ticket) = waiting.remove(&req.id).unwrap();
                         prop_assert_eq!(batcher.cancel(ticket), None);
                         prop_assert_eq!(fate.insert(req.id, "executed"), None);
-                        // Those of its level that came before and still wait were moved behind.
+                        // Older requests of its level that are still queued are delayed ones.
                         let policy = batcher.settings.policy(level);
                         let moves = policy.timeout_us != 0 && policy.action == TimeoutAction::Delay;
                         let passed = waiting.range(..req.id).any(|(_, other)| other.1 == level);

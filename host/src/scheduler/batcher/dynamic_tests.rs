@@ -1,4 +1,4 @@
-//! Stories for the batcher: who arrives when, and which batches come of it.
+//! Unit tests of `dynamic.rs`: arrivals at given times and the batches they lead to.
 
 use super::*;
 use crate::request::Sequence;
@@ -47,7 +47,7 @@ pub fn ids(batch: &[BatchEntry<Req>]) -> Vec<u32> {
     batch.iter().map(id).collect()
 }
 
-/// A batcher, its clock and what has happened.
+/// A batcher and its clock.
 struct Story {
     batcher: DynamicBatcher<Req>,
     now: u64,
@@ -74,7 +74,7 @@ impl Story {
         self
     }
 
-    /// The ticket, and whether somebody was woken.
+    /// The ticket, and whether an instance was woken.
     fn push(&mut self, req: Req) -> (QueueTicket, bool) {
         let mut wakes = Vec::new();
         let ticket = self.batcher.push(req, self.now, &mut wakes).unwrap();
@@ -128,7 +128,7 @@ fn level(id: u32, priority: u64) -> Req {
 }
 
 #[test]
-fn without_batching_one_at_a_time() {
+fn without_batching_requests_are_executed_alone() {
     let mut story = Story::new(DynamicSettings::default());
     story.waits(None).push_all([rows(1, 7), level(2, 1), req(3)]);
     story
@@ -140,9 +140,9 @@ fn without_batching_one_at_a_time() {
 }
 
 #[test]
-fn a_scan_goes_on_where_it_stopped() {
+fn scan_continues_where_it_stopped() {
     let mut story = Story::new(Story::batching(8, &[4, 8], 100));
-    assert!(story.push(req(1)).1, "somebody has to keep the time");
+    assert!(story.push(req(1)).1, "an instance has to wait for the delay");
     assert!(!story.at(10).push(req(2)).1);
     story.waits(Some(100));
     assert!(!story.push(req(3)).1);
@@ -154,7 +154,7 @@ fn a_scan_goes_on_where_it_stopped() {
 
 /// v1 traps 31 and 32, v2 traps 51 and 52.
 #[test]
-fn closing() {
+fn batches_close_by_size_shape_and_delay() {
     let mut story = Story::new(Story::batching(8, &[4], 100));
     story.push_all([rows(1, 6), rows(2, 3), rows(3, 2)]);
     story.forms(&[1], CloseReason::Alone).forms(&[2], CloseReason::Full).waits(Some(100));
@@ -166,14 +166,14 @@ fn closing() {
 }
 
 #[test]
-fn no_delay_no_company() {
+fn without_delay_requests_do_not_wait() {
     let mut story = Story::new(Story::batching(8, &[2], 0));
     assert!(story.push(req(1)).1 && story.push(req(2)).1 && story.push(req(3)).1);
     story.forms(&[1, 2], CloseReason::Preferred).forms(&[3], CloseReason::Delay);
 }
 
 #[test]
-fn closing_down_waits_for_nobody() {
+fn close_disables_the_delay() {
     let mut story = Story::new(Story::batching(8, &[4], 100));
     story.push_all([req(1), req(2)]).waits(Some(100));
     story.batcher.close();
@@ -181,7 +181,7 @@ fn closing_down_waits_for_nobody() {
 }
 
 #[test]
-fn higher_levels_first() {
+fn higher_priority_levels_are_served_first() {
     let mut story = Story::new(Story::levels(100));
     // 0 and everything above the number of levels are the default, v2 trap 14.
     story.push_all([level(1, 3), level(2, 0), level(3, 9), level(4, 2), level(5, 1)]);
@@ -191,38 +191,38 @@ fn higher_levels_first() {
 }
 
 #[test]
-fn overtaken() {
+fn reason_is_priority_when_an_older_request_was_overtaken() {
     let mut story = Story::new(Story::levels(0));
     story.push_all([level(1, 2), level(2, 2), level(3, 3)]);
     story.at(1).push_all([level(4, 1), level(5, 1), level(6, 1)]);
     story.forms(&[4, 5, 6, 1], CloseReason::Priority).forms(&[2, 3], CloseReason::Delay);
-    // Those who stay came later: not overtaken.
+    // The requests that stay are younger: not overtaken.
     story.push_all((10..14).map(|id| level(id, 2)));
     story.at(2).push_all([level(14, 3), level(15, 2)]);
     story.forms(&[10, 11, 12, 13], CloseReason::Full).forms(&[15, 14], CloseReason::Delay);
-    // The last of the batch is of the same level as the one that stays.
+    // The last request of the batch has the level of the one that stays.
     story.push_all([level(20, 2), rows(21, 4)]);
     story.at(3).push_all([level(22, 1)]);
     story.forms(&[22, 20], CloseReason::Priority);
 }
 
 #[test]
-fn an_arrival_of_a_higher_level_starts_the_scan_again() {
+fn arrival_of_a_higher_level_restarts_the_scan() {
     let mut story = Story::new(Story::levels(100));
     let odd = |id, priority| Req { shape: 1, ..level(id, priority) };
     story.push_all([level(1, 2), odd(2, 3)]);
-    // Between the pending one and the one that ended the scan.
+    // Between the pending request and the one that ended the scan.
     story.push_all([level(3, 2)]).forms(&[1, 3], CloseReason::Shape).waits(Some(100));
-    // In front: other shapes may join now.
+    // At the front: now other shapes fit the batch.
     story.push_all([odd(4, 2), odd(5, 1)]).waits(Some(100));
     story.push_all([level(6, 1)]).forms(&[5], CloseReason::Shape).forms(&[6], CloseReason::Shape);
 }
 
 #[test]
-fn cancelled_anywhere() {
+fn cancel_removes_requests_at_any_position() {
     let mut story = Story::new(Story::batching(8, &[4], 100));
     let tickets: Vec<QueueTicket> = (1..7).map(|id| story.push(rows(id, 3)).0).collect();
-    // The one that ended the scan, then the first, then a far one.
+    // The request that ended the scan, then the first one, then one far behind.
     for (index, left) in [(1, 5), (0, 4), (5, 3)] {
         let gone = story.batcher.cancel(tickets[index]).unwrap();
         assert_eq!((gone.id, story.batcher.waiting()), (index as u32 + 1, left));
@@ -243,9 +243,9 @@ fn policy(timeout_us: u64, allow_override: bool) -> QueuePolicy {
     QueuePolicy { timeout_us, allow_override, ..QueuePolicy::default() }
 }
 
-/// v1 trap 40, v2 trap 13: a request's timeout only shortens one that the policy has.
+/// v1 trap 40, v2 trap 13.
 #[test]
-fn which_timeout() {
+fn request_timeout_only_shortens_the_policys() {
     #[rustfmt::skip]
     let table = [
         (policy(0, true), 5, None),
@@ -264,7 +264,7 @@ fn which_timeout() {
 }
 
 #[test]
-fn rejected_or_moved_behind() {
+fn timeout_rejects_or_delays() {
     let reject = policy(10, false);
     let delay = QueuePolicy { action: TimeoutAction::Delay, ..reject };
     let policies = BTreeMap::from([(1, delay), (2, reject)]);
@@ -274,15 +274,15 @@ fn rejected_or_moved_behind() {
     assert_eq!(alarm, 10_000);
     story.at(alarm - 1).expires(&[]).push_all([level(5, 1)]);
     story.at(alarm).expires(&[2]).push_all([level(6, 1)]);
-    // The moved ones come behind 5 and 6, and stay.
+    // The delayed requests are served after 5 and 6, and have no timeout any more.
     story.at(alarm + 1).forms(&[5, 6, 1, 4], CloseReason::Priority);
     story.at(u64::MAX / 2).expires(&[]).forms(&[3], CloseReason::Delay);
     assert_eq!((story.batcher.next_deadline(), story.batcher.waiting()), (None, 0));
 }
 
-/// Without levels too, who was moved behind is older than those before.
+/// Without levels too, a delayed request is older than the ones before it.
 #[test]
-fn late_behind_a_preferred_size() {
+fn delayed_request_behind_a_preferred_size_counts_as_oldest() {
     let default_policy = QueuePolicy { action: TimeoutAction::Delay, ..policy(1, false) };
     let settings = DynamicSettings { default_policy, ..Story::batching(8, &[2], 5_000) };
     let mut story = Story::new(settings);
@@ -292,7 +292,7 @@ fn late_behind_a_preferred_size() {
 }
 
 #[test]
-fn an_earlier_timeout_wakes_the_keeper_of_the_time() {
+fn earlier_timeout_wakes_an_instance() {
     let default_policy = policy(10, true);
     let settings = DynamicSettings { default_policy, ..Story::batching(8, &[], 1_000_000) };
     let mut story = Story::new(settings);
@@ -303,7 +303,7 @@ fn an_earlier_timeout_wakes_the_keeper_of_the_time() {
 }
 
 #[test]
-fn queue_sizes() {
+fn max_queue_size_refuses_by_level() {
     let default_policy = QueuePolicy { max_size: 2, ..QueuePolicy::default() };
     let policies = BTreeMap::from([(1, QueuePolicy { max_size: 1, ..default_policy })]);
     let settings = DynamicSettings { default_policy, policies, ..Story::levels(100) };
@@ -315,22 +315,22 @@ fn queue_sizes() {
     story.batcher.cancel(ticket);
     story.push(level(6, 1));
     story.forms(&[6, 2, 3, 4], CloseReason::Full).push_all([level(7, 1)]);
-    // Without levels there is one queue, with the default policy.
+    // Without levels the default policy applies to all.
     let mut story = Story::new(DynamicSettings { levels: 0, ..settings });
     story.push_all([level(1, 1), level(2, 1)]);
     assert_eq!(story.refused(level(3, 2)), Refusal::QueueFull);
 }
 
 #[test]
-fn as_many_levels_as_there_are_numbers() {
+fn number_of_levels_may_be_u64_max() {
     let mut story = Story::new(DynamicSettings { levels: u64::MAX, ..Story::levels(0) });
     story.push_all([level(1, u64::MAX), level(2, u64::MAX - 1), level(3, 1), level(4, 0)]);
     story.forms(&[3, 4, 2, 1], CloseReason::Full);
 }
 
-/// Times that come late, because the caller waited for the lock, count as the latest that was seen.
+/// A time that was read before waiting for the lock counts as the latest seen.
 #[test]
-fn a_clock_that_seems_to_go_back() {
+fn time_before_the_latest_arrival_is_adjusted() {
     let mut story = Story::new(Story::batching(8, &[], 100));
     story.at(50).push(req(1));
     story.at(40).push(req(2));

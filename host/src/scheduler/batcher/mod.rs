@@ -1,7 +1,7 @@
-//! Batch forming, pure: what waits, the model's policy and `now` give a batch or the next moment to look.
+//! Batchers: from queued requests, settings and the current time to a batch, or to the time of the next attempt.
 //!
-//! Batchers have no thread, no clock and no I/O; [`super::queue`] calls them under the model's lock and does the
-//! waiting, waking and answering that they ask for. Times are nanoseconds of one monotonic clock.
+//! Pure decision logic without threads, clock and I/O. [`super::queue`] calls it under the queue's lock, and does the
+//! sleeping, waking and refusing that it asks for. Times are nanoseconds of one monotonic clock.
 
 mod close_rule; // when a batch is closed
 pub mod dynamic; // the default scheduler and the dynamic batcher
@@ -13,25 +13,25 @@ mod timeouts; // heap of queue timeouts
 
 use crate::request::Sequence;
 
-/// A request as far as batch forming is concerned.
+/// A request as batchers see it.
 pub trait Batchable {
-    /// What requests of one sequence share, made when the sequence begins.
+    /// State that the requests of one sequence share, created with the sequence.
     type Memory: Clone + Default;
 
     /// Batch size of the request, at least 1.
     fn rows(&self) -> u32;
-    /// Level that the caller asked for, 0 = the default.
+    /// Requested priority level, 0 = the default.
     fn priority(&self) -> u64;
-    /// Longest wait in the queue that the caller accepts, 0 = no opinion.
+    /// Requested queue timeout, 0 = the model's.
     fn timeout_us(&self) -> u64;
     fn sequence(&self) -> &Sequence;
-    /// True when the shapes (and the set of optional inputs) let it stand in one batch with `first`.
+    /// Its shapes and optional inputs allow a batch with `first`.
     fn compatible_with(&self, first: &Self) -> bool;
     /// Called when a request of a sequence is taken from its queue.
     fn set_memory(&mut self, _memory: &Self::Memory) {}
 }
 
-/// Names a waiting request, so that it can be taken back. Never the same for two requests of a batcher.
+/// Identifies a queued request, so that it can be cancelled. Unique among all requests of a batcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueTicket(pub u64);
 
@@ -39,35 +39,35 @@ pub struct QueueTicket(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchEntry<T> {
     Request(T),
-    /// A sequence slot below a busy one that has nothing to do: the model sees a null request there.
+    /// A null request, for a sequence slot without a request below one that has one.
     Null,
 }
 
-/// Why a batch was closed; the operator's answer to "why is it not bigger?".
+/// Why a batch was closed, which tells operators why it is not larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The maximum was reached, or the next request would have exceeded it or the largest preferred size.
     Full,
     /// A preferred size was reached.
     Preferred,
-    /// The oldest request had waited as long as it may; at once where no delay is configured.
+    /// The queue delay of the oldest request had passed; at once where no delay is configured.
     Delay,
     /// The model does not batch, or the request fills a batch by itself.
     Alone,
     /// The next request has other shapes, or other optional inputs.
     Shape,
-    /// Filled by requests of a higher level that overtook older ones.
+    /// Filled by requests of a higher priority level that overtook older ones.
     Priority,
-    /// All sequences that had something to do are in it.
+    /// It contains all sequences that had a request.
     Sequence,
 }
 
-/// What `form` found.
+/// The result of `next_batch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchDecision {
-    /// The batch was appended to the caller's vector.
+    /// Execute the batch, which was appended to the caller's vector.
     Batch(CloseReason),
-    /// Nothing to execute now. `until`: look again then, even if nothing arrives.
+    /// Nothing to execute now. `until`: when to ask again even if no request arrives.
     Wait { until: Option<u64> },
 }
 
@@ -79,7 +79,7 @@ pub enum Refusal {
     Cancelled,
     /// Another request of its sequence was cancelled, now or earlier.
     SequenceCancelled,
-    /// The process that held the state of its sequence has ended.
+    /// The process that had the state of its sequence has ended.
     SequenceLost,
     /// A request of its sequence timed out before the sequence got a slot.
     SequenceTimedOut,
@@ -90,10 +90,10 @@ pub enum Refusal {
     NoStart,
 }
 
-/// Which instances ought to look at the queue.
+/// Which instances have to ask for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// One that is idle, whichever.
+    /// Any idle instance.
     Any,
     /// This one, if it is idle.
     Instance(usize),

@@ -1,8 +1,8 @@
-//! What waits, in the order in which it is served: by level, inside a level first come first served, and behind
-//! those the requests whose timeout moved them.
+//! Queued requests in the order of service: by priority level, within a level by arrival, then the requests of that level
+//! that timed out with action `Delay`.
 //!
-//! One list through all levels, so that a scan just follows `next`. A level knows only where its two parts end;
-//! levels are made when used and dropped when empty, because a model may declare 2^64-1 of them.
+//! One linked list through all levels, so that a scan follows `next`. A level only knows the ends of its two parts. Levels
+//! exist while they have requests, because a model may declare 2^64-1 of them.
 
 use super::QueueTicket;
 use super::slab::{NONE, Node, NodeId, Slab};
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 pub struct PriorityList<T> {
     store: Slab<T>,
     head: NodeId,
-    /// The level of a model that has none: it is not looked up.
+    /// The level of a model without levels, which saves the map.
     only: Level,
     used: BTreeMap<u64, Level>,
     many: bool,
-    /// Ends of the list by arrival, without the delayed ones; kept for a model with levels.
+    /// Ends of the list by arrival, without delayed requests. Only for models with levels.
     oldest: NodeId,
     newest: NodeId,
 }
 
-/// The last of a level's requests, delayed or not, and how many there are.
+/// The last requests of a level's two parts, and the number of its requests.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     last_fresh: NodeId,
@@ -46,7 +46,7 @@ impl Level {
 }
 
 impl<T> PriorityList<T> {
-    /// `many`: the model has levels; else all requests must be of the same one.
+    /// `many`: the model has levels; otherwise all requests are of one level.
     pub fn new(many: bool) -> Self {
         Self {
             store: Slab::default(),
@@ -68,7 +68,7 @@ impl<T> PriorityList<T> {
         if self.many { self.used.get(&level).map_or(0, |level| level.len) } else { self.only.len }
     }
 
-    /// The next to be served.
+    /// The next request to be served.
     pub fn head(&self) -> NodeId {
         self.head
     }
@@ -97,7 +97,7 @@ impl<T> PriorityList<T> {
         self.store.find(ticket)
     }
 
-    /// The one that came first; with levels, of those that were not moved by their timeout. Without, the head.
+    /// The oldest request; with levels, without delayed ones. Without levels the head.
     pub fn oldest(&self) -> NodeId {
         if self.many { self.oldest } else { self.head }
     }
@@ -126,7 +126,7 @@ impl<T> PriorityList<T> {
         self.store.remove(place)
     }
 
-    /// Behind everything of its level, where it stays: its timeout is over.
+    /// Moves a request that timed out behind all others of its level, for good.
     pub fn move_behind(&mut self, place: NodeId) {
         self.unlink(place);
         self.forget_arrival(place);
@@ -139,7 +139,7 @@ impl<T> PriorityList<T> {
         if self.many { self.used.entry(level).or_default() } else { &mut self.only }
     }
 
-    /// Behind the last of its kind.
+    /// Links a node behind the last one of its level and part.
     fn link(&mut self, place: NodeId) {
         let Node { level: key, delayed, .. } = self.store[place];
         let level = *self.level(key);
@@ -174,7 +174,7 @@ impl<T> PriorityList<T> {
         if prev == NONE { &mut self.head } else { &mut self.store[prev].next }
     }
 
-    /// A delayed one has left this list before, and must not leave it twice.
+    /// Unlinks a node from the list by arrival, which a delayed one has left before.
     fn forget_arrival(&mut self, place: NodeId) {
         let Node { older, newer, delayed, .. } = self.store[place];
         if !self.many || delayed {

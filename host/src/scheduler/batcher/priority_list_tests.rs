@@ -14,7 +14,7 @@ fn served(levels: &PriorityList<char>) -> String {
 }
 
 #[test]
-fn order() {
+fn serves_by_level_then_arrival_then_delayed() {
     let mut levels = PriorityList::new(true);
     let mut push = |item, level| levels.push(item, level, 0).unwrap();
     let (b, x, a, _y) = (push('b', 2), push('x', u64::MAX), push('a', 1), push('y', u64::MAX));

@@ -1,28 +1,28 @@
-//! What a model's configuration says about its queue, in the form that batchers read.
+//! Queue and batching settings of a model, in the form that batchers read.
 
 use std::collections::BTreeMap;
 
-/// When requests are put together.
+/// When requests are batched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// Most rows of a batch.
     pub max_rows: u32,
-    /// Sizes worth closing a batch for, ascending; empty: as many as fit.
+    /// Preferred batch sizes, ascending; empty: as many rows as fit.
     pub preferred: Vec<u32>,
-    /// How long the oldest request waits for company; 0 = not at all.
+    /// How long the oldest request waits for further ones; 0 = not at all.
     pub delay_ns: u64,
 }
 
-/// What happens to a request that waited too long.
+/// What happens to a request whose queue timeout passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeoutAction {
     #[default]
     Reject,
-    /// It goes behind everything of its level that has not timed out, and never times out again.
+    /// It is served after all requests of its level that have not timed out, and has no timeout any more.
     Delay,
 }
 
-/// Rules of one priority level's queue (contract/v2 §4.7).
+/// The queue policy of one priority level (contract/v2 §4.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePolicy {
     /// Most waiting requests, 0 = no limit.
@@ -48,11 +48,10 @@ pub struct DynamicSettings {
 }
 
 impl QueuePolicy {
-    /// Longest wait of a request that asks for `wanted`, 0 = no limit. A request can only shorten what the policy
-    /// says.
-    pub fn timeout_for(&self, wanted: u64) -> u64 {
-        if self.allow_override && wanted != 0 {
-            self.timeout_us.min(wanted)
+    /// Timeout of a request that asks for `requested`, 0 = none. A request can only shorten the policy's.
+    pub fn timeout_for(&self, requested: u64) -> u64 {
+        if self.allow_override && requested != 0 {
+            self.timeout_us.min(requested)
         } else {
             self.timeout_us
         }
@@ -60,7 +59,7 @@ impl QueuePolicy {
 }
 
 impl DynamicSettings {
-    /// The level in which a request of this priority waits.
+    /// The priority level of a request with this priority.
     pub fn level_of(&self, priority: u64) -> u64 {
         match priority {
             _ if self.levels == 0 => 0,
@@ -79,21 +78,21 @@ impl DynamicSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceSettings {
     pub instances: usize,
-    /// Sequences that an instance holds at the same time.
+    /// Sequence slots of each instance.
     pub slots: usize,
-    /// A sequence that is silent for longer loses its slot.
+    /// A sequence without requests for longer loses its slot.
     pub idle_ns: u64,
     pub strategy: Strategy,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// A position of the batch per slot.
+    /// One batch position per slot.
     Direct {
-        /// How long to wait while fewer than `min_ready` slots have work.
+        /// How long to wait while fewer than `min_ready` slots have a request.
         delay_ns: u64,
         min_ready: usize,
     },
-    /// The oldest waiting requests of different sequences, without gaps.
+    /// The oldest queued requests of different sequences, without gaps.
     Oldest(Batching),
 }

@@ -1,34 +1,34 @@
-//! Places for waiting requests: made once, used again and again, each use with a ticket of its own.
+//! Slab: storage of queued requests in reused nodes. Each use of a node has its own ticket.
 
 use super::QueueTicket;
 use std::ops::{Index, IndexMut};
 
-/// Number of a place.
+/// Index of a node.
 pub type NodeId = u32;
-/// No place: the end of a list.
+/// No node: the end of a list.
 pub const NONE: NodeId = NodeId::MAX;
 
-/// So many places are kept when nothing waits; what a burst took beyond is given back.
+/// Nodes that are kept when the slab is empty; the memory of larger bursts is freed.
 const KEPT: usize = 1024;
 
-/// A place. The links are those of [`super::priority_list`].
+/// A node. The links belong to [`super::priority_list`].
 #[derive(Debug)]
 pub struct Node<T> {
     item: Option<T>,
-    /// Counts the uses of the place.
+    /// Counts the uses of the node.
     generation: u32,
     pub prev: NodeId,
-    /// While the place is free: the next free one.
+    /// In a free node: the next free one.
     pub next: NodeId,
     pub older: NodeId,
     pub newer: NodeId,
     pub level: u64,
     pub enqueued: u64,
-    /// Its timeout is running.
+    /// It has a timeout that has not passed.
     pub timed: bool,
-    /// Its timeout has moved it behind the others.
+    /// Its timeout has passed, with action `Delay`.
     pub delayed: bool,
-    /// Which scan has it among its pending requests.
+    /// The scan that it is pending in.
     pub scan: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct Slab<T> {
     nodes: Vec<Node<T>>,
     free: NodeId,
     live: usize,
-    /// First generation of a new place: above all that the places given back have seen.
+    /// First generation of a new node, above those of all freed nodes.
     floor: u32,
 }
 
@@ -52,7 +52,7 @@ impl<T> Slab<T> {
         self.live
     }
 
-    /// Gives the item back when there are no numbers left for places.
+    /// Gives the item back when all indices are in use.
     pub fn insert(&mut self, item: T, level: u64, enqueued: u64) -> Result<NodeId, T> {
         let fresh = self.free == NONE;
         let place = if fresh { self.nodes.len() as NodeId } else { self.free };
@@ -86,7 +86,7 @@ impl<T> Slab<T> {
         let free = self.free;
         let node = &mut self[place];
         let item = node.item.take()?;
-        // A place whose generations are used up stays empty: a ticket never comes twice.
+        // A node whose generations are used up is not reused, so that tickets stay unique.
         if let Some(generation) = node.generation.checked_add(1) {
             node.generation = generation;
             node.next = free;
@@ -99,7 +99,7 @@ impl<T> Slab<T> {
         Some(item)
     }
 
-    /// Nothing waits, so every place but the used-up ones is free.
+    /// Frees nodes beyond [`KEPT`]. The slab is empty, so every node but the used-up ones is free.
     fn shrink(&mut self) {
         let Some(used) = self.nodes[KEPT..].iter().map(|node| node.generation).max() else {
             return;

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::HashSet;
 
 #[test]
-fn tickets_never_come_twice() {
+fn tickets_are_unique() {
     let mut store = Slab::default();
     let mut seen = HashSet::new();
     for burst in [1usize, 5, 6000, 3, 9000, 20] {
@@ -27,7 +27,7 @@ fn tickets_never_come_twice() {
 }
 
 #[test]
-fn a_used_up_place_stays_empty() {
+fn node_without_generations_is_not_reused() {
     let mut store = Slab::default();
     let place = store.insert('a', 0, 0).unwrap();
     store[place].generation = u32::MAX;

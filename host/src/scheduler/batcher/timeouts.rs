@@ -1,18 +1,18 @@
-//! Who has waited too long: a heap of timeouts, in which requests that left earlier stay for a while.
+//! Heap of queue timeouts. Entries of requests that left before their timeout are removed lazily.
 
 use super::QueueTicket;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Entries that are kept without asking whether anybody still waits for them.
+/// Stale entries that are tolerated in any case.
 const SLACK: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct TimeoutHeap {
-    /// (when, order of arrival, who): of two that end together the older one comes first.
+    /// (time, order of arrival, request): of two at the same time the older one comes first.
     heap: BinaryHeap<Reverse<(u64, u64, QueueTicket)>>,
     arrivals: u64,
-    /// Entries of requests that still wait for theirs.
+    /// Entries of requests that are still queued.
     live: usize,
 }
 
@@ -26,8 +26,8 @@ impl TimeoutHeap {
         earliest
     }
 
-    /// One that was pushed leaves before its time. `waits` tells who is left; without this the heap would grow for as
-    /// long as timeouts last, whatever waits.
+    /// A request with an entry leaves before its timeout. `waits`: is it still queued? Without this the heap would grow with
+    /// the length of timeouts, however few requests are queued.
     pub fn left(&mut self, waits: impl Fn(QueueTicket) -> bool) {
         self.live -= 1;
         if self.heap.len() > 2 * self.live + SLACK {
@@ -36,7 +36,7 @@ impl TimeoutHeap {
         }
     }
 
-    /// One whose time has come; it may have left.
+    /// A request whose timeout has passed.
     pub fn pop(&mut self, now: u64, waits: impl Fn(QueueTicket) -> bool) -> Option<QueueTicket> {
         while let Some(&Reverse((when, _, ticket))) = self.heap.peek() {
             let waits = waits(ticket);
@@ -52,7 +52,7 @@ impl TimeoutHeap {
         None
     }
 
-    /// Never after the earliest of those who wait; before it when one has left.
+    /// The earliest timeout, or an earlier one of a request that has left.
     pub fn earliest(&self) -> Option<u64> {
         self.heap.peek().map(|&Reverse((when, ..))| when)
     }

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 #[test]
-fn those_who_left_do_not_pile_up() {
+fn stale_entries_are_removed() {
     let mut timeouts = TimeoutHeap::default();
     let mut waiting = BTreeSet::new();
     for i in 0..100_000 {

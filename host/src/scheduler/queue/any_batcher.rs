@@ -110,7 +110,7 @@ impl Batcher {
     /// Whether requests that are left can form a batch now. Sequences wake their instances by themselves.
     pub(super) fn is_batch_ready(&mut self, now: u64) -> bool {
         match self {
-            Self::Dynamic(batcher) => batcher.closes(now),
+            Self::Dynamic(batcher) => batcher.is_batch_ready(now),
             Self::Sequence(_) => false,
         }
     }
@@ -145,14 +145,14 @@ impl Batcher {
     pub(super) fn active_sequences(&self) -> usize {
         match self {
             Self::Dynamic(_) => 0,
-            Self::Sequence(batcher) => batcher.known(),
+            Self::Sequence(batcher) => batcher.active(),
         }
     }
 
     pub(super) fn has_sequence(&self, sequence: &Sequence) -> bool {
         match self {
             Self::Dynamic(_) => false,
-            Self::Sequence(batcher) => batcher.knows(&sequence.id),
+            Self::Sequence(batcher) => batcher.is_active(&sequence.id),
         }
     }
 }

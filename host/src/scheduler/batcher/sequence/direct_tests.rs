@@ -1,10 +1,10 @@
-//! The direct strategy: positions, skipped ones, shapes, delay, and how often the old server's tests execute.
+//! Unit tests of `direct.rs`: positions, null requests, shapes, delay, and the batches of Triton's own tests.
 
 use super::harness::{Harness, delayed, direct, run};
 use crate::scheduler::batcher::{BatchDecision, BatchEntry, CloseReason};
 
 #[test]
-fn skipped_slots_are_idle_and_the_last_seat_is_taken() {
+fn slots_without_request_are_null_and_the_last_position_is_not() {
     run(
         direct(1, 4),
         "0 push A1^ B1^ C1^ D1^
@@ -23,7 +23,7 @@ fn skipped_slots_are_idle_and_the_last_seat_is_taken() {
 }
 
 #[test]
-fn a_queued_slot_is_woken_for_once() {
+fn only_the_first_queued_request_of_a_slot_wakes() {
     run(
         direct(2, 1),
         "0 push A1^ B1^
@@ -39,7 +39,7 @@ fn a_queued_slot_is_woken_for_once() {
 }
 
 #[test]
-fn other_shapes_stay_queued() {
+fn requests_of_other_shapes_stay_queued() {
     run(
         direct(1, 4),
         "0 push A1^/1 B1^/2 C1^/1 D1^/2
@@ -53,7 +53,7 @@ fn other_shapes_stay_queued() {
 }
 
 #[test]
-fn a_shape_that_waits_longest_comes_next() {
+fn shape_of_the_oldest_request_comes_next() {
     run(
         direct(1, 2),
         "0 push A1^/1 B1^/2
@@ -65,7 +65,7 @@ fn a_shape_that_waits_longest_comes_next() {
 }
 
 #[test]
-fn the_delay_waits_for_enough_slots() {
+fn delay_waits_for_min_ready_slots() {
     run(
         delayed(1, 4, 100, 3),
         "0 push A1^
@@ -82,7 +82,7 @@ fn the_delay_waits_for_enough_slots() {
          130 push B2 C3 D1^
          130 form 0 : - B2 C3 D1 Sequence",
     );
-    // What waited in the backlog has waited.
+    // Time in the backlog counts for the delay.
     run(
         delayed(1, 2, 100, 2),
         "0 push A1^ B1^$ C1^
@@ -106,7 +106,7 @@ fn the_delay_waits_for_enough_slots() {
 }
 
 #[test]
-fn shapes_before_delay_in_the_reason() {
+fn reason_is_shape_rather_than_delay() {
     run(
         delayed(1, 4, 100, 3),
         "0 push A1^/1 B1^/2
@@ -115,7 +115,7 @@ fn shapes_before_delay_in_the_reason() {
     );
 }
 
-/// Everything that is queued is executed; returns how many batches that took and how many positions were idle.
+/// Executes everything queued. Returns the number of batches and of null requests.
 fn executions(mut harness: Harness, instances: usize) -> (usize, usize) {
     let (mut batches, mut idle) = (0, 0);
     let mut batch = Vec::new();
@@ -132,9 +132,9 @@ fn executions(mut harness: Harness, instances: usize) -> (usize, usize) {
     (batches, idle)
 }
 
-/// Four slots as 1×4, 2×2 and 4×1, everything queued before anything is executed.
+/// Four slots as 1×4, 2×2 and 4×1; all requests are queued before the first execution.
 #[test]
-fn executions_of_the_old_servers_tests() {
+fn batches_of_tritons_sequence_tests() {
     let half = "0 push A1^ A2 A3 A4$ B1^ B2 B3 B4$";
     let skipped = "0 push A1^ A2$ B1^ B2$ C1^ C2 C3 C4$ D1^ D2 D3 D4$";
     let full = "0 push A1^ A2 A3$ B1^ B2 B3$ C1^ C2 C3$ D1^ D2 D3$";
@@ -151,9 +151,9 @@ fn executions_of_the_old_servers_tests() {
     }
 }
 
-/// Five and more sequences on four slots: the fifth takes the place that is free first, and positions show it.
+/// Five and more sequences on four slots: the fifth gets the slot that becomes free first, as positions show.
 #[test]
-fn backlog_of_the_old_servers_tests() {
+fn batches_of_tritons_backlog_tests() {
     run(
         direct(1, 4),
         "0 push A1^ A2 A3$ B1^ B2 B3$ C1^ C2 C3$ D1^ D2 D3$ E1^ E2$ F1^$
@@ -165,7 +165,7 @@ fn backlog_of_the_old_servers_tests() {
          0 form 0 : E2 Sequence
          0 form 0 : nothing",
     );
-    // Short ones make room early.
+    // Short sequences free their slots early.
     run(
         direct(1, 4),
         "0 push A1^ A2$ B1^ B2 B3 B4$ C1^ C2$ D1^ D2 D3 D4$ E1^ E2$ F1^ F2$
@@ -175,7 +175,7 @@ fn backlog_of_the_old_servers_tests() {
          0 form 0 : E2 B4 F2 D4 Sequence
          0 form 0 : nothing",
     );
-    // A successor with the same id, first behind its predecessor's END, then without an END of its own.
+    // The next sequence with the same id, first after END of the one before, then without END of its own.
     run(
         direct(1, 4),
         "0 push A1^ A2$ B1^ B2$ C1^ C2$ D1^ D2 D3$ E1^ E2$ E3^ E4

@@ -1,11 +1,11 @@
-//! A harness for the tests: requests of one word, and scripts of arrivals, batches and what leaves without one.
+//! Test harness: requests written as one word, and scripts of arrivals, expected batches and expected refusals.
 //!
 //! `A1^` is a request of sequence 1 (`B`: 2, …; `a`: the text "1") with START, `A2$` one with END. `/2` gives it shape 2,
 //! `@5` a timeout of 5 µs, `x3` three rows. The word up to the first mark is its name.
 //!
-//! A line of a script is `time verb arguments : what is expected`, times in nanoseconds:
-//! `push REQUESTS`, `form INSTANCE`, `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (who was told to look since the last
-//! time), `counts` (waiting and backlog), `alarm`.
+//! A line of a script is `time verb arguments : expected result`, times in nanoseconds:
+//! `push REQUESTS`, `form INSTANCE` (next batch), `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (instances woken since the last
+//! time), `counts` (waiting and backlog), `alarm` (next deadline).
 
 use super::super::{Pushed, SequenceBatcher};
 use crate::request::{CorrelationId, Sequence};
@@ -25,7 +25,7 @@ pub struct Job {
     pub rows: u32,
     pub timeout_us: u64,
     pub shape: u64,
-    /// The sequence's memory, and what it counted when this request was taken.
+    /// The sequence's state, and its count when this request was taken.
     pub memory: Option<(Count, u32)>,
 }
 
@@ -106,7 +106,7 @@ pub struct Harness {
     wakes: Vec<Wake>,
 }
 
-/// Runs a script; what each line leads to must be what it says.
+/// Runs a script. Each line must have the result that it states.
 pub fn run(settings: SequenceSettings, script: &str) -> Harness {
     let mut harness = Harness {
         sequences: SequenceBatcher::new(settings),
@@ -137,31 +137,31 @@ impl Harness {
         let mut out = Vec::new();
         match verb {
             "push" => {
-                let mut said = Vec::new();
+                let mut results = Vec::new();
                 for word in arguments {
                     let job = Job::new(word);
                     let name = job.name.clone();
                     match sequences.push(job, now, wakes) {
                         Ok(Pushed { ticket, conflict }) => {
                             tickets.insert(name.clone(), ticket);
-                            said.extend(conflict.then(|| format!("{name} conflict")));
+                            results.extend(conflict.then(|| format!("{name} conflict")));
                         }
-                        Err((job, refusal)) => said.push(format!("{} {refusal:?}", job.name)),
+                        Err((job, refusal)) => results.push(format!("{} {refusal:?}", job.name)),
                     }
                 }
-                said.join(", ")
+                results.join(", ")
             }
             "form" => {
                 sequences.expire(now, &mut out, wakes);
                 assert!(out.is_empty(), "expire first, these are due: {}", left(out));
                 let mut batch = Vec::new();
                 match sequences.next_batch(arguments[0].parse().unwrap(), now, &mut batch) {
-                    BatchDecision::Batch(closed) => {
-                        let seats = batch.iter().map(|seat| match seat {
+                    BatchDecision::Batch(reason) => {
+                        let entries = batch.iter().map(|entry| match entry {
                             BatchEntry::Request(job) => job.name.as_str(),
                             BatchEntry::Null => "-",
                         });
-                        format!("{} {closed:?}", seats.collect::<Vec<_>>().join(" "))
+                        format!("{} {reason:?}", entries.collect::<Vec<_>>().join(" "))
                     }
                     BatchDecision::Wait { until: None } => "nothing".into(),
                     BatchDecision::Wait { until: Some(until) } => format!("until {until}"),
@@ -194,13 +194,13 @@ impl Harness {
             }
             "counts" => format!("{} {}", sequences.waiting(), sequences.backlog()),
             "alarm" => sequences.next_deadline().map_or("none".into(), |time| time.to_string()),
-            other => panic!("what is {other}?"),
+            other => panic!("unknown verb {other}"),
         }
     }
 }
 
 impl SequenceBatcher<Job> {
-    /// What must hold between any two calls.
+    /// Checks what holds between any two calls.
     pub fn check(&self) {
         let mut places = BTreeSet::new();
         let (mut waiting, mut backlogged) = (0, 0);
@@ -223,23 +223,30 @@ impl SequenceBatcher<Job> {
                 assert_eq!(self.tickets[&request.ticket], *key);
             }
             if let Some(id) = &sequence.id {
-                assert_eq!(self.known[id], *key);
+                assert_eq!(self.active[id], *key);
             }
-            assert!(sequence.id.is_some() || sequence.due.is_none());
-            assert!(sequence.due.is_none_or(|due| self.idle.contains(&(due, *key))));
-            assert!(sequence.deadline.is_none_or(|time| self.deadlines.contains(&(time, *key))));
-            assert!(sequence.deadline.is_none() || sequence.slot.is_none());
+            assert!(sequence.id.is_some() || sequence.idle_check.is_none());
+            assert!(sequence.idle_check.is_none_or(|due| self.idle_checks.contains(&(due, *key))));
+            assert!(
+                sequence
+                    .backlog_timeout
+                    .is_none_or(|time| self.backlog_timeouts.contains(&(time, *key)))
+            );
+            assert!(sequence.backlog_timeout.is_none() || sequence.slot.is_none());
         }
         let live = self.live.values();
         assert_eq!((waiting, backlogged), (self.waiting(), self.backlog()));
         assert_eq!(self.slots.held(), places.len());
-        assert_eq!(self.known.len(), live.clone().filter(|s| s.id.is_some()).count());
-        assert_eq!(self.idle.len(), live.clone().filter(|s| s.due.is_some()).count());
-        assert_eq!(self.deadlines.len(), live.filter(|s| s.deadline.is_some()).count());
+        assert_eq!(self.active.len(), live.clone().filter(|s| s.id.is_some()).count());
+        assert_eq!(self.idle_checks.len(), live.clone().filter(|s| s.idle_check.is_some()).count());
+        assert_eq!(
+            self.backlog_timeouts.len(),
+            live.filter(|s| s.backlog_timeout.is_some()).count()
+        );
         assert_eq!(self.live.len(), places.len() + self.backlog.len());
     }
 
-    /// Nothing is left behind by what is over.
+    /// No sequence, ticket or slot is left.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty() && self.tickets.is_empty() && self.slots.held() == 0
     }

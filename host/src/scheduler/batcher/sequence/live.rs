@@ -1,16 +1,15 @@
-//! The sequences that exist: what one of them is, and how the two strategies look at them.
+//! Live sequences: their queued requests, slot and times, as the batcher and its strategies see them.
 
 use super::super::{Batchable, QueueTicket};
 use super::slots::Slot;
 use crate::request::CorrelationId;
 use std::collections::{HashMap, VecDeque};
 
-/// Names a sequence for as long as it exists. Later sequences have greater keys, and an id that starts again gets a
-/// new one.
+/// Identifies a live sequence. Later sequences have greater keys; an id that starts anew gets a new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceKey(pub u64);
 
-/// A request that has not been taken.
+/// A request that has not been taken yet.
 pub struct QueuedRequest<T> {
     pub ticket: QueueTicket,
     pub arrived: u64,
@@ -18,8 +17,8 @@ pub struct QueuedRequest<T> {
 }
 
 impl<T: Batchable> QueuedRequest<T> {
-    /// When it gives up waiting for a slot.
-    pub fn deadline(&self) -> Option<u64> {
+    /// Until when its sequence may wait for a slot.
+    pub fn timeout(&self) -> Option<u64> {
         match self.item.timeout_us() {
             0 => None,
             timeout => timeout.checked_mul(1000).and_then(|wait| self.arrived.checked_add(wait)),
@@ -28,23 +27,23 @@ impl<T: Batchable> QueuedRequest<T> {
 }
 
 pub struct LiveSequence<T: Batchable> {
-    /// `None` once END has arrived: from then on the id belongs to whoever starts it next.
+    /// `None` once END has arrived: from then on the id belongs to the next sequence that starts with it.
     pub id: Option<CorrelationId>,
-    /// In order of arrival. Never empty without a slot, nor after END: such a sequence is gone.
+    /// In order of arrival. Never empty without a slot nor after END, since the sequence is removed then.
     pub queue: VecDeque<QueuedRequest<T>>,
     /// `None`: in the backlog.
     pub slot: Option<Slot>,
     pub memory: T::Memory,
-    /// When the last request arrived, was taken, or had been executed.
-    pub touched: u64,
+    /// When the last request arrived, was taken or finished execution.
+    pub last_activity: u64,
     /// One of its requests is being executed.
     pub executing: bool,
-    /// Its model knows of it: a request was taken, and nothing was lost since.
+    /// Its instance has state of it: a request was taken, and the state was not lost since.
     pub begun: bool,
-    /// Its entry in the list of those to be looked at for idleness.
-    pub due: Option<u64>,
+    /// Its entry in the list of idle checks.
+    pub idle_check: Option<u64>,
     /// Its entry in the list of backlog timeouts: the earliest of its requests.
-    pub deadline: Option<u64>,
+    pub backlog_timeout: Option<u64>,
 }
 
 impl<T: Batchable> LiveSequence<T> {
@@ -54,18 +53,19 @@ impl<T: Batchable> LiveSequence<T> {
             queue: VecDeque::new(),
             slot,
             memory: T::Memory::default(),
-            touched: 0,
+            last_activity: 0,
             executing: false,
             begun: false,
-            due: None,
-            deadline: None,
+            idle_check: None,
+            backlog_timeout: None,
         }
     }
 }
 
 impl<T: Batchable> LiveSequence<T> {
-    /// Where in the queue the run of a waiting request begins and ends. A START that came before END began another.
-    pub fn run_of(&self, ticket: QueueTicket) -> Option<(usize, usize)> {
+    /// The part of the queue from START to the next START that a request belongs to. A START that arrived before END began
+    /// another part.
+    pub fn part_of(&self, ticket: QueueTicket) -> Option<(usize, usize)> {
         let at = self.queue.iter().position(|waiting| waiting.ticket == ticket)?;
         let starts = |i: &usize| self.queue[*i].item.sequence().start;
         let begin = (0..=at).rev().find(starts).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Sequences: arrival, slots, backlog, silence, timeouts, cancellation, closing.
+//! Unit tests of the sequence batcher: arrival, slots, backlog, idle limit, timeouts, cancellation, close.
 
 #[path = "direct_tests.rs"]
 mod direct_strategy;
@@ -34,7 +34,7 @@ fn arrivals_are_checked_in_order() {
 }
 
 #[test]
-fn slots_are_filled_across_instances_first() {
+fn sequences_spread_over_instances_before_slots() {
     run(
         direct(2, 2),
         "0 push A1^ B1^ C1^ D1^ E1^
@@ -55,7 +55,7 @@ fn slots_are_filled_across_instances_first() {
 }
 
 #[test]
-fn the_lowest_free_slot_comes_first() {
+fn lowest_free_slot_is_taken_first() {
     run(
         direct(1, 4),
         "0 push A1^$ B1^ C1^$ D1^
@@ -100,7 +100,7 @@ fn start_and_end_in_one_request() {
 }
 
 #[test]
-fn start_of_a_running_sequence_goes_on_where_it_is() {
+fn start_of_an_active_sequence_keeps_its_slot() {
     run(
         direct(1, 2),
         "0 push A1^ B1^ C1^
@@ -120,7 +120,7 @@ fn start_of_a_running_sequence_goes_on_where_it_is() {
 }
 
 #[test]
-fn a_waiting_sequence_moves_in_with_all_its_requests() {
+fn backlog_sequence_gets_a_slot_with_all_its_requests() {
     run(
         direct(1, 2),
         "0 push A1^ B1^ C1^ D1^ C2 D2 D3$
@@ -144,8 +144,8 @@ fn a_waiting_sequence_moves_in_with_all_its_requests() {
 }
 
 #[test]
-fn the_backlog_may_hold_an_id_twice() {
-    // The second and the third A have ended before the first leaves.
+fn backlog_may_contain_an_id_twice() {
+    // The second and third A have ended before the first one is removed.
     run(
         direct(1, 1),
         "0 push A1^ A2$ A3^ A4$ A5^ A6$ A7^
@@ -164,7 +164,7 @@ fn the_backlog_may_hold_an_id_twice() {
 }
 
 #[test]
-fn a_silent_sequence_loses_its_slot() {
+fn idle_sequence_loses_its_slot() {
     run(
         direct(1, 1),
         "0 push A1^ B1^
@@ -200,7 +200,7 @@ fn a_silent_sequence_loses_its_slot() {
 }
 
 #[test]
-fn who_has_something_queued_is_not_silent() {
+fn sequence_with_queued_requests_is_not_idle() {
     run(
         direct(1, 1),
         "0 push A1^ B1^
@@ -219,7 +219,7 @@ fn who_has_something_queued_is_not_silent() {
 }
 
 #[test]
-fn who_is_being_executed_is_not_silent() {
+fn executing_sequence_is_not_idle() {
     run(
         direct(1, 1),
         "0 push A1^ B1^
@@ -237,7 +237,7 @@ fn who_is_being_executed_is_not_silent() {
 }
 
 #[test]
-fn a_client_that_dies_gives_way() {
+fn backlog_gets_the_slot_of_an_idle_sequence() {
     run(
         direct(1, 2),
         "0 push A1^ A2 B1^ C1^ C2$ D1^
@@ -259,7 +259,7 @@ fn a_client_that_dies_gives_way() {
 }
 
 #[test]
-fn no_limit_on_silence() {
+fn idle_limit_may_be_u64_max() {
     let mut settings = direct(1, 1);
     settings.idle_ns = u64::MAX;
     run(
@@ -277,7 +277,7 @@ fn no_limit_on_silence() {
 }
 
 #[test]
-fn a_timeout_without_a_slot_ends_the_whole_sequence() {
+fn timeout_in_the_backlog_ends_the_sequence() {
     run(
         direct(1, 1),
         "0 push A1^@1 B1^ B2@5 C1^@7
@@ -295,7 +295,7 @@ fn a_timeout_without_a_slot_ends_the_whole_sequence() {
          9000 expire   :
          9000 form 0   : C1 Alone",
     );
-    // After END the id belongs to its successor, which is not touched.
+    // After END the id belongs to the next sequence, which stays.
     run(
         direct(1, 1),
         "0 push A1^ B1^@1 B2$ B3^
@@ -306,7 +306,7 @@ fn a_timeout_without_a_slot_ends_the_whole_sequence() {
 }
 
 #[test]
-fn cancelling_one_request_cancels_its_sequence() {
+fn cancel_of_one_request_cancels_its_sequence() {
     run(
         direct(1, 1),
         "0 push A1^ A2 A3 B1^
@@ -334,7 +334,7 @@ fn cancelling_one_request_cancels_its_sequence() {
 }
 
 #[test]
-fn a_cancellation_ends_at_the_next_start() {
+fn cancellation_ends_at_the_next_start() {
     run(
         direct(1, 1),
         "0 push A1^
@@ -354,7 +354,7 @@ fn a_cancellation_ends_at_the_next_start() {
 }
 
 #[test]
-fn a_timeout_of_a_cancelled_run_is_forgotten() {
+fn timeout_of_cancelled_requests_is_removed() {
     run(
         direct(1, 1),
         "0 push A1^ B1^@5 B2^ : B2 conflict
@@ -365,7 +365,7 @@ fn a_timeout_of_a_cancelled_run_is_forgotten() {
 }
 
 #[test]
-fn a_cancelled_sequence_that_had_ended_leaves_its_id_alone() {
+fn cancel_after_end_keeps_the_id_usable() {
     run(
         direct(1, 1),
         "0 push A1^ A2$ A3^ A4
@@ -380,7 +380,7 @@ fn a_cancelled_sequence_that_had_ended_leaves_its_id_alone() {
 }
 
 #[test]
-fn a_place_in_the_middle_of_the_backlog_can_be_left() {
+fn cancel_removes_from_the_middle_of_the_backlog() {
     run(
         direct(1, 1),
         "0 push A1^$ B1^$ C1^$ D1^$@1
@@ -394,7 +394,7 @@ fn a_place_in_the_middle_of_the_backlog_can_be_left() {
 }
 
 #[test]
-fn closing_lets_the_backlog_run_out() {
+fn close_executes_the_backlog() {
     let harness = run(
         delayed(2, 1, 500, 2),
         "0 push A1^ B1^ C1^ C2 D1^ E1^$
@@ -426,7 +426,7 @@ fn closing_lets_the_backlog_run_out() {
 }
 
 #[test]
-fn a_sequence_has_one_memory() {
+fn requests_of_a_sequence_share_one_state() {
     use crate::scheduler::batcher::BatchEntry;
     let mut harness = run(direct(1, 1), "0 push A1^ A2 A3^$ A4^ : A3 conflict");
     let mut seen = Vec::new();
@@ -443,7 +443,7 @@ fn a_sequence_has_one_memory() {
 }
 
 #[test]
-fn what_an_instance_forgot_does_not_go_on() {
+fn lost_state_ends_sequences_that_have_begun() {
     run(
         direct(2, 2),
         "0 push A1^ B1^ C1^ D1^ E1^
@@ -460,8 +460,8 @@ fn what_an_instance_forgot_does_not_go_on() {
          4 push A5 E2 :
          5 form 0 : E2 C4 Sequence",
     );
-    // Who was not executed yet has lost nothing; the others are refused until they start, or for as long as they may be
-    // silent.
+    // A sequence that was not executed yet has lost nothing. The others are refused until START, or until the idle limit has
+    // passed.
     let harness = run(
         oldest(4, 4, &[], 0),
         "0 push A1^ B1^ B2$

@@ -1,4 +1,4 @@
-//! The oldest strategy: the requests that have waited longest, one of each sequence, without gaps.
+//! Oldest strategy: the oldest requests, one of each sequence, without gaps.
 
 use super::super::close_rule::{CloseRule, PendingBatch, Verdict};
 use super::super::settings::Batching;
@@ -7,7 +7,7 @@ use super::live::{LiveSequences, SequenceKey, front};
 use super::slots::Slot;
 use std::collections::BTreeMap;
 
-/// The requests that may be executed, in order. Chooses; they are taken by [`super::sequence`].
+/// The sequences whose request may be executed, in order. It only chooses; the sequence batcher takes the requests.
 #[derive(Debug)]
 pub struct OldestStrategy {
     slots: usize,
@@ -18,10 +18,10 @@ pub struct OldestStrategy {
 
 #[derive(Clone, Debug, Default)]
 struct Ready {
-    /// By turn: the sequence, and since when its request waits for nothing but a batch. That, and not its arrival,
-    /// decides: a sequence that sent everything at once goes no faster than its neighbours.
+    /// By turn: the sequence, and since when its next request is ready. That decides and not its arrival, so that a sequence
+    /// that sent all requests at once is served no faster than others.
     queue: BTreeMap<u64, (SequenceKey, u64)>,
-    /// By slot: the last turn that its sequence got.
+    /// By slot: the latest turn of its sequence.
     turns: Vec<u64>,
 }
 
@@ -42,8 +42,8 @@ impl OldestStrategy {
         ready.queue.insert(self.next_turn, (key, now));
     }
 
-    /// The sequence that held `slot` is gone.
-    pub fn gone(&mut self, slot: &Slot) {
+    /// The sequence in `slot` was removed.
+    pub fn release(&mut self, slot: &Slot) {
         if let Some(ready) = self.instances.get_mut(slot.instance())
             && let Some(turn) = ready.turns.get(slot.index())
         {
@@ -51,19 +51,19 @@ impl OldestStrategy {
         }
     }
 
-    /// Appends the sequences that the next batch is made of. They stop being ready.
+    /// Appends the sequences of the next batch. They are no longer ready.
     pub fn pick<T: Batchable>(
         &mut self,
         instance: usize,
         now: u64,
-        waits: bool,
+        open: bool,
         live: &LiveSequences<T>,
         picks: &mut Vec<Option<SequenceKey>>,
     ) -> BatchDecision {
         let Some(ready) = self.instances.get_mut(instance) else {
             return BatchDecision::Wait { until: None };
         };
-        if !waits {
+        if !open {
             self.rule.disable_delay();
         }
         let mut pending = PendingBatch::default();
@@ -71,19 +71,19 @@ impl OldestStrategy {
         let mut first: Option<&T> = None;
         for (key, since) in ready.queue.values() {
             let Some(item) = front(live, *key).map(|waiting| &waiting.item) else { continue };
-            let joins = || first.is_none_or(|first| item.compatible_with(first));
+            let compatible = || first.is_none_or(|first| item.compatible_with(first));
             if !pending.wants_more(&self.rule, now, true)
-                || !pending.offer(&self.rule, 1, *since, joins)
+                || !pending.offer(&self.rule, 1, *since, compatible)
             {
                 break;
             }
             first = first.or(Some(item));
             offered += 1;
         }
-        let all_places = offered == self.slots;
+        let all_slots = offered == self.slots;
         let (count, closed) = match pending.verdict(&self.rule, now) {
-            // Nobody could still join, so there is nothing to wait for.
-            Verdict::Wait(Some(_)) | Verdict::Take(_, CloseReason::Delay) if all_places => {
+            // Every slot is in the batch: no further request can arrive for it.
+            Verdict::Wait(Some(_)) | Verdict::Take(_, CloseReason::Delay) if all_slots => {
                 (offered, CloseReason::Sequence)
             }
             Verdict::Take(count, closed) => (count, closed),

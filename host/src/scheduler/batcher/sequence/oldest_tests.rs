@@ -1,4 +1,4 @@
-//! The oldest strategy: order, one request of a sequence at a time, and when a batch is closed.
+//! Unit tests of `oldest.rs`: order, one request of a sequence at a time, and when a batch is closed.
 
 use super::harness::{oldest, run};
 
@@ -32,7 +32,7 @@ fn one_request_of_a_sequence_at_a_time() {
 }
 
 #[test]
-fn the_place_of_an_ended_sequence_is_for_the_next_batch() {
+fn freed_slot_belongs_to_the_next_batch() {
     let harness = run(
         oldest(2, 4, &[], 0),
         "0 push A1^$ B1^ C1^ C2$ D1^$
@@ -48,7 +48,7 @@ fn the_place_of_an_ended_sequence_is_for_the_next_batch() {
 }
 
 #[test]
-fn the_largest_preferred_size_that_is_reached() {
+fn largest_reached_preferred_size_closes_the_batch() {
     run(
         oldest(8, 8, &[2, 4], 100),
         "0 push A1^
@@ -75,7 +75,7 @@ fn the_largest_preferred_size_that_is_reached() {
 }
 
 #[test]
-fn nobody_is_waited_for_when_all_places_have_work() {
+fn no_delay_when_all_slots_have_requests() {
     run(
         oldest(3, 8, &[6], 100),
         "0 push A1^ B1^
@@ -90,7 +90,7 @@ fn nobody_is_waited_for_when_all_places_have_work() {
 }
 
 #[test]
-fn the_delay_counts_from_the_moment_it_is_next() {
+fn delay_counts_from_when_a_request_is_ready() {
     run(
         oldest(4, 4, &[], 100),
         "0 push A1^ A2
@@ -108,7 +108,7 @@ fn the_delay_counts_from_the_moment_it_is_next() {
 }
 
 #[test]
-fn another_shape_closes_the_batch_and_is_not_passed_over() {
+fn different_shape_closes_the_batch_and_comes_next() {
     run(
         oldest(4, 4, &[], 100),
         "0 push A1^/1 B1^/2 C1^/1
@@ -127,7 +127,7 @@ fn another_shape_closes_the_batch_and_is_not_passed_over() {
 }
 
 #[test]
-fn a_model_that_does_not_batch() {
+fn model_without_batching_executes_one_request_at_a_time() {
     run(
         oldest(2, 1, &[], 100),
         "0 push A1^ B1^ A2
@@ -139,7 +139,7 @@ fn a_model_that_does_not_batch() {
 }
 
 #[test]
-fn a_cancelled_sequence_leaves_the_order() {
+fn cancelled_sequence_leaves_the_order() {
     run(
         oldest(2, 2, &[], 100),
         "0 push A1^ B1^ C1^ B2

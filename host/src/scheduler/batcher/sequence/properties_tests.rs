@@ -1,4 +1,5 @@
-//! Random interleavings of sequences, good and bad ones, over instances that ask whenever they are idle.
+//! Property tests of the sequence batcher: random interleavings of valid and invalid sequences, with instances that ask
+//! whenever they are idle.
 
 use super::harness::Job;
 use crate::request::{CorrelationId, Sequence};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// `flags`: START and END as given; otherwise a START where the sequence is not running.
+    /// `flags`: START and END as given; otherwise START if the sequence is not active.
     Push {
         id: u64,
         flags: Option<bool>,
@@ -44,7 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn settings() -> impl Strategy<Value = SequenceSettings> {
-    // The last is longer than the shortest silence.
+    // The last one is longer than the shortest idle limit.
     let delay = prop_oneof![Just(0), Just(50), Just(400)];
     let forming = prop_oneof![
         (delay.clone(), 0..4usize)
@@ -65,21 +66,21 @@ fn settings() -> impl Strategy<Value = SequenceSettings> {
 #[derive(Clone, Copy, Default)]
 struct Instance {
     busy: bool,
-    told: bool,
+    woken: bool,
     until: Option<u64>,
 }
 
-/// What is known of a sequence from outside.
+/// A sequence as a client sees it.
 #[derive(Default)]
 struct Run {
     id: u64,
     waiting: VecDeque<QueueTicket>,
-    /// Those that bear START.
+    /// Those with START.
     starts: BTreeSet<QueueTicket>,
     taken: u32,
     touched: u64,
     place: Option<(usize, usize)>,
-    /// Somebody else was seen in its place, or it was told to go.
+    /// Another sequence was seen in its slot, or it was refused.
     over: bool,
 }
 
@@ -90,12 +91,12 @@ struct Simulation {
     instances: Vec<Instance>,
     runs: Vec<Run>,
     running: BTreeMap<u64, usize>,
-    /// Ids that were cancelled while they ran, until the next START.
+    /// Ids that were cancelled while active, until the next START.
     cancelled: BTreeMap<u64, ()>,
     /// By ticket: the run. Removed when the request leaves.
     inside: HashMap<QueueTicket, usize>,
     issued: Vec<QueueTicket>,
-    /// Requests carry their number; the ticket is known only after the push.
+    /// Requests have a number, since the ticket is known only after `push`.
     numbers: HashMap<String, QueueTicket>,
     owners: HashMap<(usize, usize), usize>,
 }
@@ -124,7 +125,7 @@ impl Simulation {
                 self.push(id, start, end, shape, timeout_us);
             }
             Step::Cancel(index) => {
-                // Of the latest, so that many are still inside.
+                // One of the latest, many of which are still queued.
                 let latest = &self.issued[self.issued.len().saturating_sub(12)..];
                 if !latest.is_empty() {
                     self.cancel(*index.get(latest));
@@ -144,10 +145,10 @@ impl Simulation {
         let job = Job { name: name.clone(), sequence, rows: 1, timeout_us, shape, memory: None };
         let mut wakes = Vec::new();
         let answer = self.sequences.push(job, self.now, &mut wakes);
-        self.told(wakes);
+        self.woken(wakes);
         let goes_on = answer.as_ref().is_ok_and(|pushed| !start || pushed.conflict);
         if !goes_on && let Some(run) = self.running.remove(&id) {
-            // It was thought to run: only silence ends a sequence without a word.
+            // It was considered active: only the idle limit ends a sequence without a refusal.
             let run = &mut self.runs[run];
             assert!(run.waiting.is_empty(), "a sequence with requests was forgotten");
             assert!(self.now - run.touched >= self.settings.idle_ns, "forgotten too early");
@@ -190,12 +191,12 @@ impl Simulation {
     fn cancel(&mut self, ticket: QueueTicket) {
         let (mut out, mut wakes) = (Vec::new(), Vec::new());
         self.sequences.cancel(ticket, self.now, &mut out, &mut wakes);
-        self.told(wakes);
+        self.woken(wakes);
         let Some(run) = self.inside.get(&ticket).copied() else {
             assert!(out.is_empty());
             return;
         };
-        // From the START before it up to the next one; they leave in order.
+        // From the START before it up to the next START, in order.
         let Run { id, waiting, starts, .. } = &self.runs[run];
         let (id, at) = (*id, waiting.iter().position(|t| *t == ticket).unwrap());
         let begin = (0..=at).rev().find(|i| starts.contains(&waiting[*i])).unwrap_or(0);
@@ -206,11 +207,11 @@ impl Simulation {
             self.running.remove(&id);
             self.cancelled.insert(id, ());
         }
-        let told: Vec<_> = out.iter().map(|(job, why)| (self.numbers[&job.name], *why)).collect();
+        let woken: Vec<_> = out.iter().map(|(job, why)| (self.numbers[&job.name], *why)).collect();
         let refusal = |t: &QueueTicket| {
             if *t == ticket { Refusal::Cancelled } else { Refusal::SequenceCancelled }
         };
-        assert_eq!(told, leave.iter().map(|t| (*t, refusal(t))).collect::<Vec<_>>());
+        assert_eq!(woken, leave.iter().map(|t| (*t, refusal(t))).collect::<Vec<_>>());
         for gone in leave {
             self.inside.remove(&gone).expect("left twice");
             self.runs[run].waiting.retain(|t| *t != gone);
@@ -223,7 +224,7 @@ impl Simulation {
     fn expire(&mut self) {
         let (mut out, mut wakes) = (Vec::new(), Vec::new());
         self.sequences.expire(self.now, &mut out, &mut wakes);
-        self.told(wakes);
+        self.woken(wakes);
         let mut gone = Vec::new();
         for (job, refusal) in out {
             assert_eq!(refusal, Refusal::SequenceTimedOut);
@@ -238,7 +239,7 @@ impl Simulation {
         );
     }
 
-    /// A request left without being executed, and its sequence with it.
+    /// A request was refused, and its sequence with it.
     fn refused(&mut self, job: &Job) -> usize {
         let ticket = self.numbers[&job.name];
         let run = self.inside.remove(&ticket).expect("left twice");
@@ -251,7 +252,7 @@ impl Simulation {
         run
     }
 
-    /// True when the instance has something to execute now.
+    /// True when the instance has a batch to execute now.
     fn next_batch(&mut self, instance: usize) -> bool {
         let mut batch = Vec::new();
         match self.sequences.next_batch(instance, self.now, &mut batch) {
@@ -307,35 +308,35 @@ impl Simulation {
     }
 
     fn finish(&mut self, instance: usize) {
-        self.instances[instance] = Instance { told: true, ..Instance::default() };
+        self.instances[instance] = Instance { woken: true, ..Instance::default() };
     }
 
-    fn told(&mut self, wakes: Vec<Wake>) {
+    fn woken(&mut self, wakes: Vec<Wake>) {
         for wake in wakes {
             let Wake::Instance(instance) = wake else { panic!("slots belong to one instance") };
-            self.instances[instance].told = true;
+            self.instances[instance].woken = true;
         }
     }
 
-    /// Idle instances that were told to look do so; the others must have nothing to find.
+    /// Woken idle instances ask for a batch. The others must not find one.
     fn settle(&mut self) {
         self.expire();
         for instance in 0..self.instances.len() {
-            let Instance { busy, told, until } = self.instances[instance];
+            let Instance { busy, woken, until } = self.instances[instance];
             if busy {
                 continue;
             }
-            self.instances[instance].told = false;
+            self.instances[instance].woken = false;
             let found = self.next_batch(instance);
-            if !told && until.is_none_or(|time| time > self.now) {
-                assert!(!found, "instance {instance} was not told");
+            if !woken && until.is_none_or(|time| time > self.now) {
+                assert!(!found, "instance {instance} was not woken");
                 let again = self.instances[instance].until;
                 assert!(again.is_none_or(|time| until.is_some_and(|before| before <= time)));
             }
         }
     }
 
-    /// Time passes up to `end`, from one moment that somebody asked for to the next.
+    /// Advances to `end`, stopping at each time that was asked for.
     fn wait(&mut self, end: u64) {
         loop {
             let idle = self.instances.iter().filter(|instance| !instance.busy);
@@ -348,7 +349,7 @@ impl Simulation {
         self.now = end;
     }
 
-    /// Instances work until none has anything to do; no time passes but the delays.
+    /// Instances execute until there are no batches. Only delays take time.
     fn drain(&mut self) {
         self.settle();
         loop {
@@ -371,7 +372,7 @@ impl Simulation {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever came before: when all sequences end, everything runs out.
+    /// Whatever came before: when all sequences end, everything is executed.
     #[test]
     fn all_is_executed_when_all_end(settings in settings(), steps in steps()) {
         let mut simulation = Simulation::new(settings);
@@ -384,7 +385,7 @@ proptest! {
         simulation.drain();
     }
 
-    /// Whatever came before: closing needs no END.
+    /// Whatever came before: close needs no END.
     #[test]
     fn all_is_executed_after_closing(settings in settings(), steps in steps()) {
         let mut simulation = Simulation::new(settings);
@@ -393,11 +394,11 @@ proptest! {
         }
         let mut wakes = Vec::new();
         simulation.sequences.close(&mut wakes);
-        simulation.told(wakes);
+        simulation.woken(wakes);
         simulation.drain();
     }
 
-    /// Without cancellation, timeouts or silence every accepted request is executed.
+    /// Without cancellations, timeouts and idle sequences every accepted request is executed.
     #[test]
     fn nothing_is_refused_without_a_reason(settings in settings(), steps in steps()) {
         let mut simulation = Simulation::new(SequenceSettings { idle_ns: u64::MAX, ..settings });

@@ -1,16 +1,16 @@
-//! Ids of cancelled sequences: what their callers still send is refused, until a START or long silence.
+//! Ids of cancelled or lost sequences: later requests are refused until a START, or until the idle limit has passed.
 
 use crate::request::CorrelationId;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most ids that are remembered. Only a bound on memory where the idle limit is very long: an id that falls out is
-/// refused as well, as a sequence that does not exist.
-const MOST: usize = 16_384;
+/// Limits memory where the idle limit is very long. Requests of an id that was evicted are refused as well, since the
+/// sequence does not exist.
+const MAX_IDS: usize = 16_384;
 
 #[derive(Debug)]
 pub struct RefusedIds {
     idle_ns: u64,
-    /// When it is forgotten, and a number to tell those of the same moment apart.
+    /// When the id expires, and a number that makes this unique.
     by_id: HashMap<CorrelationId, (u64, u64)>,
     by_time: BTreeMap<(u64, u64), CorrelationId>,
     next: u64,
@@ -23,7 +23,7 @@ impl RefusedIds {
 
     pub fn remember(&mut self, id: CorrelationId, now: u64) {
         self.forget(&id);
-        if self.by_time.len() >= MOST
+        if self.by_time.len() >= MAX_IDS
             && let Some((_, oldest)) = self.by_time.pop_first()
         {
             self.by_id.remove(&oldest);
@@ -34,7 +34,7 @@ impl RefusedIds {
         self.by_time.insert(place, id);
     }
 
-    /// True when `id` is remembered; the request that asks keeps it so.
+    /// True for a remembered id, which is then remembered anew.
     pub fn refuses(&mut self, id: &CorrelationId, now: u64) -> bool {
         let known = self.by_id.contains_key(id);
         if known {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn requests_keep_it_and_silence_ends_it() {
+fn requests_renew_an_id_and_the_idle_limit_expires_it() {
     let mut ids = RefusedIds::new(10);
     let one = CorrelationId::Number(1);
     assert!(!ids.refuses(&one, 0));
@@ -19,12 +19,12 @@ fn requests_keep_it_and_silence_ends_it() {
 }
 
 #[test]
-fn never_more_than_the_bound() {
+fn number_of_ids_is_bounded() {
     let mut ids = RefusedIds::new(u64::MAX);
-    for id in 1..=MOST as u64 + 5 {
+    for id in 1..=MAX_IDS as u64 + 5 {
         ids.remember(CorrelationId::Number(id), id);
     }
-    assert_eq!((ids.by_id.len(), ids.by_time.len()), (MOST, MOST));
+    assert_eq!((ids.by_id.len(), ids.by_time.len()), (MAX_IDS, MAX_IDS));
     assert!(!ids.refuses(&CorrelationId::Number(5), 0));
     assert!(ids.refuses(&CorrelationId::Number(6), 0));
     assert_eq!(ids.next_deadline(), None);

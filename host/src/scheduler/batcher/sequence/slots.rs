@@ -1,10 +1,10 @@
-//! FreeSlots: the places that sequences hold at instances, as values that exist once.
+//! Sequence slots of instances, as values that exist once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The right to one place of one instance. Who holds the value holds the place; it can be neither copied nor made
-/// anew, so two sequences cannot share a place, and giving one back twice does not compile:
+/// One sequence slot of one instance. The value can be neither copied nor created elsewhere, so two sequences cannot share
+/// a slot, and releasing one twice does not compile:
 ///
 /// ```
 /// # use trtserver::scheduler::batcher::sequence::slots::FreeSlots;
@@ -48,15 +48,15 @@ impl Slot {
     }
 }
 
-/// The slots that nobody holds.
+/// The free slots.
 #[derive(Debug)]
 pub struct FreeSlots {
     instances: usize,
     per_instance: usize,
-    /// FreeSlots below this one, counted across instances, have been handed out before. The rest need no memory, however
-    /// many a configuration asks for.
+    /// Slots below this one, counted across instances, have been taken before. The others need no memory, however many a
+    /// configuration asks for.
     fresh: usize,
-    /// (index, instance) of the slots that came back.
+    /// (index, instance) of released slots.
     returned: BinaryHeap<Reverse<(usize, usize)>>,
 }
 
@@ -65,9 +65,9 @@ impl FreeSlots {
         Self { instances, per_instance, fresh: 0, returned: BinaryHeap::new() }
     }
 
-    /// The lowest index comes first, across instances, so that sequences spread before instances fill up.
+    /// The lowest index of all instances first, so that sequences spread over instances before one is full.
     pub fn take(&mut self) -> Option<Slot> {
-        // Every returned slot precedes every fresh one.
+        // Every released slot precedes every fresh one.
         if let Some(Reverse((index, instance))) = self.returned.pop() {
             return Some(Slot { instance, index });
         }
@@ -85,7 +85,7 @@ impl FreeSlots {
         self.returned.push(Reverse((slot.index, slot.instance)));
     }
 
-    /// How many are held.
+    /// How many slots are taken.
     pub fn held(&self) -> usize {
         self.fresh - self.returned.len()
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_lowest_index_first_across_instances() {
+fn lowest_index_of_all_instances_is_taken_first() {
     let mut slots = FreeSlots::new(2, 2);
     let mut held: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
     let seen: Vec<_> = held.iter().map(|slot| (slot.instance(), slot.index())).collect();
@@ -23,7 +23,7 @@ fn the_lowest_index_first_across_instances() {
 }
 
 #[test]
-fn a_returned_slot_comes_before_one_that_was_never_used() {
+fn released_slot_is_taken_before_a_fresh_one() {
     let mut slots = FreeSlots::new(1, usize::MAX);
     let first = slots.take().unwrap();
     let second = slots.take().unwrap();
@@ -35,7 +35,7 @@ fn a_returned_slot_comes_before_one_that_was_never_used() {
 }
 
 #[test]
-fn no_instances_no_slots() {
+fn without_instances_there_are_no_slots() {
     assert_eq!(FreeSlots::new(0, 4).take(), None);
     assert_eq!(FreeSlots::new(3, 0).take(), None);
 }
