@@ -1,8 +1,7 @@
-//! One thread that rings at the times it was asked for: what nobody else would notice. It sleeps until then.
+//! Timer: one thread that calls back at scheduled times.
 //!
-//! Instances keep the time of forming batches themselves; this thread is for what must happen while all of
-//! them are busy (requests whose time in the queue is up, sequences that fell silent) or idle (memory that is
-//! given back).
+//! Instances wait for batching delays themselves. This thread is for deadlines while all of them are busy (queue timeouts,
+//! idle sequences) or idle (memory that is returned to the system). It sleeps until the next deadline.
 
 use crate::clock::now_ns;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -10,14 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
-/// Something that wants to be called at a time.
+/// Called by the timer thread.
 pub trait DeadlineCallback: Send + Sync {
     fn on_deadline(&self);
 }
 
-/// Calls `whom` at `at_ns`, or a little later, and no more at the time that it asked for before. Someone who is gone by
-/// then is forgotten.
-pub fn schedule(at_ns: u64, whom: Weak<dyn DeadlineCallback>) {
+/// Calls `callback` at `at_ns` or a little later. This replaces the time that was scheduled for it before. A callback that
+/// is dropped by then is not called.
+pub fn schedule(at_ns: u64, callback: Weak<dyn DeadlineCallback>) {
     static TIMER: OnceLock<Timer> = OnceLock::new();
     let mut started = false;
     let timer = TIMER.get_or_init(|| {
@@ -27,10 +26,10 @@ pub fn schedule(at_ns: u64, whom: Weak<dyn DeadlineCallback>) {
     if started
         && let Err(e) = std::thread::Builder::new().name("timer".into()).spawn(|| timer.run())
     {
-        // Without it, late requests wait for an idle instance; nothing is lost.
-        tracing::error!("no thread for timeouts could be started: {e}");
+        // Then requests time out only when an instance is idle.
+        tracing::error!("the timer thread did not start: {e}");
     }
-    if timer.lock().set(at_ns, whom) {
+    if timer.lock().set(at_ns, callback) {
         timer.changed.notify_one();
     }
 }
@@ -41,35 +40,35 @@ struct Timer {
     changed: Condvar,
 }
 
-/// Who rings, by address: a weak pointer keeps it from being used again.
+/// Identifies a callback. Its weak pointer keeps the address from being reused.
 type Address = usize;
 
-/// One entry for each that waits. A second one would never end: whoever rings asks for the next time.
+/// One deadline for each callback. More would accumulate, since each call schedules the next one.
 #[derive(Default)]
 struct State {
-    due: BTreeMap<(u64, Address), Weak<dyn DeadlineCallback>>,
+    deadlines: BTreeMap<(u64, Address), Weak<dyn DeadlineCallback>>,
     times: HashMap<Address, u64>,
 }
 
 impl State {
-    /// True when nothing is due sooner.
-    fn set(&mut self, at_ns: u64, whom: Weak<dyn DeadlineCallback>) -> bool {
-        let address = whom.as_ptr().addr();
+    /// True if this is the earliest deadline.
+    fn set(&mut self, at_ns: u64, callback: Weak<dyn DeadlineCallback>) -> bool {
+        let address = callback.as_ptr().addr();
         if let Some(before) = self.times.insert(address, at_ns) {
-            self.due.remove(&(before, address));
+            self.deadlines.remove(&(before, address));
         }
-        self.due.insert((at_ns, address), whom);
-        self.due.first_key_value().is_some_and(|(first, _)| *first == (at_ns, address))
+        self.deadlines.insert((at_ns, address), callback);
+        self.deadlines.first_key_value().is_some_and(|(first, _)| *first == (at_ns, address))
     }
 
     fn next(&self) -> Option<u64> {
-        self.due.keys().next().map(|(at_ns, _)| *at_ns)
+        self.deadlines.keys().next().map(|(at_ns, _)| *at_ns)
     }
 
     fn pop(&mut self) -> Option<Weak<dyn DeadlineCallback>> {
-        let ((_, address), whom) = self.due.pop_first()?;
+        let ((_, address), callback) = self.deadlines.pop_first()?;
         self.times.remove(&address);
-        Some(whom)
+        Some(callback)
     }
 }
 
@@ -82,14 +81,13 @@ impl Timer {
                 None => state = self.changed.wait(state),
                 Some(at) if at > now => {
                     let wait = Duration::from_nanos(at - now);
-                    let waited = self.changed.wait_timeout(state, wait);
-                    state = waited.0;
+                    state = self.changed.wait_timeout(state, wait).0;
                 }
                 Some(_) => {
-                    let due = state.pop();
+                    let callback = state.pop();
                     drop(state);
-                    if let Some(whom) = due.and_then(|due| due.upgrade()) {
-                        whom.on_deadline();
+                    if let Some(callback) = callback.and_then(|callback| callback.upgrade()) {
+                        callback.on_deadline();
                     }
                     state = self.lock();
                 }

@@ -13,7 +13,7 @@ impl DeadlineCallback for Recorder {
 }
 
 #[test]
-fn rings_in_order_of_time_and_not_for_the_gone() {
+fn calls_in_order_of_time_and_skips_dropped_callbacks() {
     let (sender, fired) = channel();
     let callbacks: Vec<Arc<dyn DeadlineCallback>> = (0..4)
         .map(|i| Arc::new(Recorder(i, sender.clone())) as Arc<dyn DeadlineCallback>)
@@ -22,15 +22,16 @@ fn rings_in_order_of_time_and_not_for_the_gone() {
     for (callback, ms) in callbacks.iter().zip([30, 10, 20, 0]) {
         schedule(now + ms * 1_000_000, Arc::downgrade(callback));
     }
-    let gone: Arc<dyn DeadlineCallback> = Arc::new(Recorder(9, sender));
-    schedule(now + 5_000_000, Arc::downgrade(&gone));
-    drop(gone);
+    let dropped: Arc<dyn DeadlineCallback> = Arc::new(Recorder(9, sender));
+    schedule(now + 5_000_000, Arc::downgrade(&dropped));
+    drop(dropped);
     let order: Vec<u32> = (0..4).map(|_| fired.recv().unwrap()).collect();
     assert_eq!(order, [3, 1, 2, 0]);
     assert!(fired.try_recv().is_err());
 }
+
 #[test]
-fn nobody_rings_more_often_than_asked() {
+fn each_callback_has_one_deadline() {
     let (sender, _rung) = channel();
     let mut state = State::default();
     let callbacks: Vec<Arc<dyn DeadlineCallback>> = (0..2)
@@ -40,9 +41,9 @@ fn nobody_rings_more_often_than_asked() {
         assert!(state.set(at_ns, Arc::downgrade(&callbacks[0])));
     }
     assert!(!state.set(460, Arc::downgrade(&callbacks[1])));
-    assert_eq!((state.due.len(), state.times.len(), state.next()), (2, 2, Some(450)));
+    assert_eq!((state.deadlines.len(), state.times.len(), state.next()), (2, 2, Some(450)));
     for callback in &callbacks {
         assert!(Weak::ptr_eq(&state.pop().unwrap(), &Arc::downgrade(callback)));
     }
-    assert_eq!((state.due.len(), state.times.len()), (0, 0));
+    assert_eq!((state.deadlines.len(), state.times.len()), (0, 0));
 }

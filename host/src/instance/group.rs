@@ -1,4 +1,4 @@
-//! Instance groups of a normalised configuration into single instances.
+//! Expands the instance groups of a normalised configuration into single instances.
 
 use super::priority::Priority;
 use trtserver_proto::v2::ModelConfig;
@@ -7,7 +7,7 @@ use trtserver_proto::v2::model_instance_group::Kind;
 /// One instance to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstancePlan {
-    /// `<group>_<i>_cpu` or `<group>_<i>_gpu<device>`, as the old server's log shows it.
+    /// `<group>_<i>_cpu` or `<group>_<i>_gpu<device>`, as in TRTIS's log.
     pub name: String,
     pub kind: Kind,
     /// GPU ordinal, -1 for a CPU instance.
@@ -18,8 +18,8 @@ pub struct InstancePlan {
     pub nice: i32,
 }
 
-/// All instances of a model: `count` per group, and per GPU where the group has GPUs. `max_asked`: a model of the server
-/// has the highest priority.
+/// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`: a model of the server has
+/// `PRIORITY_MAX`.
 pub fn plans(config: &ModelConfig, max_asked: bool) -> Vec<InstancePlan> {
     let mut plans = Vec::new();
     let priority = Priority::of(config);

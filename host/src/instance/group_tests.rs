@@ -4,7 +4,7 @@ use super::*;
 use trtserver_proto::v2::ModelInstanceGroup;
 
 #[test]
-fn names_counts_devices() {
+fn groups_expand_by_count_and_gpu() {
     let group = |name: &str, count, kind: Kind, gpus: &[i32]| ModelInstanceGroup {
         name: name.into(),
         count,

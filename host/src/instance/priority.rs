@@ -1,4 +1,4 @@
-//! A model's priority as its instances have it: the niceness of their threads, the order of their streams.
+//! Priority of a model's instances: the niceness of their threads and the priority of their streams.
 
 use crate::device::StreamPriority;
 use trtserver_proto::v2::ModelConfig;
@@ -22,9 +22,9 @@ impl Priority {
         }
     }
 
-    /// As the old server set it (contract/v1 §8.1), but that the default gives way only where there is somebody to give
-    /// way to: `max_asked` = a model of the server has the highest priority. Threads of niceness 5 are interrupted by
-    /// those of the network for nothing otherwise, which costs a small model a quarter of its throughput.
+    /// As TRTIS set it (contract/v1 §8.1), but the default is above 0 only if `max_asked`: a model of the server has
+    /// `PRIORITY_MAX`. Otherwise network threads would preempt instances of niceness 5 without benefit, which costs a small
+    /// model a quarter of its throughput.
     pub fn nice(self, max_asked: bool) -> i32 {
         match self {
             Priority::Default if max_asked => 5,
@@ -42,9 +42,9 @@ impl Priority {
     }
 }
 
-/// Makes this thread, and those it will start, as nice as that; gives the niceness that it then has. A process that was
-/// started nicer may not take it back, which is no reason to fail.
-pub fn be_nice(nice: i32) -> i32 {
+/// Sets the niceness of this thread and of threads that it will start. Returns the actual niceness: a process that was
+/// started with a higher one may not lower it, which is no error.
+pub fn set_niceness(nice: i32) -> i32 {
     let _ = rustix::process::setpriority_process(None, nice);
     rustix::process::getpriority_process(None).unwrap_or(0)
 }

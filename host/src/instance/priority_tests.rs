@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn as_the_configuration_says() {
+fn niceness_follows_the_configuration() {
     for (text, alone, beside_max) in [
         ("", 0, 5),
         ("optimization {}", 0, 5),
@@ -21,9 +21,9 @@ fn as_the_configuration_says() {
 }
 
 #[test]
-fn nicer_is_always_allowed_and_one_threads_own_affair() {
+fn niceness_is_set_for_one_thread() {
     let before = rustix::process::getpriority_process(None).unwrap();
-    let there = std::thread::spawn(|| be_nice(19)).join().unwrap();
+    let there = std::thread::spawn(|| set_niceness(19)).join().unwrap();
     assert_eq!(there, 19);
     assert_eq!(rustix::process::getpriority_process(None).unwrap(), before);
 }

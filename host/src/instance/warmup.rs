@@ -1,4 +1,4 @@
-//! Warming an instance up: samples run on its own thread before it takes requests, past the scheduler.
+//! Warm-up: samples run on the instance's thread before it takes requests, without the scheduler.
 
 use super::worker::{BatchContext, Worker};
 use crate::clock::now_ns;
@@ -19,21 +19,21 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct WarmupSample {
     pub name: Arc<str>,
-    /// How often it runs.
+    /// Number of executions.
     pub runs: u32,
     /// Requests of one row in one execution.
     pub calls: u32,
-    /// Of one request.
+    /// Inputs of one request.
     pub inputs: SmallVec<[InputTensor; 2]>,
 }
 
-/// What went wrong in the requests of one run.
-type Faults = Arc<Mutex<Vec<Error>>>;
+/// The errors of one execution's requests.
+type Errors = Arc<Mutex<Vec<Error>>>;
 
-/// Nobody reads what a warm-up answers, but for errors.
-struct FaultSink(Faults);
+/// Discards responses and collects errors.
+struct ErrorSink(Errors);
 
-impl ResponseSink for FaultSink {
+impl ResponseSink for ErrorSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, _: bool) {
         if let Err(e) = response {
             self.0.lock().push(e);
@@ -42,7 +42,7 @@ impl ResponseSink for FaultSink {
 }
 
 impl Worker {
-    /// Runs every sample; the first one that fails ends it, and so does an instance that failed to open beside this one.
+    /// Runs every sample. Stops when one fails, or when another instance of the model fails to open.
     pub(super) fn warm_up(
         &self,
         instance: &mut Instance,
@@ -66,12 +66,12 @@ impl Worker {
                     sample.name
                 );
                 let from = now_ns();
-                let faults = Faults::default();
-                let mut requests = self.requests(sample, &faults);
+                let errors = Errors::default();
+                let mut requests = self.requests(sample, &errors);
                 self.execute(instance, &mut context, &mut requests);
-                // A plugin that answers later gets the time it takes, as `execute` itself does.
+                // No time limit for a backend that responds later, as for `execute` itself.
                 context.outstanding.wait_at_most(0, None);
-                if let Some(e) = failure(&sample.name, &faults) {
+                if let Some(e) = failure(&sample.name, &errors) {
                     return Err(e);
                 }
                 let span = spans.entry(Arc::clone(&sample.name)).or_default();
@@ -87,10 +87,10 @@ impl Worker {
         Ok(spans)
     }
 
-    fn requests(&self, sample: &WarmupSample, faults: &Faults) -> Vec<InferRequest> {
+    fn requests(&self, sample: &WarmupSample, errors: &Errors) -> Vec<InferRequest> {
         let one = |_| {
             let now = now_ns();
-            let sink = FaultSink(Arc::clone(faults));
+            let sink = ErrorSink(Arc::clone(errors));
             let context = RequestContext {
                 signature: Arc::clone(&self.signature),
                 stats: None,
@@ -100,7 +100,7 @@ impl Worker {
             };
             let responder = Responder::new(context, sink);
             if !self.signature.states.is_empty() {
-                // What the sample writes as a state goes nowhere, but must be allowed.
+                // The backend must be able to write states, which are discarded.
                 responder.set_implicit_state(ImplicitState::default());
             }
             let request = InferRequest {
@@ -111,7 +111,7 @@ impl Worker {
                 timeout_us: 0,
                 parameters: Vec::new(),
                 deadline_ns: 0,
-                // Models that give any number of answers may give them all.
+                // Decoupled models may send any number of responses.
                 streaming: true,
                 warmup: true,
                 responder,
@@ -123,12 +123,12 @@ impl Worker {
     }
 }
 
-/// Each text once: the requests of a sample are alike and mostly fail alike.
-fn failure(sample: &str, faults: &Faults) -> Option<Error> {
-    let faults = faults.lock();
-    let code = faults.first()?.code;
+/// The error of a sample, with each text once: its requests are alike and mostly fail alike.
+fn failure(sample: &str, errors: &Errors) -> Option<Error> {
+    let errors = errors.lock();
+    let code = errors.first()?.code;
     let mut texts: Vec<&str> = Vec::new();
-    for fault in faults.iter() {
+    for fault in errors.iter() {
         if !texts.contains(&fault.message.as_str()) {
             texts.push(&fault.message);
         }

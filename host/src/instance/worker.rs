@@ -1,10 +1,10 @@
-//! One instance: an OS thread that opens the plugin's instance, takes requests and executes them.
+//! One instance: an OS thread that opens the backend instance, takes batches and executes them.
 //!
-//! The thread never runs async code. It ends when its queue is closed and empty; the plugin's
-//! instance is closed on the same thread, and the model with the last of its instances.
+//! The thread runs no async code. It ends when the queue is closed and empty. The backend instance is closed on the same
+//! thread, and the model with its last instance.
 
 use super::group::InstancePlan;
-use super::priority::be_nice;
+use super::priority::set_niceness;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::Streams;
@@ -26,7 +26,7 @@ use trtserver_proto::v2::model_instance_group::Kind;
 /// Everything one instance thread needs.
 pub struct Worker {
     pub plan: InstancePlan,
-    /// Number among the model's instances; also its shard of the statistics.
+    /// Index among the model's instances; also its shard of the statistics.
     pub ordinal: usize,
     pub threads: u32,
     pub version: i64,
@@ -37,11 +37,11 @@ pub struct Worker {
     /// Runs before the first request.
     pub warmup: Arc<[WarmupSample]>,
     pub stats: Arc<VersionStats>,
-    /// The next batch waits for all answers of the one before: it may hold the next steps of the same sequences.
+    /// A batch waits for all responses of the one before, since it may contain the next requests of the same sequences.
     pub one_at_a_time: bool,
-    /// How long a closing instance waits for answers that its plugin still owes.
+    /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
-    /// Last, to be let go of after the instance and its model: whoever waits for their end sees it by this.
+    /// Dropped last, after the instance and its model, as the signal that both are closed.
     pub open: Arc<dyn Any + Send + Sync>,
 }
 
@@ -49,10 +49,10 @@ pub struct Worker {
 static NEXT_BATCH: AtomicU64 = AtomicU64::new(1);
 
 impl Worker {
-    /// Starts the thread; it reports once through `opened` whether it is ready to execute.
+    /// Starts the thread, which reports through `opened` once, whether it is ready to execute.
     ///
     /// # Errors
-    /// The system gives no further thread.
+    /// The system starts no further thread.
     pub fn spawn(self, opened: Sender<Result<()>>) -> Result<()> {
         let name = format!("{}/{}#{}", self.signature.model, self.version, self.ordinal);
         let stack = self.model.backend.facts.stack_bytes;
@@ -61,13 +61,11 @@ impl Worker {
             .stack_size(stack)
             .spawn(move || self.run(opened))
             .map(drop)
-            .map_err(|e| {
-                Error::internal(format!("no thread for an instance could be started: {e}"))
-            })
+            .map_err(|e| Error::internal(format!("the thread of an instance did not start: {e}")))
     }
 
     fn run(mut self, opened: Sender<Result<()>>) {
-        // The streams outlive the instance that works on them.
+        // The streams outlive the instance that uses them.
         let (_streams, instance) = match self.open() {
             Ok(open) => open,
             Err(e) => {
@@ -76,7 +74,7 @@ impl Worker {
             }
         };
         let _ = opened.send(Ok(()));
-        // The loader waits for other instances too: should one of them panic, the channel must close.
+        // The loader waits for all instances. If one of them panics, the channel must close.
         drop(opened);
         self.serve(instance);
     }
@@ -85,8 +83,8 @@ impl Worker {
         // The process of an isolated model has streams of its own.
         let gpu = self.plan.kind == Kind::Gpu && !self.model.is_apart();
         let priority = self.plan.priority;
-        // First of all, because threads that the plugin starts inherit it.
-        let nice = be_nice(self.plan.nice);
+        // First, because threads that the backend starts inherit it.
+        let nice = set_niceness(self.plan.nice);
         let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
             "model '{}' instance {}: nice value {nice}{}",
@@ -115,7 +113,7 @@ impl Worker {
                 }
             });
         }
-        // The samples may be large and have served their purpose afterwards.
+        // The samples may be large and are not needed afterwards.
         let samples = std::mem::take(&mut self.warmup);
         if !samples.is_empty() {
             self.stats.warmed_up(self.warm_up(&mut instance, &samples)?);
@@ -178,21 +176,21 @@ impl Worker {
     fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
         if !outstanding.wait_at_most(0, Some(self.drain)) {
             tracing::error!(
-                "instance {}: the backend still owes answers after {:?}",
+                "instance {}: the backend still has outstanding requests after {:?}",
                 self.plan.name,
                 self.drain
             );
         }
     }
 
-    /// Executes `requests` as one batch; the plugin may answer later.
+    /// Executes `requests` as one batch; the backend may respond later.
     pub(super) fn execute(
         &self,
         instance: &mut Instance,
         context: &mut BatchContext,
         requests: &mut Vec<InferRequest>,
     ) {
-        // What is executed, which null requests are part of.
+        // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         let calls = requests.len() as u32;
         let BatchContext { hold, outstanding, last } = context;
@@ -213,7 +211,7 @@ impl Worker {
     }
 }
 
-/// What an instance needs from batch to batch.
+/// Reusable state of an instance for executing batches.
 #[derive(Default)]
 pub(super) struct BatchContext {
     pub hold: FrameHold,
@@ -253,7 +251,7 @@ impl Drop for PanicGuard {
     }
 }
 
-/// Rows that somebody asked for.
+/// Rows without those of null and warm-up requests.
 fn rows(requests: &[InferRequest]) -> u32 {
     requests.iter().filter(|r| r.context().is_counted()).map(|r| r.context().batch).sum()
 }

@@ -1,4 +1,4 @@
-//! From a formed batch to the requests that an instance executes: sequence controls, states, null requests.
+//! Assembles a batch from the entries that the batcher chose: adds sequence controls, implicit states and null requests.
 
 use super::batcher::{BatchEntry, Batchable};
 use super::null_errors;
@@ -42,7 +42,7 @@ impl Batchable for InferRequest {
             let row = usize::from(signature.batching() && !spec.shape_tensor);
             mine.index == its.index
                 && (spec.ragged || mine.shape.get(row..) == its.shape.get(row..))
-                // The values of a shape tensor are a shape.
+                // The values of a shape tensor are a shape too.
                 && (!spec.shape_tensor || mine.data == its.data)
         };
         self.inputs.len() == first.inputs.len() && self.inputs.iter().zip(&first.inputs).all(alike)
@@ -53,14 +53,14 @@ impl Batchable for InferRequest {
     }
 }
 
-/// A control that is one of two values.
+/// A control with a false and a true value.
 #[derive(Clone, Debug)]
 pub struct Flag {
-    /// Number of the hidden input.
+    /// Index of the hidden input.
     pub input: usize,
     pub dtype: DType,
     /// One element each.
-    pub no_yes: [Bytes; 2],
+    pub false_true: [Bytes; 2],
 }
 
 /// The correlation id as a control.
@@ -71,7 +71,7 @@ pub struct Corrid {
     pub dtype: DType,
 }
 
-/// Control tensors of a model's sequences.
+/// Control tensors of a sequence model.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
     pub start: Option<Flag>,
@@ -85,7 +85,7 @@ pub struct BatchAssembler {
     signature: Arc<Signature>,
     /// `None`: the model has no sequences.
     controls: Option<Controls>,
-    /// What null requests read; grows to the largest that was needed.
+    /// Input data of null requests, as large as the largest one so far.
     zeros: Mutex<Bytes>,
 }
 
@@ -94,7 +94,7 @@ impl BatchAssembler {
         Self { signature, controls, zeros: Mutex::default() }
     }
 
-    /// Refuses a correlation id that its control cannot carry (contract/v2 §4.3).
+    /// Refuses a correlation id whose type is not that of the control (contract/v2 §4.3).
     pub fn check(&self, request: &InferRequest) -> Result<()> {
         let Some(corrid) = self.controls.as_ref().and_then(|c| c.corrid.as_ref()) else {
             return Ok(());
@@ -117,7 +117,7 @@ impl BatchAssembler {
         )))
     }
 
-    /// Fills `requests` with what the instance executes.
+    /// Moves `entries` to `requests`, completed.
     pub fn assemble(
         &self,
         entries: &mut Vec<BatchEntry<InferRequest>>,
@@ -132,13 +132,13 @@ impl BatchAssembler {
         };
         let nulls = entries.iter().any(|entry| matches!(entry, BatchEntry::Null));
         let first = entries.iter().filter(|_| nulls).find_map(|entry| match entry {
-            BatchEntry::Request(request) => Some(self.null(controls, request)),
+            BatchEntry::Request(request) => Some(self.null_template(controls, request)),
             BatchEntry::Null => None,
         });
         for entry in entries.drain(..) {
             match (entry, &first) {
                 (BatchEntry::Request(mut request), _) => {
-                    self.step(controls, &mut request);
+                    self.complete(controls, &mut request);
                     requests.push(request);
                 }
                 (BatchEntry::Null, Some(null)) => requests.push(null.request(&self.signature)),
@@ -151,11 +151,11 @@ impl BatchAssembler {
     }
 
     /// Adds controls and states to a request of a sequence.
-    fn step(&self, controls: &Controls, request: &mut InferRequest) {
+    fn complete(&self, controls: &Controls, request: &mut InferRequest) {
         let Sequence { id, start, end } = &request.sequence;
         let id = id.clone();
         let flags = [(&controls.start, *start), (&controls.end, *end), (&controls.ready, true)];
-        self.control(controls, &id, flags, &mut request.inputs);
+        self.add_controls(controls, &id, flags, &mut request.inputs);
         if !self.signature.states.is_empty()
             && let Some(memory) = request.responder.implicit_state()
         {
@@ -166,7 +166,7 @@ impl BatchAssembler {
         }
     }
 
-    fn control(
+    fn add_controls(
         &self,
         controls: &Controls,
         id: &CorrelationId,
@@ -175,28 +175,28 @@ impl BatchAssembler {
     ) {
         let shape: Shape =
             if self.signature.batching() { [1, 1][..].into() } else { [1][..].into() };
-        inputs.extend(flags.into_iter().filter_map(|(flag, yes)| {
+        inputs.extend(flags.into_iter().filter_map(|(flag, value)| {
             let flag = flag.as_ref()?;
-            let data = flag.no_yes[usize::from(yes)].clone();
+            let data = flag.false_true[usize::from(value)].clone();
             Some(InputTensor { index: flag.input, dtype: flag.dtype, shape: shape.clone(), data })
         }));
         inputs.extend(controls.corrid.as_ref().map(|corrid| {
-            let data = correlation(id, corrid.dtype);
+            let data = correlation_element(id, corrid.dtype);
             InputTensor { index: corrid.input, dtype: corrid.dtype, shape, data }
         }));
     }
 
-    /// What stands for the idle slots beside `like`: shapes as there, all data zero.
-    fn null(&self, controls: &Controls, like: &InferRequest) -> NullTemplate {
+    /// The template of null requests beside `like`: same shapes, all data zero.
+    fn null_template(&self, controls: &Controls, like: &InferRequest) -> NullTemplate {
         let zero = |input: &InputTensor| {
-            // No string is a length of zero.
+            // An empty string is four bytes of length.
             let size = input.dtype.size().unwrap_or(4);
             let bytes = element_count(&input.shape).unwrap_or(0) * size;
             InputTensor { data: self.zeros(bytes), ..input.clone() }
         };
         let mut inputs: SmallVec<[InputTensor; 2]> = like.inputs.iter().map(zero).collect();
         let flags = [(&controls.start, false), (&controls.end, false), (&controls.ready, false)];
-        self.control(controls, &CorrelationId::None, flags, &mut inputs);
+        self.add_controls(controls, &CorrelationId::None, flags, &mut inputs);
         ImplicitState::default().inputs(&self.signature, &mut inputs);
         let RequestContext { outputs, batch, .. } = like.context();
         NullTemplate { inputs, outputs: outputs.clone(), batch: *batch }
@@ -211,7 +211,7 @@ impl BatchAssembler {
     }
 }
 
-/// What all null requests of a batch have in common.
+/// What all null requests of a batch share.
 struct NullTemplate {
     inputs: SmallVec<[InputTensor; 2]>,
     outputs: SmallVec<[RequestedOutput; 2]>,
@@ -245,15 +245,15 @@ impl NullTemplate {
     }
 }
 
-/// Takes the answers to null requests.
+/// The sink of null requests.
 struct DiscardResponses;
 
 impl ResponseSink for DiscardResponses {
     fn send(&mut self, _response: Result<Option<InferResponse>>, _last: bool) {}
 }
 
-/// One element of type `dtype` that holds the id: integers are cut to their low bytes.
-fn correlation(id: &CorrelationId, dtype: DType) -> Bytes {
+/// The id as one element of type `dtype`; integers are truncated.
+fn correlation_element(id: &CorrelationId, dtype: DType) -> Bytes {
     if dtype == DType::String {
         let text = if let CorrelationId::Text(text) = id { text.as_str() } else { "" };
         let length = text.len() as u32;

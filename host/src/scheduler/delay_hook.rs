@@ -1,11 +1,11 @@
-//! Test hooks of public suites: instances wait until so many requests are queued, once per model.
+//! Delay hook of Triton's test suites: a model executes nothing until a number of requests is queued, once.
 
 use std::time::Duration;
 
-/// How often a waiting instance looks.
+/// How often an idle instance checks.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Requests that must be queued, and of those in the backlog of sequences, before the first is executed.
+/// The numbers of queued requests, and of those in the sequence backlog, that release the first batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayHook {
     queued: usize,
@@ -13,8 +13,8 @@ pub struct DelayHook {
 }
 
 impl DelayHook {
-    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or today's names. The second one means
-    /// something only beside the first, and only where there is a backlog.
+    /// From `TRTSERVER_DELAY_SCHEDULER` and `TRTSERVER_BACKLOG_DELAY_SCHEDULER`, or Triton's names for them. The second one
+    /// has an effect only with the first one, and only for sequence models.
     pub fn from_environment(sequences: bool) -> Option<Self> {
         let number = |name: &str| {
             let value = ["TRTSERVER", "TRITONSERVER"]

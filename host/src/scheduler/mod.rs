@@ -1,4 +1,5 @@
-//! Which request runs next. Knows requests and queues; no files, devices, plugins or protocols.
+//! Schedulers: queues, batchers, inline execution and ensembles. They know requests, but no files, devices, plugins and
+//! protocols.
 
 mod assembler; // batch entries to requests: controls, states, null requests
 pub mod batcher; // batching decisions, pure
@@ -18,16 +19,16 @@ pub use queue::{Batch, Queue, SchedulingPolicy};
 use crate::request::{InferRequest, Sequence};
 use std::sync::Arc;
 
-/// The way in for front ends: what a version does with its requests.
+/// What a model version does with its requests.
 pub enum Scheduler {
-    /// They wait for the instances that share this queue.
+    /// They are queued for the instances of the version.
     Queue(Arc<Queue>),
-    /// They go through other models.
+    /// They are executed by other models, step by step.
     Ensemble(Ensemble),
 }
 
 impl Scheduler {
-    /// Queues a checked request. The reply is answered whatever happens.
+    /// Queues a checked request. It gets its final response whatever happens.
     pub fn submit(&self, request: InferRequest) {
         match self {
             Scheduler::Queue(queue) => queue.submit(request),
@@ -39,12 +40,12 @@ impl Scheduler {
     pub fn active_sequences(&self) -> usize {
         match self {
             Scheduler::Queue(queue) => queue.active_sequences(),
-            // Its steps' models have them.
+            // They belong to the models of its steps.
             Scheduler::Ensemble(_) => 0,
         }
     }
 
-    /// Whether a request of `sequence` would go on with one of those.
+    /// Whether `sequence` is one of those.
     pub fn has_sequence(&self, sequence: &Sequence) -> bool {
         match self {
             Scheduler::Queue(queue) => queue.has_sequence(sequence),
@@ -56,16 +57,16 @@ impl Scheduler {
     pub fn waiting(&self) -> usize {
         match self {
             Scheduler::Queue(queue) => queue.waiting(),
-            // They wait in the queues of the steps' models.
+            // They are in the queues of the steps' models.
             Scheduler::Ensemble(_) => 0,
         }
     }
 
-    /// Stops accepting; what waits is still executed.
+    /// Accepts no more requests; those that wait are still executed.
     pub fn close(&self) {
         match self {
             Scheduler::Queue(queue) => queue.close(),
-            // Whoever could submit holds what is closed here.
+            // It has no queue.
             Scheduler::Ensemble(_) => {}
         }
     }

@@ -1,46 +1,46 @@
-//! Batches with null requests: an error of a null request is everybody's (contract/v1 §8.3).
+//! Batches with null requests: an error of a null request fails the whole batch (contract/v1 §8.3).
 //!
-//! The answers of such a batch are kept back until the last one is there. Counters move when the model
-//! answers, so a caller who gets a null request's error may have been counted as a success before.
+//! The final responses of such a batch are held until the last one has arrived. Counters move when the backend responds,
+//! so a request that gets a null request's error may have been counted as a success.
 
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, InferResponse, ResponseSink, Sink};
 use crate::sync::Mutex;
 use std::sync::Arc;
 
-/// Of a request whose answer is kept back.
-type Answer = (Sink, Result<Option<InferResponse>>);
+/// The final response of a request, and where it goes.
+type HeldResponse = (Sink, Result<Option<InferResponse>>);
 
-struct Kept {
-    /// Requests of the batch whose answer is not there.
-    open: usize,
-    answers: Vec<Answer>,
-    /// Of a null request.
+struct SharedBatch {
+    /// Requests without final response.
+    pending: usize,
+    held: Vec<HeldResponse>,
+    /// The first error of a null request.
     error: Option<Error>,
 }
 
-/// Ties the fates of `requests` together; `null` says which of them nobody asked for.
+/// Makes `requests` fail with the first error of a null request. `null` tells which ones are.
 pub fn share(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
-    let kept = Kept { open: 0, answers: Vec::new(), error: None };
-    let kept = Arc::new(Mutex::new(kept));
+    let batch = SharedBatch { pending: 0, held: Vec::new(), error: None };
+    let batch = Arc::new(Mutex::new(batch));
     for request in requests {
         let null = null(request);
-        // One that has ended already has no sink, and must not be waited for.
+        // A request that has its final response has no sink, and is not waited for.
         request.responder.wrap_sink(|sink| {
-            kept.lock().open += 1;
-            Tied { sink: Some(sink), null, kept: Arc::clone(&kept) }.into()
+            batch.lock().pending += 1;
+            HoldingSink { sink: Some(sink), null, batch: Arc::clone(&batch) }.into()
         });
     }
 }
 
-struct Tied {
-    /// Until its last answer.
+struct HoldingSink {
+    /// Until the final response.
     sink: Option<Sink>,
     null: bool,
-    kept: Arc<Mutex<Kept>>,
+    batch: Arc<Mutex<SharedBatch>>,
 }
 
-impl ResponseSink for Tied {
+impl ResponseSink for HoldingSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
         if !last && response.is_ok() {
             if let Some(sink) = &mut self.sink {
@@ -49,19 +49,19 @@ impl ResponseSink for Tied {
             return;
         }
         let Some(sink) = self.sink.take() else { return };
-        let mut kept = self.kept.lock();
-        kept.open -= 1;
+        let mut batch = self.batch.lock();
+        batch.pending -= 1;
         if self.null {
-            kept.error = kept.error.take().or(response.err());
+            batch.error = batch.error.take().or(response.err());
         } else {
-            kept.answers.push((sink, response));
+            batch.held.push((sink, response));
         }
-        if kept.open > 0 {
+        if batch.pending > 0 {
             return;
         }
-        let (answers, error) = (std::mem::take(&mut kept.answers), kept.error.take());
-        drop(kept);
-        for (mut sink, response) in answers {
+        let (held, error) = (std::mem::take(&mut batch.held), batch.error.take());
+        drop(batch);
+        for (mut sink, response) in held {
             sink.send(error.clone().map_or(response, Err), true);
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::request::testing::request;
 
 #[test]
-fn an_error_of_a_null_request_is_everybodys() {
+fn error_of_a_null_request_fails_the_batch() {
     for (null_fails, want) in [(true, "null"), (false, "")] {
         let (a, _, told_a) = request("a");
         let (null, _, _) = request("null");

@@ -1,4 +1,4 @@
-//! What callers are told who leave a queue unexecuted.
+//! Errors of requests that leave the queue without being executed.
 
 use super::batcher::Refusal;
 use crate::error::{Code, Error};
@@ -7,7 +7,7 @@ use crate::request::check::IdPrefix;
 use crate::request::implicit_state::lost;
 use crate::stats::FailureReason;
 
-/// The words of contract/v2 §4.7–4.9; v1's differ in one place, which its front ends know.
+/// The texts of contract/v2 §4.7–4.9. v1's differ in one place, which its frontends handle.
 pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
     let m = &request.context().signature.model;
     let id = IdPrefix(&request.id);

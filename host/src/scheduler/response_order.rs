@@ -6,7 +6,7 @@ use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The line in which answers of one model leave.
+/// The requests of a model without final response in order of arrival, and the responses held back for them.
 #[derive(Default)]
 pub struct ResponseOrder {
     state: Mutex<State>,
@@ -14,57 +14,58 @@ pub struct ResponseOrder {
 
 #[derive(Default)]
 struct State {
-    /// Number of the request at the head of the line.
+    /// Number of the request at the front.
     first: u64,
-    line: VecDeque<Place>,
-    /// Somebody hands out answers; he will find those that come meanwhile.
+    requests: VecDeque<PendingRequest>,
+    /// A thread delivers responses; it also delivers those that arrive meanwhile.
     delivering: bool,
 }
 
-type Answer = (Result<Option<InferResponse>>, bool);
+type Response = (Result<Option<InferResponse>>, bool);
 
-struct Place {
-    /// Absent while an answer is being handed to it.
+struct PendingRequest {
+    /// `None` while a response is delivered to it.
     sink: Option<Sink>,
-    answers: VecDeque<Answer>,
+    responses: VecDeque<Response>,
 }
 
-impl Place {
-    fn next(&mut self) -> Option<(Sink, Answer)> {
-        let answer = self.answers.pop_front()?;
-        Some((self.sink.take()?, answer))
+impl PendingRequest {
+    fn next(&mut self) -> Option<(Sink, Response)> {
+        let response = self.responses.pop_front()?;
+        Some((self.sink.take()?, response))
     }
 }
 
 impl ResponseOrder {
-    /// Takes the next place in the line for the request that answers into `sink`.
+    /// Appends the request that responds into `sink`. Its responses go to the returned sink.
     pub fn enter(self: &Arc<Self>, sink: Sink) -> Sink {
         let mut state = self.lock();
-        let number = state.first + state.line.len() as u64;
-        state.line.push_back(Place { sink: Some(sink), answers: VecDeque::new() });
-        InLine { order: Arc::clone(self), number }.into()
+        let number = state.first + state.requests.len() as u64;
+        state.requests.push_back(PendingRequest { sink: Some(sink), responses: VecDeque::new() });
+        OrderedSink { order: Arc::clone(self), number }.into()
     }
 
-    fn put(&self, number: u64, answer: Answer) {
+    fn put(&self, number: u64, response: Response) {
         let mut state = self.lock();
         let at = number.wrapping_sub(state.first) as usize;
-        let Some(place) = state.line.get_mut(at) else { return };
-        place.answers.push_back(answer);
+        let Some(request) = state.requests.get_mut(at) else { return };
+        request.responses.push_back(response);
         if state.delivering {
             return;
         }
         state.delivering = true;
-        // A sink may submit another request to the same model: it is called without the lock.
-        while let Some((mut sink, (response, last))) = state.line.front_mut().and_then(Place::next)
+        // A sink may submit another request to the same model, so it is called without the lock.
+        while let Some((mut sink, (response, last))) =
+            state.requests.front_mut().and_then(PendingRequest::next)
         {
             drop(state);
             sink.send(response, last);
             state = self.lock();
             if last {
-                state.line.pop_front();
+                state.requests.pop_front();
                 state.first += 1;
-            } else if let Some(place) = state.line.front_mut() {
-                place.sink = Some(sink);
+            } else if let Some(request) = state.requests.front_mut() {
+                request.sink = Some(sink);
             }
         }
         state.delivering = false;
@@ -75,12 +76,12 @@ impl ResponseOrder {
     }
 }
 
-struct InLine {
+struct OrderedSink {
     order: Arc<ResponseOrder>,
     number: u64,
 }
 
-impl ResponseSink for InLine {
+impl ResponseSink for OrderedSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
         let last = last || response.is_err();
         self.order.put(self.number, (response, last));

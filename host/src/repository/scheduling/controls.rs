@@ -21,9 +21,9 @@ pub fn add(sequence: &ModelSequenceBatching, signature: &mut Signature) -> Contr
                 controls.corrid = Some(Corrid { input: index, name, dtype });
                 continue;
             }
-            let (dtype, no_yes) = values(control);
+            let (dtype, false_true) = values(control);
             let index = hide(signature, &input.name, dtype, &[1], Role::Control);
-            let flag = Some(Flag { input: index, dtype, no_yes });
+            let flag = Some(Flag { input: index, dtype, false_true });
             match control.kind() {
                 Kind::ControlSequenceStart => controls.start = flag,
                 Kind::ControlSequenceEnd => controls.end = flag,

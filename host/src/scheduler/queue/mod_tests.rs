@@ -127,8 +127,8 @@ fn responses_leave_in_order_of_arrival() {
 }
 
 fn flag(input: usize) -> Option<crate::scheduler::Flag> {
-    let no_yes = [0i32, 1].map(|v| Bytes::copy_from_slice(&v.to_le_bytes()));
-    Some(crate::scheduler::Flag { input, dtype: DType::Int32, no_yes })
+    let false_true = [0i32, 1].map(|v| Bytes::copy_from_slice(&v.to_le_bytes()));
+    Some(crate::scheduler::Flag { input, dtype: DType::Int32, false_true })
 }
 
 #[test]
