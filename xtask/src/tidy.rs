@@ -2,10 +2,12 @@
 //!
 //! - Each Rust file begins with a line that says what it is for.
 //! - Parts of `host/src` use each other only as the table in ARCHITECTURE.md allows (`arrows`).
+//! - Files and functions that ARCHITECTURE.md and its neighbours name exist (`pages`).
 //! - Sections of `docs/protocol` that comments and pages cite exist (`citations`).
 
 mod arrows;
 mod citations;
+mod pages;
 
 use crate::command::Result;
 use crate::paths::Paths;
@@ -55,6 +57,7 @@ pub fn tidy(paths: &Paths) -> Result<()> {
             protocol.check(&name, &text, &mut findings);
         }
     }
+    pages::check(&paths.root, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n  ")) }
 }
 
