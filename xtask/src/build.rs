@@ -15,9 +15,9 @@ struct Plugin {
     package: &'static str,
     /// Name of the built library, between `lib` and `.so`.
     library: &'static str,
-    /// What models call it, and the folder it gets.
+    /// Backend name, and name of its directory.
     backend: &'static str,
-    /// Belongs to the tests; no install carries it.
+    /// Used by tests only; not in the release install.
     test_only: bool,
 }
 
@@ -45,28 +45,30 @@ const PLUGINS: &[Plugin] = &[
 const PROGRAMS: &[(&str, &str)] =
     &[("trtserver", "trtserver"), ("trtserver-client", "trtserver-classify")];
 
-/// Builds and lays out; returns the install's folder. The debug install also holds the tests' plugins.
+/// Builds and installs; returns the directory of the install. The debug install includes the test backends.
 pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     build_with(paths, debug, &[])
 }
 
-/// The same, and these packages beside it. They are built by the same call of cargo: it chooses the features of
-/// shared dependencies for all packages of a call together, so a second call could compile the server again.
+/// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features of shared dependencies
+/// per command, so a second command could compile the server again.
 pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
     let plugins = || PLUGINS.iter().filter(|plugin| debug || !plugin.test_only);
     let mut command = cargo();
     command.current_dir(&paths.root).arg("build");
     if debug {
-        // The same selection as the tests', so that nothing is compiled twice.
+        // Same packages as the test step, so that nothing is compiled twice.
         command.arg("--workspace");
-        say("build: debug build of the workspace");
+        say("build: debug build of the workspace (a few minutes the first time)");
     } else {
         command.arg("--release");
         let install = PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package));
         for package in install.chain(beside.iter().copied()) {
             command.args(["--package", package]);
         }
-        say("build: release build (a few minutes the first time)");
+        say(
+            "build: release build of the server, backends and client (a few minutes the first time)",
+        );
     }
     run(&mut command, "")?;
 
@@ -85,13 +87,13 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     }
     fs::write(dist.join("profile"), format!("{profile}\n"))
         .map_err(|e| format!("cannot write to {}: {e}", dist.display()))?;
-    say(format!("build: {}", paths.short(&dist)));
+    say(format!("build: installed in {}", paths.short(&dist)));
     Ok(dist)
 }
 
-/// Replaces the file in one step: a server that still runs from the old one keeps it.
+/// Replaces the file atomically; a server that runs from the old file keeps it.
 pub fn put(from: &Path, to: &Path) -> Result<()> {
-    let wrap = |e| format!("cannot put {} to {}: {e}", from.display(), to.display());
+    let wrap = |e| format!("cannot copy {} to {}: {e}", from.display(), to.display());
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(wrap)?;
     }
@@ -100,7 +102,7 @@ pub fn put(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&new, to).map_err(wrap)
 }
 
-/// The libraries are large and the same: an install beside the release install points to its libraries.
+/// Links the `lib` directory of an install to that of the release install: the libraries are large.
 pub fn share_lib(paths: &Paths, dist: &Path) -> Result<()> {
     let link = dist.join("lib");
     let wrap = |e| format!("cannot link {}: {e}", link.display());

@@ -1,21 +1,21 @@
-//! Running other programs: every failure names the command line and what to do about it.
+//! Runs other programs. Errors contain the command line and a hint what to do.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// Failures are sentences for the person at the terminal; nothing here is handled by code.
+/// Errors are texts for the terminal; no code handles them.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// A line that says what is going on, apart from what the programs themselves print.
+/// Prints a progress line.
 pub fn say(text: impl AsRef<str>) {
     eprintln!("xtask: {}", text.as_ref());
 }
 
-/// The cargo that started us, so that a toolchain chosen with `+name` stays chosen.
+/// The cargo that started this program, so that a toolchain selected with `+name` stays selected.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo set for this program must not look like a setting to the programs it builds.
+    // Variables that cargo set for this program must not affect the programs it builds.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|n| n.starts_with("CARGO_PKG_") || n.starts_with("CARGO_BIN"))
         {
@@ -26,36 +26,36 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Runs to the end with the terminal's input and output. `hint` tells what to install when it fails.
+/// Runs `command` to completion with the terminal's input and output. `hint` says what to do when it fails.
 pub fn run(command: &mut Command, hint: &str) -> Result<()> {
     let status = command.status().map_err(|e| cannot_start(command, &e, hint))?;
     if status.success() { Ok(()) } else { Err(failed(command, &status.to_string(), hint)) }
 }
 
-/// The command as one could type it.
+/// The command line, quoted for a shell.
 fn line(command: &Command) -> String {
-    let word = |w: &OsStr| {
-        let w = w.to_string_lossy();
-        if w.is_empty() || w.contains(|c: char| c.is_whitespace() || "'\"$;()<>|&".contains(c)) {
-            format!("'{}'", w.replace('\'', r"'\''"))
+    let quote = |a: &OsStr| {
+        let a = a.to_string_lossy();
+        if a.is_empty() || a.contains(|c: char| c.is_whitespace() || "'\"$;()<>|&".contains(c)) {
+            format!("'{}'", a.replace('\'', r"'\''"))
         } else {
-            w.into_owned()
+            a.into_owned()
         }
     };
     std::iter::once(command.get_program())
         .chain(command.get_args())
-        .map(word)
+        .map(quote)
         .collect::<Vec<_>>()
         .join(" ")
 }
 
 fn cannot_start(command: &Command, error: &std::io::Error, hint: &str) -> String {
-    let what = if error.kind() == ErrorKind::NotFound {
+    let reason = if error.kind() == ErrorKind::NotFound {
         "not found".to_owned()
     } else {
         error.to_string()
     };
-    format!("cannot start `{}`: {what}{}", line(command), hint_text(hint))
+    format!("cannot start `{}`: {reason}{}", line(command), hint_text(hint))
 }
 
 fn failed(command: &Command, status: &str, hint: &str) -> String {

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from a fresh checkout to answers over all four doors, with one command.
+//! `cargo xtask demo`: builds, serves examples/models and classifies pictures over all four frontends.
 
 use crate::build;
 use crate::command::{Result, run, say};
@@ -12,13 +12,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The pictures shown, named after what is on them.
+/// Names of the pictures: the digit each shows.
 const PICTURES: [&str; 3] = ["seven", "three", "zero"];
 const READY_WITHIN_SECONDS: u64 = 60;
 const STOPPED_WITHIN: Duration = Duration::from_secs(40);
 
 pub struct Options {
-    /// End after the answers instead of serving on.
+    /// Exit after the classification.
     pub once: bool,
     pub debug: bool,
     pub http_port: Option<u16>,
@@ -30,21 +30,21 @@ pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     runtimes::fetch(paths)?;
     let dist = build::build(paths, options.debug)?;
     let mut server = Server::start(paths, &dist, options)?;
-    if let Err(problem) = show(paths, &dist, &mut server) {
-        return Err(format!("{problem}\n  {}", server.log_end()));
+    if let Err(e) = classify(paths, &dist, &mut server) {
+        return Err(format!("{e}\n  {}", server.log_end()));
     }
     if options.once {
         server.stop()?;
-        say("demo: every answer was right, and the server stopped as asked");
+        say("demo: all results were right, and the server stopped cleanly");
         return Ok(());
     }
-    invite(paths, &dist, &server);
+    print_instructions(paths, &dist, &server);
     let status = server.child.wait().map_err(|e| format!("cannot wait for the server: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("the server ended: {status}")) }
+    if status.success() { Ok(()) } else { Err(format!("the server exited: {status}")) }
 }
 
-/// Asks for each picture over the four doors; the client fails on a wrong or missing answer.
-fn show(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
+/// Classifies each picture over all four frontends; the client fails on a wrong or missing result.
+fn classify(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
     let (http, grpc) = (server.http.clone(), server.grpc.clone());
     let client = || {
         let mut command = Command::new(dist.join("bin/trtserver-classify"));
@@ -52,22 +52,22 @@ fn show(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
         command.args(["--http", &http, "--grpc", &grpc]);
         command
     };
-    say("demo: waiting until the models are loaded");
+    say("demo: waiting until the models are loaded (up to a minute)");
     server.wait_until_ready(client().args(["--wait", &READY_WITHIN_SECONDS.to_string()]))?;
     println!();
     for digit in PICTURES {
         let picture = format!("examples/digits/pictures/{digit}.png");
-        run(client().args(["--expect", digit, &picture]), "not every answer was right")?;
+        run(client().args(["--expect", digit, &picture]), "a result was wrong or missing")?;
     }
     println!();
     Ok(())
 }
 
-fn invite(paths: &Paths, dist: &Path, server: &Server) {
+fn print_instructions(paths: &Paths, dist: &Path, server: &Server) {
     let Server { http, grpc, metrics, log, .. } = server;
     let (bin, log) = (paths.short(&dist.join("bin")), paths.short(log));
     println!(
-        "The server goes on until Ctrl-C (its log is {log}):\n\
+        "The server runs until Ctrl-C (log: {log}):\n\
          \x20 HTTP     http://{http}\n\
          \x20 gRPC     {grpc}\n\
          \x20 metrics  http://{metrics}/metrics\n\
@@ -78,7 +78,7 @@ fn invite(paths: &Paths, dist: &Path, server: &Server) {
     );
 }
 
-/// A running server. It ends with this value.
+/// A running server; killed when dropped.
 struct Server {
     child: Child,
     http: String,
@@ -96,12 +96,12 @@ impl Server {
         command.current_dir(&paths.root);
         command.arg(format!("--model-store={}", paths.root.join("examples/models").display()));
         command.arg(format!("--backend-dir={}", dist.join("backends").display()));
-        for (name, wish, usual) in [
+        for (name, port, default) in [
             ("http", options.http_port, 8000),
             ("grpc", options.grpc_port, 8001),
             ("metrics", options.metrics_port, 8002),
         ] {
-            command.arg(format!("--{name}-port={}", wish.unwrap_or_else(|| free_or_any(usual))));
+            command.arg(format!("--{name}-port={}", port.unwrap_or_else(|| free_or_any(default))));
         }
         say(format!("demo: starting {}", paths.short(&dist.join("bin/trtserver"))));
         let mut child = command
@@ -110,29 +110,33 @@ impl Server {
             .stderr(log_file)
             .spawn()
             .map_err(|e| format!("cannot start the server: {e}"))?;
-        let addresses = child.stdout.take().map(listen).ok_or("the server has no output")?;
+        let addresses = child.stdout.take().map(read_lines).ok_or("the server has no output")?;
         let mut server =
             Server { child, http: String::new(), grpc: String::new(), metrics: String::new(), log };
         server.read_addresses(&addresses)?;
         Ok(server)
     }
 
-    /// The server prints `listening <door> <address>` for each door before it loads models.
+    /// The server prints `listening <name> <address>` for each listener before it loads models.
     fn read_addresses(&mut self, lines: &Receiver<String>) -> Result<()> {
         let limit = Instant::now() + Duration::from_secs(READY_WITHIN_SECONDS);
         while [&self.http, &self.grpc, &self.metrics].iter().any(|address| address.is_empty()) {
             let left = limit.saturating_duration_since(Instant::now());
             let line = match lines.recv_timeout(left) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) => return Err(self.ended("did not open its ports")),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.failure("did not open its ports in time"));
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map(|status| status.to_string());
                     let status = status.unwrap_or_else(|e| e.to_string());
-                    return Err(self.ended(&format!("ended before its ports were open ({status})")));
+                    return Err(
+                        self.failure(&format!("exited before its ports were open ({status})"))
+                    );
                 }
             };
-            let mut words = line.split_whitespace().skip(1);
-            match (words.next(), words.next()) {
+            let mut fields = line.split_whitespace().skip(1);
+            match (fields.next(), fields.next()) {
                 (Some("http"), Some(address)) => self.http = reachable(address),
                 (Some("grpc"), Some(address)) => self.grpc = reachable(address),
                 (Some("metrics"), Some(address)) => self.metrics = reachable(address),
@@ -142,48 +146,48 @@ impl Server {
         Ok(())
     }
 
-    /// Lets the client wait for readiness, but not for a server that has ended.
+    /// Runs the waiting client, and stops it if the server exits.
     fn wait_until_ready(&mut self, waiting: &mut Command) -> Result<()> {
         let mut client = waiting.spawn().map_err(|e| format!("cannot start the client: {e}"))?;
         let wrap = |e| format!("cannot wait for the client: {e}");
         loop {
             if let Some(status) = client.try_wait().map_err(wrap)? {
-                let problem = || "the server did not become ready".to_owned();
-                return if status.success() { Ok(()) } else { Err(problem()) };
+                let error = || "the server did not become ready".to_owned();
+                return if status.success() { Ok(()) } else { Err(error()) };
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 client.kill().and_then(|()| client.wait()).map_err(wrap)?;
-                return Err(format!("the server ended while it was loading ({status})"));
+                return Err(format!("the server exited while loading models ({status})"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Asks the server to end and checks that it does so in good order.
+    /// Stops the server with SIGTERM and checks its exit status.
     fn stop(&mut self) -> Result<()> {
         say("demo: stopping the server");
-        // The standard library can only kill; a shell can ask.
-        let ask = ["-c", "kill -TERM \"$1\"", "sh", &self.child.id().to_string()];
-        run(Command::new("sh").args(ask), "")?;
+        // The standard library can send SIGKILL only.
+        let kill = ["-c", "kill -TERM \"$1\"", "sh", &self.child.id().to_string()];
+        run(Command::new("sh").args(kill), "")?;
         let limit = Instant::now() + STOPPED_WITHIN;
         loop {
-            let ended =
+            let exited =
                 self.child.try_wait().map_err(|e| format!("cannot wait for the server: {e}"))?;
-            match ended {
+            match exited {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => {
-                    return Err(self.ended(&format!("ended badly ({status})")));
+                    return Err(self.failure(&format!("exited with an error ({status})")));
                 }
                 None if Instant::now() >= limit => {
-                    return Err(self.ended("did not stop"));
+                    return Err(self.failure("did not stop in time"));
                 }
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
         }
     }
 
-    fn ended(&self, how: &str) -> String {
-        format!("the server {how}\n  {}", self.log_end())
+    fn failure(&self, what: &str) -> String {
+        format!("the server {what}\n  {}", self.log_end())
     }
 
     fn log_end(&self) -> String {
@@ -192,21 +196,22 @@ impl Server {
         let lines: Vec<&str> = log.lines().collect();
         let last = &lines[lines.len().saturating_sub(20)..];
         let last: String = last.iter().map(|line| format!("\n    {line}")).collect();
-        let last = if last.is_empty() { " nothing".to_owned() } else { last };
-        format!("its log ({}) ends with:{last}", self.log.display())
+        let last = if last.is_empty() { " none".to_owned() } else { last };
+        format!("last lines of its log ({}):{last}", self.log.display())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only if the server has already ended.
+        // Both fail only if the server has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Hands the `listening …` lines over and prints the others; keeps reading, so the server never blocks.
-fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
+/// Sends the `listening …` lines and prints the others, on a thread that reads until the end of the output, so that the
+/// server never blocks.
+fn read_lines(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
@@ -220,17 +225,17 @@ fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// The usual port if nobody has it, else 0: the system chooses, and the server tells.
+/// `port` if it is free, else 0: the system then selects a free port.
 fn free_or_any(port: u16) -> u16 {
     let free = TcpListener::bind(("0.0.0.0", port)).is_ok()
         && TcpListener::bind(("127.0.0.1", port)).is_ok();
     if !free {
-        say(format!("demo: port {port} is taken, using another"));
+        say(format!("demo: port {port} is in use, using another"));
     }
     if free { port } else { 0 }
 }
 
-/// A wildcard address is where a server listens, not where a client goes.
+/// Address for clients: a wildcard address is replaced by the loopback address.
 fn reachable(address: &str) -> String {
     match address.rsplit_once(':') {
         Some(("0.0.0.0" | "[::]" | "*", port)) => format!("127.0.0.1:{port}"),

@@ -1,4 +1,5 @@
-//! `cargo xtask gate`: what a request costs the server, counted, against the ceilings in `tests/gate/src/ceilings.rs`.
+//! `cargo xtask gate`: counts allocations, copies, system calls and instructions per request, and compares them with the
+//! ceilings in `tests/gate/src/ceilings.rs`.
 
 use crate::build;
 use crate::command::{Result, cargo, run, say};
@@ -6,35 +7,36 @@ use crate::paths::Paths;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What counts for the gate, and the Debian package of the same name.
+/// Tools of the gate; their Debian packages have the same names.
 const TOOLS: [&str; 2] = ["strace", "valgrind"];
 const HINT: &str = "install strace and valgrind (Debian and Ubuntu: apt install strace valgrind)";
 
-/// Builds and judges; `arguments` go to the gate as they are. The tools that were not there, and could not be installed,
-/// come back: what they count is not judged.
+/// Builds and runs the gate; `arguments` are passed to it. Returns the tools that are missing and could not be installed:
+/// their figures are not checked.
 ///
 /// # Errors
-/// A figure above its ceiling, or with `CI=true` a tool that is missing.
+/// A figure exceeds its ceiling, or with `CI=true` a tool is missing.
 pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
     let missing = install_missing();
     if !missing.is_empty() && std::env::var("CI").is_ok_and(|ci| ci == "true") {
-        return Err(format!("{} cannot be installed here; {HINT}", missing.join(" and ")));
+        return Err(format!("cannot install {}; {HINT}", missing.join(" and ")));
     }
     let install = install(paths)?;
-    say("gate: counting");
+    say("gate: counting (a few minutes)");
     let mut command = Command::new(paths.target.join("profiling/trtserver-gate"));
     command.env("TRTSERVER_DIST", install).args(arguments);
     run(
         &mut command,
-        "what is too much stands above; the ceilings are in tests/gate/src/ceilings.rs",
+        "figures above their ceiling are listed above; the ceilings are in tests/gate/src/ceilings.rs",
     )?;
     for tool in &missing {
-        say(format!("gate: no {tool}, so what it counts was NOT judged; {HINT}"));
+        say(format!("gate: {tool} is missing, its figures were NOT checked; {HINT}"));
     }
     Ok(missing)
 }
 
-/// Optimised but quickly built: instructions of a debug build say nothing. An install of its own, with the tests' plugin.
+/// Builds an optimised profile that compiles faster than release (instruction counts of a debug build mean nothing).
+/// Installs it in a directory of its own, with the test backend.
 fn install(paths: &Paths) -> Result<PathBuf> {
     let mut command = cargo();
     command.current_dir(&paths.root).args(["build", "--profile", "profiling"]);
@@ -52,10 +54,10 @@ fn install(paths: &Paths) -> Result<PathBuf> {
     Ok(install)
 }
 
-/// Installs what is missing where that takes no more than apt: as root. Gives what is missing still.
+/// Installs missing tools with apt if this runs as root. Returns the tools that are still missing.
 fn install_missing() -> Vec<&'static str> {
-    let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_there(tool)).collect();
-    if missing.is_empty() || quiet("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
+    let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_installed(tool)).collect();
+    if missing.is_empty() || output_of("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
         return missing;
     }
     say(format!("gate: apt-get install {}", missing.join(" ")));
@@ -64,20 +66,20 @@ fn install_missing() -> Vec<&'static str> {
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    // A list of packages that is old, or not there at all, is the usual reason for a refusal.
+    // Most failures are due to an outdated or missing package list.
     let install = [&["install", "-y", "--no-install-recommends"], missing.as_slice()].concat();
     if !apt(&install) && apt(&["update"]) {
         apt(&install);
     }
-    missing.into_iter().filter(|tool| !is_there(tool)).collect()
+    missing.into_iter().filter(|tool| !is_installed(tool)).collect()
 }
 
-fn is_there(tool: &str) -> bool {
-    quiet(tool, &["--version"]).is_some()
+fn is_installed(tool: &str) -> bool {
+    output_of(tool, &["--version"]).is_some()
 }
 
-/// What it printed, if it ended well.
-fn quiet(program: &str, arguments: &[&str]) -> Option<String> {
+/// Standard output of a program, if it succeeded.
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

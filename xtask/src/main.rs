@@ -1,4 +1,4 @@
-//! `cargo xtask`: the chores of this repository, each with one command. This file is the list.
+//! `cargo xtask`: development tasks of this repository. This file lists the commands.
 
 mod bench;
 mod build;
@@ -20,18 +20,18 @@ use paths::Paths;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // `cargo xtask demo -- --once` and `cargo xtask demo --once` are the same wish.
+    // Accepts `cargo xtask demo -- --once` as well as `cargo xtask demo --once`.
     let matches = cli().get_matches_from(std::env::args_os().filter(|argument| argument != "--"));
-    match work(&Paths::find(), &matches) {
+    match run(&Paths::find(), &matches) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("xtask: error: {problem}");
+        Err(e) => {
+            eprintln!("xtask: error: {e}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn work(paths: &Paths, matches: &ArgMatches) -> Result<()> {
+fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
     match matches.subcommand() {
         Some(("demo", with)) => demo::demo(
             paths,
@@ -67,7 +67,7 @@ fn work(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))
             .map(|_| ()),
-        // clap has refused everything else.
+        // clap refuses other commands.
         _ => Ok(()),
     }
 }
@@ -76,67 +76,67 @@ fn cli() -> Command {
     let flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
-    let port = |name: &'static str, usual: &str| {
+    let port = |name: &'static str, default: &str| {
         Arg::new(name)
             .long(name)
             .value_name("PORT")
             .value_parser(value_parser!(u16))
-            .help(format!("Instead of {usual}, or of any free one if that is taken"))
+            .help(format!("Port to use [default: {default}, or a free port if it is in use]"))
     };
     Command::new("cargo xtask")
         .bin_name("cargo xtask")
-        .about("The chores of this repository, each with one command")
+        .about("Development tasks of the trtserver repository")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(
             Command::new("demo")
-                .about("Build, serve examples/models, and show a few pictures to the server")
-                .arg(flag("once", "End after the answers; fail if one is wrong or missing"))
-                .arg(flag("debug", "Use the debug build: slower, but sooner there"))
+                .about("Build, serve examples/models, and classify example pictures")
+                .arg(flag("once", "Exit after the classification; fail if a result is wrong or missing"))
+                .arg(flag("debug", "Use the debug build: compiles faster, runs slower"))
                 .arg(port("http-port", "8000"))
                 .arg(port("grpc-port", "8001"))
                 .arg(port("metrics-port", "8002")),
         )
         .subcommand(
-            Command::new("test").about("Everything a change has to pass: what CI runs").arg(
+            Command::new("test").about("Run all checks and tests, as CI does").arg(
                 Arg::new("only")
                     .long("only")
                     .value_name("STEP")
                     .action(ArgAction::Append)
                     .value_parser(PossibleValuesParser::new(test::step_names()))
-                    .help("Run this step alone (repeatable)"),
+                    .help("Run only this step (repeatable)"),
             ),
         )
         .subcommand(
             Command::new("bench")
-                .about("Build the release server and measure what a request costs it")
-                .arg(flag("no-build", "Measure what was built last"))
+                .about("Build the release server and run the benchmarks")
+                .arg(flag("no-build", "Use the last build"))
                 .arg(
                     Arg::new("arguments")
                         .value_name("ARGUMENT")
                         .num_args(0..)
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
-                        .help("For trtserver-bench, such as --quick, or --help for all of them"),
+                        .help("Arguments for trtserver-bench, such as --quick; --help lists them"),
                 ),
         )
         .subcommand(
             Command::new("gate")
-                .about("Count what a request costs the server, and compare it with the ceilings")
+                .about("Count allocations, copies, system calls and instructions per request; compare with ceilings")
                 .arg(
                     Arg::new("arguments")
                         .value_name("ARGUMENT")
                         .num_args(0..)
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
-                        .help("For trtserver-gate: --ceilings prints the table of ceilings anew"),
+                        .help("Arguments for trtserver-gate: --ceilings prints a table of new ceilings"),
                 ),
         )
         .subcommand(
             Command::new("soak")
                 .about(
-                    "A million requests to eight models, with every batcher and many cancellations",
+                    "Soak test: a million requests to eight models, with every batcher and many cancellations",
                 )
                 .arg(
                     Arg::new("arguments")
@@ -144,20 +144,20 @@ fn cli() -> Command {
                         .num_args(0..)
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
-                        .help("For the soak: --requests N"),
+                        .help("Arguments for the soak test: --requests N"),
                 ),
         )
         .subcommand(
             Command::new("build")
-                .about("Build the server, its plugins and the client into target/dist")
-                .arg(flag("debug", "Into target/dist-debug, unoptimised, with the tests' plugins")),
+                .about("Build the server, its backends and the client into target/dist")
+                .arg(flag("debug", "Build without optimisation into target/dist-debug, with the test backends")),
         )
         .subcommand(
             Command::new("runtimes")
-                .about("Put ONNX Runtime into target/dist/lib (a pinned download)"),
+                .about("Download ONNX Runtime (pinned version) into target/dist/lib"),
         )
         .subcommand(
             Command::new("python")
-                .about("Make the Python environments of the real clients under target/python"),
+                .about("Create the Python environments of the real clients in target/python"),
         )
 }

@@ -1,17 +1,17 @@
-//! Where things lie: the checkout, cargo's build folder, and the two installs made from it.
+//! Paths: the checkout, cargo's target directory, and the installs made from it.
 
 use std::path::{Path, PathBuf};
 
-/// The folders the tasks work in.
+/// Directories of the tasks.
 pub struct Paths {
     pub root: PathBuf,
-    /// Cargo's own build folder.
+    /// Cargo's target directory.
     pub target: PathBuf,
 }
 
 impl Paths {
     pub fn find() -> Self {
-        // Cargo names the folder when it starts us; the compiled-in one serves a binary started by hand.
+        // Cargo sets the variable; the path from compile time is for a program that is started directly.
         let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf);
@@ -25,17 +25,17 @@ impl Paths {
         self.target.join(if debug { "dist-debug" } else { "dist" })
     }
 
-    /// Framework libraries; the debug install points here too.
+    /// Framework libraries; the debug install links to this directory.
     pub fn lib(&self) -> PathBuf {
         self.dist(false).join("lib")
     }
 
-    /// Python environments of the tests, one per client generation.
+    /// Python environment of a client generation.
     pub fn python(&self, generation: &str) -> PathBuf {
         self.target.join("python").join(generation)
     }
 
-    /// The path as a person standing in the checkout would type it.
+    /// The path relative to the checkout.
     pub fn short(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }

@@ -1,5 +1,5 @@
-//! perf_analyzer, the load generator of Triton's clients, for `cargo xtask bench`: two pinned wheels, of which two
-//! files are kept under `target/perf_analyzer`.
+//! Downloads perf_analyzer, the load generator of Triton's clients, for `cargo xtask bench`: two files of two pinned
+//! wheels, in `target/perf_analyzer`.
 
 use crate::command::{Result, say};
 use crate::paths::Paths;
@@ -14,12 +14,12 @@ pub fn folder(paths: &Paths) -> PathBuf {
     paths.target.join("perf_analyzer")
 }
 
-/// The measurement does without it where it cannot be had, and says which rows are missing.
+/// Without perf_analyzer the benchmarks leave out its rows.
 pub fn fetch(paths: &Paths) {
     if cfg!(not(target_arch = "x86_64")) {
-        say("perf_analyzer: there is no build of it for this machine; its rows are left out");
-    } else if let Err(problem) = try_fetch(paths) {
-        say(format!("perf_analyzer: not fetched, its rows are left out: {problem}"));
+        say("perf_analyzer: no package for this architecture; its rows are left out");
+    } else if let Err(e) = try_fetch(paths) {
+        say(format!("perf_analyzer: download failed, its rows are left out: {e}"));
     }
 }
 
@@ -30,7 +30,9 @@ fn try_fetch(paths: &Paths) -> Result<()> {
     if program.exists() && fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
         return Ok(());
     }
-    say("perf_analyzer: fetching it and the CUDA runtime library that it is linked with (16 MB)");
+    say(
+        "perf_analyzer: downloading it and the CUDA runtime library that it is linked with (16 MB)",
+    );
     python::unpack_wheel(
         &list,
         &["--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64"],

@@ -1,7 +1,7 @@
-//! Python: finding an interpreter, and the two environments in which the real clients run.
+//! Python interpreters, and the two environments of the real clients.
 //!
-//! `v1` holds the client of 2020, which wants old packages and OpenSSL 1.1; `v2` holds today's.
-//! Each lies under `target/python/` with a stamp of what it was made from, so a second run does nothing.
+//! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's. Each is in `target/python/`
+//! with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
@@ -10,20 +10,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const NEED_PYTHON: &str = "install Python 3 (Debian and Ubuntu: apt install python3 python3-venv), or name one with TRTSERVER_PYTHON=/path/to/python3";
+const NEED_PYTHON: &str = "install Python 3 (Debian and Ubuntu: apt install python3 python3-venv), or set TRTSERVER_PYTHON=/path/to/python3";
 const NEED_VENV: &str = "the venv module is needed (Debian and Ubuntu: apt install python3-venv)";
-const NEED_INDEX: &str = "pip could not fetch the pinned packages: is a package index reachable, and is this Python one they are built for?";
+const NEED_INDEX: &str = "pip could not download the pinned packages: check that a package index is reachable and has packages for this Python version";
 
 /// One environment of the tests.
 pub struct Environment {
-    /// Folder under `target/python/` and part of the requirements file's name.
+    /// Directory in `target/python/`, and part of the name of the requirements file.
     pub name: &'static str,
-    /// The newest Python its pins have packages for, as a minor version of 3.
+    /// Newest supported Python, as a minor version of 3.
     newest: u32,
     oldest: u32,
-    /// Prints nothing and succeeds when the environment is usable.
+    /// Python code that succeeds if the environment is usable.
     proof: &'static str,
-    /// Its packages hold x86-64 code and have no other build.
+    /// Its packages exist for x86-64 only.
     x86_64_only: bool,
 }
 
@@ -49,12 +49,12 @@ pub const V2: Environment = Environment {
     x86_64_only: false,
 };
 
-/// The Python that fetches things: any 3.8 or newer will do.
+/// The Python for downloads: 3.8 or newer.
 pub fn any() -> Result<PathBuf> {
     pick(8, u32::MAX)
 }
 
-/// Makes the environment unless it is there already, and returns the program that runs Python in it.
+/// Creates the environment unless it is up to date. Returns the program that runs Python in it.
 pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     let dir = paths.python(env.name);
     let scripts = paths.root.join("tests/python");
@@ -64,13 +64,13 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
         fs::read_to_string(&list).map_err(|e| format!("cannot read {}: {e}", list.display()))?;
     let stamp = dir.join("made-from.txt");
     if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && interpreter.exists() {
-        say(format!("python {}: already there", env.name));
+        say(format!("python {}: up to date", env.name));
         return Ok(interpreter);
     }
 
     let python = pick(env.oldest, env.newest)?;
     say(format!(
-        "python {}: making {} with {} (half a minute)",
+        "python {}: creating {} with {} (half a minute)",
         env.name,
         paths.short(&dir),
         python.display()
@@ -79,7 +79,7 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
         fs::remove_dir_all(&dir).map_err(|e| format!("cannot remove {}: {e}", dir.display()))?;
     }
     run(Command::new(&python).args(["-m", "venv"]).arg(&dir), NEED_VENV)?;
-    // Every package is listed with its version; nothing else may come in by dependency.
+    // The requirements list every package; --no-deps excludes others.
     run(
         Command::new(dir.join("bin/python"))
             .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
@@ -93,14 +93,14 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     }
     run(
         Command::new(&interpreter).args(["-c", env.proof]).env("PYTHONPATH", &scripts),
-        "the environment was made but its client cannot be imported",
+        "the environment was created, but its client cannot be imported",
     )?;
     fs::write(&stamp, wanted).map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
     Ok(interpreter)
 }
 
-/// Fetches one wheel, checked against the hashes in `requirements`, and unpacks the members
-/// that `wanted` (Python: an expression over `name`) chooses, without their folders, into `into`.
+/// Downloads wheels, checked against the hashes in `requirements`, and unpacks the members that `wanted` (a Python
+/// expression over `name`) selects into the directory `into`, without their directories.
 pub fn unpack_wheel(
     requirements: &Path,
     tags: &[&str],
@@ -110,7 +110,7 @@ pub fn unpack_wheel(
 ) -> Result<()> {
     let python = any()?;
     for dir in [scratch, into] {
-        fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+        fs::create_dir_all(dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     }
     run(
         Command::new(&python)
@@ -136,8 +136,8 @@ pub fn unpack_wheel(
     fs::remove_dir_all(scratch).map_err(|e| format!("cannot remove {}: {e}", scratch.display()))
 }
 
-/// The client of 2020 was linked with OpenSSL 1.1, which distributions no longer carry;
-/// a database driver's wheel of the same time bundles it under mangled names.
+/// Installs OpenSSL 1.1 for the client of 2020, because distributions no longer have it. It comes from the wheel of a
+/// database driver of that time, which bundles it under mangled names.
 fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
     let lib = dir.join("lib/openssl");
     unpack_wheel(
@@ -166,7 +166,7 @@ fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
 
 fn write_launcher(file: &Path) -> Result<()> {
     let text = "#!/bin/sh\n\
-        # Python with OpenSSL 1.1 within the loader's reach, for the client of 2020.\n\
+        # Python with OpenSSL 1.1 in the library path, for the client of 2020.\n\
         here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
         LD_LIBRARY_PATH=\"$here/lib/openssl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n\
         export LD_LIBRARY_PATH\n\
@@ -176,7 +176,7 @@ fn write_launcher(file: &Path) -> Result<()> {
         .map_err(|e| format!("cannot write {}: {e}", file.display()))
 }
 
-/// The first interpreter whose version lies between the two minor versions of 3.
+/// The first interpreter with a minor version of 3 in this range.
 fn pick(oldest: u32, newest: u32) -> Result<PathBuf> {
     let mut names: Vec<PathBuf> =
         std::env::var_os("TRTSERVER_PYTHON").map(PathBuf::from).into_iter().collect();
@@ -195,8 +195,8 @@ fn pick(oldest: u32, newest: u32) -> Result<PathBuf> {
     } else {
         format!("3.{oldest} to 3.{newest}")
     };
-    let seen = if seen.is_empty() { "found none".to_owned() } else { seen.join(", ") };
-    Err(format!("no Python {range} ({seen})\n  {NEED_PYTHON}"))
+    let seen = if seen.is_empty() { "no interpreter found".to_owned() } else { seen.join(", ") };
+    Err(format!("Python {range} not found ({seen})\n  {NEED_PYTHON}"))
 }
 
 fn minor_version(python: &Path) -> Option<u32> {

@@ -1,7 +1,6 @@
-//! `cargo xtask runtimes`: puts the frameworks' libraries under `target/dist/lib/`.
+//! `cargo xtask runtimes`: downloads framework libraries into `target/dist/lib/`.
 //!
-//! The host needs none of them. ONNX Runtime is fetched because the demo and the tests use it;
-//! an operator may as well put a library of their own there.
+//! The host needs none of them. The demo and the tests use ONNX Runtime. Operators can install their own library there.
 
 use crate::command::{Result, say};
 use crate::paths::Paths;
@@ -18,28 +17,28 @@ pub fn fetch(paths: &Paths) -> Result<()> {
     let arch = std::env::consts::ARCH;
     let version = format!("{VERSION} {arch}\n");
     if library.exists() && fs::read_to_string(&stamp).is_ok_and(|have| have == version) {
-        say(format!("runtimes: ONNX Runtime {VERSION} is already in {}", paths.short(&lib)));
+        say(format!("runtimes: ONNX Runtime {VERSION} is up to date in {}", paths.short(&lib)));
         return Ok(());
     }
     if !matches!(arch, "x86_64" | "aarch64") {
         return Err(format!(
-            "no ONNX Runtime {VERSION} is known for {arch}: put a libonnxruntime.so.1 into {} by hand",
+            "no package of ONNX Runtime {VERSION} for {arch}: copy a libonnxruntime.so.1 into {}",
             paths.short(&lib)
         ));
     }
 
-    say(format!("runtimes: fetching ONNX Runtime {VERSION} for {arch} (about 20 MB)"));
+    say(format!("runtimes: downloading ONNX Runtime {VERSION} for {arch} (about 20 MB)"));
     let platform = format!("--platform=manylinux_2_28_{arch}");
     python::unpack_wheel(
         &paths.root.join("xtask/runtimes.txt"),
-        // Any one Python's wheel will do: only the C library is taken out of it.
+        // The wheel of any Python version: only its C library is used.
         &[&platform, "--python-version=312", "--implementation=cp", "--abi=cp312"],
         &format!("name == 'onnxruntime/capi/libonnxruntime.so.{VERSION}'"),
         &paths.target.join("runtimes-wheel"),
         &lib,
     )?;
-    // The file gets its soname, under which the loader and the plugin look for it.
-    let wrap = |e| format!("cannot lay out {}: {e}", lib.display());
+    // Renamed to its soname, which the loader and the plugin look for.
+    let wrap = |e| format!("cannot install into {}: {e}", lib.display());
     fs::rename(lib.join(format!("libonnxruntime.so.{VERSION}")), &library).map_err(wrap)?;
     let plain = lib.join("libonnxruntime.so");
     if plain.symlink_metadata().is_ok() {
@@ -47,6 +46,6 @@ pub fn fetch(paths: &Paths) -> Result<()> {
     }
     symlink("libonnxruntime.so.1", plain).map_err(wrap)?;
     fs::write(stamp, version).map_err(wrap)?;
-    say(format!("runtimes: {}", paths.short(&library)));
+    say(format!("runtimes: installed {}", paths.short(&library)));
     Ok(())
 }

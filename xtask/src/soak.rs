@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: a million requests to the release server, every answer looked at and the memory watched.
+//! `cargo xtask soak`: a million requests to the release server; checks every response and the memory use.
 
 use crate::build;
 use crate::command::{Result, run, say};
@@ -6,12 +6,12 @@ use crate::paths::Paths;
 use crate::runtimes;
 use std::process::Command;
 
-/// `arguments` go to the soak as they are.
+/// `arguments` are passed to the soak test.
 pub fn soak(paths: &Paths, arguments: &[String]) -> Result<()> {
     runtimes::fetch(paths)?;
     let dist = build::build_with(paths, false, &["trtserver-probe", "trtserver-tests"])?;
 
-    // An install of its own: the tests' plugin belongs to no other release install.
+    // An install of its own, because the release install must not contain the test backend.
     let install = paths.target.join("soak");
     let onnx = "backends/onnxruntime/libtrtserver_onnxruntime.so";
     for file in ["bin/trtserver", onnx] {
@@ -22,8 +22,8 @@ pub fn soak(paths: &Paths, arguments: &[String]) -> Result<()> {
     build::put(&built.join(probe), &install.join("backends/probe").join(probe))?;
     build::share_lib(paths, &install)?;
 
-    say("soak: a few minutes");
+    say("soak: running (a few minutes)");
     let mut command = Command::new(built.join("soak"));
     command.env("TRTSERVER_DIST", &install).args(arguments);
-    run(&mut command, "an answer was wrong or missing: see above")
+    run(&mut command, "a response was wrong or missing, or memory grew: see above")
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything a change has to pass, step by step; what CI runs is exactly this.
+//! `cargo xtask test`: all checks and tests, as steps. CI runs the same command.
 
 use crate::build;
 use crate::command::{Result, cargo, run, say};
@@ -19,7 +19,7 @@ enum Outcome {
 
 type Step = fn(&Paths) -> Result<Outcome>;
 
-/// In this order: what fails fast first, what needs much made beforehand last.
+/// In order of cost: fast checks first.
 const STEPS: &[(&str, Step)] = &[
     ("fmt", fmt),
     ("tidy", |paths| tidy::tidy(paths).map(|()| Outcome::Passed)),
@@ -37,26 +37,27 @@ pub fn step_names() -> Vec<&'static str> {
     STEPS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Runs the chosen steps (none: all) and says at the end how each went.
+/// Runs the steps in `only` (all if empty) and prints a summary.
 pub fn test(paths: &Paths, only: &[String]) -> Result<()> {
     let mut report = String::new();
     let mut failed = Vec::new();
-    let chosen = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
-    for (name, step) in STEPS.iter().filter(|(name, _)| chosen(name)) {
-        say(format!("test: {name}"));
+    let selected = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
+    let steps: Vec<_> = STEPS.iter().filter(|(name, _)| selected(name)).collect();
+    for (number, (name, step)) in steps.iter().enumerate() {
+        say(format!("test: step {} of {}: {name}", number + 1, steps.len()));
         let start = Instant::now();
         let outcome = step(paths);
         let seconds = start.elapsed().as_secs_f64();
-        let (mark, remark) = match outcome {
+        let (result, remark) = match outcome {
             Ok(Outcome::Passed) => ("ok", ""),
             Ok(Outcome::Skipped(reason)) => ("skipped", reason),
-            Err(problem) => {
-                say(format!("test: {name}: {problem}"));
+            Err(e) => {
+                say(format!("test: {name}: {e}"));
                 failed.push(*name);
                 ("FAILED", "")
             }
         };
-        report += &format!("  {name:<10}{mark:<8}{seconds:>7.1} s  {remark}\n");
+        report += &format!("  {name:<10}{result:<8}{seconds:>7.1} s  {remark}\n");
     }
     eprint!("\n{report}");
     if failed.is_empty() {
@@ -74,17 +75,17 @@ fn in_root(paths: &Paths) -> Command {
 }
 
 fn fmt(paths: &Paths) -> Result<Outcome> {
-    let hint = "`cargo fmt` puts it right (missing? rustup component add rustfmt)";
+    let hint = "run `cargo fmt` (if it is missing: rustup component add rustfmt)";
     run(in_root(paths).args(["fmt", "--all", "--check"]), hint).map(|()| Outcome::Passed)
 }
 
 fn clippy(paths: &Paths) -> Result<Outcome> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-    run(in_root(paths).args(arguments), "missing? rustup component add clippy")
+    run(in_root(paths).args(arguments), "if clippy is missing: rustup component add clippy")
         .map(|()| Outcome::Passed)
 }
 
-/// The interpreters the tests need, each with the variable that tells them.
+/// Python interpreters for the tests, each with the environment variable that names it.
 fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut made = Vec::new();
     let all: [(&str, &Environment); 2] =
@@ -94,7 +95,7 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
             made.push((variable, python::environment(paths, environment)?));
         } else {
             say(format!(
-                "python {}: its client has no build for {}, tests that need it skip",
+                "python {}: its client has no package for {}, tests that need it are skipped",
                 environment.name,
                 std::env::consts::ARCH
             ));
@@ -103,7 +104,7 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(made)
 }
 
-/// The whole workspace's tests. Those that start a server find it by `TRTSERVER_DIST`.
+/// Tests of the whole workspace. Tests that start a server find it with `TRTSERVER_DIST`.
 fn rust(paths: &Paths) -> Result<Outcome> {
     runtimes::fetch(paths)?;
     let environments = environments(paths)?;
@@ -118,7 +119,7 @@ fn rust(paths: &Paths) -> Result<Outcome> {
     .map(|()| Outcome::Passed)
 }
 
-/// What a request may cost. After the tests: a wrong answer is no use to anybody, however cheap.
+/// The gate, after the tests: costs matter only for correct responses.
 fn gate(paths: &Paths) -> Result<Outcome> {
     let missing = gate::gate(paths, &[])?;
     Ok(if missing.is_empty() {

@@ -17,7 +17,7 @@ fn run(line: &str) -> Result<Start, Exit> {
     run_in(line, &[])
 }
 
-fn complaint(line: &str) -> String {
+fn error_of(line: &str) -> String {
     let stop = run(line).expect_err(line);
     assert_eq!((stop.code, stop.stdout.as_str()), (1, ""), "{line}");
     let hint = format!("Usage: {}\ntrtserver --help lists the flags.\n", cli::USAGE);
@@ -228,7 +228,7 @@ fn invalid_flags_are_refused() {
         ("--metrics-interval-ms=0", "--metrics-interval-ms=0 must be more than 0"),
     ];
     for (line, want) in table {
-        assert_eq!(complaint(line), want, "{line}");
+        assert_eq!(error_of(line), want, "{line}");
     }
 }
 
@@ -254,9 +254,9 @@ fn unsupported_flags_are_refused() {
     ];
     for (line, feature) in table {
         let want = format!("{line} is not supported yet: this server does not have {feature}");
-        assert_eq!(complaint(&format!("--model-store=/m {line}")), want);
+        assert_eq!(error_of(&format!("--model-store=/m {line}")), want);
     }
-    let both = complaint("--allow-client-shm --grpc-use-ssl");
+    let both = error_of("--allow-client-shm --grpc-use-ssl");
     assert_eq!(both.lines().count(), 2, "{both}");
 }
 
@@ -282,10 +282,10 @@ fn model_control_mode_of_old_and_new_flags() {
     let both =
         "--allow-model-control and --allow-poll-model-repository can not be both set to true";
     for line in ["--allow-model-control", "--allow-model-control --allow-poll-model-repository"] {
-        assert_eq!(complaint(&format!("--model-store=/m {line}")), both);
+        assert_eq!(error_of(&format!("--model-store=/m {line}")), both);
     }
     let all =
-        complaint("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
+        error_of("--model-store=/m --model-control-mode=explicit --load-model=* --load-model=a");
     assert_eq!(all, "--load-model=* loads all models and must be the only --load-model");
 }
 
@@ -358,11 +358,11 @@ fn command_line_takes_precedence_over_config_file() {
     assert_eq!(settings.model_repositories, [PathBuf::from("/c")]);
 
     file.write_all(b"metrics-port = 70000\n").unwrap();
-    let text = complaint(&format!("--config={path}"));
+    let text = error_of(&format!("--config={path}"));
     let want = "Couldn't interpret value 70000 for flag --metrics-port. It takes a whole number";
     assert!(text.starts_with(&format!("{path}:6: {want}")), "{text}");
 
-    let text = complaint("--config=/no/such/file");
+    let text = error_of("--config=/no/such/file");
     assert!(text.starts_with("/no/such/file: cannot read the configuration file: "), "{text}");
 }
 
@@ -370,14 +370,14 @@ fn command_line_takes_precedence_over_config_file() {
 #[test]
 fn paths_need_not_be_utf8() {
     use std::os::unix::ffi::OsStringExt;
-    let word = |flag: &str| {
+    let with_invalid_byte = |flag: &str| {
         let mut bytes = flag.as_bytes().to_vec();
         bytes.push(0xff);
         OsString::from_vec(bytes)
     };
-    let run = |word: OsString| from_args(["trtserver".into(), word], &|_| None, "1");
-    let settings = run(word("--model-store=/m")).unwrap().settings;
-    assert_eq!(settings.model_repositories[0].as_os_str(), word("/m"));
-    let stop = run(word("--id=")).unwrap_err();
+    let run = |arg: OsString| from_args(["trtserver".into(), arg], &|_| None, "1");
+    let settings = run(with_invalid_byte("--model-store=/m")).unwrap().settings;
+    assert_eq!(settings.model_repositories[0].as_os_str(), with_invalid_byte("/m"));
+    let stop = run(with_invalid_byte("--id=")).unwrap_err();
     assert!(stop.stderr.contains("It takes text in UTF-8."), "{}", stop.stderr);
 }

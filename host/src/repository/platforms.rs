@@ -27,11 +27,11 @@ impl Platforms for Backends {
         of_platform.or_else(of_backend).filter(|f| !f.is_empty()).cloned()
     }
 
-    fn known_backends(&self) -> Vec<String> {
+    fn installed_backends(&self) -> Vec<String> {
         self.inventory().names().into_iter().map(str::to_owned).collect()
     }
 
-    fn searched(&self) -> Vec<PathBuf> {
+    fn searched_dirs(&self) -> Vec<PathBuf> {
         self.dirs().to_vec()
     }
 }

@@ -121,7 +121,7 @@ fn match_first<'a>(
     new: Declared<'a>,
 ) -> Result<()> {
     let old = *tensors.entry(tensor).or_insert(new);
-    let complaint = |what: &str, a: &dyn std::fmt::Display, b: &dyn std::fmt::Display| {
+    let mismatch = |what: &str, a: &dyn std::fmt::Display, b: &dyn std::fmt::Display| {
         refuse(format!(
             "in ensemble {}, ensemble tensor {tensor}: inconsistent {what}: {a} is inferred from model {} while \
              {b} is inferred from model {}",
@@ -129,12 +129,12 @@ fn match_first<'a>(
         ))
     };
     if old.dtype != new.dtype {
-        return complaint("data type", &old.dtype.config_name(), &new.dtype.config_name());
+        return mismatch("data type", &old.dtype.config_name(), &new.dtype.config_name());
     }
     // A model without batching may declare the batch as an ordinary dimension.
     let whole = old.batching != new.batching && compatible(&old.full(), &new.full());
     if !compatible(old.dims, new.dims) && !whole {
-        return complaint("shape", &ShapeText(&old.full()), &ShapeText(&new.full()));
+        return mismatch("shape", &ShapeText(&old.full()), &ShapeText(&new.full()));
     }
     Ok(())
 }

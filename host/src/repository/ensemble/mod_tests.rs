@@ -86,7 +86,7 @@ const E: &str = "name: 'e' platform: 'ensemble' max_batch_size: 8 \
                  output_map { key: 'O' value: 'out' } } }";
 
 /// The error of opening `E` after `changes`: model, text, replacement.
-fn complaint(changes: &[(&str, &str, &str)]) -> String {
+fn open_error(changes: &[(&str, &str, &str)]) -> String {
     let text = |name: &str, text: &str| {
         changes.iter().filter(|change| change.0 == name).fold(
             text.to_owned(),
@@ -205,8 +205,8 @@ fn open_checks_tensors_against_steps() {
             "in ensemble e, model b is decoupled: a step must send exactly one response",
         ),
     ];
-    for (changes, wanted) in rows {
-        assert_eq!(complaint(changes), *wanted, "{changes:?}");
+    for (changes, expected) in rows {
+        assert_eq!(open_error(changes), *expected, "{changes:?}");
     }
 }
 
@@ -216,7 +216,7 @@ fn open_fails_when_a_step_is_not_served() {
     let refused = Model::new("a", None, Some("it is nonsense".into()), BTreeMap::new());
     let version = |text: &str| E.replacen("model_version: -1", text, 1);
     let depends = "ensemble 'e' depends on 'a'";
-    for (config, models, wanted) in [
+    for (config, models, expected) in [
         (E.to_owned(), vec![model(A, &[Ready(3)]), b()], String::new()),
         (version(""), vec![model(A, &[Ready(3)]), b()], String::new()),
         (version("model_version: 3"), vec![model(A, &[Ready(3)]), b()], String::new()),
@@ -242,7 +242,7 @@ fn open_fails_when_a_step_is_not_served() {
         let models = table_of(models);
         let opened =
             builder(&config, &models).open(&Version::new(1, Arc::new(VersionStats::new(1))));
-        assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), wanted);
+        assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), expected);
     }
 }
 

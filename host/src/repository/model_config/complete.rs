@@ -54,7 +54,7 @@ pub fn complete(
 }
 
 fn check_installed(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
-    match platforms.known_backends().contains(&config.backend) {
+    match platforms.installed_backends().contains(&config.backend) {
         true => Ok(()),
         false => Err(platforms::not_installed(&config.backend, &config.name, platforms)),
     }
@@ -102,7 +102,7 @@ fn detect(
 ) -> Result<(), ConfigError> {
     // Default file of each candidate: a backend with one of its platforms, or without a platform.
     let mut files = Vec::new();
-    for backend in platforms.known_backends() {
+    for backend in platforms.installed_backends() {
         for platform in platforms.platforms_of(&backend) {
             if let Some(file) = platforms.default_file(&platform) {
                 files.push((file, (backend.clone(), platform)));

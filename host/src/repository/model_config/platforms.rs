@@ -17,9 +17,9 @@ pub trait Platforms {
     /// The model file of a platform, or of a backend by its name, if the configuration names none.
     fn default_file(&self, platform_or_backend: &str) -> Option<String>;
     /// Installed backends. If a model's directory matches several, the first one is chosen.
-    fn known_backends(&self) -> Vec<String>;
+    fn installed_backends(&self) -> Vec<String>;
     /// Directories that were searched for plugins, for error messages.
-    fn searched(&self) -> Vec<PathBuf>;
+    fn searched_dirs(&self) -> Vec<PathBuf>;
 }
 
 /// A platform of a Triton release, and its backend, which may not be installed.
@@ -83,7 +83,7 @@ pub(super) fn recognised<'a>(
     entries: &'a [String],
     platforms: &dyn Platforms,
 ) -> Option<(&'a str, &'static str)> {
-    let installed = platforms.known_backends();
+    let installed = platforms.installed_backends();
     let absent = |known: &&WellKnown| !installed.iter().any(|backend| backend == known.backend);
     WELL_KNOWN.iter().filter(absent).find_map(|known| {
         let file = entries.iter().find(|entry| *entry == known.file)?;
@@ -94,14 +94,14 @@ pub(super) fn recognised<'a>(
 /// The installed backends and the searched directories, as the end of a sentence.
 pub(super) fn installed(platforms: &dyn Platforms) -> String {
     let mut backends = Vec::new();
-    for backend in platforms.known_backends() {
+    for backend in platforms.installed_backends() {
         let served = platforms.platforms_of(&backend);
         backends.push(match served.is_empty() {
             true => backend,
             false => format!("{backend} ({})", served.join(", ")),
         });
     }
-    let dirs: Vec<_> = platforms.searched().iter().map(|d| d.display().to_string()).collect();
+    let dirs: Vec<_> = platforms.searched_dirs().iter().map(|d| d.display().to_string()).collect();
     let or_none = |list: Vec<String>| match list.is_empty() {
         true => "none".to_owned(),
         false => list.join(", "),

@@ -53,11 +53,11 @@ impl Platforms for Installed {
         })
     }
 
-    fn known_backends(&self) -> Vec<String> {
+    fn installed_backends(&self) -> Vec<String> {
         self.0.iter().map(|(backend, _)| (*backend).to_owned()).collect()
     }
 
-    fn searched(&self) -> Vec<PathBuf> {
+    fn searched_dirs(&self) -> Vec<PathBuf> {
         vec![PathBuf::from("/backends")]
     }
 }

@@ -49,11 +49,11 @@ impl Platforms for Served {
         of_platform.or_else(of_backend).map(|(_, f)| f.clone()).filter(|f| !f.is_empty())
     }
 
-    fn known_backends(&self) -> Vec<String> {
+    fn installed_backends(&self) -> Vec<String> {
         vec![self.name.clone()]
     }
 
-    fn searched(&self) -> Vec<PathBuf> {
+    fn searched_dirs(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 }

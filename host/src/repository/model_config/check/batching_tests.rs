@@ -21,11 +21,11 @@ fn settings_without_effect_are_warned_about() {
             &["max_queue_delay_microseconds"],
         ),
     ] {
-        let said = without_effect(&parse(&text));
-        assert_eq!(said.len(), fields.len(), "{text}: {said:?}");
-        for (said, field) in said.iter().zip(fields) {
+        let warnings = without_effect(&parse(&text));
+        assert_eq!(warnings.len(), fields.len(), "{text}: {warnings:?}");
+        for (warning, field) in warnings.iter().zip(fields) {
             let start = format!("'dynamic_batching.{field}' has no effect: ");
-            assert!(said.starts_with(&start), "{said}");
+            assert!(warning.starts_with(&start), "{warning}");
         }
     }
 }
