@@ -43,7 +43,7 @@ impl Unary {
             return Poll::Pending;
         }
         Poll::Ready(match std::mem::replace(&mut *stage, Stage::Closed) {
-            Stage::Responded(answer) => answer,
+            Stage::Responded(response) => response,
             _ => Err(Error::internal("the request was lost inside the server")),
         })
     }
@@ -62,9 +62,9 @@ impl SharedSink for Unary {
     fn send(&self, response: Result<Option<InferResponse>>, last: bool) {
         let mut stage = self.lock();
         if let Stage::Empty(single, _) = &mut *stage
-            && let Some(answer) = single.put(response, last)
+            && let Some(response) = single.put(response, last)
         {
-            advance(stage, Stage::Responded(answer));
+            advance(stage, Stage::Responded(response));
         }
     }
 
@@ -83,9 +83,9 @@ impl UnaryReceiver {
     /// Waits for the response. Dropping the future before that cancels the request.
     pub async fn wait(self, reply: Weak<Responder>) -> Result<InferResponse> {
         let mut guard = CancelGuard::new(reply);
-        let answer = poll_fn(|cx| self.0.poll(cx)).await;
+        let response = poll_fn(|cx| self.0.poll(cx)).await;
         guard.disarm();
-        answer
+        response
     }
 }
 

@@ -29,7 +29,7 @@ async fn unary_sink_passes_exactly_one_response() {
         ),
     ];
     for (responses, ended, want) in table {
-        let (sink, answer) = unary();
+        let (sink, receiver) = unary();
         let reply = reply(sink);
         let weak = Arc::downgrade(&reply);
         for _ in 0..responses {
@@ -39,16 +39,16 @@ async fn unary_sink_passes_exactly_one_response() {
             reply.finish(Ok(None)).unwrap();
         }
         drop(reply);
-        let got = answer.wait(weak).await;
+        let got = receiver.wait(weak).await;
         assert_eq!(got.map(|_| ()).map_err(|e| e.message), want.map_err(str::to_owned));
     }
 }
 
 #[tokio::test]
 async fn client_disconnect_cancels_the_request() {
-    let (sink, answer) = unary();
+    let (sink, receiver) = unary();
     let reply = reply(sink);
-    let mut waiting = Box::pin(answer.wait(Arc::downgrade(&reply)));
+    let mut waiting = Box::pin(receiver.wait(Arc::downgrade(&reply)));
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
     assert!(first.await.is_pending());
     drop(waiting);

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 async fn streams_are_polled_together_then_pend_alone() {
     let done = Arc::new(AtomicUsize::new(0));
     let (go, wait) = oneshot::channel::<()>();
-    let (told, tell) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let count = || -> Stream {
         let done = Arc::clone(&done);
         Box::pin(async move {
@@ -19,7 +19,7 @@ async fn streams_are_polled_together_then_pend_alone() {
     };
     let waits: Stream = Box::pin(async move {
         wait.await.unwrap();
-        told.send(()).unwrap();
+        sender.send(()).unwrap();
     });
     let panics: Stream = Box::pin(async { panic!("a test of what is caught") });
     let new_streams = NewStreams::default();
@@ -37,5 +37,5 @@ async fn streams_are_polled_together_then_pend_alone() {
     tokio::task::yield_now().await;
     assert_eq!(done.load(Ordering::SeqCst), 3);
     go.send(()).unwrap();
-    tell.await.unwrap();
+    receiver.await.unwrap();
 }

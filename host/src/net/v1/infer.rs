@@ -87,9 +87,9 @@ impl<'a> AcceptedRequest<'a> {
         self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
         let request_id = self.ctx.state.next_request_id();
         let signature = &self.served.signature;
-        let (batch, per_item, wanted) = (plan.batch, plan.per_item, plan.outputs.clone());
+        let (batch, per_item, requested) = (plan.batch, plan.per_item, plan.outputs.clone());
         let mut inputs = input_data::tensors(signature, plan, parts);
-        let unusable = wanted
+        let unusable = requested
             .iter()
             .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index].dtype));
         let checked = match unusable {
@@ -101,13 +101,13 @@ impl<'a> AcceptedRequest<'a> {
         };
         checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
 
-        let (sink, answer) = sink::unary();
+        let (sink, receiver) = sink::unary();
         let context = RequestContext {
             signature: Arc::clone(signature),
             stats: Some(Arc::clone(&self.served.stats)),
             received_ns: self.received_ns,
             batch,
-            outputs: wanted.clone(),
+            outputs: requested.clone(),
         };
         let responder = Responder::new(context, sink);
         let weak = Arc::downgrade(&responder);
@@ -127,8 +127,8 @@ impl<'a> AcceptedRequest<'a> {
         let id = h.id;
         let guard = CancelGuard::new(Weak::clone(&weak));
         self.served.submit(request);
-        let form = ResponseSpec { served: self.served, batch, id, wanted, per_item };
-        Ok(PendingRequest { form, request_id, answer, reply: weak, guard, _in_flight: in_flight })
+        let spec = ResponseSpec { served: self.served, batch, id, outputs: requested, per_item };
+        Ok(PendingRequest { spec, request_id, receiver, reply: weak, guard, _in_flight: in_flight })
     }
 }
 
@@ -143,9 +143,9 @@ fn sequence(header: &InferRequestHeader) -> Sequence {
 
 /// A request that was queued. Dropping it cancels the request.
 pub struct PendingRequest {
-    form: ResponseSpec,
+    spec: ResponseSpec,
     request_id: u64,
-    answer: UnaryReceiver,
+    receiver: UnaryReceiver,
     reply: Weak<Responder>,
     /// `UnaryReceiver::wait` cancels only after its first poll, which comes late on a stream.
     guard: CancelGuard,
@@ -163,17 +163,17 @@ pub struct InferResult {
 impl PendingRequest {
     /// Sizes in the request were per batch item, so they are in the response.
     pub fn per_item(&self) -> bool {
-        self.form.per_item
+        self.spec.per_item
     }
 
     pub async fn finish(self) -> Result<InferResult, Failure> {
-        let PendingRequest { form, request_id, answer, reply, mut guard, _in_flight } = self;
-        let answer = answer.wait(reply).await;
+        let PendingRequest { spec, request_id, receiver, reply, mut guard, _in_flight } = self;
+        let response = receiver.wait(reply).await;
         guard.disarm();
-        let (batch, per_item) = (form.batch, form.per_item);
-        match answer.and_then(|r| response::build(&form, r)) {
+        let (batch, per_item) = (spec.batch, spec.per_item);
+        match response.and_then(|r| response::build(&spec, r)) {
             Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
-            Err(error) => Err(Failure { error: v1_text(error, form.id), id: form.id, request_id }),
+            Err(error) => Err(Failure { error: v1_text(error, spec.id), id: spec.id, request_id }),
         }
     }
 }

@@ -21,9 +21,9 @@ pub fn request_id(ctx: &Context) -> u64 {
 
 /// Counts a request to an endpoint, failed or not, once its response is ready.
 pub fn counted<T>(endpoint: &EndpointSpan, received_ns: u64, call: impl FnOnce() -> T) -> T {
-    let answer = call();
+    let response = call();
     endpoint.add(now_ns().saturating_sub(received_ns));
-    answer
+    response
 }
 
 /// The same for an async function.
@@ -32,9 +32,9 @@ pub async fn counted_async<T>(
     received_ns: u64,
     call: impl Future<Output = T>,
 ) -> T {
-    let answer = call.await;
+    let response = call.await;
     endpoint.add(now_ns().saturating_sub(received_ns));
-    answer
+    response
 }
 
 #[cfg(test)]

@@ -136,21 +136,21 @@ fn outputs(
     signature: &Signature,
     header: &InferRequestHeader,
 ) -> Result<SmallVec<[RequestedOutput; 2]>> {
-    let mut wanted: SmallVec<[RequestedOutput; 2]> = SmallVec::new();
+    let mut outputs: SmallVec<[RequestedOutput; 2]> = SmallVec::new();
     for output in &header.output {
         let name = &output.name;
         let index = signature.output(name).ok_or_else(|| {
             let m = &signature.model;
             Error::invalid(format!("unexpected inference output '{name}' for model '{m}'"))
         })?;
-        if wanted.iter().any(|w| w.index == index) {
+        if outputs.iter().any(|w| w.index == index) {
             return Err(Error::invalid(format!("output '{name}' already requested")));
         }
         // A count of 0 means the tensor itself (v1.2 and later).
         let classes = output.cls.as_ref().map_or(0, |c| c.count);
-        wanted.push(RequestedOutput { index, classes });
+        outputs.push(RequestedOutput { index, classes });
     }
-    Ok(wanted)
+    Ok(outputs)
 }
 
 /// Duplicate inputs. Unknown names are left to row 7, which bounds the work for a long list.

@@ -15,29 +15,29 @@ fn planned(model: &str, header: &str) -> Result<Plan> {
 fn versions() {
     let ctx = testing::context("");
     let repository = &ctx.models;
-    let version = |model, wanted| find(repository, model, wanted).map(|s| s.version);
-    assert_eq!(version("m", RequestedVersion::Latest), Ok(3));
-    assert_eq!(version("m", RequestedVersion::Exact(3)), Ok(3));
-    assert_eq!(version("m", RequestedVersion::ZeroOrLatest), Ok(3));
-    assert_eq!(version("simple", RequestedVersion::ZeroOrLatest), Ok(0));
-    assert_eq!(version("simple", RequestedVersion::Latest), Ok(1));
+    let found = |model, version| find(repository, model, version).map(|s| s.version);
+    assert_eq!(found("m", RequestedVersion::Latest), Ok(3));
+    assert_eq!(found("m", RequestedVersion::Exact(3)), Ok(3));
+    assert_eq!(found("m", RequestedVersion::ZeroOrLatest), Ok(3));
+    assert_eq!(found("simple", RequestedVersion::ZeroOrLatest), Ok(0));
+    assert_eq!(found("simple", RequestedVersion::Latest), Ok(1));
     let unknown =
         |m: &str| Err(Error::unavailable(format!("Inference request for unknown model '{m}'")));
-    for (model, wanted) in [
+    for (model, version) in [
         ("none", RequestedVersion::Latest),
         ("", RequestedVersion::Latest),
         ("m", RequestedVersion::Exact(0)),
         ("m", RequestedVersion::Exact(4)),
         ("refused", RequestedVersion::ZeroOrLatest),
     ] {
-        assert_eq!(version(model, wanted), unknown(model), "{model} {wanted:?}");
+        assert_eq!(found(model, version), unknown(model), "{model} {version:?}");
     }
-    for (number, wanted) in [
+    for (number, version) in [
         (-1, RequestedVersion::Latest),
         (0, RequestedVersion::ZeroOrLatest),
         (7, RequestedVersion::Exact(7)),
     ] {
-        assert_eq!(RequestedVersion::from_number(number), wanted);
+        assert_eq!(RequestedVersion::from_number(number), version);
     }
 }
 
@@ -159,8 +159,8 @@ fn sizes_per_item() {
     assert!(plan.per_item);
     assert_eq!((plan.batch, plan.bytes()), (4, 512));
     assert_eq!(plan.inputs[0].shape.as_slice(), [4, 16]);
-    let wanted = [(1, 0), (0, 3)].map(|(index, classes)| RequestedOutput { index, classes });
-    assert_eq!(plan.outputs.as_slice(), wanted);
+    let outputs = [(1, 0), (0, 3)].map(|(index, classes)| RequestedOutput { index, classes });
+    assert_eq!(plan.outputs.as_slice(), outputs);
     for size in [63, 256, u64::MAX] {
         let error = planned("simple", &header(size)).unwrap_err();
         assert!(error.message.starts_with("specific batch-byte-size for input 'INPUT0'"), "{size}");

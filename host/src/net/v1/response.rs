@@ -18,7 +18,7 @@ pub struct ResponseSpec {
     pub served: Arc<Served>,
     pub batch: u32,
     pub id: u64,
-    pub wanted: SmallVec<[RequestedOutput; 2]>,
+    pub outputs: SmallVec<[RequestedOutput; 2]>,
     pub per_item: bool,
 }
 
@@ -32,20 +32,20 @@ pub struct BuiltResponse {
 /// Builds the response. Outputs that the model did not return are omitted.
 pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
     let signature = &spec.served.signature;
-    let mut outputs = Vec::with_capacity(spec.wanted.len());
-    let mut raw = Vec::with_capacity(spec.wanted.len());
-    for (place, wanted) in spec.wanted.iter().enumerate() {
-        let tensor_spec = &signature.outputs[wanted.index];
-        let in_place = response.outputs.get(place).filter(|o| o.name == tensor_spec.name);
+    let mut outputs = Vec::with_capacity(spec.outputs.len());
+    let mut raw = Vec::with_capacity(spec.outputs.len());
+    for (position, requested) in spec.outputs.iter().enumerate() {
+        let tensor_spec = &signature.outputs[requested.index];
+        let expected = response.outputs.get(position).filter(|o| o.name == tensor_spec.name);
         let tensor =
-            in_place.or_else(|| response.outputs.iter().find(|o| o.name == tensor_spec.name));
+            expected.or_else(|| response.outputs.iter().find(|o| o.name == tensor_spec.name));
         let Some(tensor) = tensor else { continue };
-        if wanted.classes == 0 {
+        if requested.classes == 0 {
             let batched = signature.batching() && !tensor_spec.shape_tensor;
             outputs.push(raw_output(tensor, batched));
             raw.push(tensor.data.clone());
         } else {
-            outputs.push(class_output(tensor_spec, tensor, spec.batch, wanted.classes)?);
+            outputs.push(class_output(tensor_spec, tensor, spec.batch, requested.classes)?);
             raw.push(Bytes::new());
         }
     }

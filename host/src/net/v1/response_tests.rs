@@ -4,11 +4,11 @@ use super::*;
 use crate::net::v1::{header_text, testing};
 use trtserver_proto::text;
 
-fn form(model: &str, batch: u32, wanted: &[(usize, u32)]) -> ResponseSpec {
+fn spec(model: &str, batch: u32, requested: &[(usize, u32)]) -> ResponseSpec {
     let served = testing::context("").models.find(model, None).unwrap();
-    let wanted =
-        wanted.iter().map(|&(index, classes)| RequestedOutput { index, classes }).collect();
-    ResponseSpec { served, batch, id: 0, wanted, per_item: false }
+    let outputs =
+        requested.iter().map(|&(index, classes)| RequestedOutput { index, classes }).collect();
+    ResponseSpec { served, batch, id: 0, outputs, per_item: false }
 }
 
 fn tensor(name: &str, dtype: DType, shape: &[i64], data: Vec<u8>) -> OutputTensor {
@@ -26,7 +26,7 @@ fn raw_outputs_in_requested_order() {
     let want = "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { dims: \
                 16 batch_byte_size: 128 } } output { name: \"OUTPUT0\" raw { dims: 16 batch_byte_size: 128 } }";
     for outputs in [vec![one.clone(), zero.clone()], vec![zero.clone(), one.clone()]] {
-        let built = build(&form("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
+        let built = build(&spec("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
         assert_eq!(header_text::response(&built.header), want);
         assert_eq!((built.raw[0][0], built.raw[1][0]), (1, 0));
         assert_eq!(
@@ -35,12 +35,12 @@ fn raw_outputs_in_requested_order() {
              byte_size: 64 } } output { name: \"OUTPUT0\" raw { byte_size: 64 } }"
         );
     }
-    let built = build(&form("simple", 1, &[]), response(vec![])).unwrap();
+    let built = build(&spec("simple", 1, &[]), response(vec![])).unwrap();
     assert_eq!(
         header_text::response(&built.header),
         "model_name: \"simple\" model_version: 1 batch_size: 1"
     );
-    let built = build(&form("simple", 1, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
+    let built = build(&spec("simple", 1, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
     assert_eq!((built.header.output.len(), built.raw.len()), (1, 1));
 }
 
@@ -48,7 +48,7 @@ fn raw_outputs_in_requested_order() {
 fn without_a_batch_dimension_dims_are_the_whole_shape() {
     let data = vec![0; 16];
     let out = response(vec![tensor("C", DType::Fp32, &[1, 4], data)]);
-    let built = build(&form("m", 1, &[(2, 0)]), out).unwrap();
+    let built = build(&spec("m", 1, &[(2, 0)]), out).unwrap();
     assert_eq!(
         header_text::response(&built.header),
         "model_name: \"m\" model_version: 3 batch_size: 1 output { name: \"C\" raw { dims: 1 dims: 4 \
@@ -61,7 +61,7 @@ fn classes_with_labels() {
     let values: Vec<u8> =
         (0..32i32).flat_map(|i| if i < 16 { i } else { 100 - i }.to_le_bytes()).collect();
     let out = response(vec![tensor("OUTPUT1", DType::Int32, &[2, 16], values)]);
-    let built = build(&form("simple", 2, &[(1, 2)]), out).unwrap();
+    let built = build(&spec("simple", 2, &[(1, 2)]), out).unwrap();
     assert_eq!(built.raw, [Bytes::new()]);
     assert_eq!(
         text::print_line(&built.header),
@@ -78,7 +78,7 @@ fn classes_with_labels() {
 #[test]
 fn unrankable_types_are_refused() {
     let out = response(vec![tensor("F", DType::Fp16, &[1], vec![0, 0])]);
-    let error = build(&form("m", 1, &[(0, 1)]), out).err().unwrap();
+    let error = build(&spec("m", 1, &[(0, 1)]), out).err().unwrap();
     assert_eq!(
         error.message,
         "class result not available for output 'F' due to unsupported type 'TYPE_FP16'"

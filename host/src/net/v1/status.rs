@@ -48,7 +48,7 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
     })
 }
 
-/// Who the server is and how it is; all that gRPC sends along with a failure.
+/// The identity and state of the server, which is all that gRPC sends with a failure.
 pub fn bare(ctx: &Context) -> ServerStatus {
     ServerStatus {
         id: ctx.settings.server_id.clone(),

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use trtserver_proto::v2::ModelConfig;
 
 pub fn settings(flags: &str) -> Settings {
-    let words = ["trtserver", "--model-store=/nowhere"].into_iter().chain(flags.split_whitespace());
-    from_args(words.map(Into::into), &|_| None, "1.0").expect("flags").settings
+    let args = ["trtserver", "--model-store=/nowhere"].into_iter().chain(flags.split_whitespace());
+    from_args(args.map(Into::into), &|_| None, "1.0").expect("flags").settings
 }
 
 /// A server that is READY. Its model threads live as long as the test process.
@@ -77,7 +77,7 @@ fn m_signature() -> Signature {
 
 type Execute = fn(&InferRequest) -> Result<InferResponse>;
 
-fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) -> Arc<Model> {
+fn model(name: &str, signature: Signature, versions: &[i64], execute: Execute) -> Arc<Model> {
     let config = Arc::new(ModelConfig { name: name.into(), ..ModelConfig::default() });
     let signature = Arc::new(signature);
     let version = |n: &i64| (*n, Version::new(*n, Arc::new(VersionStats::new(1))));
@@ -98,13 +98,13 @@ fn model(name: &str, signature: Signature, versions: &[i64], answer: Execute) ->
             arena: None,
         };
         model.set_ready(version, Arc::new(served));
-        std::thread::spawn(move || serve(&queue, answer));
+        std::thread::spawn(move || serve(&queue, execute));
     }
     model
 }
 
 /// Executes one request at a time. A request with an id above 1000 takes that many microseconds.
-fn serve(queue: &Queue, answer: Execute) {
+fn serve(queue: &Queue, execute: Execute) {
     let mut batch = Batch::default();
     while queue.take(0, &mut batch) {
         for request in batch.requests.drain(..) {
@@ -114,7 +114,7 @@ fn serve(queue: &Queue, answer: Execute) {
             let execution =
                 Execution::new(0, 1, request.context().batch, now_ns(), &Default::default());
             request.responder.executed_in(Arc::new(execution));
-            let _ = request.responder.finish(answer(&request).map(Some));
+            let _ = request.responder.finish(execute(&request).map(Some));
         }
     }
 }
@@ -125,10 +125,10 @@ fn add_and_subtract(request: &InferRequest) -> Result<InferResponse> {
         let [a, b] = [0, 1].map(|i| request.inputs[i].data.chunks_exact(4).map(number));
         a.zip(b)
     };
-    let outputs = request.context().outputs.iter().map(|wanted| {
-        let sum = |(a, b): (i32, i32)| if wanted.index == 0 { a + b } else { a - b };
+    let outputs = request.context().outputs.iter().map(|requested| {
+        let sum = |(a, b): (i32, i32)| if requested.index == 0 { a + b } else { a - b };
         OutputTensor {
-            name: ["OUTPUT0", "OUTPUT1"][wanted.index].into(),
+            name: ["OUTPUT0", "OUTPUT1"][requested.index].into(),
             dtype: DType::Int32,
             shape: request.inputs[0].shape.clone(),
             data: pairs().flat_map(|p| sum(p).to_le_bytes()).collect::<Vec<u8>>().into(),

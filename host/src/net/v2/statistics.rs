@@ -30,7 +30,7 @@ pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStat
 }
 
 fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
-    let wanted = model
+    let versions = model
         .versions
         .values()
         .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
@@ -38,7 +38,7 @@ fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
         let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
         message(&model.name, v.number, &counters, &warmup)
     };
-    wanted.map(message).collect()
+    versions.map(message).collect()
 }
 
 fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) -> ModelStatistics {

@@ -19,8 +19,8 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelT
 /// - `silent`: ends without a response; `none`: the same, decoupled
 /// - `broken`: fails; `stuck`: waits until it is cancelled
 pub fn context() -> Arc<Context> {
-    let words = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
-    let start = config::from_args(words.map(Into::into), &|_| None, "1").ok().unwrap();
+    let args = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
+    let start = config::from_args(args.map(Into::into), &|_| None, "1").ok().unwrap();
     let table = ModelTable::default();
     let mut models = HashMap::new();
     for (name, decoupled) in [
@@ -126,9 +126,9 @@ fn execute(name: &str, request: &InferRequest, reply: &Responder) {
 }
 
 fn echo(request: &InferRequest, reply: &Responder) -> InferResponse {
-    let outputs = request.context().outputs.iter().filter_map(|wanted| {
-        let spec = &reply.context.signature.outputs[wanted.index];
-        let input = request.inputs.iter().find(|i| i.index == wanted.index)?;
+    let outputs = request.context().outputs.iter().filter_map(|requested| {
+        let spec = &reply.context.signature.outputs[requested.index];
+        let input = request.inputs.iter().find(|i| i.index == requested.index)?;
         Some(OutputTensor {
             name: spec.name.clone(),
             dtype: spec.dtype,

@@ -1,11 +1,13 @@
 //! Message frames, received and sent, compared with prost.
 
 use super::*;
+use bytes::Bytes;
 use http_body::Frame;
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt, StreamBody};
+use prost::Message;
 use std::convert::Infallible;
 use std::io::Write;
-use tonic::Code;
+use tonic::{Code, Status};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::{ModelInferRequest, ModelInferResponse, model_infer_request};
 
@@ -89,7 +91,7 @@ async fn compressed_messages_are_bounded() {
     ];
     for (encoding, wire, expected) in table {
         let mut headers = HeaderMap::new();
-        headers.insert(ENCODING, HeaderValue::from_static(encoding));
+        headers.insert("grpc-encoding", HeaderValue::from_static(encoding));
         let got = read::<ModelInferRequest, _>(
             ModelInferRequest::schema(),
             &headers,

@@ -41,7 +41,7 @@ pub async fn serve<B: Body<Data = Bytes>>(
         call(ctx, message, received_ns, deadline_ns).await
     });
     let (mut response, per_item) = match deadline::within(deadline_ns, work).await {
-        Ok(answered) => answered,
+        Ok(response) => response,
         Err(status) => return unary::refuse(&status),
     };
     let raw = std::mem::take(&mut response.raw_output);

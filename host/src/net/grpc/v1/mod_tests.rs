@@ -200,11 +200,11 @@ async fn stream_responds_in_order_and_survives_failures() {
     other.model_name = "m".into();
     let mut requests = vec![Ok(request(20_000)), Ok(other)];
     requests.extend((3..600).map(|id| Ok(request(id))));
-    let answers: Vec<_> = stream_of(&ctx, requests).collect().await;
+    let responses: Vec<_> = stream_of(&ctx, requests).collect().await;
     let ids: Vec<u64> =
-        answers.iter().map(|a| a.as_ref().unwrap().meta_data.as_ref().unwrap().id).collect();
+        responses.iter().map(|a| a.as_ref().unwrap().meta_data.as_ref().unwrap().id).collect();
     assert_eq!(ids, [20_000].into_iter().chain(2..600).collect::<Vec<_>>());
-    let failed: Vec<_> = answers
+    let failed: Vec<_> = responses
         .iter()
         .filter(|a| a.as_ref().unwrap().request_status.as_ref().unwrap().code != 1)
         .collect();
@@ -216,9 +216,9 @@ async fn stream_responds_in_order_and_survives_failures() {
 async fn reset_stream_completes_received_requests() {
     let ctx = testing::context("");
     let requests = vec![Ok(request(1)), Err(tonic::Status::internal("bad")), Ok(request(3))];
-    let answers: Vec<_> = stream_of(&ctx, requests).collect().await;
-    assert_eq!(answers.len(), 2);
-    assert_eq!(answers[1].as_ref().unwrap_err().message(), "bad");
+    let responses: Vec<_> = stream_of(&ctx, requests).collect().await;
+    assert_eq!(responses.len(), 2);
+    assert_eq!(responses[1].as_ref().unwrap_err().message(), "bad");
 }
 
 #[tokio::test]
@@ -231,14 +231,14 @@ async fn dropped_stream_cancels_and_stops_reading() {
         // Each takes five seconds, so at most one is executed even on a slow machine.
         Ok(request(5_000_000))
     });
-    let answers = stream::responses(&ctx, tokio_stream::iter(endless), 0);
+    let responses = stream::responses(&ctx, tokio_stream::iter(endless), 0);
     while ctx.state.in_flight() < 999 {
         tokio::task::yield_now().await;
     }
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let read = count.load(std::sync::atomic::Ordering::Relaxed);
     assert!((999..=1001).contains(&read), "{read} requests were read");
-    drop(answers);
+    drop(responses);
     let served = ctx.models.find("simple", None).unwrap();
     for _ in 0..1000 {
         if served.stats.snapshot().failures[1] >= 998 {

@@ -31,13 +31,13 @@ fn request(raw: &[usize]) -> ModelInferRequest {
 /// The fast path read the same as the fallback.
 fn same(
     served: &Served,
-    (got, asked): (&UncheckedRequest, &ResponseSpec),
+    (got, spec): (&UncheckedRequest, &ResponseSpec),
     request: ModelInferRequest,
     what: &dyn std::fmt::Debug,
 ) {
-    let (want, also_asked) =
+    let (want, want_spec) =
         fallback::read(served, request).unwrap_or_else(|e| panic!("{what:?}: {e}"));
-    assert_eq!((&got.id, &asked.id), (&want.id, &also_asked.id), "{what:?}");
+    assert_eq!((&got.id, &spec.id), (&want.id, &want_spec.id), "{what:?}");
     assert_eq!(got.outputs, want.outputs, "{what:?}");
     let all = |draft: &UncheckedRequest| {
         let tensor = |t: &InputTensor| (t.index, t.dtype, t.shape.clone(), t.data.clone());
@@ -58,9 +58,9 @@ fn mutated_messages_read_as_by_the_fallback_or_are_left_to_it() {
         let request =
             ModelInferRequest::decode(message.clone()).unwrap_or_else(|e| panic!("{what:?}: {e}"));
         assert_eq!((&model, &version), (&request.model_name, &request.model_version));
-        if let Some((draft, asked)) = fast.into_unchecked(&served, &message) {
+        if let Some((unchecked, spec)) = fast.into_unchecked(&served, &message) {
             read += 1;
-            same(&served, (&draft, &asked), request, &what);
+            same(&served, (&unchecked, &spec), request, &what);
         }
     };
     for at in 0..whole.len() {
@@ -91,9 +91,9 @@ fn fast_path_and_fallback_read_the_same() {
             let message = Bytes::from(message).slice(skip..);
             let fast = FastRequest::parse(&message).unwrap();
             assert_eq!((fast.model, fast.version), ("echo", "3"));
-            let (got, asked) = fast.into_unchecked(&served, &message).unwrap();
+            let (got, spec) = fast.into_unchecked(&served, &message).unwrap();
             assert_eq!(got.inputs.len(), 2);
-            same(&served, (&got, &asked), request.clone(), &raw);
+            same(&served, (&got, &spec), request.clone(), &raw);
             for got in &got.inputs {
                 let straight = (got.data.as_ptr() as usize).is_multiple_of(ALIGN);
                 assert!(straight || got.data.is_empty() || got.data.len() > SMALL);

@@ -172,10 +172,10 @@ fn decoded(message: &Encoded) -> ModelStreamInferResponse {
 /// The responses of a stream, each as `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
-    let mut answers = super::stream::serve(context(), incoming, true_status, 0);
+    let mut responses = super::stream::serve(context(), incoming, true_status, 0);
     let mut got = Vec::new();
-    while let Some(answer) = answers.next().await {
-        got.push(match answer {
+    while let Some(response) = responses.next().await {
+        got.push(match response {
             Err(status) => format!("{:?}", status.code()),
             Ok(message) => {
                 let message = decoded(&message);
@@ -238,11 +238,11 @@ async fn dropped_stream_cancels_its_requests() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let answers = super::stream::serve(Arc::clone(&ctx), incoming, false, 0);
+    let responses = super::stream::serve(Arc::clone(&ctx), incoming, false, 0);
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
-    drop(answers);
+    drop(responses);
     let served = ctx.models.find("stuck", None).unwrap();
     // In the queue or during execution.
     let cancelled = || served.stats.snapshot().cancelled.iter().sum::<u64>();

@@ -41,7 +41,7 @@ pub async fn handle<B: Body<Data = Bytes>>(
     };
     let form =
         MessageFormat::of(endpoint::query(uri.query(), "format"), request.headers().get(ACCEPT));
-    let answer =
+    let response =
         async { if allowed { control(ctx, call, form).await.into_response() } else { refused() } };
     let endpoint = match call {
         ControlEndpoint::Health(_) => &ctx.endpoints.health,
@@ -51,7 +51,7 @@ pub async fn handle<B: Body<Data = Bytes>>(
         ControlEndpoint::SharedMemory(_) => &ctx.endpoints.shm_control,
         ControlEndpoint::Index => &ctx.endpoints.repository,
     };
-    counted_async(endpoint, received_ns, answer).await
+    counted_async(endpoint, received_ns, response).await
 }
 
 /// Serves all endpoints but inference.

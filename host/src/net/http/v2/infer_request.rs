@@ -1,6 +1,6 @@
 //! Reads an inference request: JSON with or without binary sections, or the raw bytes of a single tensor.
 
-use super::json::data::{self, wrong_type};
+use super::json::access::{array, as_unsigned, member, text, wrong_type};
 use super::json::{self, Array, Picked, Spans, Value};
 use super::{input, parameters};
 use crate::error::{Error, Result};
@@ -10,7 +10,6 @@ use crate::request::check::{self, IdPrefix};
 use crate::request::{InputTensor, Signature};
 use bytes::Bytes;
 use smallvec::SmallVec;
-use std::borrow::Cow;
 
 /// What the response needs of the request.
 #[derive(Debug, Default, PartialEq)]
@@ -118,41 +117,6 @@ fn names<'a>(inputs: Array<'a>, spans: &Spans<'a>) -> Vec<String> {
     names.collect()
 }
 
-/// A required member. A value that is no object has no members, and the error is the same.
-pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Value<'a>> {
-    value.as_ref().ok_or_else(|| {
-        Error::internal(format!(
-            "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
-        ))
-    })
-}
-
-pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
-    match value {
-        Value::String(text) => Ok(lossy(text)),
-        _ => Err(wrong_type(field, "string")),
-    }
-}
-
-/// Bytes as text. `from_utf8` first, because it is much faster than `from_utf8_lossy`.
-fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
-    }
-}
-
-pub fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
-    match value {
-        Value::Array(array) => Ok(*array),
-        _ => Err(wrong_type(field, "array")),
-    }
-}
-
-pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
-    data::unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
-}
-
 /// Whether an output is requested as a binary section, and as how many classes.
 fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0)) };
@@ -165,7 +129,7 @@ fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     };
     let classes = match classes {
         None => 0,
-        Some(value) => data::unsigned(&value).ok_or_else(|| {
+        Some(value) => as_unsigned(&value).ok_or_else(|| {
             Error::internal(
                 "Unable to set 'classification': attempt to access JSON non-unsigned-integer as \
                  unsigned-integer",

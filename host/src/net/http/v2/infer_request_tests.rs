@@ -23,7 +23,7 @@ fn read(json: &str, tail: &[u8]) -> Result<(UncheckedRequest, ResponseSpec)> {
 
 #[test]
 fn request_with_every_member() {
-    let (draft, asked) = read(
+    let (unchecked, spec) = read(
         r#" {"id":"7","parameters":{"sequence_id":"x","sequence_start":true,"priority":2,"timeout":3,
             "binary_data_output":true,"mine":-1,"yours":0.5,"theirs":"t","ours":false},
             "inputs":[{"name":"S","datatype":"BYTES","shape":[2],"data":["a\u00fc",""]},
@@ -33,8 +33,8 @@ fn request_with_every_member() {
         &[5, 6],
     )
     .unwrap();
-    assert_eq!(draft.id, "7");
-    let p = &draft.parameters;
+    assert_eq!(unchecked.id, "7");
+    let p = &unchecked.parameters;
     assert_eq!(p.sequence.id, CorrelationId::Text("x".into()));
     assert_eq!((p.sequence.start, p.priority, p.timeout_us), (true, 2, 3));
     let custom: Vec<_> = p.custom.iter().map(|(k, v)| (k.as_str(), v.clone())).collect();
@@ -47,13 +47,13 @@ fn request_with_every_member() {
             ("ours", Parameter::Bool(false)),
         ]
     );
-    assert_eq!(draft.inputs[0].data, &b"\x03\0\0\0a\xc3\xbc\0\0\0\0"[..]);
-    assert_eq!((draft.inputs[1].index, draft.inputs[1].data.as_ref()), (0, &[5u8, 6][..]));
+    assert_eq!(unchecked.inputs[0].data, &b"\x03\0\0\0a\xc3\xbc\0\0\0\0"[..]);
+    assert_eq!((unchecked.inputs[1].index, unchecked.inputs[1].data.as_ref()), (0, &[5u8, 6][..]));
     assert_eq!(
-        draft.outputs.iter().map(|w| (w.index, w.classes)).collect::<Vec<_>>(),
+        unchecked.outputs.iter().map(|w| (w.index, w.classes)).collect::<Vec<_>>(),
         [(1, 0), (0, 3)]
     );
-    assert!(asked.binary && asked.outputs[0].binary && !asked.outputs[1].binary);
+    assert!(spec.binary && spec.outputs[0].binary && !spec.outputs[1].binary);
 }
 
 #[test]
@@ -237,7 +237,8 @@ fn raw_bodies() {
     ];
     for (inputs, max_batch, body, want) in table {
         let got = raw(&signature(inputs, max_batch), Bytes::copy_from_slice(body));
-        let got = got.map(|(draft, _)| draft.inputs[0].shape.to_vec()).map_err(|e| e.message);
+        let got =
+            got.map(|(unchecked, _)| unchecked.inputs[0].shape.to_vec()).map_err(|e| e.message);
         assert_eq!(got, want, "{inputs:?}");
     }
 }

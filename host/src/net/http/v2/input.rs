@@ -1,6 +1,6 @@
 //! Reads one input of an inference request: name, shape, datatype, and its bytes in JSON or in a binary section.
 
-use super::infer_request::{array, member, text, unsigned};
+use super::json::access::{array, member, text, unsigned};
 use super::json::{Picked, Value, data};
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;

@@ -1,6 +1,6 @@
 //! Request parameters as JSON (contract/v2 §2.12).
 
-use super::json::data::{real, signed, unsigned, wrong_type};
+use super::json::access::{as_signed, as_unsigned, real, wrong_type};
 use super::json::{Object, Value};
 use crate::error::{Error, Result};
 use crate::net::v2::RequestParameters;
@@ -18,7 +18,7 @@ pub fn read(object: Object<'_>) -> Result<RequestParameters> {
 }
 
 fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Result<()> {
-    let whole = || unsigned(value).ok_or_else(|| wrong_type(key, "unsigned-integer"));
+    let whole = || as_unsigned(value).ok_or_else(|| wrong_type(key, "unsigned-integer"));
     let truth = || match value {
         Value::Bool(b) => Ok(*b),
         _ => Err(wrong_type(key, "boolean")),
@@ -27,7 +27,7 @@ fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Res
         "sequence_id" => {
             parameters.sequence.id = match value {
                 Value::String(text) => text_id(String::from_utf8_lossy(text).into_owned())?,
-                value => number_id(unsigned(value).ok_or_else(|| wrong_type(key, "string"))?),
+                value => number_id(as_unsigned(value).ok_or_else(|| wrong_type(key, "string"))?),
             };
         }
         "sequence_start" => parameters.sequence.start = truth()?,
@@ -50,7 +50,7 @@ fn custom(key: &str, value: &Value<'_>) -> Result<Parameter> {
     Ok(match value {
         Value::String(text) => Parameter::String(String::from_utf8_lossy(text).into_owned()),
         Value::Bool(b) => Parameter::Bool(*b),
-        Value::Number(_) => match signed(value) {
+        Value::Number(_) => match as_signed(value) {
             Some(n) => Parameter::Int(n),
             None => Parameter::Double(real(key, value)?),
         },

@@ -1,6 +1,6 @@
 //! The repository index, and loading and unloading by request, over HTTP.
 
-use super::json::data::wrong_type;
+use super::json::access::wrong_type;
 use super::json::{self, Object, Value};
 use crate::error::{Error, Result};
 use crate::net::context::Context;

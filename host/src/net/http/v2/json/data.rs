@@ -1,17 +1,11 @@
 //! Converts `data` arrays to little-endian tensor bytes, and back.
 
+use super::access::{as_signed, as_unsigned, real, wrong_type};
 use super::{Array, Value, write};
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
 use crate::request::{DType, strings};
 use bytes::Bytes;
-
-/// `attempt to access JSON …`, an error of the JSON layer.
-pub fn wrong_type(field: &str, expected: &str) -> Error {
-    Error::internal(format!(
-        "Unable to parse '{field}': attempt to access JSON non-{expected} as {expected}"
-    ))
-}
 
 /// The `elements` values of `array`, at any nesting, as tensor bytes.
 ///
@@ -90,10 +84,10 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
             _ => return Err(wrong_type("data", "boolean")),
         },
         DType::Uint8 | DType::Uint16 | DType::Uint32 | DType::Uint64 => {
-            put(slot, unsigned(value).ok_or_else(|| wrong_type("data", "unsigned-integer"))?);
+            put(slot, as_unsigned(value).ok_or_else(|| wrong_type("data", "unsigned-integer"))?);
         }
         DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => {
-            let v = signed(value).ok_or_else(|| wrong_type("data", "signed-integer"))?;
+            let v = as_signed(value).ok_or_else(|| wrong_type("data", "signed-integer"))?;
             put(slot, v as u64);
         }
         DType::Fp32 => slot.copy_from_slice(&(real("data", value)? as f32).to_le_bytes()),
@@ -108,41 +102,6 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
 fn put(slot: &mut [u8], value: u64) {
     let size = slot.len();
     slot.copy_from_slice(&value.to_le_bytes()[..size]);
-}
-
-fn token<'a>(value: &Value<'a>) -> Option<&'a str> {
-    match value {
-        Value::Number(token) => std::str::from_utf8(token).ok(),
-        _ => None,
-    }
-}
-
-/// A non-negative JSON integer; `-0` is one, `1.0` is not.
-pub fn unsigned(value: &Value<'_>) -> Option<u64> {
-    match token(value)? {
-        "-0" => Some(0),
-        token => token.parse().ok(),
-    }
-}
-
-/// A JSON integer.
-pub fn signed(value: &Value<'_>) -> Option<i64> {
-    token(value)?.parse().ok()
-}
-
-/// Any number, including `NaN` and infinities.
-pub fn real(field: &str, value: &Value<'_>) -> Result<f64> {
-    match token(value) {
-        // An integer, which has no negative zero.
-        Some("-0") => Some(0.0),
-        Some(token) => token.parse().ok(),
-        None => None,
-    }
-    .ok_or_else(|| {
-        Error::internal(format!(
-            "Unable to parse '{field}': attempt to access JSON non-number as double"
-        ))
-    })
 }
 
 /// Writes a tensor as a flat array.
