@@ -44,7 +44,7 @@ fn rows(options: &Options) -> Vec<Row> {
         for concurrency in [1, 4, 16, 64] {
             rows.push(Row { front, model: DYNAMIC.0, concurrency });
         }
-        // With fewer at once it would measure how long a batch waits for company that cannot come.
+        // With fewer concurrent requests it would measure the delay of batches that cannot become full.
         rows.push(Row { front, model: SIXTEEN.0, concurrency: 64 });
     }
     rows.retain(|row| options.wants(&row.name()));

@@ -1,4 +1,4 @@
-//! Batch forming alone, in this process: what a request costs however many wait.
+//! Batchers alone, in this process: the cost of a request by the number of queued requests.
 
 use super::cpu::{MAX_ADDED_US, thread_cpu};
 use super::steps::step;
@@ -25,13 +25,13 @@ pub const COLUMNS: &[&str] = &[
     "",
 ];
 const WAITING: [usize; 3] = [10, 1_000, 100_000];
-/// More than caches that no longer hold what waits can explain.
+/// Larger growth than cache misses explain.
 const MAX_GROWTH: f64 = 3.0;
 const MS: u64 = 1_000_000;
 /// Between two arrivals.
 const GAP: u64 = 1_000;
 
-/// As large as a real request, because batchers move them.
+/// As large as a real request, since batchers move requests.
 struct Light {
     priority: u64,
     timeout_us: u64,
@@ -64,7 +64,7 @@ fn light(number: u64) -> Light {
     Light { priority: number % 3 + 1, timeout_us: 0, sequence, _rest: [0; _] }
 }
 
-/// What is the same of both batchers.
+/// What both batchers have in common.
 trait AnyBatcher {
     fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<Wake>);
     fn next_batch(
@@ -139,7 +139,7 @@ impl Steady {
         }
     }
 
-    /// Takes batches until so many requests have gone through; as many come as go.
+    /// Takes batches until `requests` requests have been executed. As many arrive as leave.
     fn run(&mut self, requests: u64, waiting: usize) -> Result<(), String> {
         let until = self.next + requests;
         while self.next < until {
@@ -147,7 +147,7 @@ impl Steady {
                 BatchDecision::Batch(_) => self.batch.clear(),
                 BatchDecision::Wait { until: Some(until) } => self.now = self.now.max(until),
                 BatchDecision::Wait { until: None } => {
-                    return Err("the batcher forms nothing".into());
+                    return Err("the batcher returns no batch".into());
                 }
             }
             self.fill(waiting);
@@ -185,7 +185,7 @@ fn batcher(name: &str) -> Box<dyn AnyBatcher> {
             let batching = Batching { max_rows: 16, preferred: vec![16], delay_ns: MS };
             Box::new(SequenceBatcher::new(sequences(Strategy::Oldest(batching))))
         }
-        shared_by_all => Box::new(DynamicBatcher::new(shared(shared_by_all))),
+        dynamic => Box::new(DynamicBatcher::new(shared(dynamic))),
     }
 }
 
@@ -203,7 +203,7 @@ fn cost(name: &str, waiting: usize, requests: u64) -> Result<f64, String> {
     let batcher = batcher(name);
     let mut steady = Steady { batcher, now: 1, next: 0, wakes: Vec::new(), batch: Vec::new() };
     steady.fill(waiting);
-    // All that waits has been replaced once before the clock runs.
+    // All queued requests have been replaced once before the measurement.
     steady.run(waiting as u64 + 1_000, waiting)?;
     let (first, begin) = (steady.next, thread_cpu());
     steady.run(requests, waiting)?;
@@ -212,7 +212,7 @@ fn cost(name: &str, waiting: usize, requests: u64) -> Result<f64, String> {
 }
 
 pub fn measure(options: &Options, table: &mut Table) {
-    // A pass of one second has a million.
+    // A million for a pass of one second.
     let requests = (options.pass.as_secs_f64() * 1e6) as u64;
     for batcher in BATCHERS {
         let name = format!("scheduler batcher {batcher}");

@@ -1,4 +1,4 @@
-//! Which batches a server has executed, by its own statistics.
+//! Batches that a server has executed, from its statistics.
 
 use crate::Result;
 use crate::process::Process;
@@ -6,12 +6,12 @@ use crate::status::get;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Since the server started, or between two looks.
+/// Since the server started, or between two readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batches {
-    /// By rows, how many.
+    /// Number of batches by rows.
     rows: BTreeMap<u64, u64>,
-    /// By the reason why nothing more was put in, how many.
+    /// Number of batches by close reason.
     closed: BTreeMap<String, u64>,
 }
 
@@ -33,7 +33,7 @@ impl Batches {
         Some(Self { rows: rows.collect::<Option<_>>()?, closed: closed.collect::<Option<_>>()? })
     }
 
-    /// What came after `before`.
+    /// The batches since `before`.
     pub fn since(mut self, before: &Self) -> Self {
         for (rows, count) in &mut self.rows {
             *count -= before.rows.get(rows).unwrap_or(&0);
@@ -48,7 +48,7 @@ impl Batches {
         self.rows.values().sum()
     }
 
-    /// The share of batches with at least so many rows.
+    /// The share of batches with at least `rows` rows.
     pub fn share_from(&self, rows: u64) -> f64 {
         let large: u64 = self.rows.range(rows..).map(|(_, count)| count).sum();
         large as f64 / self.count().max(1) as f64
@@ -59,7 +59,7 @@ impl Batches {
         rows as f64 / self.count().max(1) as f64
     }
 
-    /// The reasons, the most frequent first, with their shares.
+    /// The close reasons with their shares, the most frequent first.
     pub fn reasons(&self) -> String {
         let sum = self.closed.values().sum::<u64>().max(1) as f64;
         let mut all: Vec<_> = self.closed.iter().filter(|(_, count)| **count > 0).collect();

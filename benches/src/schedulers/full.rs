@@ -1,4 +1,4 @@
-//! How many batches are full when many ask at once.
+//! The share of full batches with many concurrent requests.
 
 use super::batches::Batches;
 use super::models::{self, Model};
@@ -62,7 +62,7 @@ fn row(
     let passes = (0..options.passes)
         .map(|_| load::pass(server, front.wire(), &asked, AT_ONCE, options.pass))
         .collect::<Result<Vec<_>>>()?;
-    // The first requests of each pass and those that it breaks off are among them.
+    // They include the first requests of each pass and those that it aborts.
     let batches = Batches::of(server, model)?.since(&before);
     let of = |number: fn(&load::Pass) -> f64| {
         format!("{:.0}", median(&passes.iter().map(number).collect::<Vec<_>>()))

@@ -1,4 +1,4 @@
-//! A hundred models that nobody asks: what they cost at rest, and whether a busy one beside them notices.
+//! A hundred idle models: their cost at rest, and their effect on a busy model.
 
 use super::models;
 use super::models::{DYNAMIC, SIXTEEN};
@@ -25,9 +25,9 @@ pub const COLUMNS: &[&str] = &[
 ];
 pub const REST_COLUMNS: &[&str] =
     &["at rest", "CPU ms", "in s", "switches", "idle RSS MB", "ready ms", "target", ""];
-/// The throughput beside idle models, as a share of what it is without them.
+/// The throughput beside idle models relative to that without them.
 const SAME: std::ops::RangeInclusive<f64> = 0.95..=1.05;
-/// Of idle models, in microseconds of CPU time a second: less than one wake-up of each of the hundred would take.
+/// Microseconds of CPU time a second for a hundred idle models, less than one wake-up of each of them.
 const AT_REST_US: f64 = 100.0;
 const SETTLED: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(5);
@@ -54,12 +54,12 @@ pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result
     let without = Process::server(options, few.path(), few_logs.path())?;
     let with = Process::server(options, many.path(), many_logs.path())?;
     if at_rest.contains(&true) {
-        // Both at once: neither disturbs the other. Before the first request, when what the start left to do is done.
+        // Both at the same time, since neither disturbs the other. Before the first request, when start-up work is done.
         std::thread::sleep(SETTLED);
-        let looks = [Look::at(&without)?, Look::at(&with)?];
+        let before = [Usage::at(&without)?, Usage::at(&with)?];
         std::thread::sleep(REST);
         for (i, server) in [&without, &with].into_iter().enumerate().filter(|(i, _)| at_rest[*i]) {
-            match at_rest_row(server, &looks[i]) {
+            match at_rest_row(server, &before[i]) {
                 Ok(cells) => rest.row([vec![names[i].to_owned()], cells].concat()),
                 Err(problem) => rest.failure(names[i], &problem),
             }
@@ -74,20 +74,20 @@ pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result
     Ok(())
 }
 
-/// What a server has done so far.
-struct Look {
+/// CPU time and context switches of a server so far.
+struct Usage {
     cpu: Duration,
     switches: u64,
 }
 
-impl Look {
+impl Usage {
     fn at(server: &Process) -> Result<Self> {
         Ok(Self { cpu: cpu_time(server.id())?, switches: server.switches()? })
     }
 }
 
-fn at_rest_row(server: &Process, before: &Look) -> Result<Vec<String>> {
-    let now = Look::at(server)?;
+fn at_rest_row(server: &Process, before: &Usage) -> Result<Vec<String>> {
+    let now = Usage::at(server)?;
     let spent = now.cpu.saturating_sub(before.cpu);
     let switches = now.switches.saturating_sub(before.switches);
     let most = AT_REST_US * REST.as_secs_f64();

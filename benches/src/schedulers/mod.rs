@@ -1,11 +1,11 @@
-//! The schedulers: alone in this process, in the server, and with many models loaded.
+//! Benchmarks of the schedulers: alone in this process, in the server, and with many models loaded.
 
-mod added; // what dynamic batching costs a request
+mod added; // CPU time that dynamic batching adds to a request
 mod batcher; // batching decisions alone
 mod batches; // the server's statistics
 pub mod cpu;
-mod full; // how many batches are full
-mod idle; // models that nobody asks
+mod full; // share of full batches
+mod idle; // idle models
 mod models;
 mod queue; // the queue around a batcher
 pub mod samples; // requests without clients

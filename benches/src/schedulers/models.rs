@@ -1,17 +1,17 @@
-//! Models that echo 64 bytes and differ in how their requests wait.
+//! Models that echo 64 bytes and differ in their scheduling.
 
 use crate::Result;
 use crate::repository;
 use std::fs;
 use tempfile::TempDir;
 
-/// Name of the model, its maximum batch size, and what else its configuration says.
+/// Name, maximum batch size, and the rest of the configuration.
 pub type Model<'a> = (&'a str, u32, &'a str);
 
 pub const NO_SCHEDULER: Model = ("plain", 16, "");
 pub const DYNAMIC: Model = ("dynamic", 16, "dynamic_batching { }");
 pub const SIXTEEN: Model = ("sixteen", 16, DELAYED);
-/// The same on a model that needs a millisecond for a batch, whatever is in it.
+/// The same for a model that takes a millisecond for each batch.
 pub const SIXTEEN_SLOW: Model = ("sixteen_slow", 16, DELAYED_AND_SLOW);
 pub const SIXTEEN_OF_64: Model = ("sixteen_of_64", 64, DELAYED);
 pub const SIXTEEN_OF_64_SLOW: Model = ("sixteen_of_64_slow", 64, DELAYED_AND_SLOW);
@@ -35,7 +35,7 @@ pub fn folder(models: &[Model]) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// A hundred models that nobody asks: half of them batch dynamically, a quarter each are for sequences of a kind.
+/// A hundred idle models: half of them with dynamic batching, a quarter each with a sequence strategy.
 pub fn hundred_idle(folder: &TempDir) -> Result<()> {
     for number in 0..100 {
         let (_, rows, rest) = match number % 4 {

@@ -1,9 +1,9 @@
-//! The queue around a batcher, in this process: locks, clocks, and threads that sleep and wake.
+//! The queue around a batcher, in this process: lock, clock, and threads that sleep and wake.
 //!
-//! Beside it a channel of the standard library carries the same requests: less cannot be had.
+//! The baseline is a channel of the standard library with the same requests.
 
 use super::cpu::{MAX_ADDED_US, thread_cpu};
-use super::samples::{answer, requests, signature};
+use super::samples::{requests, respond, signature};
 use crate::Result;
 use crate::options::Options;
 use crate::table::{Table, median, verdict};
@@ -20,21 +20,20 @@ use trtserver::scheduler::{Batch, Queue, SchedulingPolicy};
 pub const COLUMNS: &[&str] =
     &["queue", "CPU µs/req", "submit", "take", "channel", "more", "requests a batch", "target", ""];
 const POLICIES: [&str; 4] = ["default", "dynamic", "dynamic 16-preferred", "direct 16-slots"];
-/// Requests that wait at most where one thread does both sides.
+/// Most queued requests where one thread submits and takes.
 const TURN: usize = 64;
-/// Long enough for the taker to fall asleep.
+/// Long enough for the taking thread to fall asleep.
 const PAUSE: Duration = Duration::from_micros(100);
-/// So many taken requests are kept, in memory that is used again and again, before they are answered.
+/// Taken requests are kept in reused memory and get their responses in groups of this size.
 const KEPT: usize = 1024;
-// Duration = Duration::from_micros(100);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
-    /// One thread submits some and takes them.
+    /// One thread submits requests and takes them.
     OneThread,
     /// One thread submits as fast as it can, another takes.
     Busy,
-    /// The taker sleeps whenever a request comes.
+    /// The taking thread sleeps whenever a request arrives.
     Asleep,
 }
 
@@ -50,7 +49,7 @@ impl Pace {
     }
 }
 
-/// CPU time of both sides for one request.
+/// CPU time of both sides for each request.
 struct Cost {
     submit_us: f64,
     take_us: f64,
@@ -79,7 +78,7 @@ fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
     Queue::new(policy, signature, 1, false)
 }
 
-/// Both sides in this thread: no contention, nobody sleeps.
+/// Both sides in this thread, without contention and sleep.
 fn one_thread(queue: &Queue, requests: Vec<InferRequest>) -> Cost {
     let count = requests.len();
     let (mut submit, mut take, mut batches) = (Duration::ZERO, Duration::ZERO, 0);
@@ -97,12 +96,13 @@ fn one_thread(queue: &Queue, requests: Vec<InferRequest>) -> Cost {
         let end = thread_cpu();
         submit += middle.saturating_sub(begin);
         take += end.saturating_sub(middle);
-        answer(&mut taken);
+        respond(&mut taken);
     }
     cost(count, submit, take, batches)
 }
 
-/// `submit` here, `take` on another thread: gives what is ready, waiting if there is nothing, and false at the end.
+/// `submit` on this thread, `take` on another one. `take` appends what is ready, waits if there is nothing, and returns false
+/// at the end.
 fn two_threads(
     pace: Pace,
     requests: Vec<InferRequest>,
@@ -130,12 +130,12 @@ fn two_threads(
                 arrived.fetch_add(asked.count(), Ordering::Release);
                 if taken.len() + TURN > KEPT {
                     spent += thread_cpu().saturating_sub(begin);
-                    answer(&mut taken);
+                    respond(&mut taken);
                     begin = thread_cpu();
                 }
             }
             spent += thread_cpu().saturating_sub(begin);
-            answer(&mut taken);
+            respond(&mut taken);
             (spent, batches)
         });
         while !ready.load(Ordering::Acquire) {
@@ -150,9 +150,9 @@ fn two_threads(
             let clock = clock_cost();
             for (number, request) in requests.into_iter().enumerate() {
                 thread::sleep(PAUSE);
-                // It may wait for company, but never for longer than this.
-                let patience = Instant::now() + Duration::from_millis(10);
-                while arrived.load(Ordering::Acquire) < number && Instant::now() < patience {
+                // The previous request may be delayed by its batcher, but not longer than this.
+                let limit = Instant::now() + Duration::from_millis(10);
+                while arrived.load(Ordering::Acquire) < number && Instant::now() < limit {
                     thread::sleep(PAUSE);
                 }
                 let begin = thread_cpu();
@@ -166,7 +166,7 @@ fn two_threads(
     })
 }
 
-/// What reading the clock twice costs.
+/// The cost of reading the clock twice.
 fn clock_cost() -> Duration {
     let readings = (0..1_000).map(|_| {
         let begin = thread_cpu();
@@ -195,7 +195,7 @@ fn through_queue(pace: Pace, policy: &str, count: usize) -> Result<Cost> {
     two_threads(pace, requests, |request| queue.submit(request), || queue.close(), take)
 }
 
-/// The same through a channel.
+/// The same requests through a channel.
 fn through_channel(pace: Pace, count: usize) -> Result<Cost> {
     let requests = requests(&signature(), count);
     let (sender, receiver) = mpsc::channel();
@@ -217,7 +217,7 @@ fn through_channel(pace: Pace, count: usize) -> Result<Cost> {
 
 pub fn measure(options: &Options, table: &mut Table) {
     for pace in Pace::ALL {
-        // Of the third kind, most of the time is pauses.
+        // `Asleep` consists mostly of pauses.
         let each_second = if pace == Pace::Asleep { 3e3 } else { 1e5 };
         let count = (options.pass.as_secs_f64() * each_second) as usize;
         for policy in POLICIES {

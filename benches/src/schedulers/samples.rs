@@ -1,4 +1,4 @@
-//! Requests made in this process, which no client waits for.
+//! Requests without clients, created in this process.
 
 use super::steps::step;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ impl ResponseSink for DiscardResponses {
     fn send(&mut self, _: error::Result<Option<InferResponse>>, _: bool) {}
 }
 
-/// Of a model that echoes 64 bytes.
+/// The signature of a model that echoes 64 bytes.
 pub fn signature() -> Arc<Signature> {
     let spec = |name| vec![TensorSpec::new(name, DType::Fp32, &[16])];
     let (inputs, outputs) = (spec("INPUT0"), spec("OUTPUT0"));
@@ -70,8 +70,8 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
     (0..count).map(request).collect()
 }
 
-/// Ends what was taken from a queue: one that is let go of without an end is an error.
-pub fn answer(taken: &mut Vec<InferRequest>) {
+/// Finishes requests that were taken from a queue.
+pub fn respond(taken: &mut Vec<InferRequest>) {
     let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
     for request in taken.drain(..) {
         request.responder.executed_in(Arc::clone(&execution));

@@ -1,12 +1,12 @@
-//! The requests of sequences, one after the other: sixteen sequences at a time, eight steps each.
+//! Requests of sequences in order of submission: sixteen sequences at a time, eight steps each.
 
 use trtserver::request::{CorrelationId, Sequence};
 
-/// Sequences that advance side by side.
+/// Concurrent sequences.
 const SIDE_BY_SIDE: u64 = 16;
 pub const STEPS: u64 = 8;
 
-/// To which sequence the request of this number belongs, and whether it begins or ends it.
+/// The sequence of the request with this number, and whether it starts or ends it.
 pub fn step(number: u64) -> Sequence {
     let (block, within) = (number / (SIDE_BY_SIDE * STEPS), number % (SIDE_BY_SIDE * STEPS));
     let (step, sequence) = (within / SIDE_BY_SIDE, within % SIDE_BY_SIDE);

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::HashMap;
 
 #[test]
-fn every_sequence_has_its_steps_in_order() {
+fn each_sequence_has_its_steps_in_order() {
     let mut taken = HashMap::new();
     for number in 0..3 * SIDE_BY_SIDE * STEPS {
         let Sequence { id, start, end } = step(number);

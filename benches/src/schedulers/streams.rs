@@ -14,7 +14,7 @@ use crate::table::{Table, median};
 pub const COLUMNS: &[&str] =
     &["sequences", "req/s", "p50 µs", "p99 µs", "CPU µs/req", "batches", "rows each", "closed by"];
 const SEQUENCES: u64 = 64;
-/// The first does not know what a sequence is.
+/// The first one has no sequences.
 const MODELS: [Model; 4] = [DYNAMIC, DIRECT_16, DIRECT_64, OLDEST_64];
 
 fn name(model: Model) -> String {
@@ -38,7 +38,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 fn row(options: &Options, server: &Process, model: &'static str) -> Result<Vec<String>> {
-    // An id comes again when its sequence has ended.
+    // An id is reused when its sequence has ended.
     let steps = |id| requests::steps(model, id, steps::STEPS);
     let sequences: Vec<_> = (1..=SEQUENCES).map(steps).collect();
     let before = Batches::of(server, model)?;

@@ -192,9 +192,9 @@ impl Worker {
     ) {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
-        let calls = requests.len() as u32;
+        let count = requests.len() as u32;
         let BatchContext { hold, outstanding, last } = context;
-        let new = || Execution::new(self.ordinal, calls, rows, now_ns(), outstanding);
+        let new = || Execution::new(self.ordinal, count, rows, now_ns(), outstanding);
         let execution = Execution::next(last, new);
         for request in requests.iter() {
             request.responder.executed_in(Arc::clone(&execution));

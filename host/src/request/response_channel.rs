@@ -35,7 +35,7 @@ struct ExecutionGuard(Arc<Execution>);
 
 impl Drop for ExecutionGuard {
     fn drop(&mut self) {
-        self.0.reply_ended();
+        self.0.request_finished();
     }
 }
 

@@ -25,7 +25,7 @@ pub struct DynamicBatcher<T> {
     /// The last pending request.
     last: NodeId,
     /// Number of the scan, which pending requests are marked with.
-    scan: u64,
+    scan_number: u64,
 }
 
 impl<T: Batchable> DynamicBatcher<T> {
@@ -41,7 +41,7 @@ impl<T: Batchable> DynamicBatcher<T> {
             latest: 0,
             pending: PendingBatch::default(),
             last: NONE,
-            scan: 1,
+            scan_number: 1,
             settings,
         }
     }
@@ -89,7 +89,7 @@ impl<T: Batchable> DynamicBatcher<T> {
             batch.push(BatchEntry::Request(item));
             return BatchDecision::Batch(CloseReason::Alone);
         }
-        let (count, closed) = match self.look(now) {
+        let (count, closed) = match self.scan(now) {
             Verdict::Take(count, closed) => (count, closed),
             Verdict::Wait(until) => return BatchDecision::Wait { until },
         };
@@ -151,7 +151,7 @@ impl<T: Batchable> DynamicBatcher<T> {
     }
 
     /// Continues the scan as far as `now` needs it.
-    fn look(&mut self, now: u64) -> Verdict {
+    fn scan(&mut self, now: u64) -> Verdict {
         let Some(rule) = &self.rule else { return Verdict::Wait(None) };
         let head = self.waiting.head();
         while self.pending.wants_more(rule, now, self.in_order) {
@@ -167,7 +167,7 @@ impl<T: Batchable> DynamicBatcher<T> {
             if !self.pending.offer(rule, item.rows(), enqueued, || item.compatible_with(first)) {
                 break;
             }
-            self.waiting.mark(next, self.scan);
+            self.waiting.mark(next, self.scan_number);
             self.last = next;
         }
         self.pending.verdict(rule, now)
@@ -181,17 +181,17 @@ impl<T: Batchable> DynamicBatcher<T> {
         if oldest != NONE && rule.delay_expired(self.waiting.node(oldest).enqueued, now) {
             return true;
         }
-        matches!(self.look(now), Verdict::Take(..))
+        matches!(self.scan(now), Verdict::Take(..))
     }
 
     fn restart_scan(&mut self) {
         self.pending = PendingBatch::default();
         self.last = NONE;
-        self.scan += 1;
+        self.scan_number += 1;
     }
 
     fn is_pending(&self, place: NodeId) -> bool {
-        place != NONE && self.waiting.node(place).scan == self.scan
+        place != NONE && self.waiting.node(place).scan == self.scan_number
     }
 
     /// A request was linked in at `place`.

@@ -306,7 +306,7 @@ proptest! {
         let mut cancels: BTreeSet<(u64, u32)> = BTreeSet::new();
         let mut busy: Vec<u64> = vec![0; instances];
         let mut takes = takes.into_iter().cycle();
-        let mut look: Option<u64> = None;
+        let mut next_attempt: Option<u64> = None;
         let mut woken;
         loop {
             // Advance to the next event.
@@ -314,11 +314,11 @@ proptest! {
                 events.peek().map(|event| event.0),
                 cancels.first().map(|cancel| cancel.0),
                 busy.iter().copied().filter(|&end| end > now).min(),
-                look.filter(|&until| until > now),
+                next_attempt.filter(|&until| until > now),
                 batcher.next_deadline().map(|alarm| alarm.max(now + 1)),
             ];
             let Some(next) = times.into_iter().flatten().min() else { break };
-            woken = busy.contains(&next) || look.is_some_and(|until| until <= next);
+            woken = busy.contains(&next) || next_attempt.is_some_and(|until| until <= next);
             now = next;
             let mut wakes = Vec::new();
             while let Some((_, id, req, patience)) = events.next_if(|event| event.0 <= now) {
@@ -353,7 +353,7 @@ proptest! {
                     let mut batch = Vec::new();
                     if let BatchDecision::Wait { until } = batcher.next_batch(now, &mut batch) {
                         prop_assert!(until.is_none_or(|until| until > now));
-                        look = until;
+                        next_attempt = until;
                         break;
                     }
                     let reqs: Vec<&Req> = batch

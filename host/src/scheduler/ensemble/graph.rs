@@ -5,22 +5,22 @@ use crate::request::Signature;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A step as the configuration has it; the maps as (name in the model, ensemble tensor).
+/// A step as configured. The maps are pairs of the model's name and the ensemble tensor.
 #[derive(Clone, Debug, Default)]
 pub struct StepPlan {
     pub model: String,
-    /// `None`: the highest that is served.
+    /// `None`: the highest version that is served.
     pub version: Option<i64>,
     pub inputs: Vec<(String, String)>,
     pub outputs: Vec<(String, String)>,
 }
 
-/// A step with its tensors as positions in the pool.
+/// A step with its ensemble tensors as indices.
 #[derive(Debug)]
 pub struct Step {
     pub model: Arc<str>,
     pub version: Option<i64>,
-    /// Names of the model's inputs and what they read. Names, because the model may be loaded anew in another form.
+    /// The model's inputs by name, since the model may be replaced by one with other inputs, and the tensors they read.
     pub reads: Vec<(Arc<str>, usize)>,
     pub writes: Vec<(Arc<str>, usize)>,
 }
@@ -32,9 +32,9 @@ pub struct Graph {
     pub name: Arc<str>,
     pub steps: Vec<Step>,
     pub signature: Arc<Signature>,
-    /// How many tensors the pool has.
+    /// Number of ensemble tensors.
     pub tensors: usize,
-    /// Tensor of each input and output of the ensemble.
+    /// The tensor of each input and output of the ensemble.
     pub inputs: Vec<usize>,
     pub outputs: Vec<usize>,
     /// The step that writes a tensor; none for the ensemble's inputs.
@@ -43,7 +43,7 @@ pub struct Graph {
 
 impl Graph {
     /// # Errors
-    /// Two steps write one tensor. The checks of the configuration find that, and much more, before.
+    /// Two steps write one tensor, which the checks of the configuration exclude.
     pub fn new<'a>(signature: &'a Arc<Signature>, plans: &'a [StepPlan]) -> Result<Self> {
         let mut numbers: HashMap<&'a str, usize> = HashMap::new();
         let mut number = |name: &'a str| {
@@ -80,10 +80,10 @@ impl Graph {
         Ok(Self { name, steps, signature, tensors, inputs, outputs, writer })
     }
 
-    /// For each step, whether the tensors `wanted` depend on it.
-    pub fn needed(&self, wanted: impl Iterator<Item = usize>) -> Vec<bool> {
+    /// For each step, whether the tensors `requested` depend on it.
+    pub fn needed(&self, requested: impl Iterator<Item = usize>) -> Vec<bool> {
         let mut needed = vec![false; self.steps.len()];
-        let mut open: Vec<usize> = wanted.collect();
+        let mut open: Vec<usize> = requested.collect();
         while let Some(tensor) = open.pop() {
             let Some(step) = self.writer[tensor] else { continue };
             if !std::mem::replace(&mut needed[step], true) {

@@ -1,11 +1,11 @@
-//! Ensembles: a request that goes through several models, tensor by tensor, without leaving the server.
+//! Ensembles: a request is executed by several models, step by step, inside the server.
 //!
-//! A tensor passes from step to step by reference. A step is submitted the moment that all it reads is there, by
-//! whoever brought the last of it: the front end's thread for the first steps, an instance's thread for the others.
+//! Tensors pass from step to step by reference. A step is submitted as soon as all its inputs exist: by the thread of the
+//! frontend for the first steps, by the thread that delivers the last missing tensor for the others.
 
 pub mod graph; // which step reads and writes what
-mod pool; // the tensors of one request, and which steps can run
 mod run; // one request on its way through the steps
+mod tensors; // the tensors of one request, and which steps can run
 
 pub use graph::{Graph, StepPlan};
 
@@ -15,42 +15,42 @@ use crate::request::{InferRequest, Sequence, Signature};
 use crate::stats::{FailureReason, VersionStats};
 use std::sync::Arc;
 
-/// A model that serves as a step. Alive, with all that it needs, while somebody holds it.
+/// A model that executes a step. It stays open while it is referenced.
 pub trait StepModel: Send + Sync {
     fn signature(&self) -> &Arc<Signature>;
     fn stats(&self) -> &Arc<VersionStats>;
-    /// Whether a request of `sequence` would go on with one that has not ended.
+    /// Whether `sequence` has begun and not ended.
     fn has_sequence(&self, sequence: &Sequence) -> bool;
-    /// Queues a checked request. Its reply is answered whatever happens, at the earliest before this returns.
+    /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.
     fn submit(&self, request: InferRequest);
 }
 
-/// Where steps find their models.
+/// Finds the models of steps.
 pub trait StepModels: Send + Sync {
-    /// What serves `version` of `model` now; without a version the highest.
+    /// The model that serves `version` now; without a version the highest.
     fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>>;
 }
 
-/// What an ensemble does with its requests.
+/// A served ensemble.
 pub struct Ensemble {
     graph: Arc<Graph>,
     steps: Steps,
 }
 
 enum Steps {
-    /// Looked up for each request: what serves may change.
-    Found(Arc<dyn StepModels>),
-    /// Held: they serve as long as this does, loaded or not.
+    /// Looked up for each request, since models may be replaced.
+    LookedUp(Arc<dyn StepModels>),
+    /// They serve as long as this value exists, loaded or not.
     Pinned(Vec<Arc<dyn StepModel>>),
 }
 
 impl Ensemble {
     pub fn new(graph: Graph, models: Arc<dyn StepModels>) -> Self {
-        Self { graph: Arc::new(graph), steps: Steps::Found(models) }
+        Self { graph: Arc::new(graph), steps: Steps::LookedUp(models) }
     }
 
-    /// The same with the models that serve its steps now: for a request that must get through although models are
-    /// unloaded meanwhile.
+    /// The same with the models that serve its steps now, for a request that must complete although models are unloaded
+    /// meanwhile.
     ///
     /// # Errors
     /// A step's model is not served.
@@ -60,32 +60,32 @@ impl Ensemble {
 
     fn models(&self) -> Result<Vec<Arc<dyn StepModel>>> {
         match &self.steps {
-            Steps::Found(models) => {
+            Steps::LookedUp(models) => {
                 let find = |s: &graph::Step| models.find(&s.model, s.version);
                 let found: Result<_> = self.graph.steps.iter().map(find).collect();
-                found.map_err(|e| inside(&self.graph.name, e))
+                found.map_err(|e| in_ensemble(&self.graph.name, e))
             }
             Steps::Pinned(models) => Ok(models.clone()),
         }
     }
 
-    /// Whether a request of `sequence` would go on with one that a step's model knows.
+    /// Whether `sequence` has begun and not ended in a step's model.
     pub fn has_sequence(&self, sequence: &Sequence) -> bool {
         self.models().is_ok_and(|models| models.iter().any(|model| model.has_sequence(sequence)))
     }
 
-    /// Sends a checked request through the steps. The reply is answered whatever happens.
+    /// Executes a checked request. It gets its final response whatever happens.
     pub fn submit(&self, request: InferRequest) {
         request.responder.queued(now_ns());
         match self.models() {
-            Ok(models) => run::Run::start(Arc::clone(&self.graph), models, request),
+            Ok(models) => run::EnsembleRun::start(Arc::clone(&self.graph), models, request),
             Err(e) => drop(request.responder.fail(e, FailureReason::Other)),
         }
     }
 }
 
-/// What went wrong inside an ensemble says inside which.
-fn inside(ensemble: &str, e: Error) -> Error {
+/// Names the ensemble in an error of one of its steps.
+fn in_ensemble(ensemble: &str, e: Error) -> Error {
     Error::new(e.code, format!("in ensemble '{ensemble}', {}", e.message))
 }
 

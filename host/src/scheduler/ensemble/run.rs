@@ -1,11 +1,11 @@
 //! One request on its way through the steps of an ensemble.
 //!
-//! Its lock is held to look at the tensors and never while a step is submitted, cancelled or answered: each of these
-//! may come back here before it returns. Nor are tensors let go of under it: their memory may be a plugin's.
+//! The lock protects the tensors. It is not held while a step is submitted or cancelled or the response is sent, since each
+//! of these may call back before it returns; nor while tensors are dropped, since that may call a backend that owns them.
 
 use super::graph::Graph;
-use super::pool::{Pool, Read, Tensor, has_batch};
-use super::{StepModel, inside};
+use super::tensors::{StepInputs, Tensor, TensorPool, has_batch};
+use super::{StepModel, in_ensemble};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::CancelObserver;
@@ -18,45 +18,45 @@ use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
-pub struct Run {
+pub struct EnsembleRun {
     graph: Arc<Graph>,
-    /// Held until the end: a model that is unloaded meanwhile still serves this request.
+    /// A model that is unloaded meanwhile still serves this request.
     models: Vec<Arc<dyn StepModel>>,
-    /// The caller's request; its inputs are in the pool.
+    /// The ensemble's request; its inputs are in the pool.
     request: InferRequest,
     state: Mutex<State>,
 }
 
 struct State {
-    pool: Pool,
-    /// Steps taken and not answered.
-    open: usize,
-    /// Those that were submitted, to be cancelled.
+    pool: TensorPool,
+    /// Steps that were taken and have not responded.
+    executing: usize,
+    /// Requests of submitted steps, to be cancelled.
     submitted: Vec<Weak<Responder>>,
     ended: bool,
 }
 
-/// What to do next.
+/// What to do once the lock is released.
 enum Next {
-    Submit(Vec<(usize, Read)>),
-    /// Nothing can run any more: these are the outputs, in the order in which the caller asked.
-    Answer(Vec<Option<Tensor>>),
-    /// The caller has gone; these would have been next.
-    Cancelled(Vec<(usize, Read)>),
-    /// Others are at work, or all is over.
+    Submit(Vec<(usize, StepInputs)>),
+    /// All steps have run: the outputs in requested order.
+    Respond(Vec<Option<Tensor>>),
+    /// The request is cancelled; these steps would have been next.
+    Cancelled(Vec<(usize, StepInputs)>),
+    /// Steps are executing, or the request has ended.
     Wait,
 }
 
-impl Run {
-    /// Takes a request from its arrival to its first steps.
+impl EnsembleRun {
+    /// Starts a request: submits its first steps.
     pub fn start(graph: Arc<Graph>, models: Vec<Arc<dyn StepModel>>, mut request: InferRequest) {
         let inputs = std::mem::take(&mut request.inputs);
-        let pool = Pool::new(&graph, &inputs, &request.context().outputs);
+        let pool = TensorPool::new(&graph, &inputs, &request.context().outputs);
         drop(inputs);
         // An ensemble is executed once for each request, from its first step to its last.
         let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
         request.responder.executed_in(Arc::new(execution));
-        let state = State { pool, open: 0, submitted: Vec::new(), ended: false };
+        let state = State { pool, executing: 0, submitted: Vec::new(), ended: false };
         let run = Arc::new(Self { graph, models, request, state: Mutex::new(state) });
         let waiting: Weak<dyn CancelObserver> =
             Arc::downgrade(&(Arc::clone(&run) as Arc<dyn CancelObserver>));
@@ -64,9 +64,8 @@ impl Run {
         run.proceed();
     }
 
-    /// Submits what can run, or answers when nothing is left to do.
+    /// Submits the steps that can run, or responds when there are none left.
     fn proceed(self: &Arc<Self>) {
-        // Found under the lock, done without it.
         let next = self.next();
         match next {
             Next::Wait => {}
@@ -74,7 +73,7 @@ impl Run {
                 drop(unsent);
                 self.fail(Error::new(Code::Cancelled, "request was cancelled"));
             }
-            Next::Answer(tensors) => match self.response(tensors) {
+            Next::Respond(tensors) => match self.response(tensors) {
                 Ok(response) => drop(self.request.responder.finish(Ok(Some(response)))),
                 Err(e) => self.refuse(e),
             },
@@ -101,20 +100,20 @@ impl Run {
         if !ready.is_empty() && self.request.cancel_token().is_cancelled() {
             return Next::Cancelled(ready);
         }
-        state.open += ready.len();
+        state.executing += ready.len();
         if !ready.is_empty() {
             return Next::Submit(ready);
         }
-        if state.open > 0 {
+        if state.executing > 0 {
             return Next::Wait;
         }
         state.ended = true;
         let outputs = self.request.context().outputs.iter().map(|w| self.graph.outputs[w.index]);
-        Next::Answer(outputs.map(|tensor| state.pool.read(tensor)).collect())
+        Next::Respond(outputs.map(|tensor| state.pool.read(tensor)).collect())
     }
 
-    /// Makes and submits a step's request. `Ok` also when the run has ended meanwhile.
-    fn submit(self: &Arc<Self>, step: usize, read: Read) -> Result<()> {
+    /// Submits a step. `Ok` also if the request has ended meanwhile.
+    fn submit(self: &Arc<Self>, step: usize, read: StepInputs) -> Result<()> {
         let model = &self.models[step];
         let signature = model.signature();
         let mut inputs: SmallVec<[InputTensor; 2]> = SmallVec::new();
@@ -135,7 +134,7 @@ impl Run {
             if state.ended {
                 return Ok(());
             }
-            self.wanted(step, &state.pool)?
+            self.requested_outputs(step, &state.pool)?
         };
         let sink = StepSink { run: Arc::clone(self), step, single: SingleResponse::default() };
         let context = RequestContext {
@@ -159,7 +158,7 @@ impl Run {
             warmup: from.warmup,
             responder: Arc::clone(&responder),
         };
-        // Who cancelled or failed before the line above did not see this request.
+        // A cancellation or error before the line above did not reach this request.
         if self.request.cancel_token().is_cancelled() || self.lock().ended {
             responder.cancel_token.cancel();
         }
@@ -168,8 +167,12 @@ impl Run {
         Ok(())
     }
 
-    /// The outputs of a step that somebody reads.
-    fn wanted(&self, step: usize, pool: &Pool) -> Result<SmallVec<[RequestedOutput; 2]>> {
+    /// The outputs of a step that will be read.
+    fn requested_outputs(
+        &self,
+        step: usize,
+        pool: &TensorPool,
+    ) -> Result<SmallVec<[RequestedOutput; 2]>> {
         let signature = self.models[step].signature();
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));
@@ -180,19 +183,19 @@ impl Run {
         .collect()
     }
 
-    /// The model was another one when the ensemble was loaded.
+    /// The model was replaced by one that the ensemble was not checked against.
     fn changed(&self, step: usize, side: &str, name: &str) -> Error {
         let model = &self.graph.steps[step].model;
         Error::internal(format!("model '{model}' has no {side} '{name}' any more"))
     }
 
-    /// A step was answered.
-    fn answered(self: &Arc<Self>, step: usize, result: Result<InferResponse>) {
+    /// A step has responded.
+    fn responded(self: &Arc<Self>, step: usize, result: Result<InferResponse>) {
         match result {
             Err(e) => self.fail(e),
             Ok(response) => {
                 let mut state = self.lock();
-                state.open -= 1;
+                state.executing -= 1;
                 if !state.ended {
                     let signature = self.models[step].signature();
                     state.pool.store(&self.graph, step, signature, &response);
@@ -203,9 +206,8 @@ impl Run {
         }
     }
 
-    /// The first error ends the request; steps that still run are told.
-    ///
-    /// It counts once. (The original counts a request whose step failed twice.)
+    /// The first error ends the request and cancels the other steps. It counts once. (Triton counts a request whose step
+    /// failed twice.)
     fn fail(&self, e: Error) {
         let (submitted, tensors) = {
             let mut state = self.lock();
@@ -224,13 +226,13 @@ impl Run {
             Code::Cancelled => FailureReason::Canceled,
             _ => FailureReason::Other,
         };
-        let _ = self.request.responder.fail(inside(&self.graph.name, e), reason);
+        let _ = self.request.responder.fail(in_ensemble(&self.graph.name, e), reason);
     }
 
     fn response(&self, tensors: Vec<Option<Tensor>>) -> Result<InferResponse> {
         let signature = &self.graph.signature;
-        let outputs = self.request.context().outputs.iter().zip(tensors).map(|(wanted, tensor)| {
-            let spec = &signature.outputs[wanted.index];
+        let outputs = self.request.context().outputs.iter().zip(tensors).map(|(requested, tensor)| {
+            let spec = &signature.outputs[requested.index];
             let Some(tensor) = tensor else {
                 return Err(Error::invalid(
                     "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
@@ -239,7 +241,7 @@ impl Run {
             let batched = has_batch(signature, spec);
             let shape = tensor.shape_for(spec.model_dims.len(), batched);
             let caller_shape = signature.to_caller(spec, &shape)?;
-            // A step without batches may make any number of rows.
+            // A step whose model does not batch may return any number of rows.
             if batched && shape.first() != Some(&i64::from(self.request.context().batch)) {
                 return Err(Error::invalid(format!(
                     "output '{}' for model '{}' has shape {}, but the request has batch size {}",
@@ -264,31 +266,31 @@ impl Run {
     }
 }
 
-impl CancelObserver for Run {
-    /// The caller went away: the steps end, and the first of them ends the request.
+impl CancelObserver for EnsembleRun {
+    /// Cancels the steps. The first one to end then ends the request.
     fn cancelled(&self, _ticket: u64) {
         let submitted = self.lock().submitted.clone();
         cancel(submitted);
     }
 }
 
-fn cancel(replies: Vec<Weak<Responder>>) {
-    for reply in replies.iter().filter_map(Weak::upgrade) {
-        reply.cancel_token.cancel();
+fn cancel(responders: Vec<Weak<Responder>>) {
+    for responder in responders.iter().filter_map(Weak::upgrade) {
+        responder.cancel_token.cancel();
     }
 }
 
-/// Takes a step's answer and goes on with the next steps, on the thread of whoever answers.
+/// Takes a step's response and submits the next steps, on the thread that delivers the response.
 struct StepSink {
-    run: Arc<Run>,
+    run: Arc<EnsembleRun>,
     step: usize,
     single: SingleResponse,
 }
 
 impl ResponseSink for StepSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
-        if let Some(answer) = self.single.put(response, last) {
-            self.run.answered(self.step, answer);
+        if let Some(response) = self.single.put(response, last) {
+            self.run.responded(self.step, response);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ensembles for tests: models that hold what they are sent until a test answers it.
+//! Ensembles for tests, of models that keep requests until a test responds.
 
 use super::{Ensemble, Graph, StepModel, StepModels, StepPlan};
 use crate::clock::now_ns;
@@ -15,16 +15,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A model with inputs `I` and (optional) `J` and outputs `O` and `P`, all FP32.
-pub struct Held {
+pub struct ManualModel {
     signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     arrived: Mutex<Vec<InferRequest>>,
-    /// Refuses what comes, before `submit` returns.
+    /// Refuses requests before `submit` returns.
     refuses: bool,
 }
 
-impl Held {
-    /// What waits, oldest first.
+impl ManualModel {
+    /// Number of requests without response.
     pub fn waiting(&self) -> usize {
         self.arrived.lock().len()
     }
@@ -34,13 +34,13 @@ impl Held {
         self.arrived.lock().remove(0)
     }
 
-    /// Puts a request back that [`Held::take`] gave.
+    /// Puts a request back that [`ManualModel::take`] returned.
     pub fn submit_again(&self, request: InferRequest) {
         self.arrived.lock().insert(0, request);
     }
 
-    /// Answers the oldest request: every output that is asked for is the first input.
-    pub fn answer(&self) {
+    /// Responds to the oldest request: each requested output is the first input.
+    pub fn respond(&self) {
         let request = self.take();
         let input = &request.inputs[0];
         let outputs = request.context().outputs.iter().map(|wanted| OutputTensor {
@@ -50,18 +50,18 @@ impl Held {
             data: input.data.clone(),
         });
         let response = InferResponse { outputs: outputs.collect(), ..Default::default() };
-        answer(&request, Ok(response));
+        respond(&request, Ok(response));
     }
 }
 
-/// Answers as an instance does.
-pub fn answer(request: &InferRequest, result: Result<InferResponse>) {
+/// Responds as an instance does.
+pub fn respond(request: &InferRequest, result: Result<InferResponse>) {
     let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
     request.responder.executed_in(Arc::new(execution));
     request.responder.finish(result.map(Some)).unwrap();
 }
 
-impl StepModel for Held {
+impl StepModel for ManualModel {
     fn signature(&self) -> &Arc<Signature> {
         &self.signature
     }
@@ -86,14 +86,14 @@ impl StepModel for Held {
 
 /// The models by name.
 #[derive(Default)]
-pub struct World(Mutex<BTreeMap<String, Arc<Held>>>);
+pub struct Models(Mutex<BTreeMap<String, Arc<ManualModel>>>);
 
-impl World {
-    pub fn model(&self, name: &str) -> Arc<Held> {
+impl Models {
+    pub fn model(&self, name: &str) -> Arc<ManualModel> {
         Arc::clone(&self.0.lock()[name])
     }
 
-    /// No longer served.
+    /// The model is no longer served.
     pub fn remove(&self, name: &str) {
         self.0.lock().remove(name);
     }
@@ -103,7 +103,7 @@ impl World {
     }
 }
 
-impl StepModels for World {
+impl StepModels for Models {
     fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>> {
         assert_eq!(version, None);
         match self.0.lock().get(model) {
@@ -117,11 +117,11 @@ fn spec(name: &str, dims: &[i64]) -> TensorSpec {
     TensorSpec::new(name, DType::Fp32, dims)
 }
 
-/// What a test sets up: batch sizes and dims of the ensemble and of its models.
+/// Maximum batch sizes and dims of the ensemble and of its models.
 pub struct Setup {
     pub ensemble: (u32, &'static [i64]),
     pub models: (u32, &'static [i64]),
-    /// Names of models that refuse.
+    /// Names of models that refuse requests.
     pub refusing: &'static str,
 }
 
@@ -133,7 +133,7 @@ impl Default for Setup {
 
 /// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are words such as
 /// `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it.
-pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
+pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     let map = |text: &str| -> Vec<(String, String)> {
         let pair = |pair: &str| {
             let (own, tensor) = pair.split_once('=').unwrap();
@@ -148,7 +148,7 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
         StepPlan { model: model.to_owned(), version: None, inputs, outputs }
     };
     let plans: Vec<StepPlan> = steps.split_whitespace().map(plan).collect();
-    let world = World::default();
+    let models = Models::default();
     let (batch, dims) = setup.models;
     for plan in &plans {
         let signature = Signature {
@@ -158,13 +158,13 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
             outputs: vec![spec("O", dims), spec("P", dims)],
             ..Default::default()
         };
-        let held = Held {
+        let held = ManualModel {
             signature: Arc::new(signature),
             stats: Arc::new(VersionStats::new(1)),
             arrived: Mutex::default(),
             refuses: setup.refusing.split(' ').any(|name| name == plan.model),
         };
-        world.0.lock().insert(plan.model.clone(), Arc::new(held));
+        models.0.lock().insert(plan.model.clone(), Arc::new(held));
     }
     let (batch, dims) = setup.ensemble;
     let signature = Signature {
@@ -174,11 +174,11 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<World>) {
         outputs: vec![spec("out", dims), spec("out2", dims)],
         ..Default::default()
     };
-    let (world, graph) = (Arc::new(world), Graph::new(&Arc::new(signature), &plans).unwrap());
-    (Ensemble::new(graph, Arc::clone(&world) as Arc<dyn StepModels>), world)
+    let (models, graph) = (Arc::new(models), Graph::new(&Arc::new(signature), &plans).unwrap());
+    (Ensemble::new(graph, Arc::clone(&models) as Arc<dyn StepModels>), models)
 }
 
-/// A request with a tensor of this shape in `in` for the named outputs, its statistics, and what its caller is told.
+/// A request with a tensor of this shape in `in` for the named outputs, with its statistics and responses.
 pub fn request(
     ensemble: &Ensemble,
     outputs: &str,
@@ -197,6 +197,6 @@ pub fn request(
     };
     let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
     let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };
-    let (request, told) = testing::request_with(context, "r", [input]);
-    (request, stats, told)
+    let (request, responses) = testing::request_with(context, "r", [input]);
+    (request, stats, responses)
 }

@@ -29,7 +29,7 @@ thread_local! {
 pub struct Permit(Option<(Member, Arc<Activity>)>);
 
 impl Permits {
-    /// Permits for a group of `threads` threads, at least two. `wake_idle_thread` makes one that sleeps look after the
+    /// Permits for a group of `threads` threads, at least two. `wake_idle_thread` makes a sleeping one poll the
     /// sockets of one that is held up.
     pub fn new(threads: usize, wake_idle_thread: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {

@@ -92,14 +92,14 @@ fn own_thread_waits_for_outstanding_requests_before_it_takes_more() {
 fn panic_takes_the_queue_out_of_service_and_returns_the_permit() {
     let (queue, _, own) = idle_instance(true);
     Permits::new(2, || {}).register_thread();
-    let (panics, told) = request("panics");
+    let (panics, responses) = request("panics");
     let submit = std::panic::AssertUnwindSafe(|| queue.submit(panics));
     assert!(std::panic::catch_unwind(submit).is_err());
     own.join().unwrap();
-    assert_eq!(error(&told).unwrap().0, Code::Internal);
-    let (late, told) = request("late");
+    assert_eq!(error(&responses).unwrap().0, Code::Internal);
+    let (late, responses) = request("late");
     queue.submit(late);
-    assert!(error(&told).unwrap().1.contains("out of service"));
+    assert!(error(&responses).unwrap().1.contains("out of service"));
     assert!(Permit::try_acquire(1).is_some());
 }
 

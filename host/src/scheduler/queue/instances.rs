@@ -12,7 +12,7 @@
 //!     └──────────────────────┘             (the results of finish_inline)
 //! ```
 //!
-//! - `Running`: the own thread is awake; it opens the instance, executes, or looks for a batch.
+//! - `Running`: the own thread is awake; it opens the instance, executes, or asks for a batch.
 //! - `Idle`: the own thread sleeps until it is woken, or until a time that the batcher gave.
 //! - `Waking`: the own thread is notified, but has not got the queue's lock yet.
 //! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to end.
@@ -83,7 +83,7 @@ impl Instances {
         self.idle.push(instance);
     }
 
-    /// `Idle` to `Waking`, for one instance at most. An instance in another state looks for a batch by itself.
+    /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch by itself.
     pub(super) fn wake(&mut self, wake: Wake) {
         let position = match wake {
             Wake::Any => self.idle.len().checked_sub(1),

@@ -1,10 +1,10 @@
 //! The queue between frontends and instances of one model version: a batcher under a lock, and threads that sleep and wake.
 //!
-//! **Locks.** The queue's lock is held for one step of the batcher: a submission, a look for a batch, a cancellation, a
-//! timeout. A step only records what else is to be done: instances to notify and requests to refuse ([`Effects`]). That is
-//! done after the lock is released, as are response sinks, backends and the addition of control tensors: each of them may
-//! take long, or submit another request to this queue. Under the lock only these are taken: the lock of a request's
-//! response channel, of the response order, of the timer; none of them is held while the queue's is waited for.
+//! **Locks.** The queue's lock is held for one step of the batcher: a submission, the decision about a batch, a
+//! cancellation, a timeout. A step only records its effects: instances to notify and requests to refuse ([`Effects`]).
+//! They are carried out after the lock is released. So are calls of response sinks and backends and the assembly of
+//! batches, since each of them may take long, or submit another request to this queue. Three locks are taken under the
+//! queue's: a request's, the response order's and the timer's. None of them is held while the queue's lock is taken.
 
 mod any_batcher; // dynamic or sequence batcher
 mod instances; // states of instances: running, idle, waking, inline
@@ -70,7 +70,7 @@ struct State {
     timer_at: u64,
     conflict_log: ConflictLog,
     delay_hook: Option<DelayHook>,
-    /// Instances that the batcher wants to look for a batch. Empty between two steps.
+    /// Instances that have to ask for a batch. Empty between two steps.
     wakes: Vec<Wake>,
     /// Requests that left without being executed. Empty between two steps.
     refused: Vec<(InferRequest, Refusal)>,

@@ -32,9 +32,9 @@ fn serves_in_order_of_arrival_until_closed_and_empty() {
     assert!(queue.take(0, &mut batch));
     assert_eq!((ids(&batch), batch.close_reason), (vec!["a"], Some(CloseReason::Alone)));
     queue.close();
-    let (late, told) = request("late");
+    let (late, responses) = request("late");
     queue.submit(late);
-    assert!(error(&told).unwrap().1.contains("is stopping"));
+    assert!(error(&responses).unwrap().1.contains("is stopping"));
     for id in ["b", "c"] {
         assert!(queue.take(0, &mut batch));
         assert_eq!(ids(&batch), [id]);
@@ -56,10 +56,10 @@ fn active_sequences_are_those_whose_end_has_not_arrived() {
     let policy = SchedulingPolicy::Sequence(settings, Box::default());
     let queue = Queue::new(policy, &signature(&[2], 2), 1, false);
     let submit = |sequence: Sequence| {
-        let (mut request, told) = request("1");
+        let (mut request, responses) = request("1");
         request.sequence = sequence;
         queue.submit(request);
-        assert!(told.lock().is_empty());
+        assert!(responses.lock().is_empty());
     };
     submit(sequence("a", true, false));
     submit(sequence("b", true, true));
@@ -81,9 +81,9 @@ fn every_request_is_executed_once_by_instances_that_sleep_and_wake() {
                 let queue = Arc::clone(&queue);
                 std::thread::spawn(move || {
                     for i in 0..50 {
-                        let (request, told) = request(&format!("{c}-{i}"));
+                        let (request, responses) = request(&format!("{c}-{i}"));
                         queue.submit(request);
-                        while i % 5 == 0 && told.lock().is_empty() {
+                        while i % 5 == 0 && responses.lock().is_empty() {
                             std::thread::yield_now();
                         }
                     }
@@ -148,10 +148,10 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
     let queue =
         Queue::new(SchedulingPolicy::Sequence(settings, Box::new(controls)), &declared, 1, false);
     let step = |id: u64, start| {
-        let (mut request, _, told) = request_for(&declared, &id.to_string(), 1);
+        let (mut request, _, responses) = request_for(&declared, &id.to_string(), 1);
         request.sequence = Sequence { id: CorrelationId::Number(id), start, end: false };
         queue.submit(request);
-        told
+        responses
     };
     let refused = step(9, false);
     let text = "inference request for sequence 9 to model 'm' must specify the START flag on the first \
@@ -162,7 +162,7 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
     step(2, true);
     assert!(queue.take(0, &mut batch));
     assert_eq!(ids(&batch), ["1", "2"]);
-    let told = step(2, false);
+    let responses = step(2, false);
     assert!(queue.take(0, &mut batch));
     assert_eq!((ids(&batch), batch.close_reason), (vec!["", "2"], Some(CloseReason::Sequence)));
     let flags = |r: &InferRequest| {
@@ -174,9 +174,9 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
     assert!(!batch.requests[0].context().is_counted());
     // The response waits for the null request's, whose error fails the whole batch.
     batch.requests[1].responder.finish(Ok(None)).unwrap();
-    assert!(told.lock().is_empty());
+    assert!(responses.lock().is_empty());
     batch.requests[0].responder.finish(Err(Error::internal("null"))).unwrap();
-    assert_eq!(error(&told).unwrap().1, "null");
+    assert_eq!(error(&responses).unwrap().1, "null");
 }
 
 #[test]

@@ -17,13 +17,13 @@ fn out_of_service_fails_waiting_and_later_requests() {
     let sequences = SchedulingPolicy::Sequence(settings, Box::default());
     for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences] {
         let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
-        let told: Vec<RecordedResponses> = (1..7)
+        let responses: Vec<RecordedResponses> = (1..7)
             .map(|i| {
-                let (mut request, told) = request("");
+                let (mut request, responses) = request("");
                 request.sequence =
                     Sequence { id: CorrelationId::Number(i), start: true, end: false };
                 queue.submit(request);
-                told
+                responses
             })
             .collect();
         let other = serve(&queue, 1);
@@ -33,6 +33,6 @@ fn out_of_service_fails_waiting_and_later_requests() {
         queue.submit(late);
         assert!(error(&late_told).unwrap().1.contains("'m' is out of service"));
         assert_eq!(queue.waiting(), 0);
-        assert!(told.iter().all(|told| told.lock().len() == 1));
+        assert!(responses.iter().all(|responses| responses.lock().len() == 1));
     }
 }

@@ -147,7 +147,7 @@ impl State {
         self.batcher.next_batch(instance, now, entries)
     }
 
-    /// After a batch was taken: another instance looks at the rest. Sequences wake their own instances.
+    /// After a batch was taken: another instance asks for the next one. Sequences wake their own instances.
     fn wake_for_remaining(&mut self) {
         if self.batcher.waiting() > 0 && !self.batcher.is_sequence() {
             self.wakes.push(Wake::Any);

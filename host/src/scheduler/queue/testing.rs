@@ -23,8 +23,8 @@ pub fn dynamic(settings: DynamicSettings, instances: usize, in_order: bool) -> A
 }
 
 pub fn request(id: &str) -> (InferRequest, RecordedResponses) {
-    let (request, _, told) = request_for(&signature(&[2], 8), id, 1);
-    (request, told)
+    let (request, _, responses) = request_for(&signature(&[2], 8), id, 1);
+    (request, responses)
 }
 
 pub fn ids(batch: &Batch) -> Vec<&str> {
@@ -32,9 +32,9 @@ pub fn ids(batch: &Batch) -> Vec<&str> {
 }
 
 /// The error that the client received, if it was one.
-pub fn error(told: &RecordedResponses) -> Option<(Code, String)> {
-    let told = told.lock();
-    told.first().and_then(|(r, _)| r.as_ref().err().map(|e| (e.code, e.message.clone())))
+pub fn error(responses: &RecordedResponses) -> Option<(Code, String)> {
+    let responses = responses.lock();
+    responses.first().and_then(|(r, _)| r.as_ref().err().map(|e| (e.code, e.message.clone())))
 }
 
 /// An instance that responds to all requests, the first one after 2 ms. Returns the ids of each batch.

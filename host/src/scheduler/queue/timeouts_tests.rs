@@ -17,16 +17,16 @@ use std::sync::Arc;
 #[test]
 fn cancel_removes_queued_request() {
     let queue = dynamic(batching(&[2], 3_600_000 * MS), 1, false);
-    let (gone, told) = request("gone");
+    let (gone, responses) = request("gone");
     let responder = Arc::clone(&gone.responder);
     queue.submit(gone);
     responder.cancel_token.cancel();
     assert_eq!(queue.waiting(), 0);
-    assert_eq!(error(&told).unwrap().0, Code::Cancelled);
-    let (before, told) = request("before");
+    assert_eq!(error(&responses).unwrap().0, Code::Cancelled);
+    let (before, responses) = request("before");
     before.responder.cancel_token.cancel();
     queue.submit(before);
-    assert_eq!((queue.waiting(), error(&told).unwrap().0), (0, Code::Cancelled));
+    assert_eq!((queue.waiting(), error(&responses).unwrap().0), (0, Code::Cancelled));
     queue.submit(request("a").0);
     queue.submit(request("b").0);
     let mut batch = Batch::default();
@@ -43,11 +43,11 @@ fn queue_timeout_refuses_while_every_instance_is_busy() {
     let policy = QueuePolicy { timeout_us: 20_000, ..Default::default() };
     let settings = DynamicSettings { default_policy: policy, ..batching(&[8], 0) };
     let queue = dynamic(settings, 1, false);
-    let (late, told) = request("7");
+    let (late, responses) = request("7");
     queue.submit(late);
-    wait_until(|| error(&told).is_some());
+    wait_until(|| error(&responses).is_some());
     let want = (Code::Unavailable, "[request id: 7] Request timeout expired".to_owned());
-    assert_eq!(error(&told), Some(want));
+    assert_eq!(error(&responses), Some(want));
 }
 
 #[test]
@@ -59,22 +59,22 @@ fn cancel_or_timeout_may_complete_the_batch_behind() {
     let worker = serve(&queue, 0);
     let asleep = || queue.has_idle_instance();
     let rows = |id: &str, rows, timeout_us| {
-        let (mut request, _, told) = request_for(&signature(&[2], 8), id, rows);
+        let (mut request, _, responses) = request_for(&signature(&[2], 8), id, rows);
         request.timeout_us = timeout_us;
         let responder = Arc::clone(&request.responder);
         queue.submit(request);
-        (responder, told)
+        (responder, responses)
     };
     // 1 + 2 + 3 rows are no preferred size; without the request of two rows they are four.
     for (number, late_us) in [(0, 0), (1, 30_000)] {
         rows(&format!("a{number}"), 1, 0);
         let (gone, _) = rows(&format!("gone{number}"), 2, late_us);
-        let (_, told) = rows(&format!("b{number}"), 3, 0);
+        let (_, responses) = rows(&format!("b{number}"), 3, 0);
         wait_until(asleep);
         if late_us == 0 {
             gone.cancel_token.cancel();
         }
-        wait_until(|| !told.lock().is_empty());
+        wait_until(|| !responses.lock().is_empty());
     }
     queue.close();
     assert_eq!(worker.join().unwrap(), [["a0", "b0"], ["a1", "b1"]]);

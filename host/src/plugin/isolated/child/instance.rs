@@ -196,7 +196,7 @@ impl Worker {
                 Err(e) => {
                     tracing::error!("instance {}: {e}", self.facts.name);
                     self.link.refuse(key, &e);
-                    execution.reply_ended();
+                    execution.request_finished();
                 }
             }
         }

@@ -144,9 +144,9 @@ impl Simulation {
         let sequence = Sequence { id: CorrelationId::Number(id), start, end };
         let job = Job { name: name.clone(), sequence, rows: 1, timeout_us, shape, memory: None };
         let mut wakes = Vec::new();
-        let answer = self.sequences.push(job, self.now, &mut wakes);
+        let result = self.sequences.push(job, self.now, &mut wakes);
         self.woken(wakes);
-        let goes_on = answer.as_ref().is_ok_and(|pushed| !start || pushed.conflict);
+        let goes_on = result.as_ref().is_ok_and(|pushed| !start || pushed.conflict);
         if !goes_on && let Some(run) = self.running.remove(&id) {
             // It was considered active: only the idle limit ends a sequence without a refusal.
             let run = &mut self.runs[run];
@@ -154,7 +154,7 @@ impl Simulation {
             assert!(self.now - run.touched >= self.settings.idle_ns, "forgotten too early");
             run.over = true;
         }
-        let pushed = match answer {
+        let pushed = match result {
             Ok(pushed) => pushed,
             Err((job, refusal)) => {
                 assert_eq!(job.name, name);

@@ -1,4 +1,4 @@
-//! The tensors of one request on its way through an ensemble, and which steps can run. Pure: the run has the lock.
+//! The tensors of one ensemble request, and which steps can run. Without locks: [`super::run`] has the lock.
 
 use super::graph::Graph;
 use crate::request::{
@@ -8,20 +8,19 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A tensor between two steps.
+/// An ensemble tensor.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     pub dtype: DType,
     pub shape: Shape,
     pub data: Bytes,
-    /// Its first dimension is the batch.
+    /// Its first dimension is the batch dimension.
     pub batched: bool,
 }
 
 impl Tensor {
-    /// The shape for somebody who has `dims` and, if he `batches`, a batch dimension before them. An ensemble without
-    /// batches may use models with them: then the dimension is added or, where it is 1, taken away, unless the tensor
-    /// fits as it is.
+    /// The shape for a model with `dims` dimensions and, if it `batches`, a batch dimension before them. Where only one of
+    /// ensemble and model batches, a batch dimension of 1 is added or removed, unless the tensor fits as it is.
     pub fn shape_for(&self, dims: usize, batches: bool) -> Shape {
         match (self.batched, batches) {
             (false, true) if self.shape.len() == dims => {
@@ -36,52 +35,51 @@ impl Tensor {
 }
 
 #[derive(Clone, Debug)]
-enum Slot {
-    /// Not yet.
-    Open,
-    Full(Tensor),
-    /// There will be none: an optional input that the caller left out, or an output that a model left out.
+enum TensorState {
+    Pending,
+    Present(Tensor),
+    /// An optional input or an output that was left out.
     Absent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    /// No output that the caller asked for depends on it.
+enum StepState {
+    /// No requested output depends on it.
     Unneeded,
     Waiting,
     Taken,
 }
 
-/// What a step reads: name of the model's input, and the tensor.
-pub type Read = SmallVec<[(Arc<str>, Tensor); 4]>;
+/// The inputs of a step: name and tensor.
+pub type StepInputs = SmallVec<[(Arc<str>, Tensor); 4]>;
 
 /// See the module text.
-pub struct Pool {
-    slots: Vec<Slot>,
-    /// How often a tensor will still be read; the caller's answer reads too.
+pub struct TensorPool {
+    tensors: Vec<TensorState>,
+    /// How often each tensor will still be read, by steps and by the response.
     uses: Vec<usize>,
-    steps: Vec<Progress>,
+    steps: Vec<StepState>,
 }
 
-impl Pool {
-    /// With the ensemble's inputs in it. A caller who asks for no output (v1 allows it) has all of them computed.
-    pub fn new(graph: &Graph, inputs: &[InputTensor], wanted: &[RequestedOutput]) -> Self {
+impl TensorPool {
+    /// Starts with the ensemble's inputs. A request for no output, which v1 allows, has all of them computed.
+    pub fn new(graph: &Graph, inputs: &[InputTensor], requested: &[RequestedOutput]) -> Self {
         let signature = &graph.signature;
-        let wanted: Vec<usize> = match wanted {
+        let requested: Vec<usize> = match requested {
             [] => graph.outputs.clone(),
             some => some.iter().map(|w| graph.outputs[w.index]).collect(),
         };
-        let needed = graph.needed(wanted.iter().copied());
+        let needed = graph.needed(requested.iter().copied());
         let mut uses = vec![0; graph.tensors];
         let mut steps = Vec::with_capacity(graph.steps.len());
         for (step, needed) in graph.steps.iter().zip(needed) {
-            steps.push(if needed { Progress::Waiting } else { Progress::Unneeded });
+            steps.push(if needed { StepState::Waiting } else { StepState::Unneeded });
             if needed {
                 step.reads.iter().for_each(|(_, tensor)| uses[*tensor] += 1);
             }
         }
-        wanted.iter().for_each(|tensor| uses[*tensor] += 1);
-        let mut pool = Self { slots: vec![Slot::Open; graph.tensors], uses, steps };
+        requested.iter().for_each(|tensor| uses[*tensor] += 1);
+        let mut pool = Self { tensors: vec![TensorState::Pending; graph.tensors], uses, steps };
         for (index, (spec, tensor)) in signature.inputs.iter().zip(&graph.inputs).enumerate() {
             let given = inputs.iter().find(|i| i.index == index).map(|input| Tensor {
                 dtype: input.dtype,
@@ -94,19 +92,19 @@ impl Pool {
         pool
     }
 
-    /// Fills a slot, if anybody is going to read it.
+    /// Sets a tensor that will be read.
     fn put(&mut self, tensor: usize, value: Option<Tensor>) {
         if self.uses[tensor] > 0 {
-            self.slots[tensor] = value.map_or(Slot::Absent, Slot::Full);
+            self.tensors[tensor] = value.map_or(TensorState::Absent, TensorState::Present);
         }
     }
 
-    /// Whether somebody is going to read it.
+    /// Whether a tensor will be read.
     pub fn is_read(&self, tensor: usize) -> bool {
         self.uses[tensor] > 0
     }
 
-    /// What `step` wrote. Outputs that the model left out are absent from now on.
+    /// Sets the tensors that `step` wrote. Outputs that the model left out become absent.
     pub fn store(
         &mut self,
         graph: &Graph,
@@ -129,48 +127,49 @@ impl Pool {
         }
     }
 
-    /// Takes the steps that can run now, with what they read. `optional` tells whether a step's input may be absent.
+    /// Takes the steps that can run now, with their inputs. `optional` tells whether a step's input may be absent.
     pub fn take_ready(
         &mut self,
         graph: &Graph,
         optional: impl Fn(usize, &str) -> bool,
-    ) -> Vec<(usize, Read)> {
+    ) -> Vec<(usize, StepInputs)> {
         let mut ready = Vec::new();
-        for (place, step) in graph.steps.iter().enumerate() {
-            let there = |(name, tensor): &(Arc<str>, usize)| match self.slots[*tensor] {
-                Slot::Open => false,
-                Slot::Full(_) => true,
-                Slot::Absent => optional(place, name),
+        for (index, step) in graph.steps.iter().enumerate() {
+            let available = |(name, tensor): &(Arc<str>, usize)| match self.tensors[*tensor] {
+                TensorState::Pending => false,
+                TensorState::Present(_) => true,
+                TensorState::Absent => optional(index, name),
             };
-            if self.steps[place] == Progress::Waiting && step.reads.iter().all(there) {
-                self.steps[place] = Progress::Taken;
+            if self.steps[index] == StepState::Waiting && step.reads.iter().all(available) {
+                self.steps[index] = StepState::Taken;
                 let read = step.reads.iter();
                 let read = read.filter_map(|(name, t)| Some((Arc::clone(name), self.read(*t)?)));
-                ready.push((place, read.collect()));
+                ready.push((index, read.collect()));
             }
         }
         ready
     }
 
-    /// Reads a tensor. The last reader takes it away: what nobody needs any more does not wait for the end.
+    /// Reads a tensor. The last read removes it, so that its memory is freed before the request ends.
     pub fn read(&mut self, tensor: usize) -> Option<Tensor> {
         self.uses[tensor] = self.uses[tensor].saturating_sub(1);
         let slot = match self.uses[tensor] {
-            0 => std::mem::replace(&mut self.slots[tensor], Slot::Open),
-            _ => self.slots[tensor].clone(),
+            0 => std::mem::replace(&mut self.tensors[tensor], TensorState::Pending),
+            _ => self.tensors[tensor].clone(),
         };
         match slot {
-            Slot::Full(tensor) => Some(tensor),
-            Slot::Open | Slot::Absent => None,
+            TensorState::Present(tensor) => Some(tensor),
+            TensorState::Pending | TensorState::Absent => None,
         }
     }
 
-    /// Gives all tensors away; no step can run any more.
+    /// Removes all tensors. No step can run any more.
     pub fn take_all(&mut self) -> Vec<Tensor> {
-        let slots = self.slots.iter_mut().map(|slot| std::mem::replace(slot, Slot::Open));
+        let slots =
+            self.tensors.iter_mut().map(|slot| std::mem::replace(slot, TensorState::Pending));
         let full = slots.filter_map(|slot| match slot {
-            Slot::Full(tensor) => Some(tensor),
-            Slot::Open | Slot::Absent => None,
+            TensorState::Present(tensor) => Some(tensor),
+            TensorState::Pending | TensorState::Absent => None,
         });
         full.collect()
     }

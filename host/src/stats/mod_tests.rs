@@ -1,9 +1,9 @@
-//! Unit tests of `stats.rs`.
+//! Unit tests of statistics.
 
 use super::*;
 
 #[test]
-fn one_execution_for_a_batch_of_two_requests() {
+fn batch_of_two_requests_counts_as_one_execution() {
     let stats = VersionStats::new(2);
     let execution = Execution::new(1, 2, 3, 100, &Default::default());
     execution.note_times(110, 150);
@@ -23,7 +23,7 @@ fn one_execution_for_a_batch_of_two_requests() {
 }
 
 #[test]
-fn the_slowest_instance_counts_for_warm_up() {
+fn warmup_is_that_of_the_slowest_instance() {
     let stats = VersionStats::new(3);
     assert!(stats.warmup().is_empty());
     for ns in [20, 30, 10] {
@@ -35,20 +35,20 @@ fn the_slowest_instance_counts_for_warm_up() {
 }
 
 #[test]
-fn counting_goes_on_with_more_instances() {
+fn counters_continue_with_more_instances() {
     let stats = Arc::new(VersionStats::new(2));
     stats.failure(1, 5, FailureReason::Other);
     assert!(Arc::ptr_eq(&stats, &stats.continued(1)));
     assert!(Arc::ptr_eq(&stats, &stats.continued(2)));
     let more = stats.continued(3);
     more.failure(1, 7, FailureReason::Other);
-    // By a request that was under way.
+    // A request of the instances before.
     stats.failure(1, 9, FailureReason::Other);
     assert_eq!(more.snapshot().total().failed, Span { count: 3, ns: 21 });
 }
 
 #[test]
-fn times_out_of_order_are_dropped() {
+fn reported_times_out_of_order_are_ignored() {
     let execution = Execution::new(0, 1, 1, 100, &Default::default());
     execution.note_times(5, 900);
     assert_eq!(execution.phases(200), [0, 100, 0]);

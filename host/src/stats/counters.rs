@@ -1,0 +1,111 @@
+//! What is counted for a model version.
+
+use super::{CLOSE_REASONS, LOAD_RATIO_BOUNDS};
+use std::collections::BTreeMap;
+
+/// A count and the sum of durations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub count: u64,
+    pub ns: u64,
+}
+
+impl Span {
+    pub fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.ns += ns;
+    }
+
+    pub(super) fn merge(&mut self, other: &Span) {
+        self.count += other.count;
+        self.ns += other.ns;
+    }
+}
+
+/// Counters of requests of one batch size.
+#[derive(Clone, Debug, Default)]
+pub struct RequestCounters {
+    pub success: Span,
+    pub failed: Span,
+    pub queue: Span,
+    pub compute: Span,
+    pub compute_input: Span,
+    pub compute_infer: Span,
+    pub compute_output: Span,
+}
+
+/// Counters of executions with one number of rows.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionCounters {
+    pub compute_input: Span,
+    pub compute_infer: Span,
+    pub compute_output: Span,
+}
+
+/// Everything counted for one version.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// By the request's batch size; 0 if the request failed before that was known.
+    pub requests: BTreeMap<u32, RequestCounters>,
+    /// By the rows of the executed batch.
+    pub executions: BTreeMap<u32, ExecutionCounters>,
+    pub inference_count: u64,
+    pub execution_count: u64,
+    /// Milliseconds since the epoch, 0 = never.
+    pub last_inference_ms: u64,
+    /// In the order of [`super::FAILURE_REASONS`].
+    pub failures: [u64; 4],
+    /// Cancelled requests: before execution, and during execution.
+    pub cancelled: [u64; 2],
+    /// Batches by close reason, and by their rows without null requests.
+    pub batches_closed: [u64; CLOSE_REASONS.len()],
+    pub batch_rows: BTreeMap<u32, u64>,
+    /// Request time over compute time: counts per bucket (+Inf last), and their sum.
+    pub load_ratio: [u64; LOAD_RATIO_BOUNDS.len() + 1],
+    pub load_ratio_sum: f64,
+}
+
+impl Counters {
+    /// The sum over all batch sizes.
+    pub fn total(&self) -> RequestCounters {
+        let mut total = RequestCounters::default();
+        self.requests.values().for_each(|r| total.merge(r));
+        total
+    }
+
+    pub(super) fn merge(&mut self, other: &Counters) {
+        for (batch, r) in &other.requests {
+            self.requests.entry(*batch).or_default().merge(r);
+        }
+        for (rows, e) in &other.executions {
+            let mine = self.executions.entry(*rows).or_default();
+            mine.compute_input.merge(&e.compute_input);
+            mine.compute_infer.merge(&e.compute_infer);
+            mine.compute_output.merge(&e.compute_output);
+        }
+        self.inference_count += other.inference_count;
+        self.execution_count += other.execution_count;
+        self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
+        self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
+        self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);
+        let closed = self.batches_closed.iter_mut().zip(other.batches_closed);
+        closed.for_each(|(a, b)| *a += b);
+        for (rows, n) in &other.batch_rows {
+            *self.batch_rows.entry(*rows).or_default() += n;
+        }
+        self.load_ratio.iter_mut().zip(other.load_ratio).for_each(|(a, b)| *a += b);
+        self.load_ratio_sum += other.load_ratio_sum;
+    }
+}
+
+impl RequestCounters {
+    pub(super) fn merge(&mut self, other: &RequestCounters) {
+        self.success.merge(&other.success);
+        self.failed.merge(&other.failed);
+        self.queue.merge(&other.queue);
+        self.compute.merge(&other.compute);
+        self.compute_input.merge(&other.compute_input);
+        self.compute_infer.merge(&other.compute_infer);
+        self.compute_output.merge(&other.compute_output);
+    }
+}
