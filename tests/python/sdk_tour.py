@@ -38,13 +38,13 @@ class Tour(checks.Case):
                 self.assertEqual(self.together(how), [[1], [2, 3], [4]])
                 self.assertEqual(self.ask(how, 5).as_numpy("OUT").tolist(), [[5]])
 
-    def test_one_is_kept_and_the_others_are_cut_from_the_batch(self):
-        # Which call is first depends on which arrives first; its rows come from the thread, as -1.
-        got = self.together("keep_first")
-        kept = [i for i, values in enumerate(got) if set(values) == {-1.0}]
-        self.assertEqual(len(kept), 1)
+    def test_detached_request_gets_no_scattered_output(self):
+        # Which request is first depends on which arrives first; its rows come from the thread, as -1.
+        got = self.together("detach_first")
+        detached = [i for i, values in enumerate(got) if set(values) == {-1.0}]
+        self.assertEqual(len(detached), 1)
         want = [[1], [2, 3], [4]]
-        want[kept[0]] = [-1] * len(want[kept[0]])
+        want[detached[0]] = [-1] * len(want[detached[0]])
         self.assertEqual(got, want)
 
     def test_what_is_thrown_becomes_the_error(self):
@@ -52,14 +52,14 @@ class Tour(checks.Case):
                 ("throw_error", "come again"),
                 ("throw_std", "vector::_M_range_check: __n (which is 1) >= this->size() (which is 0)"),
                 ("throw_alloc", "the backend is out of memory"),
-                ("throw_int", "the backend threw something that is no std::exception"),
-                ("drop", "the backend dropped a kept call unanswered"),
+                ("throw_int", "the backend threw something that is not a std::exception"),
+                ("drop", "the backend dropped a detached request without finishing it"),
                 ("wrong_type", "input 'IN' is FP32, not INT32"),
                 ("no_input", "input 'NOPE' is missing"),
                 ("no_output", "model 'tour': the backend produced output 'NOPE', which the model configuration does "
                               "not declare (declared: OUT)"),
                 ("bad_shape", "output 'OUT' has an impossible shape"),
-                ("after_keep", "this call was kept: its Reply answers it")):
+                ("after_detach", "this request was detached: respond with its Responder")):
             with self.subTest(how), self.refusal(InferenceServerException, text):
                 self.ask(how, 1)
         with self.refusal(InferenceServerException, "without", whole=False):

@@ -44,7 +44,7 @@ struct Model {
 
 struct Instance {
   Instance(Model &model, const InstanceContext &context)
-      : model_(model), calls_(context.log().gauge("cpp_tour_calls", "Calls of the last batch")) {}
+      : model_(model), calls_(context.log().gauge("cpp_tour_calls", "Requests of the last batch")) {}
   ~Instance() { join(); }
 
   void execute(Batch &batch) {
@@ -53,7 +53,7 @@ struct Instance {
     calls_.set(static_cast<double>(batch.size()));
     TRTSERVER_VERBOSE(model_.context.log(), "batch " + std::to_string(batch.id()));
     const std::string how(batch[0].params().text("how").value_or("each"));
-    if (how == "merge" || how == "merge_adopt" || how == "keep_first") {
+    if (how == "merge" || how == "merge_adopt" || how == "detach_first") {
       return merged(batch, how);
     }
     for (std::size_t i = 0; i < batch.size(); i++) {
@@ -79,10 +79,10 @@ private:
     for (std::size_t i = 0; i < out.size(); i++) {
       out[i] = values[i];
     }
-    if (how == "keep_first") {
-      Responder kept = batch[0].detach();
+    if (how == "detach_first") {
+      Responder detached = batch[0].detach();
       // What was moved from owns nothing; the responder answers for its request from a thread of its own.
-      thread_ = std::thread([responder = std::move(kept)] { answer(responder, -1); });
+      thread_ = std::thread([responder = std::move(detached)] { answer(responder, -1); });
     }
   }
 
@@ -119,7 +119,7 @@ private:
     } else if (how == "twice") {
       echo(request);
       echo(request);
-    } else if (how == "after_keep") {
+    } else if (how == "after_detach") {
       const Responder responder = request.detach();
       try {
         request.new_response();

@@ -115,8 +115,7 @@ fn lenient() -> Server {
 
 #[test]
 fn load_failures_are_reported_and_affect_no_other_model() {
-    for (entry, strict) in
-        [("model_open", true), ("instance_open", true), ("plugin_complete", false)]
+    for (entry, strict) in [("model_open", true), ("instance_open", true), ("autocomplete", false)]
     {
         for (command, words) in [("fail_in", "told to fail in"), ("panic_in", "told to panic in")] {
             let server = lenient()

@@ -232,7 +232,7 @@ fn sources(path: &Path) -> String {
 #[test]
 fn tutorial_names_existing_functions() {
     let include = root().join("plugin-api/include/trtserver");
-    let headers = ["types.h", "call.h", "describe.h", "host.h", "plugin.h"]
+    let headers = ["types.h", "request.h", "descriptors.h", "host.h", "backend.h", "extensions.h"]
         .map(|h| sources(&include.join(h)))
         .concat();
     let cpp = sources(&include.join("cpp")) + &sources(&include.join("backend.hpp"));
@@ -270,7 +270,7 @@ fn tutorial_names_existing_functions() {
     assert!(looked_up > 80, "{looked_up}");
 }
 
-/// What the examples leave out of the C++ header: gathering, scattering, kept calls in a batch, everything thrown.
+/// What the examples omit of the C++ header: gather, scatter, detached requests in a batch, exceptions.
 #[test]
 fn cpp_header_tour() {
     let dir = folder();
@@ -318,7 +318,7 @@ fn cpp_header_tour() {
     let bad = format!("{config}parameters {{ key: \"fail\" value {{ string_value: \"1\" }} }}\n");
     let ended = server().model("tour", bad).refuses_to_start();
     assert!(
-        ended.stderr.contains("the backend threw something that is no std::exception"),
+        ended.stderr.contains("the backend threw something that is not a std::exception"),
         "{}",
         ended.stderr
     );

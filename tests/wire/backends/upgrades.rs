@@ -161,7 +161,7 @@ fn model_pins_version_or_version_prefix() {
             assert!(says.contains(part), "no {part:?} in {says:?}");
         }
     }
-    let line = server.wait_for_log("lies in a directory 'preview'");
+    let line = server.wait_for_log("is in a directory 'preview'");
     assert!(line.contains("2024.1-rc2"), "{line}");
     assert!(server.stop().success());
 }
