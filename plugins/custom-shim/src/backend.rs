@@ -1,6 +1,6 @@
-//! The plugin as the host sees it.
+//! The backend `custom`: its info, settings and log.
 
-use crate::generation::{SETTING, Wish};
+use crate::generation::{RequestedGeneration, SETTING};
 use crate::model::CustomModel;
 use std::sync::{PoisonError, RwLock};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
@@ -9,10 +9,10 @@ use trtserver_plugin_api::author::{Backend, BackendContext, BackendInfo, Error, 
 /// The default file of a model.
 pub const DEFAULT_FILE: &str = "libcustom.so";
 
-/// The plugin's own log, for what belongs to no instance any more.
+/// The backend's log, for messages that belong to no open instance.
 static LOG: RwLock<Option<Scope>> = RwLock::new(None);
 
-/// Writes a warning of the plugin itself.
+/// Logs a warning of the backend.
 pub fn warn(text: std::fmt::Arguments<'_>) {
     let log = LOG.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(log) = &*log {
@@ -21,9 +21,9 @@ pub fn warn(text: std::fmt::Arguments<'_>) {
 }
 
 pub struct Custom {
-    /// The generation of libraries that do not tell theirs.
-    pub usual: Option<Wish>,
-    /// Version of the server, which generation C is told.
+    /// Generation of libraries that do not export their version.
+    pub default: Option<RequestedGeneration>,
+    /// Version of the server, passed to libraries of generation C.
     pub server_version: String,
 }
 
@@ -39,9 +39,15 @@ impl Backend for Custom {
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
         *LOG.write().unwrap_or_else(PoisonError::into_inner) = Some(context.log().clone());
-        let usual = context.setting(SETTING).map(|word| {
-            Wish::read(word, format_args!("setting '{SETTING}' of backend '{}'", context.name()))
+        let default = context.setting(SETTING).map(|word| {
+            RequestedGeneration::read(
+                word,
+                format_args!("setting '{SETTING}' of backend '{}'", context.name()),
+            )
         });
-        Ok(Self { usual: usual.transpose()?, server_version: context.host_version().to_owned() })
+        Ok(Self {
+            default: default.transpose()?,
+            server_version: context.host_version().to_owned(),
+        })
     }
 }

@@ -1,16 +1,16 @@
 //! The functions that a library calls while it executes, one set for each generation.
 //!
-//! None of them trusts its arguments further than C lets it: a null pointer, a size or a shape that
-//! cannot be, or a context of another time is answered with false, and a line in the log.
+//! They validate arguments as far as C allows: a null pointer, an impossible size or shape, or a stale context returns
+//! false and is logged.
 
 use crate::backend::warn;
-use crate::desk;
+use crate::callback_context;
 use crate::legacy::{Context, MEMORY_CPU};
 use crate::session::{Answer, Fault, Session, Shape};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// More dimensions than any tensor has: a number that was never a rank.
+/// Rejects ranks that are garbage; no tensor has as many dimensions.
 const MAX_RANK: usize = 1024;
 
 /// Runs the body of a callback for the payload that the context names.
@@ -19,7 +19,7 @@ fn enter(
     context: Context,
     body: impl FnOnce(&mut Session<'static>, usize) -> Answer<()>,
 ) -> bool {
-    let run = || match desk::with(context, |session, payload| {
+    let run = || match callback_context::with(context, |session, payload| {
         body(session, payload).map_err(|fault| session.refuse(entry, payload, fault))
     }) {
         Some(answer) => answer.is_ok(),
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn get_next_input(
         unsafe {
             let name = text(name)?;
             if content.is_null() || content_byte_size.is_null() {
-                return Err("null where the block was to go".into());
+                return Err("the result pointer is null".into());
             }
             let (block, bytes) = session.next_input(payload, name, *content_byte_size)?;
             content.write(block.cast());
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn get_next_input_v2(
     unsafe { got(get_next_input(context, name, content, content_byte_size), memory_type) }
 }
 
-/// Says where the memory is that a callback has given.
+/// Reports the type of the memory that a callback returned.
 ///
 /// # Safety
 /// `memory_type` is null or a variable to write.
@@ -102,7 +102,7 @@ unsafe fn output<'s>(
         unsafe {
             let name = text(name)?;
             if content.is_null() {
-                return Err("null where the address of the memory was to go".into());
+                return Err("the result pointer is null".into());
             }
             content.write(std::ptr::null_mut());
             let memory = session.output(payload, name, shape, content_byte_size)?;
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn get_output(
         n if shape_dims.is_null() => {
             Err(Fault::broken(format!("has {n} dimensions at a null address")))
         }
-        // SAFETY: the library passes so many dimensions, which stay there during the call.
+        // SAFETY: the library passes `n` dimensions, valid during the call.
         n => Ok(Shape::Given(unsafe { std::slice::from_raw_parts(shape_dims, n) })),
     };
     // SAFETY: passed on.

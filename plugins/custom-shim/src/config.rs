@@ -1,16 +1,16 @@
-//! The model's configuration: what the plugin itself needs of it, and the bytes that a library gets.
+//! The model configuration: the fields that the backend needs, and the serialized form that a library receives.
 
 use crate::generation::Generation;
 use crate::schema::{self, Rule};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_proto_wire::{Field, Fields, Value, put_bytes, put_number};
 
-/// What the host's views of the configuration do not tell.
+/// Fields that the model descriptor does not contain.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Requests without a correlation id are then made up by the host.
+    /// The host then adds requests without a correlation id for idle slots.
     pub sequences: bool,
-    /// Outputs that the host keeps for the next step of a sequence: name and type.
+    /// State outputs of sequences: name and type.
     pub states: Vec<(String, u32)>,
     /// File by compute capability, `7.0`.
     pub cc_files: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! The compute capability of a GPU, asked of the driver, which is found at run time.
+//! The compute capability of a GPU, from the driver, which is loaded at run time.
 
 use crate::library::words;
 use libloading::Library;
@@ -40,7 +40,7 @@ pub fn compute_capability(device: i32) -> Result<String, Error> {
         for (number, value) in [(MAJOR, &mut major), (MINOR, &mut minor)] {
             check("cuDeviceGetAttribute", attribute(ptr::from_mut(value), number, handle))?;
         }
-        // The driver stays open: others in the process use it.
+        // Never closed: other code in the process uses the driver.
         std::mem::forget(driver);
         Ok(format!("{major}.{minor}"))
     }

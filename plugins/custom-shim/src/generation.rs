@@ -3,9 +3,9 @@
 use std::fmt;
 use trtserver_plugin_api::author::Error;
 
-/// Model parameter that says so for one model.
+/// Model parameter that selects the generation.
 pub const PARAMETER: &str = "custom_api";
-/// Setting that says so for all libraries that do not tell by themselves.
+/// Setting for libraries that do not export their version.
 pub const SETTING: &str = "api";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// Outputs that nobody asked for are an error (base), not to be left out silently (v1.x).
+    /// Outputs that were not requested are an error (v0.x), instead of being skipped (v1.x).
     pub fn strict(self) -> bool {
         matches!(self, Generation::A | Generation::B)
     }
@@ -38,21 +38,21 @@ impl fmt::Display for Generation {
     }
 }
 
-/// What a configuration may ask for.
+/// The generation that a configuration selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum RequestedGeneration {
     A,
     B,
     C,
 }
 
-impl Wish {
-    /// `whose` names the place where the word was given.
-    pub fn read(word: &str, whose: fmt::Arguments<'_>) -> Result<Wish, Error> {
+impl RequestedGeneration {
+    /// `whose` names the source of the word.
+    pub fn read(word: &str, whose: fmt::Arguments<'_>) -> Result<RequestedGeneration, Error> {
         match word {
-            "A" => Ok(Wish::A),
-            "B" => Ok(Wish::B),
-            "C" => Ok(Wish::C),
+            "A" => Ok(RequestedGeneration::A),
+            "B" => Ok(RequestedGeneration::B),
+            "C" => Ok(RequestedGeneration::C),
             _ => Err(Error::invalid(format_args!(
                 "{whose} is '{word}', but a generation of custom.h is 'A' (v0.10), 'B' (v0.11, v0.12) or \
                  'C' (v1.0 and later)"
@@ -61,23 +61,25 @@ impl Wish {
     }
 }
 
-/// The generation of a library that exports `version`, if it exports one. `asked` is the model's own
-/// wish, `usual` the server's for libraries that say nothing.
+/// The generation of a library that exports `version`, if it exports one. `requested` is the model's own
+/// requested, `default` the server's for libraries that say nothing.
 pub fn choose(
-    asked: Option<Wish>,
-    usual: Option<Wish>,
+    requested: Option<RequestedGeneration>,
+    default: Option<RequestedGeneration>,
     version: Option<u32>,
 ) -> Result<Generation, Error> {
-    match (version, asked) {
-        (None, asked) => Ok(match asked.or(usual) {
-            Some(Wish::A) => Generation::A,
-            Some(Wish::B) | None => Generation::B,
-            Some(Wish::C) => Generation::C,
+    match (version, requested) {
+        (None, requested) => Ok(match requested.or(default) {
+            Some(RequestedGeneration::A) => Generation::A,
+            Some(RequestedGeneration::B) | None => Generation::B,
+            Some(RequestedGeneration::C) => Generation::C,
         }),
-        (Some(1 | 2), Some(wish @ (Wish::A | Wish::B))) => Err(Error::invalid(format_args!(
-            "unable to load custom library: parameter '{PARAMETER}' is '{wish:?}', but the library \
+        (Some(1 | 2), Some(requested @ (RequestedGeneration::A | RequestedGeneration::B))) => {
+            Err(Error::invalid(format_args!(
+                "unable to load custom library: parameter '{PARAMETER}' is '{requested:?}', but the library \
              exports CustomVersion, which only libraries of generation C do"
-        ))),
+            )))
+        }
         (Some(1), _) => Ok(Generation::C),
         (Some(2), _) => Ok(Generation::C2),
         (Some(other), _) => Err(Error::invalid(format_args!(

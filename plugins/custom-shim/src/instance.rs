@@ -1,32 +1,32 @@
 //! An instance: one context of a library, initialised, executed and finalised on the instance's thread.
 
+use crate::callback_context::ContextSlot;
 use crate::callbacks::{
     get_next_input, get_next_input_v2, get_output, get_output_a, get_output_v2,
 };
 use crate::config;
-use crate::desk::Desk;
 use crate::generation::{Generation, choose};
 use crate::legacy::{Context, Execute, Initialize, InitializeData};
 use crate::library::{self, Entries};
 use crate::model::{CustomModel, c_text};
 use crate::payloads::Payloads;
-use crate::session::{Cursor, Session, Slip, ZeroBlock};
+use crate::session::{Cursor, PayloadState, Session, ZeroBlock};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use trtserver_plugin_api::author::{Batch, Error, Instance, InstanceContext, Request, Scope};
 
 pub struct CustomInstance {
-    /// First, and so finalised first: it may use what it was told.
+    /// First, so that it is finalised first: it may use its initialisation arguments.
     library: Handle,
     name: String,
     model: Arc<CustomModel>,
     log: Scope,
     generation: Generation,
-    desk: &'static Desk,
+    slot: &'static ContextSlot,
     payloads: Payloads,
     /// Parts of a session, between executions.
-    slips: Vec<Slip<'static>>,
+    states: Vec<PayloadState<'static>>,
     cursors: Vec<Cursor>,
     zeros: ZeroBlock,
     shape: Vec<i64>,
@@ -40,7 +40,7 @@ struct Handle {
     log: Scope,
 }
 
-/// What the library was told at initialise. It should not keep pointers into it, and may all the same.
+/// Arguments of initialise. Libraries must not keep pointers into them, but some do.
 struct Told {
     config: (Vec<u8>, usize),
     _name: CString,
@@ -73,15 +73,15 @@ impl Handle {
         if text.is_null() {
             return format!("({code}) <no error string>");
         }
-        // SAFETY: a text of C that the library lends.
+        // SAFETY: a C string, valid until the next call of the library.
         format!("({code}) {}", unsafe { CStr::from_ptr(text) }.to_string_lossy())
     }
 
     fn initialize(&mut self, told: &Told) -> c_int {
         let out = &raw mut self.context;
         let (config, device) = (told.config.0.as_ptr().cast(), told.data.gpu_device_id);
-        // SAFETY: the function of the generation that the library is taken for; what it is told lives as
-        // long as the instance.
+        // SAFETY: the function has the type of the generation; its arguments are valid as long
+        // as the instance.
         unsafe {
             match self.entries.initialize {
                 Initialize::A(f) => f(config, device, out),
@@ -125,24 +125,24 @@ impl Instance for CustomInstance {
         let device = context.device_id();
         let path = model.file(device)?;
         let library = library::open(&path)?;
-        let generation = choose(model.asked, model.usual, library.version)?;
+        let generation = choose(model.requested, model.default, library.version)?;
         let entries = library.entries(generation)?;
         let log = context.log().clone();
         log.info(format_args!(
-            "instance '{}': {} is taken for a library of generation {generation}",
+            "instance '{}': {} is treated as a library of generation {generation}",
             context.name(),
             path.display()
         ));
         let told = Told::new(model, generation, context.name(), device.unwrap_or(-1));
-        // Before the library is touched, so that what it makes is finalised whatever fails.
-        let desk = Desk::take()?;
+        // Before the library is called, so that its context is finalised on every path.
+        let slot = ContextSlot::acquire()?;
         let mut library_context = Handle { entries, context: ptr::null_mut(), log: log.clone() };
         let code = library_context.initialize(&told);
         if code != 0 {
-            desk.leave();
-            // Libraries of v1.6 and later may be made with a kit whose text function needs a context.
-            let nobody = library.version.is_some() && library_context.context.is_null();
-            let why = if nobody {
+            slot.release();
+            // The error text function of the v1.6 SDK needs a context.
+            let no_context = library.version.is_some() && library_context.context.is_null();
+            let why = if no_context {
                 format!("failed to create instance, error code: {code}")
             } else {
                 library_context.error(code)
@@ -158,9 +158,9 @@ impl Instance for CustomInstance {
             log,
             generation,
             library: library_context,
-            desk,
+            slot,
             payloads: Payloads::default(),
-            slips: Vec::new(),
+            states: Vec::new(),
             cursors: Vec::new(),
             zeros: ZeroBlock::default(),
             shape: Vec::new(),
@@ -177,9 +177,9 @@ impl Instance for CustomInstance {
             )));
         }
         let model = self.model.clone();
-        self.payloads.fill(&model, batch.requests(), self.desk.next_context());
+        self.payloads.fill(&model, batch.requests(), self.slot.next_context());
         let mut session = Session {
-            slips: recycle(std::mem::take(&mut self.slips)),
+            states: recycle(std::mem::take(&mut self.states)),
             cursors: std::mem::take(&mut self.cursors),
             zeros: std::mem::take(&mut self.zeros),
             shape: std::mem::take(&mut self.shape),
@@ -192,20 +192,20 @@ impl Instance for CustomInstance {
         for request in batch.requests() {
             let cursors = session.cursors.len();
             session.cursors.resize(cursors + request.inputs().len(), Cursor::default());
-            session.slips.push(Slip::new(request, is_null(&model, request), cursors));
+            session.states.push(PayloadState::new(request, is_null(&model, request), cursors));
         }
-        // SAFETY: the session is not touched here until the guard is dropped.
-        let open = unsafe { self.desk.publish(NonNull::from(&mut session), batch.len()) };
+        // SAFETY: the session is not accessed here until the guard is dropped.
+        let open = unsafe { self.slot.publish(NonNull::from(&mut session), batch.len()) };
         let code = self.library.execute(&mut self.payloads, batch.len() as u32);
         drop(open);
-        let Session { mut slips, cursors, zeros, shape, .. } = session;
+        let Session { mut states, cursors, zeros, shape, .. } = session;
         (self.cursors, self.zeros, self.shape) = (cursors, zeros, shape);
         if code == 0 {
-            for (at, slip) in slips.drain(..).enumerate() {
-                self.answer(slip, self.payloads.error_code(at));
+            for (at, state) in states.drain(..).enumerate() {
+                self.answer(state, self.payloads.error_code(at));
             }
         }
-        self.slips = recycle(slips);
+        self.states = recycle(states);
         if code != 0 {
             let why = self.library.error(code);
             return Err(Error::internal(format_args!("execute error for '{}': {why}", self.name)));
@@ -215,12 +215,12 @@ impl Instance for CustomInstance {
 }
 
 impl CustomInstance {
-    fn answer(&self, slip: Slip<'_>, error_code: c_int) {
-        let Slip { request, null, response, fault, .. } = slip;
+    fn answer(&self, state: PayloadState<'_>, error_code: c_int) {
+        let PayloadState { request, null, response, fault, .. } = state;
         let name = &self.name;
         if error_code != 0 {
             let why = self.library.error(error_code);
-            // The library's text seldom says what was wrong with an output that it was refused.
+            // The library's text rarely explains why a callback rejected an output.
             let also = fault.map(|text| format!(" ({text})")).unwrap_or_default();
             drop(response);
             return request
@@ -233,7 +233,7 @@ impl CustomInstance {
         if null {
             return request.finish();
         }
-        // What was asked for and not made, the host says.
+        // The host reports requested outputs that are missing.
         let sent = response
             .map_or_else(|| request.new_response(), Ok)
             .and_then(|response| response.send());
@@ -245,11 +245,11 @@ impl CustomInstance {
 
 impl Drop for CustomInstance {
     fn drop(&mut self) {
-        self.desk.leave();
+        self.slot.release();
     }
 }
 
-/// Stands for an idle slot: callers must give the number of their sequence, the host gives none.
+/// Whether the request stands for an idle sequence slot: the host sends it without a correlation id.
 fn is_null(model: &CustomModel, request: Request<'_>) -> bool {
     model.facts.sequences
         && request.correlation_id() == 0
@@ -257,9 +257,9 @@ fn is_null(model: &CustomModel, request: Request<'_>) -> bool {
         && !request.warmup()
 }
 
-/// The same vector, empty, for slips of another life.
-fn recycle<'b>(mut slips: Vec<Slip<'_>>) -> Vec<Slip<'b>> {
-    slips.clear();
+/// Reuses the allocation of a vector for another lifetime.
+fn recycle<'b>(mut states: Vec<PayloadState<'_>>) -> Vec<PayloadState<'b>> {
+    states.clear();
     // Collected in place: the memory stays.
-    slips.into_iter().map_while(|_| None).collect()
+    states.into_iter().map_while(|_| None).collect()
 }

@@ -1,7 +1,7 @@
 //! The functions and structures of `custom.h` in all its generations, for LP64 machines.
 //!
-//! Functions of a library are `C-unwind`: a C++ exception that gets out of one then ends the process in
-//! a defined way. Version 2's callbacks leave out the last pointer, `memory_type_id`: libraries of
+//! Functions of a library are `C-unwind`: a C++ exception that escapes one then aborts the process instead of being
+//! undefined behaviour. Version 2's callbacks leave out the last pointer, `memory_type_id`: libraries of
 //! 1.6 and 1.7 do not pass it, those of later releases set the variable behind it themselves.
 
 use std::ffi::{c_char, c_int, c_void};
@@ -78,7 +78,7 @@ const _: () = {
     assert!(offset_of!(InitializeData, server_parameters) == 40);
 };
 
-/// `CustomMemoryType`; pinned (2) and GPU (1) memory is never handed out here.
+/// `CustomMemoryType`; pinned (2) and GPU (1) memory is never returned here.
 pub const MEMORY_CPU: c_int = 0;
 
 pub type Context = *mut c_void;

@@ -6,14 +6,14 @@
 //! instance.rs ─ legacy.rs               the functions and structures of the header
 //!     │      └─ config.rs, schema.rs    the configuration as that generation knows it
 //!     └──────── payloads.rs             a batch as the library sees it
-//!               callbacks.rs ─ desk.rs ─ session.rs    what the library asks for while it executes
+//!               callbacks.rs ─ callback_context.rs ─ session.rs    what the library asks for while it executes
 //! ```
 
 mod backend;
+mod callback_context;
 mod callbacks;
 mod config;
 mod cuda;
-mod desk;
 mod generation;
 mod instance;
 mod legacy;

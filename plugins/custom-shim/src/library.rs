@@ -1,8 +1,8 @@
 //! Custom libraries: opened once each, never closed.
 //!
-//! Opened lazily and locally, as TRTIS did: a symbol that is missing and never used harms nobody, and
-//! two libraries may define the same names. Models that name the same file share its image, and so its
-//! globals. A file that was replaced since is opened beside the old image, which stays with its users.
+//! Opened with lazy and local binding, as TRTIS did: missing symbols that are never used do not matter, and two libraries
+//! may define the same names. Models that name the same file share its image, and so its globals. A file that was
+//! replaced since is loaded as a second image; models that use the old image keep it.
 
 use crate::generation::Generation;
 use crate::legacy::{
@@ -21,7 +21,7 @@ use trtserver_plugin_api::author::Error;
 /// An open library.
 pub struct Library {
     image: Image,
-    /// What `CustomVersion` said, if there is one.
+    /// The result of `CustomVersion`, if exported.
     pub version: Option<u32>,
 }
 
@@ -45,13 +45,13 @@ fn unable(reason: impl std::fmt::Display) -> Error {
     Error::not_found(format_args!("unable to load custom library: {reason}"))
 }
 
-/// What the loader said; the error itself only names the function that failed.
+/// The loader's message; the error itself only names the function that failed.
 pub fn words(error: &libloading::Error) -> String {
     use std::error::Error as _;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
-/// The library in that file, opened now unless it is open.
+/// The library in that file, opened unless it already is.
 pub fn open(path: &Path) -> Result<&'static Library, Error> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let stamp = Stamp::of(path).map_err(|e| unable(format_args!("{}: {e}", path.display())))?;
@@ -68,7 +68,7 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
     }
     trtserver_library_file::check(path)
         .map_err(|fault| unable(format_args!("{}: {fault}", path.display())))?;
-    // The loader would give the old image for a path that it knows, whatever lies there now.
+    // The loader returns the old image for a known path, even if the file was replaced.
     let spelled = spell(path, known.iter().filter(same_path).count());
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
     // the rest of it is.
@@ -76,13 +76,13 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
     let image = image.map_err(|e| unable(words(&e)))?;
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
     let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
-    // Never closed: its threads, its callbacks and what it registered with others may outlive any model.
+    // Never closed: its threads and registered callbacks may outlive every model.
     let library: &'static Library = Box::leak(Box::new(Library { image, version }));
     known.push(Known { path: path.to_owned(), stamp, library });
     Ok(library)
 }
 
-/// The same path, with so many detours that change nothing.
+/// The same path with redundant `/.` components.
 fn spell(path: &Path, detours: usize) -> PathBuf {
     let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else {
         return path.to_owned();
@@ -95,7 +95,7 @@ fn spell(path: &Path, detours: usize) -> PathBuf {
 }
 
 impl Library {
-    /// Looks up what a library of that generation must have; the error names all that is missing.
+    /// Looks up the required symbols of the generation; the error names all that are missing.
     pub fn entries(&self, generation: Generation) -> Result<Entries, Error> {
         let execute =
             if generation == Generation::C2 { "CustomExecuteV2" } else { "CustomExecute" };
@@ -115,10 +115,10 @@ impl Library {
             )));
         }
         let [Ok(initialize), Ok(finalize), Ok(error_string), Ok(execute)] = found else {
-            return Err(Error::internal("a symbol was found and is not there"));
+            return Err(Error::internal("a required symbol is missing"));
         };
         // SAFETY: addresses of functions, whose types are those of the generation that the configuration
-        // or the library itself names. Nothing else can tell; a wrong name is the operator's fault.
+        // or the library itself names. Nothing else can verify it.
         unsafe {
             Ok(Entries {
                 initialize: match generation {

@@ -3,7 +3,7 @@
 use crate::backend::{Custom, DEFAULT_FILE};
 use crate::config::Facts;
 use crate::cuda;
-use crate::generation::{PARAMETER, Wish};
+use crate::generation::{PARAMETER, RequestedGeneration};
 use crate::instance::CustomInstance;
 use crate::session::Output;
 use std::ffi::{CString, c_char};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Error, Model, ModelContext};
 
-/// A tensor's name as text of C.
+/// A tensor's name as a C string.
 pub struct Name(CString);
 
 impl Name {
@@ -25,7 +25,7 @@ impl Name {
     }
 }
 
-/// As text of C, without zeros, of which the host's texts hold none.
+/// As a C string; the host's texts contain no NUL.
 pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "")).unwrap_or_default()
 }
@@ -39,8 +39,8 @@ pub struct Input {
 
 pub struct CustomModel {
     pub name: String,
-    pub asked: Option<Wish>,
-    pub usual: Option<Wish>,
+    pub requested: Option<RequestedGeneration>,
+    pub default: Option<RequestedGeneration>,
     /// 0 = the model does not batch.
     pub max_batch_size: usize,
     pub config: Vec<u8>,
@@ -61,8 +61,11 @@ impl Model for CustomModel {
 
     fn open(backend: &Arc<Custom>, context: &ModelContext) -> Result<Self, Error> {
         let name = context.name().to_owned();
-        let asked = context.parameter(PARAMETER).map(|word| {
-            Wish::read(word, format_args!("parameter '{PARAMETER}' of model '{name}'"))
+        let requested = context.parameter(PARAMETER).map(|word| {
+            RequestedGeneration::read(
+                word,
+                format_args!("parameter '{PARAMETER}' of model '{name}'"),
+            )
         });
         let facts = Facts::read(context.config_pb());
         let batching = context.max_batch_size() > 0;
@@ -87,8 +90,8 @@ impl Model for CustomModel {
         // The model's directory lies in its repository.
         let repository = Path::new(context.dir()).parent().unwrap_or(Path::new(""));
         Ok(Self {
-            asked: asked.transpose()?,
-            usual: backend.usual,
+            requested: requested.transpose()?,
+            default: backend.default,
             max_batch_size: context.max_batch_size(),
             config: context.config_pb().to_vec(),
             facts,

@@ -1,9 +1,9 @@
 //! A batch as a library sees it: the array of payloads and the small arrays that they point into.
 //!
-//! Names are the model's own texts, shapes those of the host's views; kept from batch to batch, so that
-//! steady work allocates nothing.
+//! Names point into the model, shapes into the host's views. Reused from batch to batch, so that executing allocates
+//! nothing.
 
-use crate::desk::Contexts;
+use crate::callback_context::Contexts;
 use crate::legacy::{Payload, PayloadA};
 use crate::model::CustomModel;
 use std::ffi::{c_char, c_int};
@@ -22,7 +22,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// Shows the calls; valid until the next batch, and as long as calls and model are.
+    /// Fills the arrays; valid until the next batch, and as long as requests and model are.
     pub fn fill<'a>(
         &mut self,
         model: &CustomModel,
@@ -55,7 +55,7 @@ impl Payloads {
         self.point();
     }
 
-    /// What the host adds for sequences is read by name, but not listed.
+    /// Tensors that the host adds for sequences can be read by name, but are not listed.
     fn input(&mut self, model: &CustomModel, input: Tensor<'_>) {
         let declared = input.index().and_then(|at| model.inputs.get(at));
         let Some(declared) = declared.filter(|_| !input.is_control() && !input.is_state()) else {
@@ -76,7 +76,7 @@ impl Payloads {
         self.outputs.extend(declared.map(|(name, _)| name.as_ptr()));
     }
 
-    /// The arrays do not grow any more: what begins where is known.
+    /// The arrays no longer grow, so pointers into them are stable.
     fn point(&mut self) {
         let (mut input, mut output) = (0, 0);
         for payload in &mut self.payloads {
@@ -110,7 +110,7 @@ impl Payloads {
         self.short.as_mut_ptr()
     }
 
-    /// What the library left behind in a payload.
+    /// The error code that the library set in a payload.
     pub fn error_code(&self, at: usize) -> c_int {
         match self.short.get(at) {
             Some(short) => short.error_code,

@@ -1,14 +1,14 @@
-//! One execution as a library sees it through its callbacks: cursors over inputs, outputs being made.
+//! One execution as the callbacks see it: cursors over inputs, outputs under construction.
 
 use crate::model::Name;
 use std::ptr;
 use trtserver_plugin_api::abi::types::memory_type;
 use trtserver_plugin_api::author::{Dtype, Error, Request, Response, Scope, Tensor};
 
-/// Why a callback answers false.
+/// Why a callback returns false.
 pub struct Fault {
     text: String,
-    /// The payload cannot be answered any more, whatever the library makes of the false.
+    /// The payload fails, also if the library ignores the false.
     breaks: bool,
 }
 
@@ -35,24 +35,24 @@ impl From<String> for Fault {
 /// An output as the configuration declares it.
 pub struct Output {
     pub dtype: Dtype,
-    /// What the model makes of one row; -1 = variable.
+    /// Shape of one row; -1 = variable.
     pub dims: Vec<i64>,
     /// Its shape begins with the batch dimension.
     pub batched: bool,
 }
 
-/// What a library says of an output's shape.
+/// The shape of an output as a library passes it.
 pub enum Shape<'s> {
     /// With the batch dimension.
     Given(&'s [i64]),
-    /// Nothing: generation A leaves it to the configuration.
+    /// None: generation A uses that of the configuration.
     Declared,
 }
 
 /// How far an input has been read.
 #[derive(Clone, Copy, Default)]
 pub struct Cursor {
-    /// Number of the next piece.
+    /// Index of the next part.
     part: usize,
     zeros: Zeros,
 }
@@ -62,43 +62,42 @@ pub struct Cursor {
 struct Zeros(Option<u64>);
 
 /// One payload.
-pub struct Slip<'a> {
+pub struct PayloadState<'a> {
     pub request: Request<'a>,
-    /// Made up by the host for an idle slot of a sequence batch: nobody reads its answer.
+    /// Added by the host for an idle slot of a sequence batch; its response is discarded.
     pub null: bool,
     /// Its first cursor; one for each input of the call.
     pub cursors: usize,
-    /// Begun with the first output that somebody wants.
+    /// Created with the first requested output.
     pub response: Option<Response<'a>>,
-    /// Why it cannot be answered.
+    /// Why it fails.
     pub fault: Option<String>,
     /// Inputs of a null request that it does not list.
     others: Vec<(Vec<u8>, Zeros)>,
 }
 
-impl<'a> Slip<'a> {
+impl<'a> PayloadState<'a> {
     pub fn new(request: Request<'a>, null: bool, cursors: usize) -> Self {
         Self { request, null, cursors, response: None, fault: None, others: Vec::new() }
     }
 }
 
-/// See the module text. Its parts are taken from the instance and given back, so that steady work
-/// allocates nothing.
+/// See the module text. Its vectors are borrowed from the instance and returned, so that executing allocates nothing.
 pub struct Session<'a> {
-    pub slips: Vec<Slip<'a>>,
+    pub states: Vec<PayloadState<'a>>,
     pub cursors: Vec<Cursor>,
     pub zeros: ZeroBlock,
     /// Room for one shape.
     pub shape: Vec<i64>,
     pub outputs: &'a [(Name, Output)],
-    /// The generation takes outputs that nobody asked for as errors.
+    /// In this generation outputs that were not requested are errors.
     pub strict: bool,
     pub instance: &'a str,
     pub log: &'a Scope,
 }
 
-/// Memory that null requests read, made when the first of them does. The system gives it no pages as
-/// long as nobody writes to it.
+/// Memory that null requests read, allocated on first use. Zero pages: it takes no physical memory as it is never
+/// written.
 #[derive(Default)]
 pub struct ZeroBlock(Vec<u128>);
 
@@ -123,33 +122,35 @@ impl Session<'_> {
         name: &[u8],
         hint: u64,
     ) -> Answer<(*const u8, u64)> {
-        let Some(slip) = self.slips.get_mut(payload) else { return Err("no such payload".into()) };
-        let mut inputs = slip.request.inputs().enumerate();
+        let Some(state) = self.states.get_mut(payload) else {
+            return Err("no such payload".into());
+        };
+        let mut inputs = state.request.inputs().enumerate();
         let found = inputs.find(|(_, input)| input.name().as_bytes() == name);
-        let cursor = found.and_then(|(at, _)| self.cursors.get_mut(slip.cursors + at));
+        let cursor = found.and_then(|(at, _)| self.cursors.get_mut(state.cursors + at));
         match (found, cursor) {
             (Some((_, input)), Some(cursor)) => {
-                if slip.null && !input.is_control() && !input.is_state() {
+                if state.null && !input.is_control() && !input.is_state() {
                     let most = (input.byte_size() as u64).max(ZeroBlock::BYTES);
                     return Ok(cursor.zeros.next(hint, most, &mut self.zeros));
                 }
                 Ok(if hint == 0 { END } else { cursor.next(input) })
             }
-            _ if slip.null => {
+            _ if state.null => {
                 // Whatever it is called: nothing is known of it, so all of it is zero.
-                let known = slip.others.iter().position(|(other, _)| other == name);
+                let known = state.others.iter().position(|(other, _)| other == name);
                 let at = known.unwrap_or_else(|| {
-                    slip.others.push((name.to_vec(), Zeros::default()));
-                    slip.others.len() - 1
+                    state.others.push((name.to_vec(), Zeros::default()));
+                    state.others.len() - 1
                 });
-                let zeros = slip.others.get_mut(at).map(|(_, zeros)| zeros);
+                let zeros = state.others.get_mut(at).map(|(_, zeros)| zeros);
                 Ok(zeros.map_or(END, |z| z.next(hint, ZeroBlock::BYTES, &mut self.zeros)))
             }
             _ => Err(format!("unexpected input '{}'", name.escape_ascii()).into()),
         }
     }
 
-    /// Memory for an output; null = it is not to be written.
+    /// Memory for an output; null = do not write it.
     pub fn output<'s>(
         &mut self,
         payload: usize,
@@ -157,12 +158,14 @@ impl Session<'_> {
         shape: impl FnOnce() -> Answer<Shape<'s>>,
         bytes: u64,
     ) -> Answer<*mut u8> {
-        let Some(slip) = self.slips.get_mut(payload) else { return Err("no such payload".into()) };
-        if slip.null {
+        let Some(state) = self.states.get_mut(payload) else {
+            return Err("no such payload".into());
+        };
+        if state.null {
             return Ok(ptr::null_mut());
         }
         let requested =
-            std::str::from_utf8(name).ok().filter(|name| slip.request.output_requested(name));
+            std::str::from_utf8(name).ok().filter(|name| state.request.output_requested(name));
         let Some(name) = requested else {
             if self.strict {
                 let name = name.escape_ascii();
@@ -170,42 +173,42 @@ impl Session<'_> {
             }
             return Ok(ptr::null_mut());
         };
-        let about = |text: &str| Fault::broken(format!("output '{name}' {text}"));
+        let broken_output = |text: &str| Fault::broken(format!("output '{name}' {text}"));
         let Some((_, declared)) = self.outputs.iter().find(|(other, _)| other.is(name)) else {
-            return Err(about("is not declared by the model's configuration"));
+            return Err(broken_output("is not declared by the model's configuration"));
         };
-        let shape = match shape().map_err(|fault| about(&fault.text))? {
+        let shape = match shape().map_err(|fault| broken_output(&fault.text))? {
             Shape::Given(shape) => shape,
             Shape::Declared => {
                 declared
-                    .infer(slip.request.batch_size(), bytes, &mut self.shape)
-                    .map_err(|text| about(&text))?;
+                    .infer(state.request.batch_size(), bytes, &mut self.shape)
+                    .map_err(|text| broken_output(&text))?;
                 &self.shape
             }
         };
-        let size = usize::try_from(bytes).map_err(|_| about("is larger than memory"))?;
-        // The host says what is wrong in full: with the model, the output, and what was declared.
+        let size = usize::try_from(bytes).map_err(|_| broken_output("is larger than memory"))?;
+        // The host's error has the details: model, output, declared shape.
         let broken = |e: Error| Fault::broken(e.text());
-        if slip.response.is_none() {
-            slip.response = Some(slip.request.new_response().map_err(broken)?);
+        if state.response.is_none() {
+            state.response = Some(state.request.new_response().map_err(broken)?);
         }
-        let Some(response) = &mut slip.response else { return Err("no response".into()) };
+        let Some(response) = &mut state.response else { return Err("no response".into()) };
         let (memory, _) = response.output_ptr(name, declared.dtype, shape, size).map_err(broken)?;
-        // Nothing has to be written, but null would say that nobody wants it.
+        // Nothing is to be written, but null would mean that it was not requested.
         Ok(if memory.is_null() && size == 0 { ptr::dangling_mut::<u128>().cast() } else { memory })
     }
 
-    /// Notes that a callback is answered with false.
+    /// Records that a callback returns false.
     pub fn refuse(&mut self, entry: &str, payload: usize, fault: Fault) {
         let Fault { text, breaks } = fault;
         self.log.warning(format_args!(
             "{entry} for '{}', request {} of {}: {text}",
             self.instance,
             payload + 1,
-            self.slips.len()
+            self.states.len()
         ));
-        if let Some(slip) = self.slips.get_mut(payload).filter(|_| breaks) {
-            slip.fault.get_or_insert(text);
+        if let Some(state) = self.states.get_mut(payload).filter(|_| breaks) {
+            state.fault.get_or_insert(text);
         }
     }
 }

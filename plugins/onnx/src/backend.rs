@@ -1,4 +1,4 @@
-//! The plugin as the host sees it: cheap to open, the library comes with the first model.
+//! The backend `onnxruntime`: cheap to open, ONNX Runtime is loaded with the first model.
 
 use crate::complete;
 use crate::fault::Fault;
@@ -21,7 +21,7 @@ pub struct Onnx {
 }
 
 impl Onnx {
-    /// The library, opened now if no model has needed it before.
+    /// The library, opened unless a model has needed it before.
     pub fn runtime_library(&self) -> Result<&'static Runtime, Fault> {
         runtime::open(self.library.as_deref(), &self.dir)
     }
@@ -51,7 +51,7 @@ impl Backend for Onnx {
     fn runtime(&self) -> String {
         match runtime::current() {
             Some(runtime) => format!("ONNX Runtime {}", runtime.version),
-            // Not looked for until a model needs it, so that an idle server stays small.
+            // Not loaded until a model needs it, so that an idle server stays small.
             None => "ONNX Runtime".to_owned(),
         }
     }

@@ -8,18 +8,18 @@ use ort_sys::OrtIoBinding;
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
 
-/// Belongs to the session that it was made for, which must outlive it.
+/// Tied to its session, which must outlive it.
 pub struct Binding {
     raw: NonNull<OrtIoBinding>,
     runtime: &'static Runtime,
 }
 
-// SAFETY: a binding is lists of names and values; the library lets any one thread at a time use it.
+// SAFETY: a binding may be used by any thread, one at a time.
 unsafe impl Send for Binding {}
 
 impl Binding {
     /// # Safety
-    /// The session is there for as long as the binding.
+    /// The session outlives the binding.
     pub unsafe fn new(session: &Session) -> Result<Self, Fault> {
         let runtime = session.runtime;
         let mut raw = ptr::null_mut();
@@ -30,7 +30,7 @@ impl Binding {
         Ok(Self { raw, runtime })
     }
 
-    /// Keeps a reference to the value: the memory under it must outlive the binding.
+    /// Adds a reference to the value, whose memory must outlive the binding.
     pub fn input(&mut self, name: &CStr, value: &Value) -> Result<(), Fault> {
         // SAFETY: binding and value are alive; the name is copied.
         unsafe { ort!(self.runtime, BindInput(self.as_ptr(), name.as_ptr(), value.as_ptr())) }

@@ -1,7 +1,7 @@
 //! The model's signature against its configuration, and the plan for execution that results.
 //!
-//! Every configured tensor must exist in the file with the same type and a shape that agrees; every
-//! input that the file requires must be configured or be one that the host makes. Outputs may be left out.
+//! Every configured tensor must exist in the file with the same type and a compatible shape; every input that the file
+//! requires must be configured or added by the host. Outputs may be omitted.
 
 use crate::config::{Config, Decl};
 use crate::fault::Fault;
@@ -10,7 +10,7 @@ use crate::types::{self, shape_text};
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ffi::CString;
 
-/// All that execution needs to know of one tensor.
+/// What execution needs to know of one tensor.
 #[derive(Debug, Clone)]
 pub struct Slot {
     pub name: String,
@@ -20,14 +20,14 @@ pub struct Slot {
     pub element: Element,
     /// The model's own shape, batch dimension first if it batches, -1 = dynamic.
     pub dims: Vec<i64>,
-    /// The file does not say how many dimensions there are, or there are none: the two look alike.
+    /// The file declares no rank, or rank 0: the library reports both alike.
     pub unranked: bool,
-    /// A single number: one element to callers (`dims: [1]`), no dimension to the model.
+    /// A scalar: one element for clients (`dims: [1]`), no dimension for the model.
     pub scalar: bool,
-    /// What the configuration shows callers and what it shows the model, where these differ.
+    /// Shape for clients and shape for the model, where the configuration reshapes.
     pub reshape: Option<(Vec<i64>, Vec<i64>)>,
     pub optional: bool,
-    /// An output that is an input of the model: the library leaves a block for it as it was.
+    /// An output that is an input of the model: the library does not write to a block for it.
     pub passed: bool,
 }
 
@@ -66,7 +66,7 @@ pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
     for slot in &mut inputs {
         slot.optional |= signature.defaulted.iter().any(|input| input.name == slot.name);
     }
-    // The host's own tensors are found by name, behind the configured ones.
+    // Tensors added by the host are found by name, after the configured ones.
     for input in &known {
         if !inputs.iter().any(|slot| slot.name == input.name) {
             inputs.extend(host_slot(input));
@@ -86,8 +86,8 @@ pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
     Ok(Plan { inputs, outputs: plan_outputs, batching: config.max_batch_size > 0 })
 }
 
-/// A tensor that the configuration does not list: the file alone says what it is. `None` for types
-/// that cannot be expressed; nobody can ask for those.
+/// A tensor that the configuration does not list, as the file declares it. `None` for types that the interface lacks;
+/// those cannot be requested.
 fn host_slot(declared: &Declared) -> Option<Slot> {
     let dtype = types::dtype_of(declared.element);
     Some(Slot {

@@ -1,4 +1,4 @@
-//! Fills in what a configuration leaves out: inputs, outputs, the batch size, a scheduler.
+//! Autocomplete: adds inputs, outputs, batch size and scheduler that a configuration omits.
 //!
 //! Batch size: kept if given. Else, if every tensor of the file has a dynamic first dimension and no
 //! configured tensor spells that dimension out, it becomes 4 (setting `default-max-batch-size`), and
@@ -11,12 +11,12 @@ use crate::types;
 use std::fmt::Write;
 use trtserver_plugin_api::abi::types::dtype;
 
-/// Server setting for the batch size of models that can batch and do not say how much.
+/// Server setting for the batch size of models that can batch and declare none.
 pub const SETTING: &str = "default-max-batch-size";
 const DEFAULT_BATCH: usize = 4;
 
-/// Whether the file has to be read at all. A configuration with both lists is left as it is: that it
-/// names no batch size means that it does not batch.
+/// Whether the file has to be read. A configuration with inputs and outputs is complete: without a batch size the
+/// model does not batch.
 pub fn is_needed(config: &Config) -> bool {
     config.inputs.is_empty() || config.outputs.is_empty()
 }
@@ -62,7 +62,7 @@ pub fn patch(
         Ok::<(), Fault>(())
     };
     if config.inputs.is_empty() {
-        // What is no tensor cannot be fed, and an input that cannot be fed makes the model unusable.
+        // Inputs that are no tensors cannot be provided, so the model is unusable.
         if let Some(odd) = signature.inputs.iter().find(|input| input.element == 0) {
             return Err(Fault::unsupported(format!(
                 "autofill failed for model '{}': input '{}' is not a dense tensor",
@@ -77,7 +77,7 @@ pub fn patch(
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Tensors that are none (maps, sequences) are left out of the configuration and do not count.
+/// Values that are no tensors (maps, sequences) are omitted from the configuration.
 fn can_batch(signature: &Signature) -> bool {
     let mut tensors =
         signature.inputs.iter().chain(&signature.outputs).filter(|tensor| tensor.element != 0);
@@ -126,7 +126,7 @@ fn tensor_text(
         types::name(kind)
     );
     // A configuration must have dims. One element per row is a reshape; a scalar of a model that does
-    // not batch may not be reshaped away, so there `dims: [1]` is by itself this plugin's word for it.
+    // not batch may not be reshaped away, so there `dims: [1]` stands for a scalar.
     if dims.is_empty() {
         text.push_str(if batching {
             "dims: [ 1 ] reshape { shape: [ ] } "

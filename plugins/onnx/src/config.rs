@@ -1,4 +1,4 @@
-//! What the plugin needs of a model's configuration, apart from the host's views of it.
+//! Fields of the model configuration that the model descriptor lacks.
 //!
 //! Most comes ready-made in the model descriptor. The rest (schedulers, tensors that the host adds by
 //! itself, accelerators) is read from the serialized `ModelConfig`, whose field numbers never change,
@@ -12,9 +12,9 @@ pub struct Decl {
     pub name: String,
     /// One of the interface's types.
     pub dtype: u32,
-    /// What callers see, without the batch dimension.
+    /// Shape for clients, without the batch dimension.
     pub dims: Vec<i64>,
-    /// What the model sees.
+    /// Shape for the model.
     pub model_dims: Vec<i64>,
     pub optional: bool,
 }
@@ -33,9 +33,9 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub has_scheduler: bool,
-    /// Inputs that the host makes: sequence controls, states, batch inputs.
+    /// Inputs added by the host: sequence controls, states, batch inputs.
     pub host_inputs: Vec<String>,
-    /// Outputs that the host keeps: states.
+    /// Outputs stored by the host: states.
     pub host_outputs: Vec<String>,
     /// Names of requested execution accelerators.
     pub accelerators: Vec<String>,

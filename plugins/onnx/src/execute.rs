@@ -1,14 +1,12 @@
-//! One instance at work: a batch of several calls in one run where they fit together (see `merge.rs`),
-//! else each call checked, run and answered by itself.
+//! Executes batches: several requests in one run where their shapes agree (see `merge.rs`), else each request by itself.
 //!
-//! A small call like an earlier one is copied into a run that was kept for it (see `kept.rs`). Else
-//! inputs are used where the host has them; outputs are written where the host wants them when their
-//! shape is known beforehand, and donated to the host when it is not. Strings are the exception.
-//! Everything that a call needs is in vectors that keep their room from call to call.
+//! A small request like an earlier one is copied into a cached run (see `cached_runs.rs`). Else inputs are used in place;
+//! outputs are written to memory of the host when their shape is known before the run, and adopted by the host when it is
+//! not. Strings are copied. Per-request data is in vectors that keep their capacity.
 
+use crate::cached_runs::CachedRuns;
 use crate::check::Slot;
 use crate::fault::Fault;
-use crate::kept::KeptRuns;
 use crate::model::OnnxModel;
 use crate::runtime;
 use crate::value::Value;
@@ -21,36 +19,36 @@ use trtserver_plugin_api::author::{
     AnyThread, Batch, Error, Instance, InstanceContext, Kind, Request,
 };
 
-/// A gathering buffer larger than this does not outlive its call.
+/// A gather buffer larger than this is freed after its request.
 const KEPT_BYTES: usize = 1 << 20;
 
 pub struct OnnxInstance {
     /// Before the model, whose session they are bound to: dropped first.
-    pub kept: KeptRuns,
+    pub cached: CachedRuns,
     pub model: Arc<OnnxModel>,
     pub scratch: Scratch,
 }
 
 #[derive(Default)]
 pub struct Scratch {
-    /// Values over the inputs; freed after each call.
+    /// Values over the inputs; freed after each request.
     pub inputs: Vec<Value>,
-    /// Values over the host's blocks for outputs, where there are any.
+    /// Values over the host's blocks for outputs, if any.
     pub outputs: Vec<Value>,
     pub input_names: Vec<*const c_char>,
     pub input_values: Vec<*const OrtValue>,
     pub output_names: Vec<*const c_char>,
     pub output_values: Vec<*mut OrtValue>,
-    /// Position of each wanted output in the plan, and whether the host's block is used.
+    /// Position of each requested output in the plan, and whether the host's block is used.
     pub requested: Vec<(usize, bool)>,
-    /// Which inputs of the plan the call has.
+    /// Which inputs of the plan the request has.
     pub seen: Vec<bool>,
-    /// Room for inputs that lie in several pieces or off their alignment.
+    /// Buffer for inputs that are in several parts or unaligned.
     pub gathered: Vec<Vec<u128>>,
     pub offsets: Vec<usize>,
-    /// Addresses of blocks that the host gathered.
-    pub lent: Vec<Range<usize>>,
-    /// Which calls of the batch have been failed.
+    /// Addresses of input memory owned by the host.
+    pub borrowed: Vec<Range<usize>>,
+    /// Which requests of the batch have failed.
     pub failed: Vec<bool>,
 }
 
@@ -73,7 +71,11 @@ impl Instance for OnnxInstance {
                 model.session.runtime.providers().join(", ")
             )));
         }
-        Ok(Self { kept: KeptRuns::default(), model: model.clone(), scratch: Scratch::default() })
+        Ok(Self {
+            cached: CachedRuns::default(),
+            model: model.clone(),
+            scratch: Scratch::default(),
+        })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -120,7 +122,7 @@ impl OnnxInstance {
         batch: &Batch<'_>,
         computing: &mut bool,
     ) -> Result<(), Fault> {
-        let (kept, model, scratch) = (&mut self.kept, &*self.model, &mut self.scratch);
+        let (cached, model, scratch) = (&mut self.cached, &*self.model, &mut self.scratch);
         let mut compute = || {
             if !std::mem::replace(computing, true) {
                 batch.mark_compute_start();
@@ -128,8 +130,8 @@ impl OnnxInstance {
         };
         let mut ahead = model.ahead.load(Ordering::Relaxed);
         if !ahead {
-            kept.clear();
-        } else if let Some(run) = kept.find(model, scratch, request) {
+            cached.clear();
+        } else if let Some(run) = cached.find(model, scratch, request) {
             run.fill(request)?;
             compute();
             let ran = run.run(model);
@@ -137,7 +139,7 @@ impl OnnxInstance {
             match ran {
                 Ok(()) => return run.give(model, request),
                 Err(fault) => {
-                    kept.forget();
+                    cached.forget();
                     if !fault.is_wrong_block() {
                         return Err(fault.within(format_args!("model '{}'", model.name)));
                     }
@@ -155,8 +157,8 @@ impl OnnxInstance {
             let ran = scratch.run(model);
             batch.mark_compute_end();
             match ran {
-                // The file may promise a shape that the graph does not keep. That shows only as a
-                // refusal to write into a block of the promised size, so try once without blocks.
+                // The graph may produce another shape than the file declares. The library then refuses to
+                // write into a block of the declared size, so retry once without blocks.
                 Err(fault) if blocks && fault.is_wrong_block() => {
                     drop(response);
                     scratch.clear_outputs();
@@ -182,7 +184,7 @@ impl OnnxInstance {
 impl Scratch {
     pub fn clear(&mut self) {
         self.inputs.clear();
-        self.lent.clear();
+        self.borrowed.clear();
         self.input_names.clear();
         self.input_values.clear();
         self.gathered.retain(|buffer| buffer.capacity() * size_of::<u128>() <= KEPT_BYTES);
@@ -190,8 +192,8 @@ impl Scratch {
     }
 
     fn clear_outputs(&mut self) {
-        // What the library made and nobody took: only after an error. A value over a block of the
-        // host is in `outputs` and freed there.
+        // Outputs that the library allocated and that were not passed on: only after an error. Values over
+        // blocks of the host are in `outputs` and freed there.
         for (&raw, &(_, block)) in self.output_values.iter().zip(&self.requested) {
             if !block && let Some(runtime) = runtime::current() {
                 // SAFETY: null, or a value that was made for us and not given away.
@@ -205,7 +207,7 @@ impl Scratch {
     }
 
     pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
-        // The library refuses a run for nothing; there is nothing to compute then either.
+        // The library rejects a run without outputs; there is nothing to compute then.
         if self.output_names.is_empty() {
             return Ok(());
         }
@@ -221,7 +223,7 @@ impl Scratch {
     }
 }
 
-/// By the configuration's position if the tensor has one and it is right, else by name.
+/// By position in the configuration if that is valid for the tensor, else by name.
 pub fn position(slots: &[Slot], index: Option<usize>, name: &str) -> Option<usize> {
     match index {
         Some(at) if slots.get(at).is_some_and(|slot| slot.name == name) => Some(at),

@@ -1,4 +1,4 @@
-//! What goes wrong in here, before it becomes an error of the plugin interface: a code and a sentence.
+//! Errors of this backend before conversion to errors of the interface: a code and a text.
 
 use trtserver_plugin_api::abi::types::code;
 
@@ -10,12 +10,12 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The server's or the model's doing.
+    /// Caused by the server or the model.
     pub fn internal(text: impl Into<String>) -> Self {
         Self { code: code::INTERNAL, text: text.into() }
     }
 
-    /// The caller's or the configuration's doing.
+    /// Caused by the request or the configuration.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self { code: code::INVALID, text: text.into() }
     }
@@ -28,13 +28,13 @@ impl Fault {
         Self { code: code::UNAVAILABLE, text: text.into() }
     }
 
-    /// ONNX Runtime found that an output has another shape than the block that it was given for it.
+    /// ONNX Runtime reports that an output has another shape than the block provided for it.
     pub fn is_wrong_block(&self) -> bool {
-        // No code of its own: the first is how the newest releases word it, the second how older ones do.
+        // There is no error code for it: the first text is that of new releases, the second that of older ones.
         self.text.contains("pre-allocated") || self.text.contains("shape verification failed")
     }
 
-    /// The same fault with a beginning that says where it happened.
+    /// The same fault with a prefix that says where it happened.
     pub fn within(mut self, place: impl std::fmt::Display) -> Self {
         self.text = format!("{place}: {}", self.text);
         self

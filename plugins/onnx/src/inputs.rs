@@ -1,4 +1,4 @@
-//! The inputs of a call as values of the library: checked first, in place where they can be.
+//! Converts inputs of a request to values of the library: validated first, in place where possible.
 
 use crate::check::Slot;
 use crate::execute::{Scratch, position};
@@ -12,8 +12,8 @@ use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Request, Tensor};
 
 impl Scratch {
-    /// Makes a value of each input, after making sure that the model can take it: with an input
-    /// missing, the library would run half of the graph before it complains.
+    /// Creates a value for each input after validation: with a missing input the library would run half of the graph
+    /// before it fails.
     pub fn take_inputs(&mut self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
         for (nth, tensor) in request.inputs().enumerate() {
@@ -29,7 +29,7 @@ impl Scratch {
         self.seen.resize(model.plan.inputs.len(), false);
     }
 
-    /// What the model calls an input.
+    /// Name of an input in the model.
     pub fn claim<'m>(
         &mut self,
         model: &'m OnnxModel,
@@ -61,7 +61,7 @@ impl Scratch {
 
     pub fn all_claimed(&self, model: &OnnxModel) -> Result<(), Fault> {
         let missing = model.plan.inputs.iter().zip(&self.seen).find(|(slot, seen)| {
-            // Optional for callers is not optional for the model, unless the file has a value for it.
+            // An input that is optional for clients is required by the model unless the file has a default for it.
             !**seen && model.requires(slot)
         });
         match missing {
@@ -100,13 +100,13 @@ impl Scratch {
             }
             _ => self.gather(tensor, nth)?,
         };
-        self.lent.push(data.addr()..data.addr() + bytes);
-        // SAFETY: the host's memory stays put until the call is over, the gathered until the values
+        self.borrowed.push(data.addr()..data.addr() + bytes);
+        // SAFETY: the host's memory is valid until the request is released, the gathered until the values
         // are dropped in `clear`; both are aligned. The library only reads inputs.
         unsafe { Value::over(runtime, slot.element, shape, data, bytes) }
     }
 
-    /// Copies the pieces of an input together.
+    /// Concatenates the parts of an input.
     fn gather(&mut self, tensor: Tensor<'_>, nth: usize) -> Result<*mut u8, Fault> {
         if self.gathered.len() <= nth {
             self.gathered.resize_with(nth + 1, Vec::new);
@@ -122,7 +122,7 @@ impl Scratch {
     }
 }
 
-/// Copies the pieces of an input to a place of its size.
+/// Copies the parts of an input to a buffer of its size.
 pub fn copy_parts(tensor: Tensor<'_>, mut to: &mut [u8]) -> Result<(), Fault> {
     let total: usize = tensor.parts().map(<[u8]>::len).sum();
     if total != to.len() {

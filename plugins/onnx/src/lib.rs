@@ -1,24 +1,24 @@
 //! ONNX models through ONNX Runtime, whose library is found at run time.
 //!
 //! ```text
-//! backend.rs ── search.rs, runtime.rs   where the library is, what it gives; log.rs
-//!     │      └─ complete.rs             what a configuration leaves out
+//! backend.rs ── search.rs, runtime.rs   finding and opening the library; log.rs
+//!     │      └─ complete.rs             autocomplete
 //! model.rs ──── options.rs, session.rs  the file, opened
 //!     │      └─ config.rs, check.rs     file against configuration: the plan
-//! execute.rs ── inputs.rs, outputs.rs   a call, in and out; merge.rs: several calls in one run
-//!            ├─ kept.rs, binding.rs     small calls like earlier ones
+//! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
+//!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
 //!            └─ shape.rs, value.rs, strings.rs, types.rs
 //! ```
 
 mod backend;
 mod binding;
+mod cached_runs;
 mod check;
 mod complete;
 mod config;
 mod execute;
 mod fault;
 mod inputs;
-mod kept;
 mod log;
 mod merge;
 mod model;

@@ -1,4 +1,4 @@
-//! The library's messages, on their way to the host's log: by itself it writes colour codes to stderr.
+//! Forwards the library's messages to the host's log; by default it writes colour codes to stderr.
 
 use crate::runtime::text;
 use std::ffi::{c_char, c_void};
@@ -18,15 +18,15 @@ pub type Logger = unsafe extern "system" fn(
 /// Takes a line for the host's log: one of the interface's levels, and the text.
 pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
 
-/// The library lives for ever, the host's log as long as the plugin is open: hence settable.
+/// The library is never closed, the host's log is valid while the backend is open: hence settable.
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
-/// Says where the library's messages go from now on; `None` = nowhere.
+/// Sets the sink of the library's messages; `None` = discard.
 pub fn send_to(sink: Option<Sink>) {
     *SINK.write().unwrap_or_else(PoisonError::into_inner) = sink;
 }
 
-/// A line of the plugin itself.
+/// Logs a message of the backend.
 pub fn write(level: u32, line: &str) {
     if let Some(sink) = SINK.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
         sink(level, line);
@@ -45,7 +45,7 @@ pub unsafe extern "system" fn on_message(
     location: *const c_char,
     message: *const c_char,
 ) {
-    // A panic must not reach the library; a log line is not worth more than losing it.
+    // A panic must not unwind into the library; the message is lost.
     let _ = std::panic::catch_unwind(|| {
         // SAFETY: the library passes C strings that live during this call.
         let (message, location) = unsafe { (text(message), text(location)) };

@@ -1,8 +1,7 @@
-//! Several calls in one run: inputs gathered by the host, outputs written where the host cuts them up.
+//! Executes several requests in one run: inputs are gathered and outputs scattered by the host.
 //!
-//! Everything that may be wrong with a single call is looked at first, with nothing done yet. If
-//! anything is, or if the calls do not fit together, each call goes its own way and gets its own error.
-//! So it does when the run fails: the values of one call may be to blame, and the others are not.
+//! All requests are validated first. If one is invalid, if their shapes differ, or if the run fails, each request is
+//! executed by itself and gets its own error: one request must not fail the others.
 
 use crate::execute::{OnnxInstance, Scratch};
 use crate::fault::Fault;
@@ -16,10 +15,10 @@ use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
 
 impl OnnxInstance {
-    /// Answers all calls that have not failed; false = each must be answered by itself.
+    /// Responds to all requests that have not failed; false = execute each by itself.
     ///
     /// # Errors
-    /// Of what the run made, for all of them.
+    /// The outputs of the run are invalid; the error is for all requests.
     pub fn answer_all(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let (model, scratch) = (&*self.model, &mut self.scratch);
         if !model.plan.batching || !alike(batch) {
@@ -33,7 +32,7 @@ impl OnnxInstance {
 }
 
 impl Scratch {
-    /// Values over the gathered inputs, and the outputs that any of the calls wants.
+    /// Creates values over the gathered inputs, and lists the outputs that any request asked for.
     fn take_all(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
         let Some(first) = batch.requests().next() else { return Ok(()) };
@@ -51,8 +50,8 @@ impl Scratch {
                 if !data.is_empty() && !at.is_multiple_of(types::size(slot.dtype)) {
                     return Err(Fault::internal("a gathered block is not aligned"));
                 }
-                self.lent.push(at..at + data.len());
-                // SAFETY: the host's block stays put until the batch is over, longer than the value; it
+                self.borrowed.push(at..at + data.len());
+                // SAFETY: the host's block is valid until the batch is finished, longer than the value; it
                 // is aligned, and the library only reads inputs.
                 unsafe {
                     let data = data.as_ptr().cast_mut();
@@ -70,8 +69,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// False: the run failed. The calls one by one will find out whose fault it is; should the file be wrong
-    /// about the shape of an output, they will remember it.
+    /// False: the run failed. Executing the requests one by one finds the one that caused it, and records an output
+    /// whose shape the file declares wrongly.
     fn run_all(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
         let ahead = model.ahead.load(Ordering::Relaxed);
         let mut outlet = batch;
@@ -87,7 +86,7 @@ impl Scratch {
     }
 }
 
-/// Whether the calls have the same inputs, each as large as its shape says.
+/// Whether the requests have the same inputs, each of the size of its shape.
 fn alike(batch: &Batch<'_>) -> bool {
     let Some(first) = batch.requests().next() else { return false };
     batch.requests().all(|request| {
@@ -107,7 +106,7 @@ fn sound(request: Request<'_>, tensor: Tensor<'_>) -> bool {
     let Some(count) = types::elements(tensor.shape()) else { return false };
     rows == Some(request.batch_size())
         && match tensor.dtype().to_abi() {
-            // Where one call has a string too many and the next one too few, only each by itself tells.
+            // A surplus string in one request and a missing one in the next cancel out in the gathered input.
             dtype::STRING => tensor.contiguous().is_some_and(|data| {
                 let mut found = 0;
                 let whole = strings::elements(data).inspect(|_| found += 1).all(|s| s.is_ok());

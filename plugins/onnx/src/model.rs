@@ -16,14 +16,14 @@ pub struct OnnxModel {
     pub name: String,
     pub session: Session,
     pub plan: Plan,
-    /// Outputs whose shape the file fixes are written into blocks of the host. Turns false when a run
-    /// shows that the file is wrong about a shape.
+    /// Whether outputs with a fixed shape are written into blocks of the host. Set to false when a run shows that the
+    /// file declares a wrong shape.
     pub ahead: AtomicBool,
     pub log: Scope,
 }
 
 impl OnnxModel {
-    /// Whether a run without this input is impossible.
+    /// Whether a run requires this input.
     pub fn requires(&self, slot: &Slot) -> bool {
         self.session.signature.inputs.iter().any(|input| input.c_name == slot.c_name)
     }

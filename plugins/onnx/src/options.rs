@@ -23,12 +23,12 @@ pub struct Options {
     pub graph: GraphOptimizationLevel,
     pub arena: bool,
     pub pattern: bool,
-    /// Further settings by the library's own names.
+    /// Further settings by the library's names.
     pub entries: Vec<(String, String)>,
 }
 
 impl Options {
-    /// `params` are the model's parameters. Unknown ones are left alone: they may be meant for others.
+    /// `params` are the model's parameters. Unknown ones are ignored: other parts of the server may use them.
     pub fn new<'a>(
         threads: u32,
         graph_level: i32,
@@ -69,7 +69,7 @@ impl Options {
         Ok(options)
     }
 
-    /// For looking at a model without running it: no time spent on making it fast.
+    /// Options for inspecting a model without running it: no graph optimisation.
     pub fn for_reading() -> Self {
         Self {
             intra_threads: 1,

@@ -1,4 +1,4 @@
-//! The outputs of a run: blocks of the host to write into, or memory of the library to donate.
+//! The outputs of a run: written into blocks of the host, or adopted by the host.
 
 use crate::check::{Plan, Slot};
 use crate::execute::{Scratch, position};
@@ -12,10 +12,10 @@ use std::ptr;
 use trtserver_plugin_api::abi::types::{Buf, Memory, dtype};
 use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
 
-/// Where outputs go: into the answer of one call, or among all calls of a batch.
+/// Where outputs go: into the response to one request, or scattered over a batch.
 pub trait Outlet {
-    /// Memory of the host, at least 64-byte aligned, until the answer is sent; null and 0 if nobody
-    /// wants the output.
+    /// Memory of the host, at least 64-byte aligned, valid until the response is sent; null and 0 if the output was not
+    /// requested.
     fn block(
         &mut self,
         name: &str,
@@ -55,7 +55,7 @@ impl Outlet for Response<'_> {
         memory: Buf,
         value: *mut u8,
     ) -> Result<(), Error> {
-        // SAFETY: the value keeps the memory until its release.
+        // SAFETY: the value owns the memory until its release.
         unsafe { self.adopt_raw(name, kind, shape, &[memory], value::release, value) }
     }
 }
@@ -79,13 +79,13 @@ impl Outlet for &Batch<'_> {
         memory: Buf,
         value: *mut u8,
     ) -> Result<(), Error> {
-        // SAFETY: the value keeps the memory until its release.
+        // SAFETY: the value owns the memory until its release.
         unsafe { self.scatter_adopt_raw(name, kind, shape, memory, value::release, value) }
     }
 }
 
 impl Scratch {
-    /// Adds the wanted outputs to those of this run.
+    /// Adds the requested outputs to those of this run.
     pub fn want<'a>(
         &mut self,
         model: &OnnxModel,
@@ -107,7 +107,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Prepares the wanted outputs of a run of so many rows: a block of the host where the shape is known
+    /// Prepares the requested outputs of a run of `rows` rows: a block of the host where the shape is known
     /// and `ahead` says so, else the library's choice. True = at least one block.
     pub fn take_outputs(
         &mut self,
@@ -128,7 +128,7 @@ impl Scratch {
                 let (data, n) =
                     outlet.block(&slot.name, Dtype::from_abi(slot.dtype), shape, bytes)?;
                 if n >= bytes && !data.is_null() {
-                    // SAFETY: the block is ours until the answer is sent, aligned to 64 bytes; the
+                    // SAFETY: the block is exclusive until the response is sent, aligned to 64 bytes; the
                     // value over it is dropped in `clear_outputs`.
                     let value = unsafe {
                         Value::over(model.session.runtime, slot.element, shape, data, bytes)?
@@ -145,7 +145,7 @@ impl Scratch {
         Ok(blocks)
     }
 
-    /// Hands over what the library made. Outputs in blocks of the host are there already.
+    /// Passes outputs allocated by the library to the host. Outputs in blocks of the host are complete.
     pub fn give_outputs(
         &mut self,
         model: &OnnxModel,
@@ -158,7 +158,7 @@ impl Scratch {
                 continue;
             }
             let raw = std::mem::replace(&mut self.output_values[nth], ptr::null_mut());
-            // SAFETY: made by the run for us, taken out of the list of what is still to be freed.
+            // SAFETY: allocated by the run, and removed from the list of values to free.
             let value = unsafe { Value::from_raw(model.session.runtime, raw)? };
             let slot = &model.plan.outputs[at];
             self.give(model, slot, rows, outlet, value).map_err(|fault| {
@@ -203,18 +203,18 @@ impl Scratch {
             if to.is_null() || n < bytes {
                 return Ok(()); // nobody wants it
             }
-            // SAFETY: the host's block, ours alone until the answer is sent.
+            // SAFETY: the host's block, exclusive until the response is sent.
             let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
             return strings::encode(&value, count, to, &mut self.offsets);
         }
         let bytes = count * types::size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
-        if self.lent.iter().any(|range| range.contains(&data.addr())) {
+        if self.borrowed.iter().any(|range| range.contains(&data.addr())) {
             // The library passes an input through as an output by sharing its memory, which is the
-            // host's and gone with the call.
+            // host's and released with the request.
             let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
             if !to.is_null() && n >= bytes {
-                // SAFETY: `bytes` bytes of a live tensor; the host's new block is elsewhere.
+                // SAFETY: `bytes` bytes of a live tensor; the host's new block does not overlap.
                 unsafe { ptr::copy_nonoverlapping(data, to, bytes) };
             }
             return Ok(());

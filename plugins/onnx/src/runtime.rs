@@ -1,6 +1,6 @@
-//! The ONNX Runtime library: opened when the first model needs it, kept for the life of the process.
+//! The ONNX Runtime library: opened when the first model needs it, never closed.
 //!
-//! Nothing here is linked. The library gives one symbol, `OrtGetApiBase`; behind it is a table of
+//! Nothing is linked. The library exports one symbol, `OrtGetApiBase`; behind it is a table of
 //! functions whose beginning never changes, so one build of this plugin runs with every release that
 //! grants [`API`]. One environment per process, because the library itself keeps only one.
 
@@ -31,7 +31,7 @@ macro_rules! ort {
 }
 pub(crate) use ort;
 
-/// The opened library. There is one, and it is never closed, so `&'static Runtime` is how it travels.
+/// The opened library. There is one, and it is never closed, hence `&'static Runtime`.
 pub struct Runtime {
     /// Raw and never a reference: a library may leave entries null that we do not use, and a
     /// reference to a table with null functions would be undefined behaviour.
@@ -44,7 +44,7 @@ pub struct Runtime {
     pub run_options: *mut OrtRunOptions,
     /// For example `1.31.1`.
     pub version: String,
-    /// Where it came from: a path, or the name that the system's loader resolved.
+    /// Its path, or the name that the system's loader resolved.
     pub origin: String,
 }
 
@@ -55,7 +55,7 @@ unsafe impl Send for Runtime {}
 unsafe impl Sync for Runtime {}
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-/// Held while the library is opened, so that two models loading at once open it once.
+/// Held while the library is opened, so that concurrent loads open it once.
 static OPENING: Mutex<()> = Mutex::new(());
 
 /// The runtime if some model has already needed it.
@@ -63,8 +63,8 @@ pub fn current() -> Option<&'static Runtime> {
     RUNTIME.get()
 }
 
-/// Opens the library unless it is open. A failure is not remembered: the next load looks again, so
-/// installing the library helps without a restart.
+/// Opens the library unless it is open. A failure is not cached: the next load tries again, so installing the library
+/// needs no restart.
 pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime, Fault> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
@@ -103,7 +103,7 @@ fn find(plan: Plan) -> Result<Runtime, Fault> {
     for name in &system {
         match Runtime::open(Path::new(name)) {
             Ok(runtime) => return Ok(runtime),
-            // That the system's loader does not know the name is the ordinary case, not news.
+            // It is normal that the system's loader does not find the name.
             Err(reason) if reason.contains("cannot open shared object file") => {}
             Err(reason) => tried.push(format!("{name}: {reason}")),
         }

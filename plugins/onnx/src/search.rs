@@ -1,5 +1,4 @@
-//! Where the ONNX Runtime library may be. Pure path work: what to try, in which order, and the
-//! sentence for an operator when none of it served.
+//! Finds the ONNX Runtime library: candidate paths in order, and the error text when none can be opened.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,18 +8,18 @@ pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
 /// Server setting that names the library.
 pub const SETTING: &str = "library";
 
-/// Names that the system's loader is asked for, best first.
+/// Names passed to the system's loader, best first.
 const SYSTEM_NAMES: [&str; 2] = ["libonnxruntime.so.1", "libonnxruntime.so"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Someone said which library to take: that one or none.
+    /// The setting or environment names the library: no other is tried.
     Named { path: PathBuf, by: String },
-    /// Nobody said: what lies beside the plugin, then whatever the system's loader knows.
+    /// Libraries beside the plugin, then those of the system's loader.
     Search { found: Vec<PathBuf>, looked_in: Vec<PathBuf>, system: Vec<&'static str> },
 }
 
-/// Decides from the setting, the environment, and the directory that the plugin lies in.
+/// Decides from the setting, the environment, and the directory of the plugin.
 pub fn plan(setting: Option<&str>, variable: Option<&OsStr>, plugin_dir: &Path) -> Plan {
     if let Some(path) = setting.filter(|path| !path.is_empty()) {
         return Plan::Named {
@@ -82,7 +81,7 @@ fn preference(name: &str) -> (u8, Vec<u32>) {
     (rank, version)
 }
 
-/// What an operator reads when no library could be opened. `tried` are the ones that exist but failed.
+/// The error text when no library could be opened. `tried` are the ones that exist but failed.
 pub fn not_found(looked_in: &[PathBuf], system: &[&str], tried: &[String]) -> String {
     let mut text = String::from("ONNX Runtime library not found; looked for libonnxruntime.so* in");
     for dir in looked_in {

@@ -18,7 +18,7 @@ use std::ptr;
 #[derive(Debug, Clone)]
 pub struct Declared {
     pub name: String,
-    /// The same, as the library takes it.
+    /// The same as a C string.
     pub c_name: CString,
     /// ONNX Runtime's element number; 0 for what is not a tensor.
     pub element: i32,
@@ -26,12 +26,12 @@ pub struct Declared {
     pub dims: Vec<i64>,
 }
 
-/// What a model takes and gives, in its own order.
+/// Inputs and outputs of a model, in its order.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
     pub inputs: Vec<Declared>,
     pub outputs: Vec<Declared>,
-    /// Inputs with a value in the file: a caller may replace it, but need not.
+    /// Inputs with a default in the file: a request may override it.
     pub defaulted: Vec<Declared>,
 }
 
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// Runs the model on what is bound.
+    /// Runs the model on a binding.
     ///
     /// # Safety
     /// The binding was made for this session, the memory of its values is there, and nobody else uses

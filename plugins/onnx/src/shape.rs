@@ -1,4 +1,4 @@
-//! Shapes of single calls: what the model gets to see, and which outputs are known before the run.
+//! Shapes of single requests: inputs as the model takes them, and outputs that are known before the run.
 
 use crate::check::Slot;
 use crate::types;
@@ -58,7 +58,7 @@ fn fits(dims: &[i64], shape: &[i64]) -> bool {
     dims.len() == shape.len() && dims.iter().zip(shape).all(|(&dim, &own)| dim == -1 || dim == own)
 }
 
-/// From the callers' form to the model's: the variable dimensions correspond in their order.
+/// From the shape for clients to that for the model: the variable dimensions correspond in their order.
 fn reshape<'a>(
     dims: &[i64],
     model_dims: &[i64],

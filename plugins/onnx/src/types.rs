@@ -43,7 +43,7 @@ pub fn element(dtype: u32) -> Option<Element> {
     of(dtype).map(|row| row.element)
 }
 
-/// Ours for a number that ONNX Runtime gave; `INVALID` for types that the interface has no word for.
+/// Ours for a number that ONNX Runtime gave; `INVALID` for types that the interface lacks.
 pub fn dtype_of(element: i32) -> u32 {
     ROWS.iter().find(|row| row.element as i32 == element).map_or(dtype::INVALID, |row| row.dtype)
 }

@@ -73,7 +73,7 @@ fn cancel_entry_is_called_local_and_isolated() {
     let places = [("here", "none"), ("apart", "process")];
     let mut server = Server::new();
     for (model, isolation) in places {
-        let parameters = [("until_told", "true"), ("isolation", isolation)];
+        let parameters = [("until_notified", "true"), ("isolation", isolation)];
         server = server.model(model, probe(model, &parameters));
     }
     let server = server.start();
@@ -88,7 +88,7 @@ fn cancel_entry_is_called_local_and_isolated() {
             drop(caller);
             server.poll_until(&format!("{model} {more}"), |server| told(server) == n + 1);
         }
-        assert_eq!(server.infer(model, r#""until_told":false"#).status, 200, "{model}");
+        assert_eq!(server.infer(model, r#""until_notified":false"#).status, 200, "{model}");
     }
     assert!(server.stop().success());
 }

@@ -149,7 +149,7 @@ fn an_initialise_that_fails_is_finalised_once() {
                 if later {
                     "failed to create instance, error code: 11"
                 } else {
-                    "(11) refused as asked"
+                    "(11) refused as requested"
                 },
             ),
             (
@@ -211,7 +211,7 @@ fn outputs_that_cannot_be() {
         compile("probe.c", &[flag], folder.path());
         let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
         let strict = matches!(flag, "-DGEN=1" | "-DGEN=2");
-        // Nobody asked for it: an error in the base, left out later.
+        // Nobody requested for it: an error in the base, left out later.
         let spare = rig.run(&[task(3)])[0];
         assert_eq!(ints(spare, "OUT").1, [i32::from(!strict), 1], "{flag}");
         assert_eq!(rig.scope.said("output 'SPARE' was not requested"), strict);
@@ -233,7 +233,7 @@ fn outputs_that_cannot_be() {
         let unknown = rig.run(&[task(8)])[0];
         assert_eq!(ints(unknown, "OUT").1, [0]);
         assert!(rig.scope.said("unexpected input 'NOTHING'"));
-        // What was asked for and not made is for the host to say: here it is just not there.
+        // What was requested for and not made is for the host to say: here it is just not there.
         let silent = rig.run(&[task(77)])[0];
         assert!(silent.state.lock().unwrap().sent[0].outputs.is_empty());
         drop(rig);

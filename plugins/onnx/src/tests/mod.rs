@@ -2,8 +2,8 @@
 //!
 //! Without a library (see [`library`]) these tests say so and pass.
 
+mod cached_runs;
 mod host;
-mod kept;
 mod merge;
 
 use host::{Answer, Ask, Handle, decl, load, model, open, reshaped};

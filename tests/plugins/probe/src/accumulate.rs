@@ -1,4 +1,4 @@
-//! A running sum for each sequence, in the three ways in which a model can know its sequences.
+//! A running sum for each sequence, identified by batch slot, correlation id or state.
 
 use crate::Echo;
 use crate::answer::counterpart;
@@ -17,7 +17,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds INPUT0 (INT32), element by element, and answers with the sum after each.
+    /// Adds INPUT0 (INT32), element by element, and responds with the sum after each.
     pub fn answer(
         &mut self,
         model: &Echo,
@@ -31,7 +31,7 @@ impl Sums {
         let mut values = input.to_vec::<i32>()?;
         let mut carried = 0;
         if control(request, "READY") == Some(false) {
-            values.fill(0); // nobody is in this slot
+            values.fill(0); // an idle slot
         } else {
             let id = correlation(request);
             let sum = match mode {
@@ -46,7 +46,7 @@ impl Sums {
                     &mut carried
                 }
             };
-            // A state begins anew by the host's doing.
+            // The host resets states.
             let start = control(request, "START").unwrap_or(request.sequence_start());
             if start && mode != Accumulate::State {
                 *sum = 0;

@@ -1,9 +1,9 @@
-//! How the probe answers one call.
+//! Responds to one request.
 
 use crate::Echo;
+use crate::cancelled::Cancelled;
 use crate::commands::{Commands, Garbage};
 use crate::report::{BATCH, report};
-use crate::told::Told;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,20 +17,20 @@ pub enum Answered {
 /// Outputs of one answer: name, type, shape, bytes.
 type Outputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 pub fn answer(
     model: &Echo,
     batch: &Batch<'_>,
     request: Request<'_>,
     commands: &Commands,
-    told: &Arc<Told>,
+    cancelled: &Arc<Cancelled>,
 ) -> Result<Answered, Error> {
     if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
         return Err(commands.error(text));
     }
     if commands.needs_deadline && request.deadline_ns().is_none() {
-        return Err(Error::invalid("the caller did not say how long he waits"));
+        return Err(Error::invalid("the request has no deadline"));
     }
     if commands.garbage.is_none() && !commands.detach && !commands.waits() {
         for last in ends(commands) {
@@ -48,10 +48,10 @@ pub fn answer(
         return Ok(Answered::Now);
     }
     if commands.detach {
-        return detached(model, request, commands, told).map(Answered::Later);
+        return detached(model, request, commands, cancelled).map(Answered::Later);
     }
-    if commands.until_told {
-        return told.wait(request.key(), PATIENCE).map(|()| Answered::Now);
+    if commands.until_notified {
+        return cancelled.wait(request.key(), MAX_WAIT).map(|()| Answered::Now);
     }
     if commands.until_cancelled {
         return wait(|| request.is_cancelled()).map(|()| Answered::Now);
@@ -103,7 +103,7 @@ fn echo(
         }
         let to = response.output(output, input.dtype(), input.shape(), input.byte_size())?;
         if to.len() != input.byte_size() {
-            continue; // nobody asked for it
+            continue; // not requested
         }
         let mut at = 0;
         for part in input.parts() {
@@ -154,7 +154,7 @@ fn sibling(dtype: Dtype) -> Dtype {
 
 fn wait(is_cancelled: impl Fn() -> bool) -> Result<(), Error> {
     let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
+    while begin.elapsed() < MAX_WAIT {
         if is_cancelled() {
             return Err(Error::cancelled("cancelled while the probe was waiting for it"));
         }
@@ -168,9 +168,9 @@ fn detached(
     model: &Echo,
     request: Request<'_>,
     commands: &Commands,
-    told: &Arc<Told>,
+    cancelled: &Arc<Cancelled>,
 ) -> Result<JoinHandle<()>, Error> {
-    let (key, told) = (request.key(), Arc::clone(told));
+    let (key, cancelled) = (request.key(), Arc::clone(cancelled));
     let outputs = outputs(model, request);
     let responder = request.detach()?;
     let commands = commands.clone();
@@ -180,8 +180,8 @@ fn detached(
             return;
         }
         if commands.waits() {
-            let waited = if commands.until_told {
-                told.wait(key, PATIENCE)
+            let waited = if commands.until_notified {
+                cancelled.wait(key, MAX_WAIT)
             } else {
                 wait(|| responder.is_cancelled())
             };

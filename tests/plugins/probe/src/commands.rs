@@ -83,7 +83,7 @@ pub enum Record {
 /// | `responses` | that many answers instead of one |
 /// | `detach` | answers later, on a thread of its own |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
-/// | `until_told` | the same, but it waits for what its cancel_handler is told and does not look at the call |
+/// | `until_notified` | the same, but it waits for what its cancel_handler is told and does not look at the call |
 /// | `until_file` | waits in `execute` until this file exists, at most 2 min |
 /// | `needs_deadline` | fails unless the caller said how long he waits |
 /// | `die` | takes the process along: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
@@ -104,7 +104,7 @@ pub struct Commands {
     pub responses: Option<u64>,
     pub detach: bool,
     pub until_cancelled: bool,
-    pub until_told: bool,
+    pub until_notified: bool,
     pub until_file: Option<PathBuf>,
     pub needs_deadline: bool,
     pub broken: bool,
@@ -150,7 +150,7 @@ impl Commands {
             "responses" => self.responses = number(),
             "detach" => self.detach = yes(),
             "until_cancelled" => self.until_cancelled = yes(),
-            "until_told" => self.until_told = yes(),
+            "until_notified" => self.until_notified = yes(),
             "until_file" => self.until_file = text().map(PathBuf::from),
             "needs_deadline" => self.needs_deadline = yes(),
             "broken" => self.broken = yes(),
@@ -191,7 +191,7 @@ impl Commands {
 
     /// Whether it is the caller who ends the execution, by going away.
     pub fn waits(&self) -> bool {
-        self.until_cancelled || self.until_told
+        self.until_cancelled || self.until_notified
     }
 
     /// Whether BATCH is to be made.

@@ -1,24 +1,24 @@
-//! The test plugin: it echoes inputs, and misbehaves on command.
+//! The backend `probe` for tests: it echoes inputs, and misbehaves on command.
 //!
 //! Output i is a copy of input i. Commands are request parameters or, for all requests, parameters of
 //! the model's configuration; a request's win. See [`commands::Commands`] for the list.
 
 mod accumulate;
 mod answer;
+mod cancelled;
 mod commands;
 mod merge;
 mod report;
-mod told;
 
 use accumulate::Sums;
 use answer::Answered;
+use cancelled::Cancelled;
 use commands::{Commands, Record};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
-use told::Told;
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, ConfigPatch, Counter,
     Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Request, Scope,
@@ -99,7 +99,7 @@ struct Worker {
     log: Scope,
     counter: Option<Counter>,
     sums: Sums,
-    told: Arc<Told>,
+    cancelled: Arc<Cancelled>,
     /// Threads that answer detached calls; joined before the instance is gone.
     answering: Vec<JoinHandle<()>>,
 }
@@ -120,14 +120,14 @@ impl Instance for Worker {
             log,
             counter,
             sums: Sums::default(),
-            told: Arc::default(),
+            cancelled: Arc::default(),
             answering: Vec::new(),
         })
     }
 
     fn cancel_handler(&self) -> Option<CancelHandler> {
-        let told = Arc::clone(&self.told);
-        Some(Box::new(move |key| told.tell(key)))
+        let cancelled = Arc::clone(&self.cancelled);
+        Some(Box::new(move |key| cancelled.notify(key)))
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -143,7 +143,7 @@ impl Instance for Worker {
             commands.misstep("execute")?;
             all.push((request, commands));
         }
-        // One delay for the batch, like a computation: the longest that anybody asked for.
+        // One delay for the batch: the longest of its requests.
         if let Some(longest) = all.iter().map(|(_, commands)| commands.delay).max() {
             std::thread::sleep(longest);
         }
@@ -158,7 +158,7 @@ impl Instance for Worker {
             commands::wait_for_file(path)?;
         }
         if all.iter().any(|(_, commands)| commands.waits()) {
-            // Tests leave only when they have read this.
+            // Tests disconnect when they have read this.
             trts_info!(self.log, "the probe waits to be cancelled");
         }
         batch.mark_compute_end();
@@ -191,7 +191,7 @@ impl Worker {
             let request = (position, request);
             return self.sums.answer(&self.model, batch, request, mode, commands);
         }
-        match answer::answer(&self.model, batch, request, commands, &self.told)? {
+        match answer::answer(&self.model, batch, request, commands, &self.cancelled)? {
             Answered::Now => {}
             Answered::Later(thread) => self.answering.push(thread),
         }

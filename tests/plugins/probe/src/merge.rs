@@ -1,4 +1,4 @@
-//! One answer for the whole batch: inputs gathered, outputs scattered.
+//! Responds to a whole batch: inputs gathered, outputs scattered.
 
 use crate::Echo;
 use crate::answer::counterpart;
@@ -6,7 +6,7 @@ use crate::commands::{Commands, Record};
 use crate::report::{BATCH, composition, report};
 use trtserver_plugin_api::author::{Batch, Error, Request};
 
-/// Output i is input i of all calls. Calls that were told to fail do so, and get nothing of it.
+/// Output i is input i of all requests, except those with a command to fail.
 pub fn answer(
     model: &Echo,
     batch: &Batch<'_>,

@@ -1,16 +1,16 @@
-//! What the probe says about the batch that a call came in: the output BATCH.
+//! The output BATCH, which describes the batch of a request.
 
 use crate::Echo;
 use trtserver_plugin_api::author::{Batch, Dtype, Error, Request};
 
 pub const BATCH: &str = "BATCH";
 
-/// Whether a call's tensor of that name is set: any but zero. `None`: there is no such tensor.
+/// Whether any byte of the request's tensor of that name is not 0. `None`: there is no such tensor.
 pub fn control(request: Request<'_>, name: &str) -> Option<bool> {
     request.input(name).map(|input| input.to_bytes().iter().any(|byte| *byte != 0))
 }
 
-/// `a:1,b:2,-:1`: each call's id (or `#` and its sequence) and rows; `-` for one that is not READY.
+/// `a:1,b:2,-:1`: each request's id (or `#` and its sequence) and rows; `-` for one that is not READY.
 pub fn composition(batch: &Batch<'_>) -> String {
     let one = |request: Request<'_>| {
         let rows = request.batch_size();

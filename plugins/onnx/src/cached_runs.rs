@@ -1,10 +1,9 @@
-//! Runs kept from call to call: a call like an earlier one finds its values made, bound and named.
+//! Cached runs: bindings of inputs and outputs, reused for requests with equal shapes.
 //!
-//! Making values over the caller's memory and looking up their names costs ONNX Runtime as much as a third
-//! of a small run. Copying a few tensors into and out of memory that stays where it is costs next to
-//! nothing. So a call that comes a second time with the same inputs, shapes and wanted outputs gets
-//! a run of its own, if its tensors are small and the shapes of its outputs known. All else goes
-//! by pointer, as `inputs.rs` and `outputs.rs` have it.
+//! Creating values over request memory and looking up their names costs ONNX Runtime up to a third of a small run;
+//! copying a few tensors into and out of fixed memory costs almost nothing. So the second request with the same inputs,
+//! shapes and requested outputs gets a cached run, if its tensors are small and the shapes of its outputs are known. All
+//! others are passed by pointer: see `inputs.rs` and `outputs.rs`.
 
 use crate::binding::Binding;
 use crate::check::Slot;
@@ -17,24 +16,24 @@ use crate::value::{MAX_RANK, Value};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Request};
 
-/// Most runs that an instance keeps, and most calls that it remembers to have seen once.
+/// Maximum number of cached runs of an instance, and of fingerprints of requests seen once.
 const MOST: usize = 8;
-/// Most bytes of all inputs and outputs of a kept run. With 32 KiB the copies cost what they save.
+/// Maximum bytes of all inputs and outputs of a cached run. With 32 KiB the copies cost what they save.
 const MOST_BYTES: usize = 8 << 10;
 
-/// The kept runs of one instance, the latest used first.
+/// The cached runs of one instance, most recently used first.
 #[derive(Default)]
-pub struct KeptRuns {
+pub struct CachedRuns {
     runs: Vec<Kept>,
-    /// Fingerprints of calls that no run was kept for, as a ring.
+    /// Ring of fingerprints of requests without a cached run.
     seen: [Option<u64>; MOST],
     next: usize,
-    /// The library refused to bind this model.
+    /// Binding failed for this model.
     refused: bool,
 }
 
-impl KeptRuns {
-    /// The run for a call; `None`: the call goes by pointer.
+impl CachedRuns {
+    /// The run for a request; `None`: pass the request by pointer.
     pub fn find(
         &mut self,
         model: &OnnxModel,
@@ -57,7 +56,7 @@ impl KeptRuns {
                     Err(fault) => {
                         self.refused = true;
                         model.log.warning(format_args!(
-                            "model '{}': no run can be kept for its small requests: {fault}",
+                            "model '{}': no run can be cached for its small requests: {fault}",
                             model.name
                         ));
                         return None;
@@ -68,7 +67,7 @@ impl KeptRuns {
         self.runs.first_mut()
     }
 
-    /// Forgets the run that was found last: what it is bound to is uncertain after an error.
+    /// Removes the run that was found last: its binding is undefined after an error.
     pub fn forget(&mut self) {
         if !self.runs.is_empty() {
             self.runs.remove(0);
@@ -79,8 +78,8 @@ impl KeptRuns {
         self.runs.clear();
     }
 
-    /// Whether a call like this one is among the latest that went by pointer. Such a call is then
-    /// forgotten, that a run which has to make room is not made again at once; others are remembered.
+    /// Whether an equal request is in the ring. If so it is removed, so that an evicted run is not created again at
+    /// once; otherwise it is added.
     fn is_known(&mut self, request: Request<'_>) -> bool {
         let print = fingerprint(request);
         if let Some(known) = self.seen.iter_mut().find(|seen| **seen == Some(print)) {
@@ -93,7 +92,7 @@ impl KeptRuns {
     }
 }
 
-/// Of names, shapes and rows. Two calls with the same one cost a run that is kept too early, no more.
+/// Fingerprint of names, shapes and rows. A collision only caches a run too early.
 fn fingerprint(request: Request<'_>) -> u64 {
     fn mix(hash: u64, word: u64) -> u64 {
         (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
@@ -127,7 +126,7 @@ fn is_small(model: &OnnxModel, request: Request<'_>) -> bool {
     request.requested_outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
 }
 
-/// A cache line: each tensor begins with one.
+/// A cache line: tensors are aligned to it.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line {
@@ -138,34 +137,34 @@ impl Line {
     const EMPTY: Line = Line { _bytes: [0; 64] };
 }
 
-/// Runs of kept runs, for tests: nothing else shows which way a call went.
+/// Number of cached runs executed, for tests.
 #[cfg(test)]
 pub static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Where a tensor is.
-struct Place {
+/// Location of a tensor.
+struct Location {
     /// Position in the plan.
     slot: usize,
-    /// As callers give it and get it.
+    /// Shape for clients.
     shape: Vec<i64>,
-    /// First line of the memory.
+    /// First cache line in the memory.
     line: usize,
     bytes: usize,
 }
 
-/// A run over memory of its own.
+/// A run bound to its own memory.
 pub struct Kept {
-    /// First, to be gone before the memory.
+    /// First, so that it is dropped before the memory.
     binding: Binding,
     memory: Vec<Line>,
     rows: usize,
-    /// In the order of the calls.
-    inputs: Vec<Place>,
-    outputs: Vec<Place>,
+    /// In the order of the requests.
+    inputs: Vec<Location>,
+    outputs: Vec<Location>,
 }
 
 impl Kept {
-    /// `None`: something is wrong with the call, which will be found again and said where it goes by pointer.
+    /// `None`: the request is invalid; passing it by pointer reports the error.
     fn new(
         model: &OnnxModel,
         scratch: &mut Scratch,
@@ -177,9 +176,9 @@ impl Kept {
         let mut memory = vec![Line::EMPTY; lines];
         let start = memory.as_mut_ptr();
         let runtime = model.session.runtime;
-        let value = |slot: &Slot, place: &Place, shape: &[i64]| {
-            // SAFETY: the place is within the memory and aligned to a line. The memory is not touched but
-            // through pointers, and outlives the binding, which has the only lasting reference.
+        let value = |slot: &Slot, place: &Location, shape: &[i64]| {
+            // SAFETY: the location is within the memory and aligned to a line. The memory is accessed through
+            // pointers only, and outlives the binding.
             unsafe {
                 let data = start.add(place.line).cast();
                 Value::over(runtime, slot.element, shape, data, place.bytes)
@@ -217,10 +216,10 @@ impl Kept {
                 .all(|(place, requested)| plan.outputs[place.slot].name == requested.name())
     }
 
-    /// Copies the inputs of a call that fits.
+    /// Copies the inputs of a matching request.
     pub fn fill(&mut self, request: Request<'_>) -> Result<(), Fault> {
         for (place, tensor) in self.inputs.iter().zip(request.inputs()) {
-            // SAFETY: the place is within the memory, and no run is under way: this has `&mut self`.
+            // SAFETY: the location is within the memory, and no run is in progress: this has `&mut self`.
             let to = unsafe {
                 let start = self.memory.as_mut_ptr().add(place.line).cast();
                 std::slice::from_raw_parts_mut(start, place.bytes)
@@ -235,19 +234,19 @@ impl Kept {
         COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let lines = self.memory.len();
         let first = self.outputs.first().map_or(lines, |place| place.line);
-        // SAFETY: the lines from the first output on, and no run is under way.
-        // Should a run leave an output as it was, nobody shall see what another caller got.
+        // SAFETY: the lines from the first output on, and no run is in progress.
+        // If a run does not write an output, no client may see data of another.
         unsafe { self.memory.as_mut_ptr().add(first).write_bytes(0, lines - first) };
-        // SAFETY: bound to this session and to memory that is there and used by nobody else.
+        // SAFETY: bound to this session and to valid memory that is not shared.
         unsafe { model.session.run_bound(&self.binding) }
     }
 
-    /// Answers a call with what the run made for it.
+    /// Responds to a request with the outputs of the run.
     pub fn give(&self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
         let mut response = request.new_response()?;
         for place in &self.outputs {
             let slot = &model.plan.outputs[place.slot];
-            // SAFETY: the place is within the memory, and no run is under way.
+            // SAFETY: the location is within the memory, and no run is in progress.
             let made = unsafe {
                 let start = self.memory.as_ptr().add(place.line).cast();
                 std::slice::from_raw_parts(start, place.bytes)
@@ -258,18 +257,18 @@ impl Kept {
     }
 }
 
-/// Places of inputs and outputs, inputs first, and the number of lines for all of them.
+/// Locations of inputs and outputs, inputs first, and the total number of lines.
 fn places(
     model: &OnnxModel,
     scratch: &mut Scratch,
     request: Request<'_>,
-) -> Option<(Vec<Place>, Vec<Place>, usize)> {
+) -> Option<(Vec<Location>, Vec<Location>, usize)> {
     let plan = &model.plan;
     let mut lines = 0;
     let mut place = |slot: usize, shape: &[i64], bytes: usize| {
         let line = lines;
         lines += bytes.div_ceil(size_of::<Line>());
-        Place { slot, shape: shape.to_vec(), line, bytes }
+        Location { slot, shape: shape.to_vec(), line, bytes }
     };
     scratch.expect_inputs(model);
     let mut inputs = Vec::new();
@@ -282,7 +281,7 @@ fn places(
         inputs.push(place(slot, tensor.shape(), bytes));
     }
     scratch.all_claimed(model).ok()?;
-    let mut outputs: Vec<Place> = Vec::new();
+    let mut outputs: Vec<Location> = Vec::new();
     for requested in request.requested_outputs() {
         let slot = position(&plan.outputs, requested.index(), requested.name())?;
         if outputs.iter().any(|other| other.slot == slot) {

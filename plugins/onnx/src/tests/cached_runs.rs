@@ -2,7 +2,7 @@
 
 use super::host::{Answer, Ask, Loaded, decl, load, model};
 use super::{addsub, addsub_call, bytes_of, floats, output, refused, resident_kib, shapes, start};
-use crate::kept::COUNT;
+use crate::cached_runs::COUNT;
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
 
@@ -27,7 +27,7 @@ fn request(rows: usize, seed: f32) -> Ask {
 
 /// Asks for one output or both and looks at every element; true: from a kept run.
 fn right(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
-    let (answer, kept) =
+    let (answer, cached) =
         ask(loaded, requested.iter().fold(request(rows, seed), |ask, name| ask.want(name)));
     assert_eq!(answer.outputs.len(), requested.len());
     for (name, found) in requested.iter().zip(&answer.outputs) {
@@ -36,7 +36,7 @@ fn right(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
         let sums: Vec<f32> = (0..rows * 16).map(|i| base + i as f32).collect();
         assert_eq!(floats(&answer, name), sums, "{rows} rows, {seed}");
     }
-    kept
+    cached
 }
 
 const BOTH: [&str; 2] = ["OUTPUT0", "OUTPUT1"];
@@ -56,24 +56,24 @@ fn the_second_call_of_a_shape_gets_a_run() {
         assert_eq!(ways, [false, true, true]);
     }
     // Two tensors in, two out: 32 rows are 8 KiB, 33 are too much.
-    for (rows, kept) in [(32, true), (33, false), (64, false), (32, true), (1, true)] {
+    for (rows, cached) in [(32, true), (33, false), (64, false), (32, true), (1, true)] {
         right(&loaded, rows, 5.0, &BOTH);
-        assert_eq!(right(&loaded, rows, 6.0, &BOTH), kept, "{rows} rows");
+        assert_eq!(right(&loaded, rows, 6.0, &BOTH), cached, "{rows} rows");
     }
     // No rows, and pieces.
-    for kept in [false, true] {
-        assert_eq!(right(&loaded, 0, 1.0, &BOTH), kept);
+    for cached in [false, true] {
+        assert_eq!(right(&loaded, 0, 1.0, &BOTH), cached);
     }
     let mut pieces = addsub_call(1);
     pieces.inputs.pop();
     let ones = bytes_of(&[1.0; 16]);
     let pieces = pieces.pieces("INPUT1", dtype::FP32, &[1, 16], &[&ones[..5], &ones[5..]]);
-    let (answer, kept) = ask(&loaded, pieces);
-    assert_eq!((floats(&answer, "OUTPUT1")[15], kept), (14.0, true));
+    let (answer, cached) = ask(&loaded, pieces);
+    assert_eq!((floats(&answer, "OUTPUT1")[15], cached), (14.0, true));
     // Nobody wants anything: nothing to run.
     for _ in 0..3 {
-        let (answer, kept) = ask(&loaded, request(1, 1.0));
-        assert!(answer.outputs.is_empty() && answer.error.is_none() && !kept);
+        let (answer, cached) = ask(&loaded, request(1, 1.0));
+        assert!(answer.outputs.is_empty() && answer.error.is_none() && !cached);
     }
 }
 
@@ -154,11 +154,11 @@ fn a_kept_run_that_fails_fails_no_other() {
     };
     for _ in 0..3 {
         ask(&loaded, request(1));
-        let (answer, kept) = ask(&loaded, request(2));
-        assert_eq!((floats(&answer, "found"), kept), (vec![12.0], true));
-        let (answer, kept) = ask(&loaded, request(99));
+        let (answer, cached) = ask(&loaded, request(2));
+        assert_eq!((floats(&answer, "found"), cached), (vec![12.0], true));
+        let (answer, cached) = ask(&loaded, request(99));
         refused(&answer, "model 'M': onnx runtime error");
-        assert!(kept);
+        assert!(cached);
         assert_eq!(floats(&ask(&loaded, request(3)).0, "found"), [13.0]);
     }
 }
@@ -171,17 +171,17 @@ fn a_file_that_is_wrong_about_a_shape_now_and_then() {
     let loaded = load(handle, model("fickle.onnx", 0, inputs, outputs)).unwrap();
     let check = |values: [f32; 6]| {
         let request = Ask::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
-        let (answer, kept) = ask(&loaded, request.want("where").want("weight"));
+        let (answer, cached) = ask(&loaded, request.want("where").want("weight"));
         let found: Vec<u8> = (0..6).filter(|&i| values[i] != 0.0).map(|i| i as u8).collect();
         let where_ = output(&answer, "where");
         assert_eq!(where_.shape, [1, found.len() as i64]);
         assert_eq!(where_.bytes.chunks(8).map(|b| b[0]).collect::<Vec<_>>(), found);
         assert_eq!(floats(&answer, "weight"), [1.5, 2.5], "a weight is an output like others");
-        kept
+        cached
     };
     let (four, other) = ([1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
     assert_eq!([check(four), check(other), check(four)], [false, true, true]);
-    assert!(check([1.0; 6]), "the kept run shows that the file is wrong");
+    assert!(check([1.0; 6]), "the cached run shows that the file is wrong");
     assert_eq!([check(four), check([0.0; 6]), check(other)], [false; 3], "not relied on any more");
 }
 
@@ -203,8 +203,8 @@ fn optional_and_idle_inputs() {
                 request.input(name, dtype::FP32, &[1], &bytes_of(&[10.0]))
             });
             let factor = if given.contains(&"factor") { 10.0 } else { 2.0 };
-            let (answer, kept) = ask(&loaded, request);
-            assert_eq!((floats(&answer, "scaled"), kept), (vec![factor * x, factor], round > 0));
+            let (answer, cached) = ask(&loaded, request);
+            assert_eq!((floats(&answer, "scaled"), cached), (vec![factor * x, factor], round > 0));
         }
     }
 }
@@ -220,12 +220,12 @@ fn outputs_of_no_known_shape_go_by_pointer() {
             &[1],
             &bytes_of(&[x]),
         );
-        let (answer, kept) = ask(&loaded, request.want("scaled").want("square").want("x"));
+        let (answer, cached) = ask(&loaded, request.want("scaled").want("square").want("x"));
         assert_eq!(
             (floats(&answer, "scaled"), floats(&answer, "square")),
             (vec![2.0 * x, 2.0], vec![x * x])
         );
-        assert_eq!((floats(&answer, "x"), kept), (vec![x, 1.0], false));
+        assert_eq!((floats(&answer, "x"), cached), (vec![x, 1.0], false));
     }
 }
 
@@ -246,8 +246,8 @@ fn steps_of_a_sequence() {
             .want("SUM");
         // An input passed through goes by pointer.
         let passes = step % 3 == 2;
-        let (answer, kept) = ask(&loaded, if passes { request.want("IN") } else { request });
-        assert_eq!((floats(&answer, "SUM"), kept), (vec![sum], step > 0 && !passes));
+        let (answer, cached) = ask(&loaded, if passes { request.want("IN") } else { request });
+        assert_eq!((floats(&answer, "SUM"), cached), (vec![sum], step > 0 && !passes));
         assert!(!passes || floats(&answer, "IN") == [step as f32]);
     }
 }

@@ -1,8 +1,7 @@
-//! Where callbacks find the execution that they belong to.
+//! Maps the context that a library passes to a callback to the execution it belongs to.
 //!
-//! A context that a library gets is no pointer but a number: the instance's desk, and a serial number
-//! that no other payload ever had. A callback that comes too late, from a library that kept a context, or
-//! with nonsense therefore finds nothing, and touches nothing.
+//! A context is a number, not a pointer: the instance's slot, and a serial number that is unique to the payload. A
+//! callback with a stale or invalid context therefore finds no execution and accesses no memory.
 
 use crate::session::Session;
 use std::ffi::c_void;
@@ -11,23 +10,24 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use trtserver_plugin_api::author::Error;
 
-/// Bits of a context that hold the serial number; the desk's number is above them.
+/// Low bits of a context, which contain the serial number; the slot number is above them.
 const SERIAL_BITS: u32 = 48;
-const DESKS_MAX: usize = 1 << (u64::BITS - SERIAL_BITS);
+const MAX_SLOTS: usize = 1 << (u64::BITS - SERIAL_BITS);
 
-/// All desks that were ever needed; never freed.
-static DESKS: [AtomicPtr<Desk>; DESKS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; DESKS_MAX];
-static FREE: Mutex<Free> = Mutex::new(Free { desks: Vec::new(), made: 0 });
+/// All slots ever created; never freed.
+static SLOTS: [AtomicPtr<ContextSlot>; MAX_SLOTS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; MAX_SLOTS];
+static FREE: Mutex<Free> = Mutex::new(Free { slots: Vec::new(), made: 0 });
 
 struct Free {
-    desks: Vec<&'static Desk>,
+    slots: Vec<&'static ContextSlot>,
     made: usize,
 }
 
-/// One for each open instance.
-pub struct Desk {
+/// One per open instance.
+pub struct ContextSlot {
     number: u64,
-    /// Locked for the time of one callback: a library may call back from threads of its own.
+    /// Locked during a callback: a library may call back from its own threads.
     work: Mutex<Work>,
 }
 
@@ -39,36 +39,35 @@ struct Work {
     session: *mut Session<'static>,
 }
 
-// SAFETY: the session is reached under the lock only, and everything in it may be used from any thread
-// as long as one does at a time: host calls of a response may come from any thread.
+// SAFETY: the session is accessed under the lock only, and its content may be used from any thread, one at a time.
 unsafe impl Send for Work {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Desk {
-    /// A desk that nobody has. Give it back with [`Desk::leave`].
-    pub fn take() -> Result<&'static Desk, Error> {
+impl ContextSlot {
+    /// Acquires a free slot; release it with [`ContextSlot::release`].
+    pub fn acquire() -> Result<&'static ContextSlot, Error> {
         let mut free = lock(&FREE);
-        if let Some(desk) = free.desks.pop() {
-            return Ok(desk);
+        if let Some(slot) = free.slots.pop() {
+            return Ok(slot);
         }
-        let Some(place) = DESKS.get(free.made) else {
+        let Some(place) = SLOTS.get(free.made) else {
             return Err(Error::exhausted(format_args!(
-                "{DESKS_MAX} instances of custom libraries are open; there cannot be more"
+                "{MAX_SLOTS} instances of custom libraries are open, which is the maximum"
             )));
         };
         let work = Work { first: 1, count: 0, session: ptr::null_mut() };
-        let desk = Desk { number: free.made as u64, work: Mutex::new(work) };
-        let desk: &'static Desk = Box::leak(Box::new(desk));
-        place.store(ptr::from_ref(desk).cast_mut(), Ordering::Release);
+        let slot = ContextSlot { number: free.made as u64, work: Mutex::new(work) };
+        let slot: &'static ContextSlot = Box::leak(Box::new(slot));
+        place.store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
         free.made += 1;
-        Ok(desk)
+        Ok(slot)
     }
 
-    pub fn leave(&'static self) {
-        lock(&FREE).desks.push(self);
+    pub fn release(&'static self) {
+        lock(&FREE).slots.push(self);
     }
 
     /// The context of the first payload of the next execution; those of the others follow it.
@@ -80,7 +79,7 @@ impl Desk {
     /// Opens an execution of `count` payloads to callbacks, until the guard is dropped.
     ///
     /// # Safety
-    /// The session is valid, and touched by nobody else, until the guard is dropped.
+    /// The session is valid, and not accessed otherwise, until the guard is dropped.
     pub unsafe fn publish(&self, session: NonNull<Session<'_>>, count: usize) -> Published<'_> {
         let mut work = lock(&self.work);
         work.first += work.count;
@@ -90,11 +89,11 @@ impl Desk {
     }
 }
 
-/// See [`Desk::publish`].
-pub struct Published<'a>(&'a Desk);
+/// See [`ContextSlot::publish`].
+pub struct Published<'a>(&'a ContextSlot);
 
 impl Drop for Published<'_> {
-    /// Waits for a callback that is under way on another thread.
+    /// Waits for a callback in progress on another thread.
     fn drop(&mut self) {
         lock(&self.0.work).session = ptr::null_mut();
     }
@@ -110,16 +109,16 @@ impl Contexts {
     }
 }
 
-/// Does `f` with the payload of that context, by its place in the session. `None`: no such payload is being executed.
+/// Calls `f` with the session and the index of the payload of that context. `None`: no such payload is executing.
 pub fn with<R>(
     context: *mut c_void,
     f: impl FnOnce(&mut Session<'static>, usize) -> R,
 ) -> Option<R> {
     let context = context.addr() as u64;
-    let desk = DESKS.get((context >> SERIAL_BITS) as usize)?.load(Ordering::Acquire);
-    // SAFETY: null, or a desk, which is never freed.
-    let desk = unsafe { desk.as_ref() }?;
-    let work = lock(&desk.work);
+    let slot = SLOTS.get((context >> SERIAL_BITS) as usize)?.load(Ordering::Acquire);
+    // SAFETY: null, or a slot, which is never freed.
+    let slot = unsafe { slot.as_ref() }?;
+    let work = lock(&slot.work);
     let serial = context & ((1 << SERIAL_BITS) - 1);
     let at = serial.checked_sub(work.first).filter(|at| *at < work.count)?;
     // SAFETY: null, or published and not withdrawn, which needs this lock.
