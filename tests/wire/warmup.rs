@@ -38,7 +38,7 @@ fn live_and_not_ready_during_warmup() {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
     // The log comes through another pipe than the word that it is ready.
-    server.wait_for_log("model versions are served");
+    server.wait_for_log("model versions loaded");
     let log = server.log();
     for (text, times) in
         [(running, 4), ("for iteration 2", 2), ("was warmed up in", 2), ("failed to run warmup", 0)]
@@ -214,13 +214,13 @@ fn samples_are_checked_against_the_model() {
         (sample("s", one, &file("absent")), "m/warmup/absent': No such file".to_owned()),
         (
             sample("s", one, &file("../config.pbtxt")),
-            "leaves the model's 'warmup' folder".to_owned(),
+            "leaves the model's 'warmup' directory".to_owned(),
         ),
         (zeros("s", one).replace("INPUT0", "X"), "the model has no input 'X'".to_owned()),
         (format!("model_warmup {{ name: \"s\" {one} }}"), "input 'INPUT0' is missing".to_owned()),
         (
             zeros("s", "batch_size: 9"),
-            "batch_size 9 is more than the model's max_batch_size 8".to_owned(),
+            "batch_size 9 exceeds the model's max_batch_size 8".to_owned(),
         ),
         (
             zeros("s", one).replace("dims: 2", "dims: -1"),

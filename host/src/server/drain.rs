@@ -16,7 +16,7 @@ impl Server {
         if let Some(control) = &control {
             control.stop();
         }
-        tracing::info!("CancelObserver for in-flight inferences to complete.");
+        tracing::info!("Waiting for in-flight inferences to complete.");
         let limit = self.context.settings.exit_timeout;
         let start = Instant::now();
         let mut logged = None;
