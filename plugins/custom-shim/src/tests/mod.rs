@@ -149,7 +149,7 @@ fn an_initialise_that_fails_is_finalised_once() {
                 if later {
                     "failed to create instance, error code: 11"
                 } else {
-                    "(11) refused as requested"
+                    "(11) refused as asked"
                 },
             ),
             (
