@@ -4,18 +4,11 @@ use super::steps::step;
 use bytes::Bytes;
 use std::sync::Arc;
 use trtserver::clock::now_ns;
-use trtserver::error;
 use trtserver::request::{
-    DType, InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
-    ResponseSink, Sequence, Signature, Sink, TensorSpec,
+    DType, DiscardResponses, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder,
+    Signature, Sink, TensorSpec,
 };
 use trtserver::stats::{Execution, VersionStats};
-
-struct DiscardResponses;
-
-impl ResponseSink for DiscardResponses {
-    fn send(&mut self, _: error::Result<Option<InferResponse>>, _: bool) {}
-}
 
 /// The signature of a model that echoes 64 bytes.
 pub fn signature() -> Arc<Signature> {
@@ -44,18 +37,7 @@ pub fn request(
         batch: 1,
         outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
     };
-    InferRequest {
-        id: String::new(),
-        inputs: [input].into_iter().collect(),
-        sequence: Sequence::default(),
-        priority: 0,
-        timeout_us: 0,
-        parameters: Vec::new(),
-        deadline_ns: 0,
-        streaming: false,
-        warmup: false,
-        responder: Responder::new(context, sink),
-    }
+    InferRequest::new(Responder::new(context, sink), [input].into_iter().collect())
 }
 
 pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {

@@ -7,7 +7,7 @@ use crate::plugin::model::Instance;
 use crate::request::check::all_outputs;
 use crate::request::{
     ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext, Responder,
-    ResponseSink, Sequence,
+    ResponseSink,
 };
 use crate::stats::WarmupSpans;
 use crate::sync::Mutex;
@@ -105,16 +105,10 @@ impl Worker {
             }
             let request = InferRequest {
                 id: sample.name.to_string(),
-                inputs: sample.inputs.clone(),
-                sequence: Sequence::default(),
-                priority: 0,
-                timeout_us: 0,
-                parameters: Vec::new(),
-                deadline_ns: 0,
                 // Decoupled models may send any number of responses.
                 streaming: true,
                 warmup: true,
-                responder,
+                ..InferRequest::new(responder, sample.inputs.clone())
             };
             request.responder.queued(now);
             request

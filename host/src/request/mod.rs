@@ -26,7 +26,7 @@ pub use dtype::DType;
 pub use implicit_state::ImplicitState;
 pub use responder::Responder;
 pub use signature::{Role, Signature, TensorSpec};
-pub use sink::{ResponseSink, SharedSink, SingleResponse, Sink};
+pub use sink::{DiscardResponses, ResponseSink, SharedSink, SingleResponse, Sink};
 pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
 
 use smallvec::SmallVec;
@@ -93,6 +93,22 @@ pub struct InferRequest {
 }
 
 impl InferRequest {
+    /// A request without id, sequence, parameters, timeout or deadline, for one response.
+    pub fn new(responder: Arc<Responder>, inputs: SmallVec<[InputTensor; 2]>) -> Self {
+        Self {
+            id: String::new(),
+            inputs,
+            sequence: Sequence::default(),
+            priority: 0,
+            timeout_us: 0,
+            parameters: Vec::new(),
+            deadline_ns: 0,
+            streaming: false,
+            warmup: false,
+            responder,
+        }
+    }
+
     pub fn context(&self) -> &RequestContext {
         &self.responder.context
     }

@@ -54,6 +54,13 @@ impl<S: ResponseSink + 'static> From<S> for Sink {
     }
 }
 
+/// A sink that drops all responses.
+pub struct DiscardResponses;
+
+impl ResponseSink for DiscardResponses {
+    fn send(&mut self, _: Result<Option<InferResponse>>, _: bool) {}
+}
+
 /// Collects the one response of a request whose client takes exactly one.
 #[derive(Default)]
 pub struct SingleResponse {

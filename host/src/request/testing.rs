@@ -2,9 +2,7 @@
 
 use super::signature::{Signature, TensorSpec};
 use super::tensor::{InputTensor, RequestedOutput};
-use super::{
-    DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink, Sequence,
-};
+use super::{DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink};
 use crate::clock::now_ns;
 use crate::error::Result;
 use crate::stats::VersionStats;
@@ -64,17 +62,7 @@ pub fn request_with(
     inputs: impl IntoIterator<Item = InputTensor>,
 ) -> (InferRequest, RecordedResponses) {
     let responses = RecordedResponses::default();
-    let request = InferRequest {
-        id: id.into(),
-        inputs: inputs.into_iter().collect(),
-        sequence: Sequence::default(),
-        priority: 0,
-        timeout_us: 0,
-        parameters: Vec::new(),
-        deadline_ns: 0,
-        streaming: false,
-        warmup: false,
-        responder: Responder::new(context, RecordingSink(Arc::clone(&responses))),
-    };
-    (request, responses)
+    let responder = Responder::new(context, RecordingSink(Arc::clone(&responses)));
+    let request = InferRequest::new(responder, inputs.into_iter().collect());
+    (InferRequest { id: id.into(), ..request }, responses)
 }

@@ -8,8 +8,8 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::check::IdPrefix;
 use crate::request::tensor::element_count;
 use crate::request::{
-    CorrelationId, DType, ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext,
-    RequestedOutput, Responder, ResponseSink, Sequence, Shape, Signature,
+    CorrelationId, DType, DiscardResponses, ImplicitState, InferRequest, InputTensor,
+    RequestContext, RequestedOutput, Responder, Sequence, Shape, Signature,
 };
 use crate::sync::Mutex;
 use bytes::Bytes;
@@ -228,28 +228,10 @@ impl NullTemplate {
             batch: self.batch,
             outputs: self.outputs.clone(),
         };
-        let request = InferRequest {
-            id: String::new(),
-            inputs: self.inputs.clone(),
-            sequence: Sequence::default(),
-            priority: 0,
-            timeout_us: 0,
-            parameters: Vec::new(),
-            deadline_ns: 0,
-            streaming: false,
-            warmup: false,
-            responder: Responder::new(context, DiscardResponses),
-        };
-        request.responder.queued(now);
-        request
+        let responder = Responder::new(context, DiscardResponses);
+        responder.queued(now);
+        InferRequest::new(responder, self.inputs.clone())
     }
-}
-
-/// The sink of null requests.
-struct DiscardResponses;
-
-impl ResponseSink for DiscardResponses {
-    fn send(&mut self, _response: Result<Option<InferResponse>>, _last: bool) {}
 }
 
 /// The id as one element of type `dtype`; integers are truncated.
