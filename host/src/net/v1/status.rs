@@ -99,7 +99,7 @@ fn of_requests(r: &RequestCounters) -> InferRequestStats {
     }
 }
 
-/// What never happened is left out, as it always was.
+/// `None` if nothing was counted, as in TRTIS.
 fn duration(span: Span) -> Option<StatDuration> {
     (span.count != 0).then_some(StatDuration { count: span.count, total_time_ns: span.ns })
 }
