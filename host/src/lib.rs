@@ -6,6 +6,9 @@ pub mod clock; // CLOCK_MONOTONIC, the only clock
 pub mod config; // settings of the server, checked and with defaults
 pub mod device; // GPUs, found at run time
 pub mod error; // the error type of all parts: code and message
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing; // oracles of the fuzz targets
 pub mod heap; // returns free memory to the system
 pub mod instance; // instances: one OS thread each
 pub mod log; // tracing set-up: text as in Triton, or JSON

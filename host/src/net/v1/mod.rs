@@ -37,5 +37,6 @@ pub async fn counted_async<T>(
     response
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of the server")]
 pub mod testing; // a context with models served by threads

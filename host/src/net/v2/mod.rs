@@ -18,5 +18,6 @@ pub use request::{UncheckedRequest, refused};
 pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
                                           '--allow-client-shm=true' to enable.";
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of the server")]
 pub mod testing; // a server without plugins or files

@@ -1,7 +1,7 @@
 //! v2 over gRPC: `inference.GRPCInferenceService`, and the standard health check.
 
-mod fallback; // every other ModelInferRequest, decoded by prost
-mod fast_path; // hand-written parser of ordinary ModelInferRequests
+pub(crate) mod fallback; // every other ModelInferRequest, decoded by prost
+pub(crate) mod fast_path; // hand-written parser of ordinary ModelInferRequests
 mod infer; // ModelInfer, without tonic
 mod input; // bytes of an input: raw, or typed contents
 mod response; // encodes ModelInferResponse

@@ -1,0 +1,45 @@
+//! Protobuf's text format: `config.pbtxt`, and the header of a v1 request.
+
+use crate::repository::model_config::{Machine, check, normalise};
+use trtserver_proto::schema::Described;
+use trtserver_proto::v1::InferRequestHeader;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::{json, text};
+
+/// A `config.pbtxt`: it is read and printed without loss, and checked with a message or accepted.
+pub fn model_config(bytes: &[u8]) {
+    let Some(mut config) = round_trip::<ModelConfig>(bytes) else { return };
+    let printed = json::model_config(&config);
+    let parsed = serde_json::from_str::<serde_json::Value>(&printed);
+    assert!(parsed.is_ok(), "{parsed:?} in {printed}");
+    let machine = Machine::with_gpus(1);
+    normalise(&mut config, &machine, &[]);
+    if let Err(error) = check(&config, &machine) {
+        assert!(!error.message.is_empty());
+    }
+}
+
+/// The `NV-InferRequest` header of v1.
+pub fn v1_header(bytes: &[u8]) {
+    round_trip::<InferRequestHeader>(bytes);
+}
+
+/// What is read and printed, on one line or several, is read as the same message. Errors name a place and a fault.
+fn round_trip<M: Described>(bytes: &[u8]) -> Option<M> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let message: M = match text::parse(text) {
+        Ok(message) => message,
+        Err(error) => {
+            let lines = text.split('\n').count();
+            assert!((1..=lines).contains(&error.line), "{error} in {lines} lines");
+            assert!(error.column > 0 && !error.message.is_empty(), "{error}");
+            return None;
+        }
+    };
+    for printed in [text::print(&message), text::print_line(&message)] {
+        let again: M = text::parse(&printed).unwrap_or_else(|e| panic!("{e} in {printed}"));
+        // Encoded, because NaN is not equal to itself.
+        assert_eq!(again.encode_to_vec(), message.encode_to_vec(), "{printed}");
+    }
+    Some(message)
+}

@@ -1,0 +1,42 @@
+//! Oracles for fuzzing: each takes bytes as a client, a configuration file or a child process could send them, and panics
+//! when a property does not hold. `fuzz/` drives them with libFuzzer; a unit test runs them over the seeds in `fuzz/seeds`.
+//!
+//! Not part of the server: compiled for tests and with the feature `fuzzing`.
+
+mod config; // model configurations and v1 headers in protobuf's text format
+mod grpc; // ModelInfer: the fast path, and whole calls
+mod http; // inference requests of v1 and v2
+mod wire_format; // the protobuf wire format
+
+pub use config::{model_config, v1_header};
+pub use grpc::{grpc_v2_call, grpc_v2_fast_path};
+pub use http::{v1_infer, v2_binary, v2_json};
+pub use wire_format::wire_format;
+
+/// Panics when its property does not hold for these bytes.
+pub type Oracle = fn(&[u8]);
+
+/// All oracles by the names of their fuzz targets and seed folders.
+pub const ORACLES: &[(&str, Oracle)] = &[
+    ("grpc_v2_call", grpc_v2_call),
+    ("grpc_v2_fast_path", grpc_v2_fast_path),
+    ("model_config", model_config),
+    ("v1_header", v1_header),
+    ("v1_infer", v1_infer),
+    ("v2_binary", v2_binary),
+    ("v2_json", v2_json),
+    ("wire_format", wire_format),
+];
+
+/// Waits for a response. The models of the test contexts execute on threads of their own.
+fn block_on<T>(response: impl Future<Output = T>) -> T {
+    static RUNTIME: std::sync::LazyLock<tokio::runtime::Runtime> = std::sync::LazyLock::new(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap_or_else(|e| panic!("no runtime: {e}"))
+    });
+    RUNTIME.block_on(response)
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;
