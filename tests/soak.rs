@@ -1,9 +1,9 @@
-//! The soak, for a short time: all schedulers and doors at once, with callers who go away.
+//! A short soak: all batchers and endpoints at once, with cancellations.
 
 use trtserver_tests::soak;
 
 #[test]
-fn twenty_thousand_requests() {
+fn all_responses_are_correct() {
     let server = soak::server().start();
     let report = soak::run(&server, 20_000, |_, _| {});
     assert_eq!(report.wrong, 0, "{:#?}", report.examples);

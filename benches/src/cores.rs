@@ -1,5 +1,4 @@
-//! Which cores the servers get and which the load, so that neither decides where the other runs: with one request at
-//! a time, the placement decides everything.
+//! CPU pinning of servers and load generators: with one request in flight, placement dominates every figure.
 
 use crate::Result;
 use rustix::process::Pid;
@@ -12,15 +11,15 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Shares out the cores that this process may use: half for the servers, which are asked in turn, and the rest for
-    /// the load. One core cannot be shared out.
+    /// Splits the cores of this process: half for the servers, which are measured in turn, the rest for the load. One core
+    /// cannot be split.
     pub fn share() -> Result<Self> {
         let own = sched_getaffinity(None).map_err(|e| format!("the own cores: {e}"))?;
         let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| own.is_set(core)).collect();
         Ok(split(&cores))
     }
 
-    /// For the head of the table.
+    /// Text for the table's heading.
     pub fn describe(&self) -> String {
         match self.is_shared() {
             true => "nothing is pinned: servers and load have one core between them".to_owned(),
@@ -41,7 +40,7 @@ impl Cores {
         self.load.len().max(1)
     }
 
-    /// Starts something on the servers' cores: what a thread starts inherits its cores.
+    /// Starts something on the servers' cores: children and threads inherit the affinity.
     pub fn as_server<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
         on(&self.servers, start)
     }
@@ -51,13 +50,13 @@ impl Cores {
         on(&self.load, work)
     }
 
-    /// Moves a server that somebody else has started to the servers' cores, until the value is dropped.
+    /// Pins a running server to the servers' cores until the value is dropped.
     pub fn move_server(&self, pid: u32) -> Result<Moved> {
         let folder = format!("/proc/{pid}/task");
         let mut moved = Moved { threads: Vec::new() };
         for thread in fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))?.flatten() {
             let id = thread.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
-            // A thread may end meanwhile.
+            // The thread may have ended.
             if let Some((id, cores)) =
                 id.and_then(|id| Some((id, sched_getaffinity(Some(id)).ok()?)))
             {
@@ -70,7 +69,7 @@ impl Cores {
     }
 }
 
-/// Threads of another process, which go back to where they were.
+/// Threads of another process; their affinity is restored on drop.
 pub struct Moved {
     threads: Vec<(Pid, CpuSet)>,
 }
@@ -78,7 +77,7 @@ pub struct Moved {
 impl Drop for Moved {
     fn drop(&mut self) {
         for (id, cores) in &self.threads {
-            // It has ended, then.
+            // The thread has ended.
             let _ = sched_setaffinity(Some(*id), cores);
         }
     }
@@ -97,7 +96,7 @@ fn set(cores: &[usize]) -> CpuSet {
     set
 }
 
-/// This thread's cores while `work` runs.
+/// Pins this thread while `work` runs.
 fn on<T>(cores: &[usize], work: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = sched_getaffinity(None).map_err(|e| format!("the own cores: {e}"))?;
     sched_setaffinity(None, &set(cores)).map_err(|e| format!("cores {cores:?}: {e}"))?;

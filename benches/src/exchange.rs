@@ -1,29 +1,29 @@
-//! One request as it goes on the wire, and how its answer is known to be right.
+//! An encoded request, and how its response is checked.
 
 use crate::Result;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use serde_json::Value;
 
-/// Over what a request travels.
+/// The transport of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     Http1,
     Grpc,
-    /// Messages on a stream that stays open.
+    /// Messages on a gRPC stream.
     Stream,
 }
 
 #[derive(Clone)]
 pub struct Exchange {
-    /// Of gRPC, the method; HTTP has it in the message.
+    /// Path of the gRPC method; empty for HTTP.
     pub path: String,
-    /// HTTP: head and body. gRPC: the message with its five bytes in front.
+    /// HTTP: head and body. gRPC: length-prefixed message.
     pub message: Bytes,
     pub expect: Expect,
 }
 
-/// What the body of a right answer is like. Cheap to check, so that every answer is checked.
+/// Expected body of a response. Cheap to check, so that every response is checked.
 #[derive(Clone)]
 pub enum Expect {
     Starts(Bytes),
@@ -57,7 +57,7 @@ fn numbers_of(body: &[u8]) -> Option<Vec<f32>> {
     data.iter().map(|n| n.as_f64().map(|n| n as f32)).collect()
 }
 
-/// An HTTP/1.1 request for a connection that stays open.
+/// An HTTP/1.1 keep-alive request.
 pub fn http(path: &str, headers: &str, body: &[u8], expect: Expect) -> Exchange {
     let mut message = BytesMut::with_capacity(body.len() + 512);
     let length = body.len();

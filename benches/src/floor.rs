@@ -1,4 +1,4 @@
-//! The barest servers that speak the same protocols: what they cost is the floor for ours.
+//! Minimal hyper and tonic echo servers: the floor for the cost of a request.
 
 use crate::Result;
 use crate::options::Floor;
@@ -66,7 +66,7 @@ async fn echo(
 }
 
 async fn tonic_echo(listener: TcpListener) -> Result<()> {
-    // Windows as large as the server's: with small ones the floor would be a matter of round trips.
+    // Flow-control windows as large as the server's, or round trips would dominate.
     tonic::transport::Server::builder()
         .initial_stream_window_size(4 << 20)
         .initial_connection_window_size(16 << 20)
@@ -77,7 +77,7 @@ async fn tonic_echo(listener: TcpListener) -> Result<()> {
         .map_err(|e| format!("the floor cannot serve: {e}"))
 }
 
-/// What generated code would be.
+/// The service that tonic-build would generate.
 #[derive(Clone)]
 struct Service;
 

@@ -27,7 +27,7 @@ impl Histogram {
         self.count
     }
 
-    /// The latency that this share of the requests did not exceed, in microseconds.
+    /// The quantile in microseconds.
     pub fn quantile(&self, share: f64) -> f64 {
         let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;

@@ -1,6 +1,6 @@
-//! `trtserver-bench`: what a request costs the release server, beside the barest servers of the same kind.
+//! `trtserver-bench`: throughput, latency, CPU time and memory of the release server, compared with minimal servers.
 //!
-//! `cargo xtask bench` builds what is needed and runs it. docs/performance.md tells how to read the table.
+//! `cargo xtask bench` builds what is needed and runs it. docs/performance.md explains the tables.
 
 mod backends;
 mod clients;
@@ -27,7 +27,7 @@ use plot::Plot;
 use std::process::ExitCode;
 use table::Table;
 
-/// Failures are sentences for the person at the terminal.
+/// Errors are messages for the user.
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
@@ -82,7 +82,7 @@ fn measure(options: &Options) -> Result<()> {
     tables.iter().try_for_each(Table::outcome)
 }
 
-/// Numbers of an unoptimised build would only mislead.
+/// Refuses debug builds.
 fn refuse_debug(options: &Options) -> Result<()> {
     if cfg!(debug_assertions) {
         return Err("this is a debug build; `cargo xtask bench` makes a release build".into());

@@ -1,10 +1,10 @@
-//! The command line.
+//! Command line of `trtserver-bench`.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The barest servers, run as children of the measurement.
+/// Floor servers, run as child processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floor {
     Hyper,
@@ -12,7 +12,7 @@ pub enum Floor {
 }
 
 impl Floor {
-    /// The flag that makes this program be that server.
+    /// The flag that runs this program as that server.
     pub fn flag(self) -> &'static str {
         match self {
             Floor::Hyper => "--serve-hyper-echo",
@@ -33,22 +33,22 @@ pub struct Options {
     pub probe: PathBuf,
     /// `examples/models` of this repository.
     pub models: PathBuf,
-    /// Where perf_analyzer may lie, with what it is linked with.
+    /// Folder of perf_analyzer and its libraries.
     pub perf_analyzer: PathBuf,
     /// Short passes and fewer rows.
     pub quick: bool,
-    /// How long one pass is measured.
+    /// Length of a pass.
     pub pass: Duration,
     /// Passes of each row, server and floor in turn.
     pub passes: usize,
-    /// Only rows with this text in their name.
+    /// Rows whose name contains this text.
     pub only: Option<String>,
     pub csv: Option<PathBuf>,
     pub svg: Option<PathBuf>,
     /// Another v2 server: HOST:PORT[,GRPCPORT].
     pub vs: Option<String>,
     pub vs_pid: Option<u32>,
-    /// Nothing is measured; the models are written for another server.
+    /// Writes the models for another server into this folder and measures nothing.
     pub write_models: Option<PathBuf>,
 }
 

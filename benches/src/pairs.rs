@@ -1,4 +1,4 @@
-//! Passes of two things in turn, so that what else happens on the machine hits both.
+//! Alternating passes of two variants, so that other load on the machine affects both.
 
 use crate::Result;
 use crate::load::Pass;
@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::table::{Table, median, spread};
 use std::time::Duration;
 
-/// Measures rows on one server, so that neither of two models has the better place in memory or on the cores.
+/// Measures both variants on one server, so that neither has better memory or core placement.
 pub fn rows<R>(
     server: &Process,
     rows: &[R],
@@ -29,8 +29,7 @@ pub struct Pairs {
     without: Vec<Pass>,
 }
 
-/// A B, B A, A B, …: neither is always the first. Each gets the length of a pass. Differences are smaller than
-/// what other rows look for, so the passes are short and many.
+/// A B, B A, A B, …: neither is always first. Differences are smaller than in other rows, so there are many short passes.
 pub fn run(
     options: &Options,
     mut with: impl FnMut(Duration) -> Result<Pass>,
@@ -60,12 +59,12 @@ impl Pairs {
         (median(&of(&self.with, number)), median(&of(&self.without, number)))
     }
 
-    /// With over without, of passes that are neighbours; the median.
+    /// Median ratio of neighbouring passes, with over without.
     pub fn ratio(&self, number: fn(&Pass) -> f64) -> f64 {
         self.neighbours(|with, without| number(with) / number(without))
     }
 
-    /// With less without, of passes that are neighbours; the median.
+    /// Median difference of neighbouring passes, with minus without.
     pub fn difference(&self, number: fn(&Pass) -> f64) -> f64 {
         self.neighbours(|with, without| number(with) - number(without))
     }
@@ -75,7 +74,7 @@ impl Pairs {
         median(&pairs.map(|(with, without)| compare(with, without)).collect::<Vec<_>>())
     }
 
-    /// How far the passes lie apart, of whichever is worse.
+    /// Spread of the passes, the larger of the two.
     pub fn spread(&self, number: fn(&Pass) -> f64) -> String {
         let spread = spread(&of(&self.with, number)).max(spread(&of(&self.without, number)));
         let mark = if spread > crate::serving::NOISY { "!" } else { "" };

@@ -1,4 +1,4 @@
-//! Throughput against latency as an SVG picture: a line for each series, a dot for each number of requests at once.
+//! SVG plot of throughput against latency: a line per series, a dot per concurrency.
 
 use crate::Result;
 use std::fmt::Write;
@@ -8,13 +8,13 @@ const PANEL: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 60.0;
 const TOP: f64 = 40.0;
-/// Between two panels, in which the numbers of the right one are.
+/// Gap between two panels, with the axis labels of the right one.
 const GAP: f64 = 70.0;
-/// Below a panel, for its numbers and their name.
+/// Space below a panel for its axis labels.
 const BELOW: f64 = 60.0;
 const LEGEND: f64 = 220.0;
 const LEGEND_LINE: f64 = 17.0;
-/// Far enough apart for all clients and protocols of one group.
+/// Distinct colours for all clients and protocols of a group.
 const COLOURS: [&str; 12] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
     "#bcbd22", "#17becf", "#003f5c", "#ffa600",
@@ -25,7 +25,7 @@ pub struct Plot {
     groups: Vec<Group>,
 }
 
-/// What can be compared: two panels side by side.
+/// A comparison: two panels.
 struct Group {
     name: String,
     series: Vec<Series>,
@@ -33,14 +33,14 @@ struct Group {
 
 struct Series {
     name: String,
-    /// Of the other server: dashed, in the colour of ours.
+    /// Peer server: dashed, in the colour of ours.
     beside: bool,
-    /// Answers a second, p50 and p99 in microseconds.
+    /// Responses per second, p50 and p99 in microseconds.
     points: Vec<[f64; 3]>,
 }
 
 impl Plot {
-    /// A point that holds what is not a positive number has no place on logarithmic scales and is left out.
+    /// Points with values that are not positive have no place on logarithmic scales and are left out.
     pub fn add(&mut self, group: &str, name: &str, beside: bool, point: [f64; 3]) {
         if point.iter().any(|number| !number.is_finite() || *number <= 0.0) {
             return;
@@ -93,7 +93,7 @@ impl Group {
     fn draw(&self, svg: &mut String) {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let across = Axis::of(all().map(|point| point[0]), PANEL);
-        // One scale for both, so that they can be compared.
+        // One scale for both panels.
         let up = Axis::of(all().flat_map(|point| [point[1], point[2]]), HEIGHT);
         for (number, title) in [(1, "p50"), (2, "p99")] {
             let left = LEFT + (number - 1) as f64 * (PANEL + GAP);
@@ -107,7 +107,7 @@ impl Group {
         self.legend(svg, LEFT + 2.0 * PANEL + GAP + 20.0);
     }
 
-    /// A series and the same of the other server have one colour.
+    /// A series and its peer have one colour.
     fn colour(&self, series: &Series) -> &'static str {
         let mut names: Vec<&str> = Vec::new();
         for other in &self.series {
@@ -158,7 +158,7 @@ fn dashes(series: &Series) -> &'static str {
     if series.beside { " stroke-dasharray=\"5 3\"" } else { "" }
 }
 
-/// Logarithmic, from one of 1, 2, 5, 10, 20, … to another.
+/// Logarithmic scale between two of 1, 2, 5, 10, 20, …
 struct Axis {
     low: f64,
     high: f64,
@@ -178,7 +178,7 @@ impl Axis {
         (value / self.low).log10() / (self.high / self.low).log10() * self.length
     }
 
-    /// Where lines are drawn, and what is written there.
+    /// Grid lines and their labels.
     fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
         let within = steps().filter(|step| (self.low..=self.high).contains(step));
         within.map(|step| (self.at(step), written(step)))

@@ -1,4 +1,4 @@
-//! A server as a child process, and what the system knows about it.
+//! A server as a child process; its memory, CPU time and context switches from /proc.
 
 use crate::Result;
 use crate::load::Target;
@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// A running server. It ends with this value.
+/// A running server, killed when dropped.
 pub struct Process {
     child: Child,
     pub http: Option<SocketAddr>,
     pub grpc: Option<SocketAddr>,
-    /// From before it was started until it said that it is ready.
+    /// Time from spawn to the line `ready`.
     pub ready_after: Duration,
 }
 
 impl Process {
-    /// The server on this model repository; its log goes into `folder`.
+    /// Starts the server with this model repository; its log goes into `folder`.
     pub fn server(options: &Options, models: &Path, folder: &Path) -> Result<Self> {
         let mut command = Command::new(options.dist.join("bin/trtserver"));
         let flag = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
@@ -56,12 +56,12 @@ impl Process {
         memory(self.id(), name)
     }
 
-    /// How often its threads have gone to sleep so far.
+    /// Voluntary context switches of its threads so far.
     pub fn switches(&self) -> Result<u64> {
         let folder = format!("/proc/{}/task", self.id());
         let mut sum = 0;
         for thread in fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))?.flatten() {
-            // A thread that has ended meanwhile has nothing to say.
+            // Threads that have ended are skipped.
             let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
             let count = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
             sum += count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
@@ -87,15 +87,15 @@ pub fn memory(pid: u32, name: &str) -> Result<f64> {
     kilobytes.map(|n| n * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no {name}"))
 }
 
-/// Lets VmHWM begin anew, so that each row has its own.
+/// Resets VmHWM for the next row.
 pub fn forget_peak(pid: u32) {
-    // Refused on some systems; then the peak is that of all rows so far.
+    // Not permitted on some systems; then the peak is that of all rows so far.
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
 /// CPU time of a process so far: user and system, all threads.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
-    // In nanoseconds where the kernel counts them. /proc/PID/stat has hundredths of a second.
+    // In nanoseconds from schedstat if available; /proc/PID/stat has hundredths of a second.
     if let Some(nanoseconds) = scheduled(pid) {
         return Ok(Duration::from_nanos(nanoseconds));
     }
@@ -111,7 +111,7 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
 fn scheduled(pid: u32) -> Option<u64> {
     let mut sum = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
-        // A thread that ends meanwhile takes its share with it; servers keep theirs.
+        // The time of ended threads is lost; servers keep their threads.
         let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
         sum += text.split_whitespace().next()?.parse::<u64>().ok()?;
     }
@@ -152,12 +152,12 @@ fn start(mut command: Command, log: &Path) -> Result<Process> {
     }
 }
 
-/// Each line and when it came; reads on to the end, so that the server never blocks.
+/// Lines with their times; reads to the end, so that the server never blocks.
 fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<(Instant, String)> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
-            // After the start nobody listens any more.
+            // After the start the receiver is gone.
             let _ = sender.send((Instant::now(), line));
         }
     });

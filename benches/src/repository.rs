@@ -1,4 +1,4 @@
-//! Model repositories made for a measurement.
+//! Model repositories of the benchmarks.
 
 use crate::Result;
 use crate::options::Options;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Those of `examples/models` that run on ONNX Runtime; the first one is there a second time.
+/// Models of `examples/models` that run on ONNX Runtime, the first one twice.
 const TINY: [&str; 6] =
     ["addsub_fp32", "addsub_int32", "digits", "dynamic_shape", "identity_string", "simple"];
 const IDENTITY: &str = r#"name: "identity"
@@ -19,7 +19,7 @@ pub fn empty() -> Result<TempDir> {
     tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))
 }
 
-/// `identity`, and `addsub_fp32` where ONNX Runtime is in the install.
+/// `identity`, and `addsub_fp32` if ONNX Runtime is installed.
 pub fn serving(options: &Options) -> Result<TempDir> {
     let folder = empty()?;
     identity(folder.path())?;

@@ -1,4 +1,4 @@
-//! The requests of each front end, and the same bytes for its floor.
+//! Requests for each frontend, and the same bytes for its floor.
 
 use crate::exchange::{Exchange, Expect, Wire, grpc, http};
 use crate::floor::{ECHO_PATH, ECHO_STREAM_PATH, Echo};
@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::encode_varint;
 use trtserver_proto::{v1, v2};
 
-/// Different contents, so that an answer to somebody else's request is noticed.
+/// Different contents, so that a swapped response is noticed.
 const VARIANTS: usize = 4;
 const UNARY_PATH: &str = "/inference.GRPCInferenceService/ModelInfer";
 const STREAM_PATH: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
@@ -59,16 +59,16 @@ impl Front {
     }
 }
 
-/// A model and what it is asked.
+/// A model with the tensors of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Echoes FP32 values of so many bytes.
+    /// Echoes this many bytes of FP32 values.
     Identity(usize),
     /// The same by a model of this name.
     Echo(&'static str, usize),
     /// Echoes 64 bytes; the model has this name, and batches.
     Row(&'static str),
-    /// Sum and difference of twice sixteen FP32 values, through ONNX Runtime.
+    /// Sum and difference of two tensors of sixteen FP32 values, in ONNX Runtime.
     AddSub,
 }
 
@@ -97,7 +97,7 @@ impl Work {
     }
 
     fn tensors(self, variant: usize) -> (Tensors, Tensors) {
-        // Few bits, so that sums are exact and JSON is short.
+        // Few significant bits, so that sums are exact and JSON is short.
         let values = |seed: usize, n: usize| -> Vec<f32> {
             (0..n).map(|i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5).collect()
         };
@@ -120,7 +120,7 @@ impl Work {
 }
 
 impl Work {
-    /// The first variant as perf_analyzer reads it. It compares answers where the model says their shapes.
+    /// Input data for perf_analyzer: the first variant. It checks responses if the model has fixed shapes.
     pub fn perf_analyzer_json(self) -> serde_json::Value {
         let (inputs, outputs) = self.tensors(0);
         let tensors = |tensors: &Tensors| -> serde_json::Value {
@@ -138,13 +138,13 @@ impl Work {
     }
 }
 
-/// What the server is asked.
+/// The requests to the server.
 pub fn exchanges(front: Front, work: Work) -> Vec<Exchange> {
     let variants = if work.bytes() > 1 << 20 { 1 } else { VARIANTS };
     (0..variants).map(|variant| exchange(front, work, variant)).collect()
 }
 
-/// The steps of sequence `id` over ModelStreamInfer.
+/// The requests of sequence `id` over ModelStreamInfer.
 pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
     use v2::{InferParameter, infer_parameter::ParameterChoice};
     let work = Work::Row(model);
@@ -165,7 +165,7 @@ pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
     (0..steps).map(step).collect()
 }
 
-/// What the floor is asked: the same bytes, which it sends back.
+/// The requests to the floor: the same bytes, which it echoes.
 pub fn floor_exchanges(front: Front, work: Work) -> Vec<Exchange> {
     let echo = |exchange: Exchange| match front.wire() {
         Wire::Http1 => {
@@ -227,7 +227,7 @@ fn bytes_of(values: &[f32]) -> Bytes {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The tensors as the last field of an answer has them on the wire.
+/// Raw tensors as encoded at the end of a response.
 fn repeated(field: u8, tensors: &[Bytes]) -> Bytes {
     let mut wire = BytesMut::new();
     for tensor in tensors {

@@ -1,4 +1,4 @@
-//! How soon the server is there, and how much memory it holds when nobody asks.
+//! Startup time and idle memory.
 
 use crate::Result;
 use crate::options::Options;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub const COLUMNS: &[&str] = &["start", "ready ms", "idle RSS MB", "targets", ""];
-/// What is only needed for the start has been given back after this.
+/// Memory needed only at startup is released after this time.
 const SETTLED: Duration = Duration::from_millis(300);
 
 struct Targets {

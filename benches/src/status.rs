@@ -1,4 +1,4 @@
-//! What a v2 server says about itself over HTTP.
+//! Metadata and statistics of a v2 server over HTTP.
 
 use crate::Result;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub fn get(address: SocketAddr, path: &str) -> Result<Value> {
     serde_json::from_str(&body).map_err(|e| format!("http://{address}{path}: {e}: {body}"))
 }
 
-/// The body of an answer with status 200; any other answer is an error.
+/// The body of a response with status 200; any other status is an error.
 pub fn body(address: SocketAddr, path: &str) -> Result<String> {
     let wrap = |e: std::io::Error| format!("http://{address}{path}: {e}");
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(wrap)?;
@@ -33,7 +33,7 @@ pub fn body(address: SocketAddr, path: &str) -> Result<String> {
     }
 }
 
-/// How many requests to `model` have been answered so far.
+/// Successful requests to `model` so far.
 pub fn answered(address: SocketAddr, model: &str) -> Result<u64> {
     let statistics = get(address, &format!("/v2/models/{model}/stats"))?;
     let count = statistics.pointer("/model_stats/0/inference_stats/success/count");

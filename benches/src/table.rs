@@ -1,10 +1,10 @@
-//! A table for people, and for programs.
+//! Tables as text and CSV.
 
 use crate::Result;
 
 pub struct Table {
     columns: Vec<&'static str>,
-    /// So many columns at the left are words, the others numbers.
+    /// The first columns, this many, are text, the others numbers.
     words: usize,
     rows: Vec<Vec<String>>,
     remarks: Vec<String>,
@@ -12,12 +12,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// The first column says what the row is.
+    /// A row with one text column.
     pub fn new(columns: &[&'static str]) -> Self {
         Self::with_words(columns, 1)
     }
 
-    /// The first `words` columns say what the row is.
+    /// A row whose first `words` columns are text.
     pub fn with_words(columns: &[&'static str], words: usize) -> Self {
         let columns = columns.to_vec();
         Table { columns, words, rows: Vec::new(), remarks: Vec::new(), failed: 0 }
@@ -36,7 +36,7 @@ impl Table {
         self.failed_row(vec![name.to_owned()], name, problem);
     }
 
-    /// The same where several columns say what the row is.
+    /// The same for several text columns.
     pub fn failed_row(&mut self, mut words: Vec<String>, name: &str, problem: &str) {
         self.failed += 1;
         self.remarks.push(format!("{name}: {problem}"));
@@ -60,7 +60,7 @@ impl Table {
         }
     }
 
-    /// Words to the left, numbers to the right.
+    /// Text is left-aligned, numbers right-aligned.
     pub fn aligned(&self) -> String {
         let heads = self.columns.iter().map(|c| (*c).to_owned()).collect();
         let all = || std::iter::once(&heads).chain(&self.rows);
@@ -94,14 +94,14 @@ impl Table {
     }
 }
 
-/// The middle one; of an even number, the lower of the two in the middle.
+/// The median; of an even number of values the lower middle one.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
 }
 
-/// How far apart the values lie, as a share of the median.
+/// Range of the values relative to the median.
 pub fn spread(values: &[f64]) -> f64 {
     let high = values.iter().copied().fold(f64::MIN, f64::max);
     let low = values.iter().copied().fold(f64::MAX, f64::min);
@@ -109,7 +109,7 @@ pub fn spread(values: &[f64]) -> f64 {
     if middle > 0.0 { (high - low) / middle } else { 0.0 }
 }
 
-/// With so many digits after the point; `-` for what could not be measured.
+/// With this many decimals; `-` for NaN.
 pub fn number(value: f64, digits: usize) -> String {
     if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }

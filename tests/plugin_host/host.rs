@@ -1,4 +1,4 @@
-//! A host in a few lines: starts `trtserver plugin-host` and says to it what a server would, or what none would.
+//! A minimal host: starts `trtserver plugin-host` and sends it valid and invalid messages.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use trtserver::request::DType;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_tests::{TIMEOUT, backends, dist};
 
-/// The process and its control connection.
+/// The child process and its control connection.
 pub struct Host {
     child: Child,
     sender: Option<Sender>,
     receiver: Receiver,
     number: u64,
-    /// What it told beside answers.
+    /// Messages other than responses.
     pub heard: Vec<tell::What>,
-    /// What the host owns, and what the process does.
+    /// Arenas written by the host and by the child.
     pub arenas: [Arc<Arena>; 2],
 }
 
@@ -32,7 +32,7 @@ pub fn command() -> Command {
 }
 
 impl Host {
-    /// Started, and told which backend it is for.
+    /// Started with its backend.
     pub fn start() -> Self {
         let (mine, its) = pair().unwrap();
         let mut command = command();
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Opens a model; the error as it was told.
+    /// Opens a model; the error as received.
     pub fn open(&mut self, config: &str) -> Result<(), Failure> {
         let facts = facts(config);
         self.open_with(facts)
@@ -115,7 +115,7 @@ impl Host {
         Ok(Instance { sender, receiver, inputs, reader })
     }
 
-    /// The probe with these parameters and one instance.
+    /// Opens the probe with these parameters and one instance.
     pub fn probe(parameters: &[(&str, &str)]) -> (Self, Instance) {
         let mut host = Self::start();
         host.open(&trtserver_tests::probe("m", parameters)).unwrap();
@@ -128,12 +128,12 @@ impl Host {
         self.sender.as_ref().unwrap().send(&Ask { number: 0, what }).unwrap();
     }
 
-    /// The other end of standard input closes.
+    /// Closes the child's standard input.
     pub fn hang_up(&mut self) {
         self.sender.take().unwrap().shut_down();
     }
 
-    /// Bytes that are no message.
+    /// Sends bytes that are not a message.
     pub fn babble(&mut self) {
         // As text it is field 1, which is a number in an `Ask`.
         self.sender.as_ref().unwrap().send(&"text".to_owned()).unwrap();
@@ -158,7 +158,7 @@ impl Host {
         text
     }
 
-    /// KiB in memory.
+    /// Resident memory in KiB.
     pub fn memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
@@ -173,7 +173,7 @@ impl Drop for Host {
     }
 }
 
-/// What a server would say of a configuration without sequences.
+/// Model facts of a configuration without sequences.
 pub fn facts(config: &str) -> ModelFacts {
     use prost::Message;
     let config: ModelConfig = trtserver_proto::text::parse(config).unwrap();
@@ -209,15 +209,15 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Memory with this in it.
+    /// A block with these contents.
     pub fn block(&self, data: &[u8]) -> Block {
         let block = self.inputs.alloc(data.len(), false).unwrap();
-        // SAFETY: the block is this test's and has so many bytes.
+        // SAFETY: the block belongs to this test and is that long.
         unsafe { block.ptr().as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         block
     }
 
-    /// Lends a tensor; it is the process's until it counts the loan off.
+    /// Lends a tensor to the child until the child returns the loan.
     pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> Input {
         let block = self.block(data);
         // SAFETY: as above.
@@ -253,17 +253,17 @@ impl Instance {
         }
     }
 
-    /// The end of the connection.
+    /// Closes the connection.
     pub fn closed(&mut self) {
         assert_eq!(self.receiver.receive::<Answer>().unwrap(), Received::Closed);
     }
 
-    /// The bytes of an output, given back afterwards.
+    /// Copies an output and returns its loan.
     pub fn read(&self, output: &Output) -> Vec<u8> {
         self.reader.bytes(output.offset, output.bytes, Some(output.slot)).unwrap().to_vec()
     }
 
-    /// The floats of an answer with one output.
+    /// The values of a response with one output.
     pub fn floats(&self, answer: &Answer) -> Vec<f32> {
         assert_eq!(answer.failure, None);
         let response = answer.response.as_ref().unwrap();

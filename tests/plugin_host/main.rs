@@ -1,4 +1,4 @@
-//! `trtserver plugin-host`, the process of an isolated backend, spoken to without a server in between.
+//! Message-level tests of `trtserver plugin-host`, the child process of isolated models.
 
 #![allow(clippy::unwrap_used, reason = "also outside the tests' own functions it fails the test")]
 
@@ -13,7 +13,7 @@ use trtserver_plugin_api::abi::types::{code, tensor_flags};
 use trtserver_tests::{probe, scheduled};
 
 #[test]
-fn by_hand_it_says_what_it_is_for() {
+fn start_by_hand_prints_usage() {
     let ended = command().stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(ended.status.code(), Some(2));
     let text = String::from_utf8(ended.stderr).unwrap();
@@ -21,21 +21,21 @@ fn by_hand_it_says_what_it_is_for() {
 }
 
 #[test]
-fn describes_and_completes() {
+fn describe_and_complete() {
     let mut host = Host::start();
     let done = host.ask(ask::What::Describe(Empty {}));
     let about = done.about.unwrap();
     assert_eq!((about.name.as_str(), about.abi_major, about.max_in_flight), ("probe", 1, 1));
     assert_eq!(about.platforms, ["probe", ""]);
     assert_eq!(about.stack_bytes, 8 << 20);
-    // Nothing was opened for that.
+    // No model was opened.
     assert!(!heard(&host).contains("opened backend"), "{}", heard(&host));
     let bare = "name: 'm' backend: 'probe' parameters: { key: 'isolation' value: { string_value: 'process' } }";
     let patch = host.ask(ask::What::Complete(facts(bare))).patch.unwrap();
     let text = String::from_utf8(patch.data).unwrap();
     assert!(text.contains("INPUT0") && text.contains("OUTPUT0"), "{text}");
     assert!(heard(&host).contains("opened backend 'probe'"));
-    // An unknown message is refused, and no reason to end.
+    // An unknown message is refused and does not end the child.
     let number = host.send(None, &[]);
     let failure = host.done(number).failure.unwrap();
     assert_eq!(failure.code, code::UNSUPPORTED);
@@ -52,7 +52,7 @@ fn heard(host: &Host) -> String {
 }
 
 #[test]
-fn errors_of_opening_are_told() {
+fn open_errors_are_reported() {
     let mut host = Host::start();
     let failure = host.open(&probe("m", &[("fail_in", "model_open"), ("fail_code", "4")]));
     let failure = failure.unwrap_err();
@@ -61,7 +61,7 @@ fn errors_of_opening_are_told() {
         (code::UNAVAILABLE, "told to fail in model_open")
     );
     assert!(host.instance(0).err().unwrap().text.contains("not open"));
-    // Another process is for another attempt.
+    // A retry uses a new child.
     assert!(host.open(&probe("m", &[])).unwrap_err().text.contains("already"));
     assert!(host.close().success());
     let mut host = Host::start();
@@ -71,7 +71,7 @@ fn errors_of_opening_are_told() {
     first.send(vec![first.call(1, &[1.0], &[])]);
     let answer = first.answer();
     assert_eq!(first.floats(&answer), [1.0]);
-    // A second model is one too many.
+    // A second model is refused.
     assert!(host.open(&probe("m", &[])).unwrap_err().text.contains("already"));
     assert!(host.close().success());
     first.closed();
@@ -79,14 +79,14 @@ fn errors_of_opening_are_told() {
 }
 
 #[test]
-fn tensors_go_through_the_shared_memory_and_back() {
+fn tensors_are_exchanged_through_shared_memory() {
     let (mut host, mut instance) = Host::probe(&[]);
     let large: Vec<f32> = (0..300_000).map(|i| i as f32).collect();
     for commands in [&[][..], &[("adopt", "true")], &[("merge", "true")], &[("detach", "true")]] {
         let calls = vec![instance.call(1, &large, commands), instance.call(2, &large, commands)];
         let loans: Vec<_> = calls.iter().map(|c| c.inputs[0].offset).collect();
         instance.send(calls);
-        // Of another shape, which does not go into one block with the others.
+        // Another shape, which is not merged with the others.
         instance.send(vec![instance.call(3, &[], commands)]);
         let mut answers: Vec<_> = (0..3).map(|_| instance.answer()).collect();
         answers.sort_by_key(|a| a.key);
@@ -98,7 +98,7 @@ fn tensors_go_through_the_shared_memory_and_back() {
             let [_, compute, _, _] = answer.times[..] else { panic!("{:?}", answer.times) };
             assert!(compute > 0 || commands.contains(&("detach", "true")), "{:?}", answer.times);
         }
-        // What was lent is free: the blocks are found again, though a moment after the answer at the latest.
+        // Loans are returned: the blocks are reused soon after the response.
         instance.send(vec![instance.call(4, &[1.0], &[])]);
         instance.answer();
         let again = instance.call(5, &large, &[]).inputs[0].offset;
@@ -108,7 +108,7 @@ fn tensors_go_through_the_shared_memory_and_back() {
 }
 
 #[test]
-fn several_responses_errors_and_omissions() {
+fn multiple_responses_errors_and_missing_outputs() {
     let (mut host, mut instance) = Host::probe(&[]);
     for detach in ["false", "true"] {
         let commands = [("responses", "3"), ("detach", detach)];
@@ -136,25 +136,25 @@ fn several_responses_errors_and_omissions() {
     assert!(failed(5).text.contains("with data type TYPE_INT32"));
     let text = "model 'm': its backend ended the batch without answering the request";
     assert_eq!(failed(4).text, text);
-    // A whole batch that fails or panics fails each call, and the instance goes on.
+    // A batch that fails or panics fails each request; the instance continues.
     for (command, text) in [("fail_in", "told to fail in execute"), ("panic_in", "told to panic")] {
         instance.send(vec![instance.call(6, &[7.0], &[(command, "execute")])]);
         let failure = instance.answer().failure.unwrap();
         assert!(failure.text.contains(text), "{failure:?}");
     }
-    // An output that is not made is left out: who asked for it is the host's to know.
+    // A missing output is left out; the host knows the requested outputs.
     instance.send(vec![instance.call(7, &[7.0], &[("garbage", "missing_output")])]);
     assert_eq!(instance.answer().response.unwrap().outputs, []);
     assert!(host.close().success());
 }
 
 #[test]
-fn cancellations_arrive_early_late_and_in_time() {
+fn cancellation_before_during_and_after_execution() {
     let (mut host, mut instance) = Host::probe(&[]);
     for detach in ["false", "true"] {
         let waits =
             |key| instance.call(key, &[7.0], &[("until_cancelled", "true"), ("detach", detach)]);
-        // The plugin says when it waits.
+        // The plugin logs that it waits.
         instance.send(vec![waits(1)]);
         while !heard(&host).contains("waits to be cancelled") {
             let told = host.tell();
@@ -163,7 +163,8 @@ fn cancellations_arrive_early_late_and_in_time() {
         host.heard.clear();
         host.cancel(0, 1);
         assert_eq!(instance.answer().failure.unwrap().code, code::CANCELLED);
-        // Late, for nobody, for no instance; and before the call, which is certain once a later question is answered.
+        // Cancellations too late, of unknown requests and instances, and before the request, which has arrived once a later message
+        // is answered.
         host.cancel(0, 1);
         host.cancel(7, 1);
         host.cancel(0, 2);
@@ -179,7 +180,7 @@ fn cancellations_arrive_early_late_and_in_time() {
 }
 
 #[test]
-fn memory_that_is_none_is_an_error() {
+fn invalid_memory_range_is_an_error() {
     let (mut host, mut instance) = Host::probe(&[]);
     let spoiled = |spoil: fn(&mut Call)| {
         let mut call = instance.call(1, &[7.0], &[]);
@@ -189,7 +190,7 @@ fn memory_that_is_none_is_an_error() {
     let calls = [
         (spoiled(|c| c.inputs[0].offset = 1 << 50), "not in the shared memory"),
         (spoiled(|c| c.inputs[0].offset = u64::MAX), "not in the shared memory"),
-        // The table of loans is no tensor.
+        // The loan table is not a tensor.
         (spoiled(|c| c.inputs[0].offset = 64), "not in the shared memory"),
         (spoiled(|c| c.inputs[0].bytes = 1 << 40), "not in the shared memory"),
         (spoiled(|c| c.inputs[0].slot = u32::MAX), "not in the shared memory"),
@@ -214,7 +215,7 @@ fn memory_that_is_none_is_an_error() {
 }
 
 #[test]
-fn closing_waits_for_what_is_owed() {
+fn close_waits_for_outstanding_requests() {
     let (mut host, mut instance) = Host::probe(&[]);
     let mut other = host.instance(1).unwrap();
     instance.send(vec![instance.call(
@@ -230,7 +231,7 @@ fn closing_waits_for_what_is_owed() {
         assert_eq!(other.floats(&answer), [value]);
     }
     other.closed();
-    // Also while it closes: cancellation reaches the one that is owed.
+    // Cancellation also works while closing.
     host.cancel(0, 1);
     assert_eq!(instance.answer().failure.unwrap().code, code::CANCELLED);
     instance.closed();
@@ -239,7 +240,7 @@ fn closing_waits_for_what_is_owed() {
 }
 
 #[test]
-fn signals_for_the_host_do_not_end_it() {
+fn signals_for_the_host_are_ignored() {
     let (mut host, mut instance) = Host::probe(&[]);
     instance.send(vec![instance.call(1, &[7.0], &[("delay_ms", "30")])]);
     host.signal(Signal::INT);
@@ -250,9 +251,9 @@ fn signals_for_the_host_do_not_end_it() {
 }
 
 #[test]
-fn a_host_that_is_gone_is_followed_at_once() {
+fn child_exits_with_its_host() {
     let (mut host, instance) = Host::probe(&[]);
-    // Busy for longer than this test may last.
+    // Executes longer than the test may last.
     instance.send(vec![instance.call(1, &[7.0], &[("delay_ms", "3600000")])]);
     host.hang_up();
     assert_eq!(host.wait().signal(), Some(9));
@@ -264,7 +265,7 @@ fn a_host_that_is_gone_is_followed_at_once() {
 }
 
 #[test]
-fn what_the_host_adds_is_seen_as_in_a_server() {
+fn host_inputs_are_passed_as_in_a_local_model() {
     let config = scheduled::accumulator("m", 4, "state", "");
     let mut facts = facts(&config);
     let tensor = |name: &str, flags| TensorSpec {
@@ -299,7 +300,7 @@ fn what_the_host_adds_is_seen_as_in_a_server() {
 }
 
 #[test]
-fn metrics_are_told_when_they_change() {
+fn changed_metrics_are_reported() {
     let (mut host, mut instance) = Host::probe(&[("count", "probe_requests")]);
     for key in 0..100 {
         instance.send(vec![instance.call(key, &[7.0], &[])]);
@@ -327,7 +328,7 @@ fn metric(what: &tell::What) -> Option<&Metric> {
 }
 
 #[test]
-fn nothing_grows_with_requests() {
+fn requests_leak_no_memory() {
     let (mut host, mut instance) = Host::probe(&[]);
     let mut run = |batches: u64| {
         for batch in 0..batches {
@@ -348,7 +349,7 @@ fn nothing_grows_with_requests() {
     assert!(host.close().success());
 }
 
-/// Reads until so many calls are over.
+/// Reads until this many requests have ended.
 fn answers(instance: &mut Instance, calls: usize) {
     let mut over = 0;
     while over < calls {

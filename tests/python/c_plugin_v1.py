@@ -1,4 +1,4 @@
-"""The backend written in C, asked by the client of 2020."""
+"""The backend written in C with the v1 client of 2020."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from trtis_client import InferContext, ProtocolType
 
 
 class CPlugin(checks.Case):
-    def test_it_adds_and_subtracts(self):
+    def test_addsub(self):
         for url, protocol in ((checks.HTTP, ProtocolType.HTTP), (checks.GRPC, ProtocolType.GRPC)):
             with self.subTest(protocol):
                 a = [np.arange(i, i + 16, dtype=np.float32) for i in range(3)]

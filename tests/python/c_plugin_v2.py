@@ -1,4 +1,4 @@
-"""The backend written in C, asked by today's client."""
+"""The backend written in C with the current v2 client."""
 
 import numpy as np
 import tritonclient.grpc
@@ -8,7 +8,7 @@ import checks
 
 
 class CPlugin(checks.Case):
-    def test_it_adds_and_subtracts(self):
+    def test_addsub(self):
         for url, module in ((checks.HTTP, tritonclient.http), (checks.GRPC, tritonclient.grpc)):
             with self.subTest(module.__name__), module.InferenceServerClient(url) as client:
                 a = np.arange(48, dtype=np.float32).reshape(3, 16)

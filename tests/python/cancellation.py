@@ -1,4 +1,4 @@
-"""What the checks of cancellation share: the requests that were cancelled are counted, and all of them are."""
+"""Shared by the cancellation checks: counts cancelled requests."""
 
 import time
 import urllib.request
@@ -31,7 +31,7 @@ class Case(checks.Case):
     def until(self, what, holds):
         begin = time.monotonic()
         while not holds():
-            self.assertLess(time.monotonic() - begin, checks.PATIENCE, what)
+            self.assertLess(time.monotonic() - begin, checks.TIMEOUT, what)
             time.sleep(0.005)
 
     def all_gone(self, count):

@@ -1,4 +1,4 @@
-"""What every script of checks begins with: the server's addresses, and running the checks.
+"""Shared by all scripts: addresses of the server, time limit, running the checks.
 
 A script holds unittest cases and ends with `checks.run()`. By hand, against a server of your own:
 
@@ -14,7 +14,7 @@ import unittest
 
 HTTP = GRPC = METRICS = ""
 # What a callback or a stream is waited for, in seconds. Only failing checks wait that long.
-PATIENCE = 30
+TIMEOUT = 30
 
 
 class Case(unittest.TestCase):
@@ -36,9 +36,9 @@ class Case(unittest.TestCase):
 
     def becomes(self, question, wanted):
         """Asks again and again until the answer is that; for what no event tells."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while (got := question()) != wanted:
-            self.assertLess(time.monotonic(), end, f"{got} is not {wanted} within {PATIENCE} s")
+            self.assertLess(time.monotonic(), end, f"{got}, expected {wanted} within {TIMEOUT} s")
 
 
 class Mailbox:
@@ -55,8 +55,8 @@ class Mailbox:
 
     def take(self, count):
         with self._changed:
-            done = self._changed.wait_for(lambda: len(self._items) >= count, PATIENCE)
-            assert done, f"{len(self._items)} of {count} answers came within {PATIENCE} s: {self._items}"
+            done = self._changed.wait_for(lambda: len(self._items) >= count, TIMEOUT)
+            assert done, f"{len(self._items)} of {count} responses within {TIMEOUT} s: {self._items}"
             taken, self._items = self._items[:count], self._items[count:]
             return taken
 

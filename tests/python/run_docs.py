@@ -1,4 +1,4 @@
-"""Runs the commands of a page against a running server and compares the answers.
+"""Runs the commands of a page against a running server and compares the output.
 
     run_docs.py --http HOST:PORT [--grpc HOST:PORT] [--metrics HOST:PORT] [--set NAME=VALUE]... PAGE...
 

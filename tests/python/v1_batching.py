@@ -1,4 +1,4 @@
-"""The client of 2020 against the dynamic batcher: what is executed together, and the statistics of 2019.
+"""Dynamic batching with the v1 client: which requests share a batch, and the v1 statistics.
 
 `Held` and `Free` as in v2_batching.py.
 """
@@ -60,11 +60,11 @@ class Held(Case):
         inferences = sum(size * count for size, count in stats.items())
         self.assertEqual((version.model_execution_count, version.model_inference_count), (executions, inferences))
 
-    def test_the_largest_preferred_size_wins(self):
+    def test_largest_preferred_size_wins(self):
         self.assertEqual(self.batches("v1_26_stream", [1] * 6), [(6, 6)] * 6)
         self.counted("v1_26_stream", 1, {1: 6})
 
-    def test_a_request_that_does_not_fit_flushes(self):
+    def test_request_that_does_not_fit_flushes(self):
         got = self.batches("v1_4_flush", [3, 2, 1, 1, 3, 1])
         self.assertEqual(got, [(3, 1)] + [(4, 3)] * 3 + [(4, 2)] * 2)
         self.counted("v1_4_flush", 3, {1: 3, 2: 1, 3: 2})
@@ -102,21 +102,21 @@ class Free(Case):
         yield InferContext(checks.GRPC, ProtocolType.GRPC, model)
         yield InferContext(checks.GRPC, ProtocolType.GRPC, model, streaming=True)
 
-    def test_client_side_batches_of_a_preferred_size_or_larger_go_at_once(self):
+    def test_client_batch_of_preferred_size_is_not_delayed(self):
         for context in self.contexts("v1_26_endless"):
             for rows in (2, 6, 7, 8):
                 self.assertEqual(self.run_one(context, rows), (rows, 1))
         stats = self.version("v1_26_endless").infer_stats
         self.assertEqual({size: s.success.count for size, s in stats.items()}, {2: 3, 6: 3, 7: 3, 8: 3})
 
-    def test_smaller_ones_wait_for_the_delay(self):
+    def test_smaller_batches_are_delayed(self):
         begin = time.monotonic()
         self.assertEqual(self.batches("v1_6_second", [1, 2]), [(3, 2)] * 2)
         self.assertGreaterEqual(time.monotonic() - begin, 0.95)
         queue = self.version("v1_6_second").infer_stats[1].queue
         self.assertGreaterEqual(queue.total_time_ns, 900_000_000)
 
-    def test_what_does_not_fit_flushes_without_waiting(self):
+    def test_request_that_does_not_fit_ends_the_delay(self):
         self.assertEqual(self.batches("v1_4_endless", [3, 2, 2]), [(3, 1), (4, 2), (4, 2)])
 
 

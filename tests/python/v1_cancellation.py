@@ -1,4 +1,4 @@
-"""The protocol of 2019 over gRPC: requests taken back with the bare stub. Its own client has no way to."""
+"""Cancellation over v1 gRPC with the plain stub: the v1 client cannot cancel."""
 
 import grpc
 
@@ -21,7 +21,7 @@ class Stub(cancellation.Case):
         header.output.add(name="OUTPUT0")
         return messages.InferRequest(model_name=self.MODEL, model_version=-1, meta_data=header, raw_input=[bytes(8)])
 
-    def test_a_deadline(self):
+    def test_deadline(self):
         with self.assertRaises(grpc.RpcError) as caught:
             self.stub.Infer(self.request(), timeout=0.1)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -34,13 +34,13 @@ class Stub(cancellation.Case):
             call.cancel()
         self.all_gone(5)
 
-    def test_a_cancelled_stream(self):
+    def test_cancelled_stream(self):
         answers = self.stub.StreamInfer(iter([self.request() for _ in range(5)]))
         self.until("four wait", lambda: self.waiting() == 4)
         answers.cancel()
         self.all_gone(5)
 
-    def test_the_deadline_of_a_stream(self):
+    def test_stream_deadline(self):
         answers = self.stub.StreamInfer(iter([self.request() for _ in range(3)]), timeout=1)
         with self.assertRaises(grpc.RpcError):
             next(answers)

@@ -1,4 +1,4 @@
-"""The checks that the client of 2020 runs over every protocol it has.
+"""Checks with the v1 client that apply to each of its protocols.
 
 A script gives each of these classes a protocol by a subclass; see v1_http.py and v1_grpc.py.
 """
@@ -68,13 +68,13 @@ class Infer(Protocol):
             self.same(got["OUTPUT0"][i], a[i] + b[i])
             self.same(got["OUTPUT1"][i], a[i] - b[i])
 
-    def test_every_type_adds_and_subtracts(self):
+    def test_addsub_of_every_type(self):
         for name, kind in ADDSUB.items():
             for batch in (1, 3, 8):
                 with self.subTest(name, batch=batch):
                     self.addsub(self.context(f"addsub_{name}"), kind, batch)
 
-    def test_every_fixed_size_type_comes_back_bit_by_bit(self):
+    def test_fixed_size_types_are_unchanged(self):
         for name, kind in FIXED.items():
             with self.subTest(name):
                 values = samples(kind, 21)
@@ -82,7 +82,7 @@ class Infer(Protocol):
                 self.assertEqual(got["OUTPUT0"][0].tobytes(), values.tobytes())
                 self.assertEqual(got["OUTPUT0"][0].shape, (21,))
 
-    def test_strings_come_back_whatever_is_in_them(self):
+    def test_strings_are_unchanged(self):
         # The client encodes objects as text, and takes an array of bytes as it is.
         texts = ["", "a", "grüezi", "\0\0", "x" * 3000, "last"]
         batch = [np.array(texts, object), np.array(texts[::-1], object)]
@@ -93,7 +93,7 @@ class Infer(Protocol):
         got = self.context("identity_string").run({"INPUT0": [bytes]}, {"OUTPUT0": RAW})
         self.assertEqual(list(got["OUTPUT0"][0]), list(bytes))
 
-    def test_models_without_a_batch_dimension(self):
+    def test_non_batching_models(self):
         for name, kind in (("fp32", np.float32), ("int32", np.int32)):
             with self.subTest(name):
                 self.addsub(self.context(f"addsub_{name}_nobatch"), kind, 1)
@@ -101,69 +101,69 @@ class Infer(Protocol):
         got = self.context("identity_string_nobatch").run({"INPUT0": [values]}, {"OUTPUT0": RAW})
         self.assertEqual(list(got["OUTPUT0"][0]), [b"one", b"two"])
 
-    def test_a_context_serves_many_requests_of_changing_shape(self):
+    def test_context_with_changing_shapes(self):
         context = self.context("identity_fp32")
         for size in (5, 1, 700, 2):
             values = samples(np.float32, size)
             got = context.run({"INPUT0": [values]}, {"OUTPUT0": RAW})
             self.same(got["OUTPUT0"][0], values)
 
-    def test_a_large_tensor(self):
+    def test_large_tensor(self):
         values = samples(np.float32, 3_000_000)
         got = self.context("identity_fp32").run({"INPUT0": [values]}, {"OUTPUT0": RAW})
         self.assertEqual(got["OUTPUT0"][0].tobytes(), values.tobytes())
 
-    def test_a_very_large_tensor(self):
+    def test_very_large_tensor(self):
         values = np.zeros(20_000_000, np.float32)
         values[-1] = 1
         got = self.context("echo").run({"INPUT0": [values]}, {"OUTPUT0": RAW})
         self.assertEqual((got["OUTPUT0"][0].size, got["OUTPUT0"][0][-1]), (values.size, 1))
 
-    def test_only_the_outputs_that_were_asked_for(self):
+    def test_only_requested_outputs(self):
         ones = np.ones(16, np.int32)
         got = self.context("addsub_int32").run({"INPUT0": [ones], "INPUT1": [ones]}, {"OUTPUT1": RAW})
         self.assertEqual(list(got), ["OUTPUT1"])
         self.same(got["OUTPUT1"][0], ones - ones)
 
-    def test_the_size_of_an_output_may_depend_on_the_values(self):
+    def test_data_dependent_output_shape(self):
         context = self.context("nonzero")
         got = context.run({"INPUT0": [np.array([[0, 7], [5, 0]], np.float32)]}, {"OUTPUT0": RAW})
         self.same(got["OUTPUT0"][0], np.array([[0, 1], [1, 0]], np.int64))
         got = context.run({"INPUT0": [np.zeros((2, 3), np.float32)]}, {"OUTPUT0": RAW})
         self.assertEqual(got["OUTPUT0"][0].size, 0)
 
-    def test_a_reshaped_tensor_keeps_the_shape_of_the_configuration(self):
+    def test_reshaped_tensor_has_configured_shape(self):
         values = [np.arange(i, i + 6, dtype=np.float32).reshape(2, 3) for i in range(3)]
         got = self.context("reshape").run({"INPUT0": values}, {"OUTPUT0": RAW}, 3)
         for i in range(3):
             self.same(got["OUTPUT0"][i], values[i] * 2)
 
-    def test_classes_are_the_best_ones_with_their_labels(self):
+    def test_classification_with_labels(self):
         scores = [np.array(s, np.float32) for s in ([1, 5, 2, 4, 3], [0.5, -1, 0.25, -2, 0])]
         got = self.context("classes").run({"INPUT0": scores}, {"OUTPUT0": (CLASS, 3)}, 2)
         self.assertEqual(got["OUTPUT0"][0], [(1, 5.0, "green"), (3, 4.0, ""), (4, 3.0, "")])
         self.assertEqual(got["OUTPUT0"][1], [(0, 0.5, "red"), (2, 0.25, "blue"), (4, 0.0, "")])
 
-    def test_more_classes_than_there_are(self):
+    def test_more_classes_than_elements(self):
         scores = np.array([1, 5, 2, 4, 3], np.float32)
         got = self.context("classes").run({"INPUT0": [scores]}, {"OUTPUT0": (CLASS, 99)})
         self.assertEqual([index for index, _, _ in got["OUTPUT0"][0]], [1, 3, 4, 2, 0])
 
-    def test_a_raw_and_a_class_output_of_one_request(self):
+    def test_raw_and_class_output_of_one_request(self):
         a, b = np.arange(16, dtype=np.int32), np.ones(16, np.int32)
         got = self.context("addsub_int32").run(
             {"INPUT0": [a], "INPUT1": [b]}, {"OUTPUT0": (CLASS, 2), "OUTPUT1": RAW})
         self.assertEqual(got["OUTPUT0"][0], [(15, 16.0, ""), (14, 15.0, "")])
         self.same(got["OUTPUT1"][0], a - b)
 
-    def test_classes_of_every_number_type(self):
+    def test_classes_of_every_numeric_type(self):
         for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "fp32", "fp64"):
             with self.subTest(name):
                 values = np.array([3, 9, 1], FIXED[name])
                 got = self.context(f"identity_{name}").run({"INPUT0": [values]}, {"OUTPUT0": (CLASS, 1)})
                 self.assertEqual(got["OUTPUT0"][0], [(1, 9.0, "")])
 
-    def test_no_classes_of_text(self):
+    def test_no_classes_of_strings(self):
         with self.refusal(InferenceServerException, "class result not available for output 'OUTPUT0' "
                           "due to unsupported type 'TYPE_STRING'"):
             self.context("identity_string").run(
@@ -181,29 +181,29 @@ class Infer(Protocol):
         got = self.context("versions_latest").run({"INPUT0": [one]}, {"OUTPUT0": RAW})
         self.same(got["OUTPUT0"][0], one + 3)
 
-    def test_a_version_that_is_not_there(self):
+    def test_unknown_version(self):
         for model, version in (("versions", 2), ("versions_latest", 1)):
             with self.subTest(model):
                 with self.refusal(InferenceServerException, f"Inference request for unknown model '{model}'"):
                     self.context(model, version).run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
 
-    def test_a_model_that_is_not_there(self):
+    def test_unknown_model(self):
         with self.refusal(InferenceServerException, "no status available for unknown model 'nobody'"):
             self.context("nobody")
 
-    def test_what_a_backend_says_about_a_failure_reaches_the_client(self):
+    def test_backend_error_reaches_the_client(self):
         with self.refusal(InferenceServerException, "the probe was told to fail") as caught:
             self.context("fails").run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
         self.assertEqual(caught.exception.server_id(), "inference:0")
 
-    def test_a_context_goes_on_after_a_failure(self):
+    def test_context_works_after_a_failure(self):
         context = self.context("identity_fp32")
         with self.assertRaises(InferenceServerException):
             context.run({"INPUT0": [np.ones(2, np.float32)] * 9}, {"OUTPUT0": RAW}, 9)
         got = context.run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
         self.same(got["OUTPUT0"][0], np.ones(2, np.float32))
 
-    def test_many_at_once(self):
+    def test_concurrent_requests(self):
         mailbox = checks.Mailbox()
         context = self.context("addsub_int32")
         asked = {}
@@ -222,7 +222,7 @@ class Infer(Protocol):
             seen.add(i)
         self.assertEqual(seen, set(asked))
 
-    def test_failures_come_back_asynchronously_too(self):
+    def test_asynchronous_failure(self):
         mailbox = checks.Mailbox()
         context = self.context("fails")
         context.async_run(lambda ctx, id: mailbox.put(id),
@@ -231,12 +231,12 @@ class Infer(Protocol):
         with self.refusal(InferenceServerException, "the probe was told to fail"):
             context.get_async_run_results(id)
 
-    def test_correlation_id_and_flags_mean_nothing_to_a_stateless_model(self):
+    def test_stateless_model_ignores_correlation_id(self):
         context = self.context("identity_fp32", correlation_id=42)
         got = context.run({"INPUT0": [np.ones(1, np.float32)]}, {"OUTPUT0": RAW}, flags=3)
         self.same(got["OUTPUT0"][0], np.ones(1, np.float32))
 
-    def test_request_ids_grow(self):
+    def test_request_ids_increase(self):
         context = self.context("identity_fp32")
         ids = []
         for _ in range(3):
@@ -254,14 +254,14 @@ class Control(Protocol):
         self.assertTrue(health.is_live())
         self.assertTrue(health.is_ready())
 
-    def test_two_calls_have_neighbouring_request_ids(self):
+    def test_request_ids_are_consecutive(self):
         status = ServerStatusContext(self.url, self.PROTOCOL)
         status.get_server_status()
         first = status.get_last_request_id()
         status.get_server_status()
         self.assertEqual(status.get_last_request_id(), first + 1)
 
-    def test_status_of_the_server(self):
+    def test_server_status(self):
         status = self.status()
         self.assertEqual(status.id, "inference:0")
         self.assertEqual(status.ready_state, server_status_pb2.SERVER_READY)
@@ -269,7 +269,7 @@ class Control(Protocol):
         self.assertIn("addsub_fp32", status.model_status)
         self.assertIn("echo", status.model_status)
 
-    def test_status_of_a_model(self):
+    def test_model_status(self):
         status = self.status("versions")
         self.assertEqual(list(status.model_status), ["versions"])
         model = status.model_status["versions"]
@@ -282,7 +282,7 @@ class Control(Protocol):
         for version in model.version_status.values():
             self.assertEqual(version.ready_state, server_status_pb2.MODEL_READY)
 
-    def test_only_selected_versions_have_a_status(self):
+    def test_status_has_selected_versions_only(self):
         self.assertEqual(list(self.status("versions_latest").model_status["versions_latest"].version_status), [3])
 
     def test_status_of_an_unknown_model(self):
@@ -324,7 +324,7 @@ class Control(Protocol):
         self.status()
         self.assertEqual(self.status().status_stats.success.count, before + 2)
 
-    def test_the_repository_index_lists_every_model(self):
+    def test_repository_index(self):
         index = ModelRepositoryContext(self.url, self.PROTOCOL).get_model_repository_index()
         names = [model.name for model in index.models]
         self.assertEqual(len(names), len(set(names)))

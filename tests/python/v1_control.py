@@ -1,4 +1,4 @@
-"""Model control and the client of 2020, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
+"""Model control with the v1 client, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Control(v1_checks.Protocol):
             self.control.unload("m")
             self.becomes(lambda: self.state("m"), (server_status_pb2.MODEL_UNAVAILABLE, "unloaded"))
 
-    def test_an_onnx_model(self):
+    def test_onnx_model(self):
         self.control.load("addsub_fp32")
         values = np.arange(16, dtype=np.float32)
         got = self.context("addsub_fp32").run({"INPUT0": [values], "INPUT1": [values]}, {"OUTPUT0": RAW})

@@ -1,4 +1,4 @@
-"""Libraries of the legacy custom interface, asked by the client of 2020 over every protocol it has."""
+"""Libraries of the legacy custom interface with the v1 client, over each of its protocols."""
 
 import itertools
 
@@ -45,7 +45,7 @@ class Custom(checks.Case):
             np.testing.assert_array_equal(got["OUTPUT0"][i], a[i] + b[i])
             np.testing.assert_array_equal(got["OUTPUT1"][i], a[i] - b[i])
 
-    def test_every_generation_adds_and_subtracts(self):
+    def test_addsub_of_every_generation(self):
         for generation, (name, kind) in itertools.product(GENERATIONS, KINDS.items()):
             for rows in (1, 5):
                 with self.subTest(generation, kind=name, rows=rows):
@@ -53,7 +53,7 @@ class Custom(checks.Case):
             with self.subTest(generation, kind=name, rows=0):
                 self.addsub(f"addsub_{generation}_{name}_nobatch", kind, 1)
 
-    def test_only_the_output_that_is_asked_for(self):
+    def test_only_requested_output(self):
         for generation in GENERATIONS:
             with self.subTest(generation):
                 ones = [np.ones(16, np.int32)]
@@ -62,7 +62,7 @@ class Custom(checks.Case):
                 self.assertEqual(list(got), ["OUTPUT1"])
                 np.testing.assert_array_equal(got["OUTPUT1"][0], np.zeros(16, np.int32))
 
-    def test_classes_of_what_a_library_made(self):
+    def test_classification(self):
         for generation in GENERATIONS:
             with self.subTest(generation):
                 values, ones = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
@@ -71,12 +71,12 @@ class Custom(checks.Case):
                 self.assertEqual(got["OUTPUT0"][0], [(15, 16.0, ""), (14, 15.0, "")])
                 np.testing.assert_array_equal(got["OUTPUT1"][0], values - ones)
 
-    def test_libraries_found_in_other_ways(self):
+    def test_library_lookup(self):
         for model in ("addsub_other_file", "addsub_says_1"):
             with self.subTest(model):
                 self.addsub(model, np.int32, 2)
 
-    def test_every_type_comes_back_bit_by_bit(self):
+    def test_types_are_unchanged(self):
         for name, kind in TYPES.items():
             for count in (1, 21):
                 with self.subTest(name, count=count):
@@ -85,14 +85,14 @@ class Custom(checks.Case):
                     self.assertEqual(got["OUTPUT0"][0].tobytes(), values.tobytes())
                     self.assertEqual(got["OUTPUT0"][0].shape, (count,))
 
-    def test_text_comes_back(self):
+    def test_strings_are_unchanged(self):
         texts = ["", "a", "grüezi", "\0\0", "x" * 3000, "last"]
         batch = [np.array(texts, object), np.array(texts[::-1], object)]
         got = self.context("identity_string").run({"INPUT0": batch}, {"OUTPUT0": RAW}, 2)
         for i in range(2):
             self.assertEqual([text.decode() for text in got["OUTPUT0"][i]], list(batch[i]))
 
-    def test_whatever_size_of_block_it_asks_for(self):
+    def test_every_input_block_size(self):
         for generation, hint in itertools.product(GENERATIONS, (1, 3, 7, 1000, 1001, 1 << 20, 0)):
             if generation == "a" and hint == 0:
                 continue  # knows no sizes
@@ -119,7 +119,7 @@ class Custom(checks.Case):
                         sums[id] += value
                         self.assertEqual(self.step(model, id, value, flags), sums[id])
 
-    def test_what_fails_is_said_in_the_words_of_the_interface(self):
+    def test_error_messages_of_the_interface(self):
         wanted = {
             "execute_error": "execute error for 'INST': (7) out of ink",
             "execute_silent_error": "execute error for 'INST': (8) <no error string>",

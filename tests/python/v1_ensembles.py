@@ -1,4 +1,4 @@
-"""Ensembles and the client of 2020, over HTTP, gRPC and gRPC streams. The server is that of tests/wire/ensembles/requests.rs."""
+"""Ensembles with the v1 client, over HTTP, gRPC and gRPC streams. The server is that of tests/wire/ensembles/requests.rs."""
 
 import itertools
 
@@ -24,34 +24,34 @@ class Ensembles(v1_checks.Protocol):
         self.assertEqual(context.get_last_request_model_name(), name)
         self.assertEqual(context.get_last_request_model_version(), 1)
 
-    def test_a_diamond(self):
+    def test_diamond(self):
         context = self.context("diamond")
         for batch in (1, 8):
             self.diamond(batch, context)
 
-    def test_an_ensemble_of_ensembles(self):
+    def test_nested_ensemble(self):
         self.diamond(4, self.context("outer"), "outer", 4)
 
-    def test_batching_steps_of_an_ensemble_without_batches(self):
+    def test_batching_steps_in_non_batching_ensemble(self):
         self.diamond(1, self.context("diamond_nobatch"), "diamond_nobatch")
 
-    def test_text(self):
+    def test_strings(self):
         texts = np.array([b"one", b"", b"three"])
         got = self.context("text").run({"INPUT0": [texts]}, {"OUTPUT0": RAW})
         self.assertEqual(list(got["OUTPUT0"][0]), list(texts))
 
-    def test_only_the_outputs_that_were_asked_for(self):
+    def test_only_requested_outputs(self):
         one = np.ones(2, np.float32)
         got = self.context("lazy").run({"INPUT0": [one]}, {"GOOD": RAW})
         self.assertEqual(list(got), ["GOOD"])
         np.testing.assert_array_equal(got["GOOD"][0], one)
 
-    def test_labels_are_those_of_the_model_that_writes_the_output(self):
+    def test_labels_of_the_producing_model(self):
         scores = [np.array([1, 5, 2, 4, 3], np.float32), np.array([0.5, -1, 0.25, -2, 0], np.float32)]
         got = self.context("scores").run({"INPUT0": scores}, {"SCORES": (CLASS, 2)}, 2)["SCORES"]
         self.assertEqual(got, [[(1, 5.0, "green"), (3, 4.0, "")], [(0, 0.5, "red"), (2, 0.25, "blue")]])
 
-    def test_an_error_in_a_step(self):
+    def test_error_in_a_step(self):
         with self.refusal(InferenceServerException, "in ensemble 'failing', the probe was told to fail"):
             self.context("failing").run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
 
@@ -61,7 +61,7 @@ class Ensembles(v1_checks.Protocol):
         got = context.run({"INPUT0": [one]}, {"OUTPUT0": RAW}, flags=3)
         np.testing.assert_array_equal(got["OUTPUT0"][0], one + 4)
 
-    def test_a_step_keeps_sequences_apart(self):
+    def test_steps_keep_sequences_separate(self):
         contexts = [self.context("totals", correlation_id=id) for id in next(ids)]
         sums = [0, 0]
         for i in range(5):
@@ -72,7 +72,7 @@ class Ensembles(v1_checks.Protocol):
                 got = context.run({"IN": [np.array([value], np.int32)]}, {"OUT": RAW}, flags=flags)
                 self.assertEqual(got["OUT"][0].item(), sums[which])
 
-    def test_sequences_of_a_step_are_checked_there(self):
+    def test_sequence_errors_of_a_step(self):
         one = [np.ones(1, np.int32)]
         text = ("in ensemble 'totals', inference request for sequence 99999 to model 'summing' must specify the START "
                 "flag on the first request of the sequence")
@@ -82,7 +82,7 @@ class Ensembles(v1_checks.Protocol):
                           "specify a non-zero correlation ID"):
             self.context("totals").run({"IN": one}, {"OUT": RAW}, flags=1)
 
-    def test_many_at_once(self):
+    def test_concurrent_requests(self):
         mailbox = checks.Mailbox()
         context = self.context("diamond")
         b = np.zeros(16, np.float32)

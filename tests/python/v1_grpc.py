@@ -1,4 +1,4 @@
-"""The client of 2020 over gRPC: call by call, over a stream, and with the bare stub."""
+"""The v1 client over gRPC: unary, streams, and the plain stub."""
 
 import queue
 
@@ -51,7 +51,7 @@ class Stub(checks.Case):
         self.assertEqual(status.server_id, "inference:0")
         self.assertFalse(response.raw_output)
 
-    def test_an_answer_has_an_entry_for_every_output(self):
+    def test_response_has_an_entry_per_output(self):
         request = messages.InferRequest(model_name="addsub_int32", model_version=-1)
         header = request.meta_data
         header.batch_size, header.id = 1, 77
@@ -71,13 +71,13 @@ class Stub(checks.Case):
         self.assertEqual(answer.output[1].batch_classes[0].cls[0].idx, 15)
         self.assertFalse(answer.output[1].HasField("raw"))
 
-    def test_an_unknown_health_mode(self):
+    def test_unknown_health_mode(self):
         response = self.stub.Health(messages.HealthRequest(mode="sleepy"))
         self.assertFalse(response.health)
         self.assertEqual(response.request_status.code, codes.UNKNOWN)
         self.assertEqual(response.request_status.msg, "unknown health mode 'sleepy'")
 
-    def test_refusals_are_in_the_answer_and_echo_the_id(self):
+    def test_errors_in_response_with_id(self):
         eight = bytes(8)
         cases = [
             (infer("nobody", eight), "UNAVAILABLE", "Inference request for unknown model 'nobody'"),
@@ -116,11 +116,11 @@ class Stub(checks.Case):
                 self.refused(response, code, text)
                 self.assertEqual(response.meta_data, api_pb2.InferResponseHeader(id=5))
 
-    def test_an_empty_request(self):
+    def test_empty_request(self):
         response = self.stub.Infer(messages.InferRequest())
         self.refused(response, "UNAVAILABLE", "Inference request for unknown model ''")
 
-    def test_strings_that_are_cut_short(self):
+    def test_truncated_strings(self):
         for data, code, text in (
                 (b"\x09\0\0\0abc", "INVALID_ARG", "incomplete string data for inference input 'INPUT0', "
                  "expecting string of length 9 but only 3 bytes available"),
@@ -135,7 +135,7 @@ class Stub(checks.Case):
                 request.meta_data.input[0].batch_byte_size = len(data)
                 self.refused(self.stub.Infer(request), code, text)
 
-    def test_a_stream_answers_in_the_order_of_the_questions(self):
+    def test_stream_responses_are_in_request_order(self):
         requests = [infer("slow", bytes(8), id=1), infer("echo", bytes(8), id=2), infer("nobody", b"", id=3),
                     infer("echo", bytes(8), id=4)]
         answers = list(self.stub.StreamInfer(iter(requests)))
@@ -143,9 +143,9 @@ class Stub(checks.Case):
         self.assertEqual([answer.request_status.code == codes.SUCCESS for answer in answers],
                          [True, True, False, True])
 
-    def test_a_stream_answers_before_it_is_closed(self):
+    def test_stream_responds_before_half_close(self):
         requests = queue.Queue()
-        answers = self.stub.StreamInfer(iter(requests.get, None), timeout=checks.PATIENCE)
+        answers = self.stub.StreamInfer(iter(requests.get, None), timeout=checks.TIMEOUT)
         for id in range(1, 4):
             requests.put(infer("echo", bytes(8), id=id))
             self.assertEqual(next(answers).meta_data.id, id)
@@ -153,10 +153,10 @@ class Stub(checks.Case):
         self.assertEqual(list(answers), [])
         self.assertEqual(answers.code(), grpc.StatusCode.OK)
 
-    def test_a_stream_without_questions(self):
+    def test_empty_stream(self):
         self.assertEqual(list(self.stub.StreamInfer(iter([]))), [])
 
-    def test_what_is_not_protobuf(self):
+    def test_invalid_protobuf(self):
         for path in ("Infer", "Status", "Health"):
             call = self.channel.unary_unary(f"/nvidia.inferenceserver.GRPCService/{path}",
                                             request_serializer=bytes, response_deserializer=bytes)
@@ -164,14 +164,14 @@ class Stub(checks.Case):
                 call(b"\xff\xff\xff\xff not protobuf")
             self.assertTrue(self.stub.Health(messages.HealthRequest(mode="live")).health)
 
-    def test_a_method_that_does_not_exist(self):
+    def test_unknown_method(self):
         call = self.channel.unary_unary("/nvidia.inferenceserver.GRPCService/Sing",
                                         request_serializer=bytes, response_deserializer=bytes)
         with self.assertRaises(grpc.RpcError) as caught:
             call(b"")
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
-    def test_control_calls_that_say_nothing(self):
+    def test_empty_control_requests(self):
         response = self.stub.Repository(messages.RepositoryRequest())
         self.assertEqual(response.request_status.code, codes.UNKNOWN)
         self.assertEqual(response.request_status.msg, "request type is not specified")

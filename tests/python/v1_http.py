@@ -1,4 +1,4 @@
-"""The client of 2020 over HTTP."""
+"""The v1 client over HTTP."""
 
 import checks
 import v1_checks
@@ -12,11 +12,11 @@ class Infer(v1_checks.Infer):
 class Control(v1_checks.Control):
     PROTOCOL = ProtocolType.HTTP
 
-    def test_there_are_no_streams(self):
+    def test_streams_are_refused(self):
         with self.assertRaises(InferenceServerException):
             InferContext(checks.HTTP, ProtocolType.HTTP, "echo", streaming=True)
 
-    def test_further_headers_do_no_harm(self):
+    def test_unknown_headers_are_ignored(self):
         context = InferContext(checks.HTTP, ProtocolType.HTTP, "echo", http_headers=["X-One:1", "Accept:*/*"])
         self.assertIsNotNone(context)
 

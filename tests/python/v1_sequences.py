@@ -1,4 +1,4 @@
-"""The client of 2020 against the sequence batcher. Models and classes as in v2_sequences.py."""
+"""Sequence batching with the v1 client. Models and classes as in v2_sequences.py."""
 
 import itertools
 import random
@@ -51,14 +51,14 @@ class Calls(Case):
         with self.refusal(InferenceServerException, text):
             self.step(*arguments, **more)
 
-    def test_a_sequence(self):
+    def test_sequence(self):
         for model in (*SLOTS, "acc_fp32", "acc_bool", "acc_nobatch", "old", "corrid_uint64"):
             with self.subTest(model):
                 context = self.context(model, next(ids))
                 got = [self.step(context, i, flags(i - 1, 9)) for i in range(1, 10)]
                 self.assertEqual(got, list(itertools.accumulate(range(1, 10))))
 
-    def test_the_first_request_needs_start(self):
+    def test_first_request_needs_start(self):
         for model in ("acc_1x4", "old"):
             id = next(ids)
             context = self.context(model, id)
@@ -75,12 +75,12 @@ class Calls(Case):
                               whole=False):
                 self.step(self.context(model), 1, START)
 
-    def test_more_than_one_row(self):
+    def test_batch_size_above_one_is_refused(self):
         for model in ("acc_1x4", "old"):
             self.refused(f"inference request to model '{model}' must specify batch-size 1 due to requirements of "
                          "sequence batcher", self.context(model, next(ids)), 1, START, rows=2)
 
-    def test_start_while_it_runs_begins_anew(self):
+    def test_start_restarts_the_sequence(self):
         for model in (*SLOTS, "old"):
             with self.subTest(model):
                 context = self.context(model, next(ids))
@@ -105,7 +105,7 @@ class Calls(Case):
                 got = [self.step(context, i, flags(i - 1, 4), **names) for i in range(1, 5)]
                 self.assertEqual(got, [begin + 1, begin + 3, begin + 6, begin + 10])
 
-    def test_sequences_side_by_side(self):
+    def test_concurrent_sequences(self):
         """Each on a context and a thread of its own, more than there are slots."""
         for model in (*SLOTS, "old_two"):
             with self.subTest(model):
@@ -147,7 +147,7 @@ class FreeStream(Calls):
                     wanted.append(sum(values[:i + 1]))
                 self.assertEqual(self.together(model, steps), wanted)
 
-    def test_one_id_again_and_again(self):
+    def test_reused_id(self):
         id = next(ids)
         steps = [(id, begin, flag) for begin in (1, 100, 1000) for flag in (START, NONE, END)]
         self.assertEqual(self.together("acc_1x4", steps), [1, 2, 3, 100, 200, 300, 1000, 2000, 3000])
@@ -175,7 +175,7 @@ class Held(Case):
     def test_full_batches(self):
         self.assertEqual(self.executions("v1_full", [3, 3, 3, 3]), {"1x4": 3, "2x2": 6, "4x1": 12})
 
-    def test_half_of_them_end_early(self):
+    def test_half_end_early(self):
         self.assertEqual(self.executions("v1_half", [4, 4, 2, 2]), {"1x4": 4, "2x2": 8, "4x1": 12})
 
     def test_every_second_ends_early(self):
@@ -183,7 +183,7 @@ class Held(Case):
 
 
 class Backlog(Case):
-    def test_the_backlog_moves_into_the_slots(self):
+    def test_backlog_moves_into_slots(self):
         for layout, executions in (("1x4", [4]), ("2x2", [6, 8]), ("4x1", [12])):
             model = f"v1_behind_{layout}"
             with self.subTest(model):

@@ -1,4 +1,4 @@
-"""Today's client against the dynamic batcher: who is executed with whom, and what is counted.
+"""Dynamic batching with the v2 client: which requests share a batch, and the statistics.
 
 `Held`: the server's scheduler waits for six requests of each model (TRTSERVER_DELAY_SCHEDULER=6), so that what
 waits when the first batch is formed is known. `Free`: the scheduler is as it is. Delays of 600 s are never waited for:
@@ -14,7 +14,7 @@ import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
 import checks
-from v2_asking import Stream, batch, counts, failures, tensor, until, waiting
+from v2_stream import Stream, batch, counts, failures, tensor, until, waiting
 
 A, B = 3, 4  # two lengths that do not go together
 
@@ -55,16 +55,16 @@ class Held(Case):
                   "success": requests, "queue": requests, "fail": 0}
         self.assertEqual(counts(model), wanted)
 
-    def test_the_largest_preferred_size_wins(self):
+    def test_largest_preferred_size_wins(self):
         self.assertEqual(self.batches("p26_six", [1] * 6), [(6, 6)] * 6)
         self.counted("p26_six", {6: 1})
 
-    def test_a_preferred_size_is_taken_before_a_request_that_does_not_fit(self):
+    def test_preferred_size_before_request_that_does_not_fit(self):
         got = self.batches("p26_too_much", [1, 1, 1, 1, 1, 3])
         self.assertEqual(got, [(2, 2)] * 2 + [(6, 4)] * 4)
         self.counted("p26_too_much", {2: 1, 6: 1})
 
-    def test_a_request_that_does_not_fit_flushes(self):
+    def test_request_that_does_not_fit_flushes(self):
         got = self.batches("p4_flush", [3, 2, 1, 1, 3, 1])
         self.assertEqual(got, [(3, 1)] + [(4, 3)] * 3 + [(4, 2)] * 2)
         self.counted("p4_flush", {3: 1, 4: 2})
@@ -79,7 +79,7 @@ class Held(Case):
         self.assertEqual(got, [(2, 2)] * 4 + [(6, 2)] * 2)
         self.counted("p6_shapes", {2: 2, 6: 1})
 
-    def test_one_input_of_another_shape_is_enough(self):
+    def test_one_input_of_another_shape_flushes(self):
         with Stream() as stream:
             short, long = np.ones((1, A), np.float32), np.ones((1, B), np.float32)
             for one, two in ((short, short), (short, long), (short, long), (long, long), (long, short), (long, short)):
@@ -87,11 +87,11 @@ class Held(Case):
             got = [batch(result)[1] for result in stream.results()]
         self.assertEqual(got, [1, 2, 2, 1, 2, 2])
 
-    def test_without_delay_all_that_waits_goes(self):
+    def test_without_delay_all_queued_requests_are_batched(self):
         self.assertEqual(self.batches("p0_all", [1, 1, 1, 1, 1, 2]), [(7, 6)] * 6)
         self.counted("p0_all", {7: 1})
 
-    def test_different_outputs_are_batched_together(self):
+    def test_different_requested_outputs_share_a_batch(self):
         wanted = [("OUTPUT0",), ("OUTPUT1",), ("OUTPUT1", "OUTPUT0"), ("OUTPUT0",), (), ("OUTPUT1",)]
         with Stream() as stream:
             values = [self.ask(stream, "p26_outputs", 1, outputs=outputs) for outputs in wanted]
@@ -100,7 +100,7 @@ class Held(Case):
                 self.assertEqual(batch(result), (6, 6))
         self.counted("p26_outputs", {6: 1})
 
-    def test_a_model_that_does_not_batch_is_a_queue(self):
+    def test_non_batching_model_executes_in_order(self):
         with Stream() as stream:
             for i in range(6):
                 values = np.full(A, i, np.float32)
@@ -110,7 +110,7 @@ class Held(Case):
                 self.assertEqual(batch(result)[1], 1)
         self.assertEqual(counts("p_nobatch")["executions"], 6)
 
-    def test_a_failing_request_fails_alone(self):
+    def test_failing_request_fails_alone(self):
         with Stream() as stream:
             for i in range(6):
                 self.ask(stream, "p26_fails", 1, parameters={"fail": "not this one"} if i == 2 else None)
@@ -147,18 +147,18 @@ class Held(Case):
 
 
 class Free(Case):
-    def test_client_side_batches_of_a_preferred_size_or_larger_go_at_once(self):
+    def test_client_batch_of_preferred_size_is_not_delayed(self):
         for rows in (2, 6, 7, 8):
             with self.subTest(rows=rows):
                 self.assertEqual(self.batches("p26_endless", [rows]), [(rows, 1)])
 
-    def test_more_than_the_maximum_is_refused(self):
+    def test_batch_above_maximum_is_refused(self):
         with Stream() as stream:
             self.ask(stream, "p26_endless", 9)
             [answer] = stream.answers()
         self.assertIn("inference request batch-size must be <= 8 for 'p26_endless'", answer.message())
 
-    def test_smaller_ones_wait_for_the_delay_and_no_preferred_size_is_needed_then(self):
+    def test_smaller_batches_are_delayed_then_execute(self):
         # Another preferred size than these reach.
         for sizes in ([1], [1, 2]):
             with self.subTest(sizes=sizes):
@@ -167,7 +167,7 @@ class Free(Case):
                 self.assertGreaterEqual(time.monotonic() - begin, 0.95)
                 self.assertEqual(got, [(sum(sizes), len(sizes))] * len(sizes))
 
-    def test_a_preferred_size_does_not_wait_and_the_rest_does(self):
+    def test_preferred_size_is_not_delayed_the_rest_is(self):
         with Stream() as stream:
             self.ask(stream, "p4_second", 1)
             self.ask(stream, "p4_second", 3)
@@ -179,7 +179,7 @@ class Free(Case):
             self.assertEqual(batch(last), (3, 1))
             self.assertGreaterEqual(time.monotonic() - begin, 0.95)
 
-    def test_who_has_waited_too_long_takes_all_along(self):
+    def test_expired_delay_batches_all_queued_requests(self):
         """Not only a preferred size: the model is busy for longer than the delay."""
         with Stream() as stream:
             self.ask(stream, "p2_third", 2, parameters={"delay_ms": 800})
@@ -188,14 +188,14 @@ class Free(Case):
             got = [batch(result) for result in stream.results()]
         self.assertEqual(got, [(2, 1)] + [(3, 3)] * 3)
 
-    def test_what_does_not_fit_flushes_without_waiting(self):
+    def test_request_that_does_not_fit_ends_the_delay(self):
         self.assertEqual(self.batches("p4_endless", [3, 2, 2]), [(3, 1), (4, 2), (4, 2)])
 
-    def test_another_shape_flushes_without_waiting(self):
+    def test_another_shape_ends_the_delay(self):
         got = self.batches("p4_endless_too", [1, 2, 2], [A, B, B])
         self.assertEqual(got, [(1, 1), (4, 2), (4, 2)])
 
-    def test_a_cancelled_request_is_in_no_batch(self):
+    def test_cancelled_request_is_not_batched(self):
         model = "p3_cancelled"
         gone = Stream()
         self.ask(gone, model, 1)
@@ -207,7 +207,7 @@ class Free(Case):
         got = counts(model)
         self.assertEqual((got["executions"], got["success"], got["fail"]), (1, 3, 1))
 
-    def test_an_unary_call_can_be_cancelled_while_it_waits(self):
+    def test_queued_unary_call_is_cancelled(self):
         model = "p3_cancelled_call"
         mailbox = checks.Mailbox()
         with grpc.InferenceServerClient(checks.GRPC) as client:
@@ -246,14 +246,14 @@ class Free(Case):
         self.assertEqual([error for _, error in answers], [None] * 3)
         return [result.get_response().id for result, _ in answers], when[0] - begin
 
-    def test_instances_overtake_each_other_unless_order_is_preserved(self):
+    def test_preserve_ordering(self):
         order, _ = self.overtaking("two_instances")
         self.assertEqual(order[0], "fast")
         # The answers leave one right behind the other, by different connections.
         _, after = self.overtaking("two_instances_in_order")
         self.assertGreaterEqual(after, 0.69)
 
-    def test_sums_of_many_lengths_at_once(self):
+    def test_concurrent_shapes(self):
         """Batches of ONNX Runtime: only equal lengths go together, and everybody gets the own sum."""
         def work(seed):
             random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Today's client takes requests back: by deadlines, by cancelling, by hanging up; over HTTP and gRPC."""
+"""Cancellation with the v2 client: deadline, cancel, disconnect, over HTTP and gRPC."""
 
 import asyncio
 
@@ -29,13 +29,13 @@ class Grpc(cancellation.Case):
     def answer(self, result, error):
         self.mailbox.put(result, error)
 
-    def test_a_deadline(self):
+    def test_deadline(self):
         with self.assertRaises(InferenceServerException) as caught:
             self.client.infer(self.MODEL, inputs(grpc), client_timeout=0.1)
         self.assertEqual(caught.exception.status(), "StatusCode.DEADLINE_EXCEEDED")
         self.all_gone(1)
 
-    def test_a_deadline_of_an_asynchronous_call(self):
+    def test_deadline_of_asynchronous_call(self):
         self.client.async_infer(self.MODEL, inputs(grpc), self.answer, client_timeout=0.1)
         [(_, error)] = self.mailbox.take(1)
         self.assertEqual(error.status(), "StatusCode.DEADLINE_EXCEEDED")
@@ -52,7 +52,7 @@ class Grpc(cancellation.Case):
                              ("StatusCode.CANCELLED", "Locally cancelled by application!"))
         self.all_gone(5)
 
-    def test_a_stream_that_is_stopped(self):
+    def test_stopped_stream(self):
         self.client.start_stream(self.answer)
         for _ in range(5):
             self.client.async_stream_infer(self.MODEL, inputs(grpc))
@@ -62,7 +62,7 @@ class Grpc(cancellation.Case):
         self.assertEqual(error.status(), "StatusCode.CANCELLED")
         self.all_gone(5)
 
-    def test_the_deadline_of_a_stream(self):
+    def test_stream_deadline(self):
         self.client.start_stream(self.answer, stream_timeout=1)
         for _ in range(3):
             self.client.async_stream_infer(self.MODEL, inputs(grpc))
@@ -71,20 +71,20 @@ class Grpc(cancellation.Case):
         self.client.stop_stream()
         self.all_gone(3)
 
-    def test_a_deadline_that_is_met(self):
-        result = self.client.infer("echo", inputs(grpc), client_timeout=checks.PATIENCE)
+    def test_met_deadline(self):
+        result = self.client.infer("echo", inputs(grpc), client_timeout=checks.TIMEOUT)
         self.assertEqual(result.as_numpy("OUTPUT0").tolist(), [[1, 1]])
 
 
 class Http(cancellation.Case):
-    def test_a_timeout(self):
+    def test_client_timeout(self):
         client = http.InferenceServerClient(checks.HTTP, network_timeout=0.2)
         self.addCleanup(client.close)
         with self.assertRaises(Exception):
             client.infer(self.MODEL, inputs(http))
         self.all_gone(1)
 
-    def test_a_client_that_is_closed(self):
+    def test_closed_client(self):
         client = http.InferenceServerClient(checks.HTTP, concurrency=2, network_timeout=0.2)
         calls = [client.async_infer(self.MODEL, inputs(http)) for _ in range(2)]
         for call in calls:
@@ -109,19 +109,19 @@ class Asynchronous(cancellation.Case):
                 await asyncio.to_thread(self.all_gone, 2)
         asyncio.run(work())
 
-    def test_a_cancelled_task_over_grpc(self):
+    def test_cancelled_task_over_grpc(self):
         self.cancelled(grpc_aio, checks.GRPC)
 
-    def test_a_cancelled_task_over_http(self):
+    def test_cancelled_task_over_http(self):
         self.cancelled(http_aio, checks.HTTP)
 
-    def test_a_cancelled_stream(self):
+    def test_cancelled_stream(self):
         async def work():
             async with grpc_aio.InferenceServerClient(checks.GRPC) as client:
                 async def questions():
                     for _ in range(3):
                         yield {"model_name": self.MODEL, "inputs": inputs(grpc_aio)}
-                    await asyncio.sleep(checks.PATIENCE)
+                    await asyncio.sleep(checks.TIMEOUT)
                 answers = client.stream_infer(questions())
                 asking = asyncio.create_task(anext(answers))
                 await asyncio.to_thread(self.until, "two wait", lambda: self.waiting() == 2)

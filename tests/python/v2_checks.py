@@ -1,4 +1,4 @@
-"""The checks that today's client runs over HTTP and gRPC alike, with its blocking and its asynchronous form.
+"""Checks with the v2 client that apply to HTTP and gRPC, blocking and asynchronous.
 
 A script gives each of these classes its client modules by a subclass; see v2_http.py and v2_grpc.py.
 """
@@ -96,20 +96,20 @@ class Server(Protocol):
         self.assertTrue(self.client.is_server_live())
         self.assertTrue(self.client.is_server_ready())
 
-    def test_readiness_of_models(self):
+    def test_model_readiness(self):
         for model, version, ready in (
                 ("echo", "", True), ("echo", "1", True), ("versions", "1", True), ("versions", "3", True),
                 ("versions", "2", False), ("versions_latest", "1", False), ("nobody", "", False)):
             with self.subTest(model, version=version):
                 self.assertEqual(self.client.is_model_ready(model, version), ready)
 
-    def test_metadata_of_the_server(self):
+    def test_server_metadata(self):
         metadata = self.json(self.client.get_server_metadata)
         self.assertEqual(metadata["name"], "inference:0")
         self.assertTrue(metadata["version"])
         self.assertEqual(metadata["extensions"], EXTENSIONS)
 
-    def test_metadata_of_a_model(self):
+    def test_model_metadata(self):
         metadata = self.json(self.client.get_model_metadata, "versions")
         self.assertEqual(metadata["versions"], ["1", "3"])
         self.assertEqual(metadata["platform"], "onnxruntime_onnx")
@@ -119,13 +119,13 @@ class Server(Protocol):
         [output] = self.json(self.client.get_model_metadata, "nonzero")["outputs"]
         self.assertEqual((output["datatype"], [int(d) for d in output["shape"]]), ("INT64", [2, -1]))
 
-    def test_metadata_of_one_version(self):
+    def test_version_metadata(self):
         self.assertEqual(self.json(self.client.get_model_metadata, "versions", "1")["versions"], ["1"])
 
-    def test_platform_is_the_backend_where_there_is_none(self):
+    def test_platform_defaults_to_backend(self):
         self.assertEqual(self.json(self.client.get_model_metadata, "echo")["platform"], "probe")
 
-    def test_metadata_of_what_is_not_there(self):
+    def test_metadata_of_unknown_model(self):
         for call in (self.client.get_model_metadata, self.client.get_model_config):
             with self.failing(404, "Request for unknown model: 'nobody' is not found"):
                 call("nobody")
@@ -166,19 +166,19 @@ class Server(Protocol):
         after = counted(self.json(self.client.get_inference_statistics, "fails"))
         self.assertEqual({k: after[k] - before[k] for k in after if after[k] != before[k]}, {"fail": 1})
 
-    def test_statistics_of_everything(self):
+    def test_statistics_of_all_models(self):
         stats = self.json(self.client.get_inference_statistics)["model_stats"]
         entries = {(entry["name"], entry["version"]) for entry in stats}
         self.assertLessEqual({("versions", "1"), ("versions", "3"), ("echo", "1")}, entries)
         self.assertNotIn(("versions_latest", "1"), entries)
 
-    def test_statistics_of_what_is_not_there(self):
+    def test_statistics_of_unknown_model(self):
         with self.failing(400, "requested model 'nobody' is not available"):
             self.client.get_inference_statistics("nobody")
         with self.failing(400, "requested model version is not available for model 'echo'"):
             self.client.get_inference_statistics("echo", "7")
 
-    def test_the_repository_index(self):
+    def test_repository_index(self):
         index = self.json(self.client.get_model_repository_index)
         index = index["models"] if isinstance(index, dict) else index
         found = [(m["name"], m.get("version"), m.get("state")) for m in index]
@@ -191,7 +191,7 @@ class Server(Protocol):
             with self.failing(503, text):
                 call("echo")
 
-    def test_shared_memory_is_off(self):
+    def test_shared_memory_is_disabled(self):
         text = ("Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.")
         with self.failing(501, text):
             self.client.register_system_shared_memory("region", "/trtserver-test", 64)
@@ -201,7 +201,7 @@ class Server(Protocol):
 
 
 class Infer(Protocol):
-    def test_every_fixed_size_type_comes_back_bit_by_bit(self):
+    def test_fixed_size_types_are_unchanged(self):
         for name, kind in TYPES.items():
             for shape in ((1, 1), (3, 7), (8, 100), (1, 0)):
                 with self.subTest(name, shape=shape):
@@ -223,7 +223,7 @@ class Infer(Protocol):
         got = self.identity("identity_string", np.empty((1, 0), object), "BYTES").as_numpy("OUTPUT0")
         self.assertEqual(got.shape, (1, 0))
 
-    def test_every_number_type_adds_and_subtracts(self):
+    def test_addsub_of_every_type(self):
         for name in NUMBERS:
             for rows in (1, 8):
                 with self.subTest(name, rows=rows):
@@ -234,41 +234,41 @@ class Infer(Protocol):
                     np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), a + b)
                     np.testing.assert_array_equal(got.as_numpy("OUTPUT1"), a - b)
 
-    def test_inputs_in_any_order(self):
+    def test_input_order_is_free(self):
         a, b = np.full((1, 16), 5, np.int32), np.full((1, 16), 3, np.int32)
         got = self.client.infer("addsub_int32", [
             self.input("INPUT1", b, "INT32"), self.input("INPUT0", a, "INT32")])
         np.testing.assert_array_equal(got.as_numpy("OUTPUT1"), a - b)
 
-    def test_models_without_a_batch_dimension(self):
+    def test_non_batching_models(self):
         values = samples(np.float32, (5,))
         np.testing.assert_array_equal(
             self.identity("identity_fp32_nobatch", values, "FP32").as_numpy("OUTPUT0"), values)
 
-    def test_the_size_of_an_output_may_depend_on_the_values(self):
+    def test_data_dependent_output_shape(self):
         got = self.identity("nonzero", np.array([[0, 7], [5, 0]], np.float32), "FP32")
         np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), [[0, 1], [1, 0]])
         got = self.identity("nonzero", np.zeros((2, 3), np.float32), "FP32")
         self.assertEqual(got.as_numpy("OUTPUT0").shape, (2, 0))
 
-    def test_a_reshaped_tensor_keeps_the_shape_of_the_configuration(self):
+    def test_reshaped_tensor_has_configured_shape(self):
         values = samples(np.float32, (3, 2, 3))
         np.testing.assert_array_equal(
             self.identity("reshape", values, "FP32").as_numpy("OUTPUT0"), values * 2)
 
-    def test_a_large_tensor(self):
+    def test_large_tensor(self):
         values = samples(np.float32, (1, 3_000_000))
         got = self.identity("identity_fp32", values, "FP32").as_numpy("OUTPUT0")
         self.assertEqual(got.tobytes(), values.tobytes())
 
-    def test_a_tensor_beyond_the_limit_of_other_input(self):
+    def test_binary_tensor_above_json_limit(self):
         # --http-max-input-size is 64 MiB and does not concern binary tensors; gRPC allows messages of 2 GiB.
         values = np.zeros((1, 20_000_000), np.float32)
         values[0, -1] = 1
         got = self.identity("echo", values, "FP32").as_numpy("OUTPUT0")
         self.assertEqual((got.shape, got[0, -1]), (values.shape, 1))
 
-    def test_id_name_and_version_come_back(self):
+    def test_response_has_id_name_and_version(self):
         response = self.response(self.echo(request_id="my id"))
         self.assertEqual((response["id"], response["model_name"], response["model_version"]),
                          ("my id", "echo", "1"))
@@ -281,7 +281,7 @@ class Infer(Protocol):
                 np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), one + wanted)
                 self.assertEqual(self.response(got)["model_version"], str(wanted))
 
-    def test_only_the_outputs_that_were_asked_for(self):
+    def test_only_requested_outputs(self):
         tensors = [self.input(n, np.ones((1, 16), np.int32), "INT32") for n in ("INPUT0", "INPUT1")]
         got = self.client.infer("addsub_int32", tensors,
                                 outputs=[self.MODULE.InferRequestedOutput("OUTPUT1")])
@@ -297,12 +297,12 @@ class Infer(Protocol):
             self.assertEqual(got[:, :2].tolist(), [[b"5.000000:1:green", b"4.000000:3"],
                                                    [b"0.500000:0:red", b"0.250000:2:blue"]])
 
-    def test_classes_of_integers_and_without_a_batch(self):
+    def test_classes_of_integers_and_non_batching_models(self):
         wanted = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=2)
         got = self.identity("identity_int32_nobatch", np.array([3, -9, 7], np.int32), "INT32", outputs=[wanted])
         self.assertEqual(got.as_numpy("OUTPUT0").tolist(), [b"7:2", b"3:0"])
 
-    def test_no_classes_of_some_types(self):
+    def test_types_without_classification(self):
         for model, values, datatype in (("identity_bool", np.ones((1, 2), bool), "BOOL"),
                                         ("identity_fp16", np.ones((1, 2), np.float16), "FP16"),
                                         ("identity_string", np.array([[b"a"]], object), "BYTES")):
@@ -322,7 +322,7 @@ class Infer(Protocol):
         self.echo(sequence_id=5, sequence_start=True, sequence_end=True)
         self.echo(sequence_id="text", sequence_start=True, sequence_end=True)
 
-    def test_refusals(self):
+    def test_errors(self):
         ones = np.ones((1, 16), np.float32)
         a, b = self.input("INPUT0", ones, "FP32"), self.input("INPUT1", ones, "FP32")
         wide = self.input("INPUT0", np.ones((1, 17), np.float32), "FP32")
@@ -366,7 +366,7 @@ class Infer(Protocol):
         with self.refusal(InferenceServerException, "output 'OUTPUT0' already exists in request", whole=False):
             self.echo(outputs=twice)
 
-    def test_a_wrong_number_of_bytes(self):
+    def test_wrong_byte_size(self):
         tensor = self.MODULE.InferInput("INPUT0", [1, 4], "FP32")
         tensor.set_data_from_numpy(np.ones((1, 4), np.float32))
         tensor.set_shape([1, 5])
@@ -395,7 +395,7 @@ class Asynchronous(checks.Case):
         tensor.set_data_from_numpy(values)
         return [tensor]
 
-    def test_everything_at_once(self):
+    def test_concurrent_endpoints(self):
         async def work(client):
             self.assertTrue(await client.is_server_live())
             self.assertTrue(await client.is_server_ready())
@@ -406,7 +406,7 @@ class Asynchronous(checks.Case):
                 np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), value)
         self.run_with_client(work)
 
-    def test_a_slow_model_does_not_hold_up_another(self):
+    def test_slow_model_does_not_block_another(self):
         async def work(client):
             slow = asyncio.ensure_future(client.infer("slow", self.fp32(np.ones((1, 1), np.float32))))
             await client.infer("echo", self.fp32(np.ones((1, 1), np.float32)))
@@ -414,7 +414,7 @@ class Asynchronous(checks.Case):
             await slow
         self.run_with_client(work)
 
-    def test_refusals(self):
+    def test_errors(self):
         async def work(client):
             with self.refusal(InferenceServerException, "Request for unknown model: 'nobody' is not found"):
                 await client.infer("nobody", self.fp32(np.ones((1, 1), np.float32)))

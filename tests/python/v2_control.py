@@ -1,4 +1,4 @@
-"""Model control and today's client, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
+"""Model control with the v2 client, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
 
 import json
 
@@ -54,7 +54,7 @@ class Control(checks.Case):
         self.client.unload_model("addsub_fp32")
         self.becomes(lambda: ("addsub_fp32", "UNAVAILABLE", "unloaded") in self.index(), True)
 
-    def test_a_configuration_of_ones_own(self):
+    def test_config_override(self):
         self.client.load_model("m")
         config = self.config()
         config["parameters"] = {"fail": {"string_value": "as the request has it"}}
@@ -68,7 +68,7 @@ class Control(checks.Case):
         self.run_model("m")
         self.client.unload_model("m")
 
-    def test_refusals(self):
+    def test_errors(self):
         self.client.unload_model("unknown")
         with self.refusal(InferenceServerException, "failed to load 'unknown', failed to poll from model repository"):
             self.client.load_model("unknown")

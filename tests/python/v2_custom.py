@@ -1,4 +1,4 @@
-"""Libraries of the legacy custom interface, asked by today's client."""
+"""Libraries of the legacy custom interface with the v2 client."""
 
 import itertools
 
@@ -51,7 +51,7 @@ class Custom(checks.Case):
         np.testing.assert_array_equal(got.as_numpy("OUTPUT1"), a - b)
         self.assertEqual(got.as_numpy("OUTPUT0").shape, shape)
 
-    def test_every_generation_adds_and_subtracts(self):
+    def test_addsub_of_every_generation(self):
         for generation, (name, kind) in itertools.product(GENERATIONS, KINDS.items()):
             for shape in ((1, 16), (5, 16)):
                 with self.subTest(generation, kind=name, shape=shape):
@@ -59,7 +59,7 @@ class Custom(checks.Case):
             with self.subTest(generation, kind=name, shape=(16,)):
                 self.addsub(f"addsub_{generation}_{name}_nobatch", kind, (16,))
 
-    def test_only_the_output_that_is_asked_for(self):
+    def test_only_requested_output(self):
         for generation in GENERATIONS:
             with self.subTest(generation):
                 ones = np.ones((2, 16), np.int32)
@@ -67,12 +67,12 @@ class Custom(checks.Case):
                 np.testing.assert_array_equal(got.as_numpy("OUTPUT1"), ones - ones)
                 self.assertIsNone(got.as_numpy("OUTPUT0"))
 
-    def test_libraries_found_in_other_ways(self):
+    def test_library_lookup(self):
         for model in ("addsub_other_file", "addsub_says_1"):
             with self.subTest(model):
                 self.addsub(model, np.int32, (2, 16))
 
-    def test_every_type_comes_back_bit_by_bit(self):
+    def test_types_are_unchanged(self):
         for name, kind in TYPES.items():
             for shape in ((1, 1), (2, 21), (3, 0)):
                 with self.subTest(name, shape=shape):
@@ -80,18 +80,18 @@ class Custom(checks.Case):
                     got = self.infer(f"identity_{name}", {"INPUT0": values}).as_numpy("OUTPUT0")
                     self.assertEqual((got.tobytes(), got.shape), (values.tobytes(), shape))
 
-    def test_text_comes_back(self):
+    def test_strings_are_unchanged(self):
         texts = [b"", b"a", "grüezi".encode(), b"\0\0", b"x" * 3000, b"\xff"]
         values = np.array([texts, texts[::-1]], object)
         got = self.infer("identity_string", {"INPUT0": values}).as_numpy("OUTPUT0")
         self.assertEqual(got.tolist(), values.tolist())
 
-    def test_a_large_tensor(self):
+    def test_large_tensor(self):
         values = samples(np.uint8, (1, 5_000_000))
         got = self.infer("identity_uint8", {"INPUT0": values}).as_numpy("OUTPUT0")
         self.assertEqual(got.tobytes(), values.tobytes())
 
-    def test_whatever_size_of_block_it_asks_for(self):
+    def test_every_input_block_size(self):
         for generation, hint in itertools.product(GENERATIONS, (1, 3, 7, 1000, 1001, 1 << 20, 0)):
             if generation == "a" and hint == 0:
                 continue  # knows no sizes
@@ -116,7 +116,7 @@ class Custom(checks.Case):
                                          sequence_end=at == 3)
                         self.assertEqual(got.as_numpy("OUTPUT").item(), sums[id])
 
-    def test_what_fails_is_said_in_the_words_of_the_interface(self):
+    def test_error_messages_of_the_interface(self):
         wanted = {
             "execute_error": "execute error for 'INST': (7) out of ink",
             "execute_silent_error": "execute error for 'INST': (8) <no error string>",

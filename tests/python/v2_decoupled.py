@@ -1,4 +1,4 @@
-"""Decoupled models: any number of answers to a request, over streams only."""
+"""Decoupled models: any number of responses to a request, over streams only."""
 
 import numpy as np
 import tritonclient.grpc
@@ -41,7 +41,7 @@ class Stream(checks.Case):
         self.ask("many", 1, 3)
         self.assertEqual(self.take(3), [("1", 1, False), ("1", 1, False), ("1", 1, True)])
 
-    def test_later_from_another_thread(self):
+    def test_detached_responses(self):
         self.ask("many", 1, 2, parameters={"detach": True})
         self.assertEqual(self.take(2), [("1", 1, False), ("1", 1, True)])
 
@@ -53,7 +53,7 @@ class Stream(checks.Case):
         self.assertEqual(sorted(self.take(2)), [("2", None, True), ("3", 3, True)])
         self.assertEqual(self.mailbox._items, [])
 
-    def test_in_the_order_of_the_questions_on_demand(self):
+    def test_preserve_ordering(self):
         for i in range(20):
             self.ask("ordered", i, 2, parameters={"detach": True})
         got = [(id, final) for id, _, final in self.take(40)]
@@ -69,12 +69,12 @@ class Stream(checks.Case):
         [model] = self.client.get_inference_statistics("many", as_json=True)["model_stats"]
         return int(model["inference_stats"].get("success", {}).get("count", 0))
 
-    def test_an_error_between_answers_is_the_last(self):
+    def test_error_is_the_final_response(self):
         self.ask("many", 1, 2, parameters={"fail": "not today"})
         [(_, error)] = self.mailbox.take(1)
         self.assertEqual(error.message(), "not today")
 
-    def test_after_its_warm_up(self):
+    def test_after_warmup(self):
         self.ask("warm", 1, 1)
         self.assertEqual(self.take(1), [("1", 1, True)])
 
@@ -91,7 +91,7 @@ class Unary(checks.Case):
                 if module is tritonclient.grpc:
                     self.assertEqual(caught.exception.status(), status)
 
-    def test_a_model_that_did_not_say_so(self):
+    def test_model_without_transaction_policy(self):
         for module, url in ((tritonclient.grpc, checks.GRPC), (tritonclient.http, checks.HTTP)):
             with module.InferenceServerClient(url) as client:
                 with self.refusal(InferenceServerException, "expected a single response, got 2"):

@@ -1,4 +1,4 @@
-"""Ensembles and today's client, over HTTP and gRPC. The server is that of tests/wire/ensembles/requests.rs."""
+"""Ensembles with the v2 client, over HTTP and gRPC. The server is that of tests/wire/ensembles/requests.rs."""
 
 import itertools
 
@@ -25,7 +25,7 @@ class Ensembles(v2_checks.Protocol):
     def wanted(self, *names, **more):
         return [self.MODULE.InferRequestedOutput(name, **more) for name in names]
 
-    def test_a_diamond(self):
+    def test_diamond(self):
         for rows in (1, 8):
             a, b, tensors = self.two(rows)
             got = self.client.infer("diamond", tensors, request_id="d")
@@ -35,24 +35,24 @@ class Ensembles(v2_checks.Protocol):
             self.assertEqual((response["id"], response["model_name"], response["model_version"]),
                              ("d", "diamond", "1"))
 
-    def test_the_order_of_outputs_is_the_callers(self):
+    def test_outputs_are_in_requested_order(self):
         a, b, tensors = self.two(1)
         got = self.client.infer("diamond", tensors, outputs=self.wanted("TWICE_B", "TWICE_A"))
         self.assertEqual([o["name"] for o in self.response(got)["outputs"]], ["TWICE_B", "TWICE_A"])
 
-    def test_an_ensemble_of_ensembles(self):
+    def test_nested_ensemble(self):
         a, b, tensors = self.two(4)
         got = self.client.infer("outer", tensors, outputs=self.wanted("TWICE_A"))
         np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 4)
         self.assertIsNone(got.as_numpy("TWICE_B"))
 
-    def test_batching_steps_of_an_ensemble_without_batches(self):
+    def test_batching_steps_in_non_batching_ensemble(self):
         a, b = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
         got = self.client.infer("diamond_nobatch", [self.input("A", a, "FP32"), self.input("B", b, "FP32")])
         np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 2)
         self.assertEqual(got.as_numpy("TWICE_B").shape, (16,))
 
-    def test_steps_without_batches_of_an_ensemble_with_batches(self):
+    def test_non_batching_steps_in_batching_ensemble(self):
         three = np.arange(6, dtype=np.float32).reshape(3, 2)
         np.testing.assert_array_equal(self.identity("whole", three, "FP32").as_numpy("OUTPUT0"), three)
         np.testing.assert_array_equal(self.identity("rowwise", three[:1], "FP32").as_numpy("OUTPUT0"), three[:1])
@@ -60,7 +60,7 @@ class Ensembles(v2_checks.Protocol):
                                "for model 'row'. Expected [2], got [3,2]. "):
             self.identity("rowwise", three, "FP32")
 
-    def test_a_step_keeps_sequences_apart(self):
+    def test_steps_keep_sequences_separate(self):
         pair, sums = next(ids), [0, 0]
         for i in range(5):
             for which, id in enumerate(pair):
@@ -70,37 +70,37 @@ class Ensembles(v2_checks.Protocol):
                                         sequence_id=id, sequence_start=i == 0, sequence_end=i == 4)
                 self.assertEqual(got.as_numpy("OUT").item(), sums[which])
 
-    def test_sequences_of_a_step_are_checked_there(self):
+    def test_sequence_errors_of_a_step(self):
         one = [self.input("IN", np.ones((1, 1), np.int32), "INT32")]
         with self.refusal(InferenceServerException, "in ensemble 'totals', inference request for sequence 99998 to model "
                           "'summing' must specify the START flag on the first request of the sequence", whole=False):
             self.client.infer("totals", one, sequence_id=99998)
 
-    def test_text(self):
+    def test_strings(self):
         texts = np.array([[b"", b"x", "grüezi".encode()]], object)
         got = self.identity("text", texts, "BYTES").as_numpy("OUTPUT0")
         self.assertEqual(got.tolist(), texts.tolist())
 
-    def test_versions_of_steps(self):
+    def test_step_versions(self):
         one = np.ones((2, 3), np.float32)
         np.testing.assert_array_equal(self.identity("two_versions", one, "FP32").as_numpy("OUTPUT0"), one + 4)
 
-    def test_models_that_reshape(self):
+    def test_steps_with_reshape(self):
         values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
         got = self.identity("reshaped", values, "FP32").as_numpy("OUTPUT0")
         np.testing.assert_array_equal(got, values * 4)
 
-    def test_labels_are_those_of_the_model_that_writes_the_output(self):
+    def test_labels_of_the_producing_model(self):
         scores = np.array([[1, 5, 2, 4, 3], [0.5, -1, 0.25, -2, 0]], np.float32)
         got = self.identity("scores", scores, "FP32", outputs=self.wanted("SCORES", class_count=2))
         self.assertEqual(got.as_numpy("SCORES").tolist(), [[b"5.000000:1:green", b"4.000000:3"],
                                                             [b"0.500000:0:red", b"0.250000:2:blue"]])
 
-    def test_an_error_in_a_step(self):
+    def test_error_in_a_step(self):
         with self.failing(500, "in ensemble 'failing', the probe was told to fail"):
             self.client.infer("failing", [self.fp32()])
 
-    def test_steps_that_nobody_needs_do_not_run(self):
+    def test_unneeded_steps_are_not_executed(self):
         got = self.client.infer("lazy", [self.fp32()], outputs=self.wanted("GOOD"))
         np.testing.assert_array_equal(got.as_numpy("GOOD"), np.ones((1, 2)))
         with self.failing(500, "in ensemble 'lazy', the probe was told to fail"):
@@ -118,19 +118,19 @@ class Ensembles(v2_checks.Protocol):
                                "which the request asked for"):
             self.client.infer("maybe", [x])
 
-    def test_an_input_may_be_an_output(self):
+    def test_input_as_output(self):
         values = np.array([[1.5, 2]], np.float32)
         got = self.identity("through", values, "FP32")
         for name in ("INPUT0", "OUTPUT0"):
             np.testing.assert_array_equal(got.as_numpy(name), values)
 
-    def test_refusals_are_the_ensembles_own(self):
+    def test_errors_name_the_ensemble(self):
         a, b, tensors = self.two(9)
         text = "[request id: <id_unknown>] inference request batch-size must be <= 8 for 'diamond'"
         with self.failing(400, text):
             self.client.infer("diamond", tensors)
 
-    def test_sequence_and_schedule_parameters_pass(self):
+    def test_scheduling_parameters_reach_the_steps(self):
         self.client.infer("two_versions", [self.fp32()], sequence_id=5, sequence_start=True, sequence_end=True,
                           priority=1, timeout=1_000_000)
 
@@ -150,7 +150,7 @@ class Ensembles(v2_checks.Protocol):
                 "compute_input": each, "compute_infer": each, "compute_output": each,
                 "cache_hit": 0, "cache_miss": 0})
 
-    def test_it_is_ready_and_described(self):
+    def test_readiness_and_metadata(self):
         self.assertTrue(self.client.is_model_ready("outer"))
         self.assertEqual(self.json(self.client.get_model_metadata, "outer")["platform"], "ensemble")
         config = self.json(self.client.get_model_config, "outer")
@@ -160,7 +160,7 @@ class Ensembles(v2_checks.Protocol):
 
 
 class Http(v2_http.Http, Ensembles):
-    def test_many_at_once(self):
+    def test_concurrent_requests(self):
         with tritonclient.http.InferenceServerClient(checks.HTTP, concurrency=8) as client:
             asked = []
             for i in range(40):
@@ -171,7 +171,7 @@ class Http(v2_http.Http, Ensembles):
 
 
 class Grpc(v2_grpc.Grpc, Ensembles):
-    def test_many_at_once(self):
+    def test_concurrent_requests(self):
         mailbox = checks.Mailbox()
         asked = {}
         for i in range(40):
@@ -182,7 +182,7 @@ class Grpc(v2_grpc.Grpc, Ensembles):
             a = asked.pop(result.get_response().id)
             np.testing.assert_array_equal(result.as_numpy("TWICE_A"), a * 4)
 
-    def test_over_a_stream(self):
+    def test_stream(self):
         mailbox = checks.Mailbox()
         self.client.start_stream(v2_grpc.answers_to(mailbox))
         a, b, tensors = self.two(2)
@@ -194,7 +194,7 @@ class Grpc(v2_grpc.Grpc, Ensembles):
         np.testing.assert_array_equal(good.as_numpy("TWICE_B"), b * 2)
         self.assertIn("in ensemble 'failing', the probe was told to fail", bad.message())
 
-    def test_a_call_that_is_cancelled(self):
+    def test_cancelled_call(self):
         mailbox = checks.Mailbox()
         call = self.client.async_infer("waiting", [self.fp32()], v2_grpc.answers_to(mailbox))
         call.cancel()

@@ -1,4 +1,4 @@
-"""Today's client over gRPC: call by call, asynchronous, over streams, and with the bare stub."""
+"""The v2 client over gRPC: unary, asynchronous, streams, and the plain stub."""
 
 import time
 
@@ -32,12 +32,12 @@ class Grpc:
 
 
 class Server(Grpc, v2_checks.Server):
-    def test_log_settings_can_be_read(self):
+    def test_log_settings(self):
         settings = self.client.get_log_settings(as_json=True)["settings"]
         self.assertLessEqual({"log_info", "log_warning", "log_error", "log_verbose_level", "log_format"},
                              set(settings))
 
-    def test_the_standard_health_service(self):
+    def test_standard_health_service(self):
         # One empty message each way: field 1 of the answer is the status, 1 is SERVING.
         with grpc.insecure_channel(checks.GRPC) as channel:
             check = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=bytes,
@@ -46,14 +46,14 @@ class Server(Grpc, v2_checks.Server):
 
 
 class Infer(Grpc, v2_checks.Infer):
-    def test_compression_both_ways(self):
+    def test_compression_in_both_directions(self):
         values = np.zeros((1, 50_000), np.float32)
         for kind in ("gzip", "deflate"):
             with self.subTest(kind):
                 got = self.identity("identity_fp32", values, "FP32", compression_algorithm=kind)
                 np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), values)
 
-    def test_many_at_once(self):
+    def test_concurrent_requests(self):
         mailbox = checks.Mailbox()
         for i in range(40):
             tensor = self.input("INPUT0", np.full((1, 3), i, np.float32), "FP32")
@@ -65,7 +65,7 @@ class Infer(Grpc, v2_checks.Infer):
             np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full((1, 3), id, np.float32))
         self.assertEqual(len({result.get_response().id for result, _ in answers}), 40)
 
-    def test_a_deadline_cancels_the_request(self):
+    def test_deadline_cancels_the_request(self):
         # The model waits for the cancellation, and fails after ten seconds without it.
         with self.assertRaises(InferenceServerException):
             self.echo(parameters={"until_cancelled": True}, client_timeout=0.2)
@@ -73,7 +73,7 @@ class Infer(Grpc, v2_checks.Infer):
         self.echo()
         self.assertLess(time.monotonic() - before, 5)
 
-    def test_a_deadline(self):
+    def test_deadline(self):
         with self.assertRaises(InferenceServerException) as caught:
             self.client.infer("slow", [self.fp32()], client_timeout=0.05)
         self.assertEqual(caught.exception.status(), "StatusCode.DEADLINE_EXCEEDED")
@@ -90,7 +90,7 @@ class Stream(Grpc, v2_checks.Protocol):
         tensor = self.input("INPUT0", np.full((1, count), int(id), np.float32), "FP32")
         self.client.async_stream_infer(model, [tensor], request_id=str(id), **more)
 
-    def test_many_in_order(self):
+    def test_responses_are_in_order(self):
         for i in range(40):
             self.ask("echo", i)
         answers = self.mailbox.take(40)
@@ -99,17 +99,17 @@ class Stream(Grpc, v2_checks.Protocol):
             self.assertIsNone(error)
             np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full((1, 2), i, np.float32))
 
-    def test_answers_keep_the_order_of_the_questions_across_models(self):
+    def test_order_is_kept_across_models(self):
         self.ask("slow", 1)
         self.ask("echo", 2)
         self.assertEqual([result.get_response().id for result, _ in self.mailbox.take(2)], ["1", "2"])
 
-    def test_every_answer_says_that_it_is_final(self):
+    def test_every_response_is_marked_final(self):
         self.ask("echo", 1)
         [(result, _)] = self.mailbox.take(1)
         self.assertTrue(result.get_response().parameters["triton_final_response"].bool_param)
 
-    def test_an_error_does_not_end_the_stream(self):
+    def test_error_does_not_end_the_stream(self):
         self.ask("nobody", 1)
         self.ask("fails", 2)
         self.ask("echo", 3)
@@ -117,21 +117,21 @@ class Stream(Grpc, v2_checks.Protocol):
         self.assertEqual([error and error.message() for _, error in answers], [
             "Request for unknown model: 'nobody' is not found", "the probe was told to fail", None])
 
-    def test_closing_waits_for_the_answers(self):
+    def test_half_close_waits_for_responses(self):
         self.ask("slow", 1)
         self.client.stop_stream()
         [(result, error)] = self.mailbox.take(1)
         self.assertIsNone(error)
         self.assertEqual(result.get_response().id, "1")
 
-    def test_a_cancelled_stream_cancels_its_requests(self):
+    def test_cancelled_stream_cancels_its_requests(self):
         self.ask("echo", 1, parameters={"until_cancelled": True})
         self.client.stop_stream(cancel_requests=True)
         before = time.monotonic()
         self.echo()
         self.assertLess(time.monotonic() - before, 5)
 
-    def test_a_class_output(self):
+    def test_class_output(self):
         tensor = self.input("INPUT0", np.array([[1, 5, 2, 4, 3]], np.float32), "FP32")
         wanted = module.InferRequestedOutput("OUTPUT0", class_count=1)
         self.client.async_stream_infer("classes", [tensor], outputs=[wanted])
@@ -139,7 +139,7 @@ class Stream(Grpc, v2_checks.Protocol):
         self.assertIsNone(error)
         self.assertEqual(result.as_numpy("OUTPUT0").tolist(), [[b"5.000000:1:green"]])
 
-    def test_cancelling(self):
+    def test_cancel(self):
         self.ask("slow", 1)
         self.client.stop_stream(cancel_requests=True)
         self.client.start_stream(answers_to(self.mailbox))
@@ -154,7 +154,7 @@ class Stream(Grpc, v2_checks.Protocol):
 class Asynchronous(v2_checks.Asynchronous):
     AIO = aio
 
-    def test_a_stream(self):
+    def test_stream(self):
         async def work(client):
             async def questions():
                 for i in range(10):
@@ -191,10 +191,10 @@ class Stub(checks.Case):
 
     def refused(self, request, code, text):
         with self.assertRaises(grpc.RpcError) as caught:
-            self.stub.ModelInfer(request, timeout=checks.PATIENCE)
+            self.stub.ModelInfer(request, timeout=checks.TIMEOUT)
         self.assertEqual((caught.exception.code(), caught.exception.details()), (code, text))
 
-    def test_typed_contents_are_answered_with_raw_ones(self):
+    def test_typed_contents_in_raw_contents_out(self):
         for datatype, field, values, wanted in (
                 ("BOOL", "bool_contents", [True, False], b"\1\0"),
                 ("INT8", "int_contents", [-1, 2], b"\xff\2"),
@@ -215,7 +215,7 @@ class Stub(checks.Case):
                 self.assertFalse(response.outputs[0].HasField("contents"))
                 self.assertEqual(list(response.outputs[0].shape), [1, 2])
 
-    def test_refusals(self):
+    def test_errors(self):
         eight = bytes(8)
         invalid = grpc.StatusCode.INVALID_ARGUMENT
         id = "[request id: <id_unknown>] "
@@ -248,20 +248,20 @@ class Stub(checks.Case):
                 self.refused(request, code, text)
         self.stub.ModelInfer(self.request(raw=[eight]))
 
-    def test_a_string_that_is_cut_short(self):
+    def test_truncated_string(self):
         for data in (b"\x09\0\0\0abc", b"\xff\xff\xff\xffabcd"):
             with self.assertRaises(grpc.RpcError) as caught:
                 self.stub.ModelInfer(self.request("identity_string", "BYTES", (1, 1), [data]))
             self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
             self.assertIn("INPUT0", caught.exception.details())
 
-    def test_sizes_that_no_machine_has(self):
+    def test_sizes_beyond_memory(self):
         for shape in ((1, 2**62), (1, 2**63 - 1), (8, 2**61)):
             with self.subTest(shape=shape), self.assertRaises(grpc.RpcError) as caught:
                 self.stub.ModelInfer(self.request(raw=[bytes(8)], shape=shape))
             self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
 
-    def test_versions_that_are_no_numbers(self):
+    def test_invalid_versions(self):
         request = self.request(raw=[bytes(8)])
         request.model_version = "-1"
         self.refused(request, grpc.StatusCode.INVALID_ARGUMENT, "failed to get model version from specified version "
@@ -277,7 +277,7 @@ class Stub(checks.Case):
             else:
                 self.stub.ModelInfer(request)
 
-    def test_parameters_of_the_wrong_kind(self):
+    def test_parameters_of_wrong_type(self):
         def with_parameter(key, **value):
             request = self.request(raw=[bytes(8)])
             for field, content in value.items():
@@ -301,7 +301,7 @@ class Stub(checks.Case):
                 self.refused(request, invalid, text)
         self.stub.ModelInfer(with_parameter("triton_enable_empty_final_response", bool_param=False))
 
-    def test_the_class_count_must_be_positive(self):
+    def test_class_count_must_be_positive(self):
         request = self.request("classes", raw=[bytes(20)], shape=(1, 5))
         request.outputs.add(name="OUTPUT0").parameters["classification"].int64_param = 0
         self.refused(request, grpc.StatusCode.INVALID_ARGUMENT,
@@ -313,14 +313,14 @@ class Stub(checks.Case):
         self.assertEqual((caught.exception.code(), caught.exception.details()),
                          (grpc.StatusCode.UNIMPLEMENTED, "'repository_name' specification is not supported"))
 
-    def test_what_is_not_protobuf(self):
+    def test_invalid_protobuf(self):
         call = self.channel.unary_unary("/inference.GRPCInferenceService/ModelInfer",
                                         request_serializer=bytes, response_deserializer=bytes)
         with self.assertRaises(grpc.RpcError):
             call(b"\xff\xff\xff\xff not protobuf")
         self.assertTrue(self.stub.ServerLive(service_pb2.ServerLiveRequest()).live)
 
-    def test_a_stream_of_errors_may_be_ended_by_the_first(self):
+    def test_error_may_end_the_stream(self):
         answers = self.stub.ModelStreamInfer(iter([self.request("nobody", raw=[bytes(8)])]),
                                              metadata=[("triton_grpc_error", "true")])
         with self.assertRaises(grpc.RpcError) as caught:

@@ -1,4 +1,4 @@
-"""Today's client over HTTP."""
+"""The v2 client over HTTP."""
 
 import json
 
@@ -55,7 +55,7 @@ class Infer(Http, v2_checks.Infer):
                 self.assertIn("data", got.get_response()["outputs"][0])
                 self.assertEqual(got.as_numpy("OUTPUT0").tobytes(), values.tobytes())
 
-    def test_text_and_truth_in_json(self):
+    def test_strings_and_booleans_in_json(self):
         for model, values, datatype in (
                 ("identity_bool", np.array([[True, False]]), "BOOL"),
                 ("identity_string", np.array([["a", "grüezi \" \\ \n", ""]], object), "BYTES")):
@@ -64,7 +64,7 @@ class Infer(Http, v2_checks.Infer):
                 outputs=[module.InferRequestedOutput("OUTPUT0", binary_data=False)])
             self.assertEqual(got.as_numpy("OUTPUT0").tolist(), values.tolist())
 
-    def test_one_output_in_json_and_one_in_binary(self):
+    def test_json_and_binary_output(self):
         tensors = [self.input(n, np.ones((1, 16), np.int32), "INT32", binary_data=n == "INPUT0")
                    for n in ("INPUT0", "INPUT1")]
         got = self.client.infer("addsub_int32", tensors, outputs=[
@@ -75,13 +75,13 @@ class Infer(Http, v2_checks.Infer):
         self.assertEqual(outputs["OUTPUT1"]["data"], [0] * 16)
         np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), np.full((1, 16), 2, np.int32))
 
-    def test_half_floats_have_no_json(self):
+    def test_fp16_has_no_json_form(self):
         with self.failing(400, "sending FP16 data via JSON is not supported. Please use the binary data format "
                           "for output"):
             self.client.infer("identity_fp16", [self.input("INPUT0", np.ones((1, 2), np.float16), "FP16")],
                               outputs=[module.InferRequestedOutput("OUTPUT0", binary_data=False)])
 
-    def test_compression_both_ways(self):
+    def test_compression_in_both_directions(self):
         values = np.zeros((1, 50_000), np.float32)
         for kind in ("gzip", "deflate"):
             for request, response in ((kind, None), (None, kind), (kind, kind)):
@@ -90,7 +90,7 @@ class Infer(Http, v2_checks.Infer):
                                         response_compression_algorithm=response)
                     np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), values)
 
-    def test_many_at_once(self):
+    def test_concurrent_requests(self):
         client = module.InferenceServerClient(self.url, concurrency=8)
         self.addCleanup(client.close)
         values = [np.full((1, 3), i, np.float32) for i in range(40)]
@@ -98,7 +98,7 @@ class Infer(Http, v2_checks.Infer):
         for value, answer in zip(values, waiting):
             np.testing.assert_array_equal(answer.get_result().as_numpy("OUTPUT0"), value)
 
-    def test_raw_body_made_and_parsed_by_the_client(self):
+    def test_body_encoding_of_the_client(self):
         body, size = module.InferenceServerClient.generate_request_body([self.fp32()])
         self.assertEqual(json.loads(body[:size])["inputs"][0]["parameters"], {"binary_data_size": 8})
 

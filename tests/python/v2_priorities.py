@@ -1,4 +1,4 @@
-"""Today's client against priorities and queue policies.
+"""Priorities and queue policies with the v2 client.
 
 Every model executes one request at a time and numbers them: each asks for 1 to be added to a sum. The first one of a
 check takes its time, and what is asked meanwhile waits.
@@ -11,7 +11,7 @@ import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
 import checks
-from v2_asking import Stream, counts, failures, number, tensor, until, value, waiting
+from v2_stream import Stream, counts, failures, number, tensor, until, value, waiting
 
 FULL = "Exceeds maximum queue size"
 LATE = "Request timeout expired"
@@ -45,19 +45,19 @@ class Priorities(checks.Case):
         self.assertIsInstance(error, InferenceServerException)
         self.assertTrue(error.message().endswith(text), error.message())
 
-    def test_the_highest_level_first_and_in_order_within_a_level(self):
-        # Level 2 is the default: of those who do not say, say 0, or say too much.
+    def test_highest_level_first_then_arrival_order(self):
+        # Level 2 is the default: for requests without a level, with 0, or with one that is too large.
         got = self.behind("levels", [{"priority": p} for p in (3, 0, 99, 1, 3, 2, 1)] + [{}])
         self.assertEqual(got, [7, 3, 4, 1, 8, 5, 2, 6])
 
-    def test_a_model_without_levels_knows_no_priorities(self):
+    def test_model_without_levels_ignores_priorities(self):
         self.assertEqual(self.behind("no_levels", [{"priority": p} for p in (3, 1, 2)]), [1, 2, 3])
 
-    def test_a_great_many_levels(self):
+    def test_many_levels(self):
         got = self.behind("billions", [{"priority": p} for p in (2**33, 2**32 + 1, 2**32, 2)])
         self.assertEqual(got, [4, 3, 2, 1])
 
-    def test_a_full_queue_refuses(self):
+    def test_full_queue_refuses(self):
         one, two, three, other = self.behind("two_wait", [{"priority": p} for p in (2, 2, 2, 1)])
         self.assertEqual((other, one, two), (1, 2, 3))
         self.refused(three, FULL)
@@ -67,7 +67,7 @@ class Priorities(checks.Case):
         # There is room again.
         self.assertEqual(self.behind("two_wait", [{"priority": 2}]), [1])
 
-    def test_a_full_queue_without_levels(self):
+    def test_full_queue_without_levels(self):
         with Stream() as stream:
             self.busy(stream, "one_waits")
             for _ in range(3):
@@ -78,7 +78,7 @@ class Priorities(checks.Case):
             self.refused(error, FULL)
         self.assertEqual(failures("one_waits", "REJECTED"), 2)
 
-    def test_a_full_queue_is_503_over_http(self):
+    def test_full_queue_is_503_over_http(self):
         with Stream() as stream:
             self.busy(stream, "one_waits_http")
             stream.ask("one_waits_http", 1)
@@ -90,43 +90,43 @@ class Priorities(checks.Case):
             self.refused(caught.exception, FULL)
             stream.results()
 
-    def test_the_policys_timeout_rejects(self):
+    def test_default_timeout_rejects(self):
         late, also, other = self.behind("late_after_a_tenth", [{"priority": 2}, {}, {"priority": 1}])
         self.assertEqual(other, 1)
         self.refused(late, LATE)
         self.refused(also, LATE)
         self.assertEqual(failures("late_after_a_tenth", "REJECTED"), 2)
 
-    def test_the_callers_timeout_rejects_where_that_is_allowed(self):
+    def test_request_timeout_rejects_if_allowed(self):
         late, none, long = self.behind("may_be_shorter", [
             {"priority": 2, "timeout": TENTH}, {"priority": 2}, {"priority": 2, "timeout": 2 * MINUTE}])
         self.refused(late, LATE)
         self.assertEqual((none, long), (1, 2))
 
-    def test_the_callers_timeout_means_nothing_elsewhere(self):
+    def test_request_timeout_is_ignored_unless_allowed(self):
         for model in ("may_not_be_shorter", "no_timeout_to_shorten"):
             with self.subTest(model):
                 got = self.behind(model, [{"priority": 2, "timeout": TENTH}, {"priority": 2}])
                 self.assertEqual(got, [1, 2])
 
-    def test_it_cannot_make_the_policys_timeout_longer(self):
+    def test_request_timeout_cannot_extend_default(self):
         late, = self.behind("late_after_a_tenth_too", [{"priority": 2, "timeout": MINUTE}])
         self.refused(late, LATE)
 
-    def test_what_is_delayed_is_executed_last(self):
+    def test_delayed_requests_are_executed_last(self):
         got = self.behind("delays", [
             {"priority": 2, "timeout": TENTH}, {"priority": 2}, {"priority": 2, "timeout": TENTH}, {"priority": 2}])
         self.assertEqual(got, [3, 1, 4, 2])
         self.assertEqual(failures("delays", "REJECTED"), 0)
         self.assertEqual(counts("delays")["fail"], 0)
 
-    def test_a_deadline_of_zero_is_none(self):
+    def test_timeout_of_zero_is_none(self):
         self.assertEqual(self.behind("may_be_shorter", [{"priority": 2, "timeout": 0}]), [1])
 
-    def test_the_largest_timeout_is_no_trouble(self):
+    def test_largest_timeout(self):
         self.assertEqual(self.behind("may_be_shorter", [{"priority": 2, "timeout": 2**63 - 1}]), [1])
 
-    def test_many_callers_of_all_levels_get_their_answers(self):
+    def test_concurrent_requests_of_all_levels(self):
         seen = []
 
         def work():

@@ -1,4 +1,4 @@
-"""Today's client against the sequence batcher.
+"""Sequence batching with the v2 client.
 
 The accumulators of the test plugin sum up what came at one place of the batch (`acc_*`) or for one correlation id
 (`corrid_*`, `old*`); the ONNX ones show their control tensors or have no memory but the server's.
@@ -17,7 +17,7 @@ import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
 import checks
-from v2_asking import Stream, batch, counts, failures, number, tensor, until, value, waiting
+from v2_stream import Stream, batch, counts, failures, number, tensor, until, value, waiting
 
 LAYOUTS = ("1x4", "2x2", "4x1")
 SLOTS = [f"acc_{layout}" for layout in LAYOUTS]
@@ -76,7 +76,7 @@ class Clients:
         self.assertTrue(caught.exception.message().endswith(text), caught.exception.message())
         self.assertEqual(caught.exception.status(), self.STATUS[status])
 
-    def test_a_sequence(self):
+    def test_sequence(self):
         for model in (*SLOTS, "acc_fp32", "acc_bool", "acc_nobatch", "old", "corrid_int64"):
             with self.subTest(model):
                 id, one = next(ids), number(1)
@@ -84,7 +84,7 @@ class Clients:
                 got = [self.step(model, id, i * one, i == 1, i == 9) for i in range(1, 10)]
                 self.assertEqual(got, list(itertools.accumulate(range(1, 10))))
 
-    def test_the_first_request_needs_start(self):
+    def test_first_request_needs_start(self):
         for model in ("acc_1x4", "old"):
             id = next(ids)
             self.refused(400, no_start(id, model), model, id, 1)
@@ -102,13 +102,13 @@ class Clients:
                     self.refused(400, text, model, id, 1)
                     self.refused(400, text, model, id, 1, True, True)
 
-    def test_more_than_one_row(self):
+    def test_batch_size_above_one_is_refused(self):
         for model in ("acc_1x4", "acc_2x2", "old"):
             text = (f"inference request to model '{model}' must specify batch-size 1 due to requirements of "
                     "sequence batcher")
             self.refused(400, text, model, next(ids), np.ones((2, 1), np.int32), True)
 
-    def test_a_refused_request_is_none_of_the_sequence(self):
+    def test_refused_request_does_not_count(self):
         model, id = "acc_1x4", next(ids)
         self.assertEqual(self.step(model, id, 1, True), 1)
         with self.assertRaises(InferenceServerException):
@@ -116,7 +116,7 @@ class Clients:
         self.assertEqual(self.step(model, id, 2), 3)
         self.assertEqual(self.step(model, id, 3, end=True), 6)
 
-    def test_start_while_it_runs_begins_anew(self):
+    def test_start_restarts_the_sequence(self):
         for model in ("acc_1x4", "acc_2x2", "old"):
             with self.subTest(model):
                 id = next(ids)
@@ -124,12 +124,12 @@ class Clients:
                 self.assertEqual(got, [1, 3, 40, 45])
                 self.assertEqual(self.step(model, id, 6, end=True), 51)
 
-    def test_the_id_may_be_used_again(self):
+    def test_id_can_be_reused(self):
         id = next(ids)
         for _ in range(3):
             self.assertEqual(self.step("acc_1x4", id, 5, True, True), 5)
 
-    def test_text_and_number_are_different_ids(self):
+    def test_string_and_number_are_different_ids(self):
         id = next(ids)
         self.assertEqual(self.step("acc_1x4", id, 1, True), 1)
         self.assertEqual(self.step("acc_1x4", str(id), 10, True), 10)
@@ -144,7 +144,7 @@ class Clients:
                 got = [self.step(model, id, 1, True), self.step(model, id, 2), self.step(model, id, 3, end=True)]
                 self.assertEqual(got, [1, 3, 6])
 
-    def test_correlation_ids_of_the_wrong_kind(self):
+    def test_correlation_ids_of_wrong_type(self):
         for model, id in (("corrid_string", 7), ("corrid_int64", "seven")):
             with self.subTest(model), self.assertRaises(InferenceServerException) as caught:
                 self.step(model, id, 1, True, True)
@@ -152,7 +152,7 @@ class Clients:
             self.assertIn(f", but model '{model}' expects ", caught.exception.message())
             self.assertEqual(caught.exception.status(), self.STATUS[400])
 
-    def test_an_id_that_is_too_long(self):
+    def test_id_above_length_limit(self):
         with self.assertRaises(InferenceServerException) as caught:
             self.step("corrid_string", "x" * 129, 1, True, True)
         self.assertIn("string correlation ID cannot be longer than 128 characters", caught.exception.message())
@@ -174,7 +174,7 @@ class Clients:
                 self.assertEqual(value(result, "OUTPUT"), 5 + start + 10 * end)
                 self.assertEqual(value(result, "ID"), id)
 
-    def test_controls_and_states_are_not_for_clients(self):
+    def test_clients_cannot_set_controls_and_states(self):
         for model in ("controls_int32", "state_direct"):
             metadata = self.client.get_model_metadata(model)
             inputs = metadata["inputs"] if isinstance(metadata, dict) else metadata.inputs
@@ -196,7 +196,7 @@ class Clients:
                 self.assertEqual(self.step(model, id, 7, True, **names), begin + 7)
                 self.assertEqual(self.step(model, id, 1, False, True, **names), begin + 8)
 
-    def test_a_state_that_is_an_output_too(self):
+    def test_state_that_is_also_an_output(self):
         wanted = [self.MODULE.InferRequestedOutput("STATE_OUT")]
         result = self.client.infer("state_initial", [tensor(self.MODULE, "INPUT", number(5))], outputs=wanted,
                                    sequence_id=next(ids), sequence_start=True, sequence_end=True)
@@ -220,7 +220,7 @@ class FreeStream(Case):
             with self.subTest(model):
                 self.sums(model, self.some(4, (5, 9)))
 
-    def test_gaps_between_slots_reach_nobody(self):
+    def test_null_requests_in_free_slots(self):
         """Three of four end early; the last one's batches have null requests in front."""
         for model in SLOTS:
             with self.subTest(model), Stream() as stream:
@@ -253,7 +253,7 @@ class FreeStream(Case):
             with self.subTest(model):
                 self.sums(model, self.some(12))
 
-    def test_one_id_again_and_again_in_the_backlog(self):
+    def test_reused_id_in_backlog(self):
         model = "acc_1x4"
         with Stream() as stream:
             blockers = [next(ids) for _ in range(4)]
@@ -272,7 +272,7 @@ class FreeStream(Case):
             with self.subTest(model):
                 self.sums(model, self.some(20, (1, 1)))
 
-    def test_a_sequence_waits_for_a_slot(self):
+    def test_sequence_waits_for_a_slot(self):
         with Stream() as stream:
             first, second, before = next(ids), next(ids), counts("one_slot")["inferences"]
             stream.step("one_slot", first, 1, True)
@@ -283,7 +283,7 @@ class FreeStream(Case):
             stream.step("one_slot", first, 1, False, True)
             self.assertEqual([value(result) for result in stream.results(3)], [10, 30, 2])
 
-    def test_a_sequence_that_waits_too_long_for_a_slot(self):
+    def test_backlog_timeout(self):
         model = "one_slot_timeout"
         with Stream() as stream, Stream() as other:
             first, second = next(ids), next(ids)
@@ -299,18 +299,18 @@ class FreeStream(Case):
             stream.step(model, first, 1, False, True, timeout=1)
             self.assertEqual(value(stream.results(1)[0]), 2)
 
-    def test_states_are_kept_apart(self):
+    def test_states_are_separate(self):
         for model, begin in (("state_direct", 0), ("state_oldest", 0), ("state_initial", 1000)):
             with self.subTest(model):
                 self.sums(model, self.some(15), input="INPUT", output="OUTPUT", begin=begin)
 
-    def test_an_oldest_batch_has_no_null_requests(self):
+    def test_oldest_batch_has_no_null_requests(self):
         id = next(ids)
         for result in self.sums("old", {id: [1, 2, 3]}):
             self.assertEqual(batch(result), (1, 1))
 
     def test_oldest_batches_of_a_preferred_size(self):
-        """A delay that nobody waits for: all four come together each time."""
+        """The delay is never reached: all four requests arrive together each time."""
         names = [next(ids) for _ in range(4)]
         with Stream() as stream:
             for step in range(3):
@@ -330,7 +330,7 @@ class FreeStream(Case):
                     self.assertEqual((value(result), batch(result)[0]), ([1, 3, 6][step], 4))
         self.assertEqual(counts("all_slots")["executions"], 3)
 
-    def test_idle_sequences_are_forgotten(self):
+    def test_idle_sequences_end(self):
         for model in ("idle", "idle_oldest"):
             with self.subTest(model), Stream() as stream:
                 id, waits = next(ids), next(ids)
@@ -345,7 +345,7 @@ class FreeStream(Case):
                 stream.sequence(model, id, [2, 3])
                 self.assertEqual([value(result) for result in stream.results(2)], [2, 5])
 
-    def test_requests_keep_a_sequence_alive(self):
+    def test_requests_reset_the_idle_limit(self):
         with Stream() as stream:
             id = next(ids)
             for i in range(8):
@@ -353,7 +353,7 @@ class FreeStream(Case):
                 self.assertEqual(value(stream.results(1)[0]), i + 1)
                 time.sleep(0.35)
 
-    def test_a_cancelled_request_ends_its_sequence(self):
+    def test_cancelled_request_ends_its_sequence(self):
         for model in ("cancel_direct", "cancel_oldest"):
             with self.subTest(model):
                 gone, other = next(ids), next(ids)
@@ -378,7 +378,7 @@ class FreeStream(Case):
                 self.assertEqual(value(stays.results(1)[0]), 2)
                 stays.close()
 
-    def test_a_failing_step_fails_alone(self):
+    def test_failing_request_fails_alone(self):
         with Stream() as stream:
             one, two = next(ids), next(ids)
             stream.step("acc_1x4", one, 1, True)
@@ -433,7 +433,7 @@ class Held(Case):
     def test_full_batches(self):
         self.assertEqual(self.executions("full", [3, 3, 3, 3]), {"1x4": 3, "2x2": 6, "4x1": 12})
 
-    def test_half_of_them_end_early(self):
+    def test_half_end_early(self):
         self.assertEqual(self.executions("half", [4, 4, 2, 2]), {"1x4": 4, "2x2": 8, "4x1": 12})
 
     def test_every_second_ends_early(self):
@@ -443,7 +443,7 @@ class Held(Case):
 class Backlog(Case):
     """Eight requests in the slots and four behind them are queued before the first batch."""
 
-    def test_the_backlog_moves_into_the_slots(self):
+    def test_backlog_moves_into_slots(self):
         for layout, executions in (("1x4", [4]), ("2x2", [6, 8]), ("4x1", [12])):
             model = f"behind_{layout}"
             with self.subTest(model), Stream() as stream:

@@ -1,11 +1,11 @@
-//! A caller at any of the six doors, who may leave in the middle of his request.
+//! A client of each of the six inference endpoints that may disconnect during its request.
 
 use crate::grpc::{INFER, STREAM, infer_v1, infer_v2, raw};
 use crate::http1::{Connection, request};
 use crate::http2::{Client, End, Ended, call_headers, message};
 use crate::server::Running;
 
-/// A way to ask for an inference.
+/// An inference endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     HttpV1,
@@ -24,12 +24,12 @@ pub const ENDPOINTS: [Endpoint; 6] = [
     Endpoint::StreamV1,
     Endpoint::StreamV2,
 ];
-/// Those where a call can be broken off without the connection, and where it may have a deadline.
+/// Endpoints with RST_STREAM and deadlines.
 pub const GRPC_ENDPOINTS: [Endpoint; 4] =
     [Endpoint::GrpcV1, Endpoint::GrpcV2, Endpoint::StreamV1, Endpoint::StreamV2];
 
 impl Endpoint {
-    /// What goes through it: the whole request over HTTP, the message over gRPC.
+    /// The whole request over HTTP, the prefixed message over gRPC.
     pub fn bytes(self, model: &str, values: [f32; 2]) -> Vec<u8> {
         let [a, b] = values;
         match self {
@@ -65,7 +65,7 @@ impl Endpoint {
     }
 }
 
-/// See the module text. Dropped, he hangs up.
+/// See the module text. Disconnects when dropped.
 pub struct Caller {
     endpoint: Endpoint,
     values: [f32; 2],
@@ -78,17 +78,17 @@ enum Line {
 }
 
 impl Caller {
-    /// Asks `model` for the echo of `values`.
+    /// Sends a request to echo `values`.
     pub fn send(server: &Running, endpoint: Endpoint, model: &str, values: [f32; 2]) -> Self {
         Self::start(server, endpoint, model, values, 1, &[])
     }
 
-    /// The same so many times: over HTTP in one breath, over gRPC only in streams.
+    /// Sends the request several times: pipelined over HTTP, over gRPC on streams only.
     pub fn send_many(server: &Running, endpoint: Endpoint, model: &str, times: usize) -> Self {
         Self::start(server, endpoint, model, [1.0, 2.0], times, &[])
     }
 
-    /// The same over gRPC with a deadline, as `grpc-timeout` has it.
+    /// Sends a gRPC request with this `grpc-timeout`.
     pub fn send_with_timeout(
         server: &Running,
         endpoint: Endpoint,
@@ -121,7 +121,7 @@ impl Caller {
         Self { endpoint, values: [1.0, 2.0], line: Line::begin(server, endpoint, half, false, &[]) }
     }
 
-    /// Breaks the call off and stays on the line, which comes back. Over HTTP there is no such thing.
+    /// Resets the call and returns the open connection; `None` over HTTP.
     pub fn reset(self) -> Option<Client> {
         match self.line {
             Line::Http(_) => None,
@@ -132,7 +132,7 @@ impl Caller {
         }
     }
 
-    /// Waits for the echo and says whether it is right.
+    /// Waits for the response; true if it is the right echo.
     #[track_caller]
     pub fn is_echoed(self) -> bool {
         let values = self.values;
@@ -159,7 +159,7 @@ impl Caller {
         }
     }
 
-    /// Waits for the end of a gRPC call, and gives its status.
+    /// Waits for the end of a gRPC call and returns its status.
     #[track_caller]
     pub fn status(self) -> Option<u8> {
         match self.line {

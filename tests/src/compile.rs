@@ -1,4 +1,4 @@
-//! Compiles backends written in C, as their authors would: one header, nothing to link.
+//! Compiles C and C++ sources to shared libraries with the public headers alone.
 
 use crate::install::root;
 use std::env;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A temporary folder, for backends and such.
+/// A temporary folder.
 pub fn folder() -> TempDir {
     tempfile::Builder::new()
         .prefix("trtserver-tests-")

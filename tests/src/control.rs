@@ -1,4 +1,4 @@
-//! Loading and unloading by request over HTTP: what the tests of model control share.
+//! Model control over HTTP: load, unload and the repository index.
 
 use crate::http1::Response;
 use crate::repository::probe;
@@ -9,7 +9,7 @@ pub fn explicit() -> Server {
     Server::new().flag("--model-control-mode=explicit")
 }
 
-/// The ensemble `pair`: what `model` makes of INPUT0, twice over.
+/// The ensemble `pair`: `model` applied twice to INPUT0.
 pub fn pair(model: &str) -> String {
     let step = |from: &str, to: &str| {
         format!(
@@ -30,10 +30,10 @@ pub trait Control {
     fn load(&self, model: &str) -> Response;
     fn unload(&self, model: &str) -> Response;
     fn v1(&self, act: &str, model: &str) -> Response;
-    /// What a refusal says, its quotes as they were meant.
+    /// The error message of v1, unescaped.
     fn v1_error(&self, act: &str, model: &str) -> String;
     fn index(&self) -> Value;
-    /// Waits for that index: whoever has just got an answer may still be seen as one that waits for it.
+    /// Waits for this index: a request may be counted as in flight for a moment after its response.
     fn wait_for_index(&self, index: &Value);
     fn serves(&self, model: &str) -> bool;
 }

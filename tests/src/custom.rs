@@ -1,5 +1,4 @@
-//! Libraries of the legacy custom backend interface: our own sources of tests/custom, compiled for any generation of it,
-//! and models that are served by them.
+//! Libraries of the legacy custom backend interface, compiled from tests/custom for each generation, and their models.
 
 use crate::compile::{compile, folder};
 use crate::http1::request;
@@ -8,7 +7,7 @@ use crate::server::Server;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Which of the interfaces that share one set of symbols a library was written for.
+/// Generation of the interface. All share one set of symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
     A,
@@ -35,7 +34,7 @@ impl Generation {
         }
     }
 
-    /// The parameters that tell the server; version 2 tells it itself, and B is what it takes without being told.
+    /// Configuration parameters that name the generation. Version 2 is detected, B is the default.
     fn parameters(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Generation::A => &[("custom_api", "A")],
@@ -45,19 +44,18 @@ impl Generation {
     }
 }
 
-/// Where a library runs.
+/// Where a library is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Local,
     Isolated,
 }
 
-/// In the order in which they are tried.
+/// All modes.
 pub const MODES: [Mode; 2] = [Mode::Local, Mode::Isolated];
 
 impl Mode {
-    /// A server for libraries that run there unless their models say otherwise; in a process of their own is where they
-    /// run when nobody says anything.
+    /// A server with this default for custom libraries. Without a flag they are isolated.
     pub fn server(self) -> Server {
         match self {
             Mode::Local => Server::new().flag("--backend-config=custom,isolation=none"),
@@ -66,7 +64,7 @@ impl Mode {
     }
 }
 
-/// A source of tests/custom as a library. What was compiled once is kept.
+/// Compiles a source of tests/custom. Results are cached.
 pub fn library(source: &str, generation: Generation, defines: &[&str]) -> Arc<Vec<u8>> {
     type Key = (String, Generation, Vec<String>);
     static DONE: LazyLock<Mutex<HashMap<Key, Arc<Vec<u8>>>>> = LazyLock::new(Mutex::default);
@@ -77,7 +75,7 @@ pub fn library(source: &str, generation: Generation, defines: &[&str]) -> Arc<Ve
         let folder = folder();
         let library = folder.path().join("libcustom.so");
         let generation = format!("-DGENERATION_{}", generation.name().to_uppercase());
-        // What a library lacks is missed when it is called, whatever this machine's linker does when it is not told.
+        // Lazy binding: missing symbols are reported at the call, whatever the linker's default is.
         let mut options = vec!["-Wl,-z,lazy".to_owned(), generation];
         options.extend(defines.iter().map(|define| format!("-D{define}")));
         compile(&format!("tests/custom/{source}"), &library, &options);
@@ -87,7 +85,7 @@ pub fn library(source: &str, generation: Generation, defines: &[&str]) -> Arc<Ve
     Arc::clone(made)
 }
 
-/// A model of platform `custom`: how it is configured and which library serves it.
+/// A model of platform `custom`: configuration and library.
 #[derive(Clone)]
 pub struct Custom {
     name: String,
@@ -115,7 +113,7 @@ impl Custom {
         }
     }
 
-    /// Served by this source, and told to be of its generation where the server cannot see that.
+    /// Uses this source, with its generation configured where it cannot be detected.
     pub fn library(mut self, source: &str, generation: Generation) -> Self {
         self.library = Some(library(source, generation, &[]));
         for (key, value) in generation.parameters() {
@@ -124,13 +122,13 @@ impl Custom {
         self
     }
 
-    /// Served by this file.
+    /// Uses this library.
     pub fn bytes(mut self, library: Arc<Vec<u8>>) -> Self {
         self.library = Some(library);
         self
     }
 
-    /// The library's name in the version folder, where it is not `libcustom.so`.
+    /// The library's file name; default `libcustom.so`.
     pub fn file(mut self, file: &str) -> Self {
         self.file = file.to_owned();
         self
@@ -147,13 +145,13 @@ impl Custom {
         self
     }
 
-    /// Asks for a place, whatever the server's is.
+    /// Overrides the server's default mode.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Whatever else the configuration shall say.
+    /// Appends to the configuration.
     pub fn more(mut self, rest: &str) -> Self {
         self.rest.push_str(rest);
         self.rest.push('\n');
@@ -209,12 +207,12 @@ pub fn rogue(name: &str, generation: Generation) -> Custom {
     Custom::new(name, &both).library("rogue.c", generation)
 }
 
-/// What tells a rogue's model how to begin or to end.
+/// Configuration that selects the rogue's behaviour at initialize and finalize.
 pub fn setting(command: &str) -> String {
     format!(r#"metric_tags {{ key: "rogue" value: "{command}" }}"#)
 }
 
-/// The request, over HTTP v2, that tells a rogue what to do in an execution. INPUT0 is 4.
+/// An HTTP v2 request that selects the rogue's behaviour in execute. INPUT0 is 4.
 pub fn command(model: &str, command: &str) -> Vec<u8> {
     let json = format!(
         r#"{{"inputs":[{{"name":"COMMAND","datatype":"BYTES","shape":[1,1],"data":["{command}"]}},

@@ -1,10 +1,10 @@
-//! The server that the protocol tests share.
+//! The model repository of the protocol tests.
 
 use crate::repository::probe;
 use crate::server::Server;
 
-/// All small ONNX models of the checkout but `scalar`, which no server may serve, the handwritten digits, and three of the test plugin: `echo`, `slow`
-/// (a third of a second) and `fails`.
+/// All models of `tests/models` except `scalar`, which is refused; `digits`; and `echo`, `slow` (0.3 s) and `fails` of the test
+/// plugin.
 pub fn every_model() -> Server {
     Server::new()
         .copy_models("tests/models")

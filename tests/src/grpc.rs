@@ -1,17 +1,17 @@
-//! Inference requests of both generations as gRPC carries them, made by hand.
+//! Hand-encoded gRPC inference requests of v1 and v2.
 
 use trtserver_proto_wire as wire;
 
-/// The two unary inference calls: v2's, v1's.
+/// Paths of the unary inference endpoints: v2, v1.
 pub const INFER: [&str; 2] =
     ["/inference.GRPCInferenceService/ModelInfer", "/nvidia.inferenceserver.GRPCService/Infer"];
-/// The two streams.
+/// Paths of the stream endpoints: v2, v1.
 pub const STREAM: [&str; 2] = [
     "/inference.GRPCInferenceService/ModelStreamInfer",
     "/nvidia.inferenceserver.GRPCService/StreamInfer",
 ];
 
-/// A field of bytes: number, length, contents.
+/// A length-delimited field.
 pub fn field(number: u32, contents: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     wire::put_bytes(&mut out, number, contents);
@@ -39,7 +39,7 @@ pub fn infer_v1(model: &str, values: [f32; 2]) -> Vec<u8> {
     [field(1, model.as_bytes()), latest, field(3, &header), field(4, &raw(values))].concat()
 }
 
-/// Values as they lie in a raw tensor.
+/// Raw tensor bytes.
 pub fn raw(values: [f32; 2]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on a bare socket: sends exactly the bytes it is given, so that wrong ones get there too.
+//! HTTP/1.1 on a plain socket: sends exactly the given bytes, so that malformed requests arrive as they are.
 
 use crate::process::TIMEOUT;
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub struct Connection {
     stream: BufReader<TcpStream>,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: u16,
@@ -31,8 +31,8 @@ impl Connection {
         Connection { stream: BufReader::new(stream) }
     }
 
-    /// Sends these bytes. A server that has already refused and hung up is no failure here: its answer may still
-    /// be read.
+    /// Sends these bytes. If the server has already refused the request and closed the connection, its response can still be
+    /// read.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let stream = self.stream.get_mut();
@@ -44,29 +44,30 @@ impl Connection {
         self
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub fn finish(&mut self) -> &mut Self {
         let _ = self.stream.get_ref().shutdown(Shutdown::Write);
         self
     }
 
-    /// Reads one answer.
+    /// Reads one response.
     #[track_caller]
     pub fn response(&mut self) -> Response {
-        self.answer().unwrap_or_else(|| panic!("the server hung up without an answer"))
+        self.try_response()
+            .unwrap_or_else(|| panic!("the server closed the connection without a response"))
     }
 
-    /// Reads one answer; `None` when the server hangs up instead.
+    /// Reads one response; `None` if the server closes the connection instead.
     #[track_caller]
-    pub fn answer(&mut self) -> Option<Response> {
+    pub fn try_response(&mut self) -> Option<Response> {
         match Response::read(&mut self.stream) {
             Ok(response) => response,
             Err(e) if is_disconnect(&e) => None,
-            Err(e) => panic!("no answer: {e}"),
+            Err(e) => panic!("no response: {e}"),
         }
     }
 
-    /// Reads up to the end of the connection and says whether there was nothing more. Waits for that end.
+    /// Waits until the server closes the connection; true if it sent nothing more.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
@@ -119,7 +120,7 @@ impl Response {
         Ok(Some(response))
     }
 
-    /// A header's value by its name in small letters.
+    /// A header's value by its lowercase name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -133,7 +134,7 @@ impl Response {
             .unwrap_or_else(|e| panic!("not JSON ({e}): {}", self.text()))
     }
 
-    /// The words of a refusal: `{"error": …}` of v2, the message in NV-Status of v1, or else the body.
+    /// The error message: `{"error": …}` of v2, NV-Status of v1, or else the body.
     pub fn error_text(&self) -> String {
         if let Some(status) = self.header("nv-status") {
             return status.to_owned();
@@ -169,7 +170,7 @@ fn wrong(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// A whole request: the line, these headers, the length of the body, the body.
+/// A complete request with these headers and Content-Length.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n").into_bytes();
     for (name, value) in headers {

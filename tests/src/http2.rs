@@ -1,4 +1,4 @@
-//! HTTP/2 on a bare socket, as little as it takes to send wrong gRPC calls: what no client library would send.
+//! Minimal HTTP/2 on a plain socket, for malformed gRPC calls that no client library would send.
 
 use crate::process::TIMEOUT;
 use std::io::{self, Read, Write};
@@ -12,23 +12,23 @@ const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
-/// Nobody waits for the rest of a call.
+/// Error code CANCEL.
 const CANCEL: u32 = 8;
-/// `grpc-status` in that code.
+/// `grpc-status`, Huffman-encoded.
 const GRPC_STATUS: &[u8] = &[0x9a, 0xca, 0xc8, 0xb2, 0x12, 0x34, 0xda, 0x8f];
 
-/// How a call ended, whatever it said.
+/// How a call ended, whatever its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Headers and trailers came, as for every answer and every refusal in words.
+    /// With trailers, whatever the status.
     Responded,
-    /// The stream was reset.
+    /// With RST_STREAM.
     Reset,
-    /// The whole connection was.
+    /// The connection was closed.
     Closed,
 }
 
-/// The headers of an ordinary call.
+/// Headers of a well-formed call.
 pub fn call_headers(path: &str) -> Vec<(&str, &str)> {
     vec![
         (":method", "POST"),
@@ -40,12 +40,12 @@ pub fn call_headers(path: &str) -> Vec<(&str, &str)> {
     ]
 }
 
-/// A message behind its gRPC prefix.
+/// A gRPC length-prefixed message.
 pub fn message(bytes: &[u8]) -> Vec<u8> {
     prefixed(0, bytes.len() as u32, bytes)
 }
 
-/// The same with a prefix of one's own.
+/// A message with an arbitrary prefix.
 pub fn prefixed(flag: u8, length: u32, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![flag];
     out.extend(length.to_be_bytes());
@@ -53,7 +53,7 @@ pub fn prefixed(flag: u8, length: u32, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Makes one call on a connection of its own and waits for its end.
+/// Makes one call on a new connection and waits for its end.
 #[track_caller]
 pub fn call(address: &str, headers: &[(&str, &str)], body: &[u8]) -> End {
     let mut client = Client::open(address);
@@ -62,7 +62,7 @@ pub fn call(address: &str, headers: &[(&str, &str)], body: &[u8]) -> End {
     client.end(call).end
 }
 
-/// Sends these bytes instead of frames, behind an orderly opening, and waits for the end.
+/// Sends these bytes after a valid connection preface, and waits for the end.
 #[track_caller]
 pub fn garbage(address: &str, bytes: &[u8]) -> End {
     let mut client = Client::open(address);
@@ -70,20 +70,20 @@ pub fn garbage(address: &str, bytes: &[u8]) -> End {
     client.end(1).end
 }
 
-/// A connection on which calls are made piece by piece. Dropped, it is closed.
+/// A connection on which calls are made frame by frame; closed when dropped.
 pub struct Client {
     stream: TcpStream,
-    /// What the next call will be known by.
+    /// Stream id of the next call.
     next: u32,
-    /// What is kept back to be sent at once.
+    /// Frames that are collected to be written at once.
     kept: Option<Vec<u8>>,
 }
 
-/// What came of a call.
+/// The end of a call.
 #[derive(Debug)]
 pub struct Ended {
     pub end: End,
-    /// The gRPC status, if one was said.
+    /// The gRPC status, if there was one.
     pub status: Option<u8>,
     pub body: Vec<u8>,
 }
@@ -127,17 +127,17 @@ impl Client {
         }
     }
 
-    /// Breaks a call off.
+    /// Resets a call.
     pub fn reset(&mut self, call: u32) {
         let mut bytes = Vec::new();
         frame(&mut bytes, RST_STREAM, 0, call, &CANCEL.to_be_bytes());
         self.write(&bytes);
     }
 
-    /// Waits for the end of a call. What comes for others meanwhile is lost.
+    /// Waits for the end of a call. Frames of other calls are discarded.
     #[track_caller]
     pub fn end(&mut self, call: u32) -> Ended {
-        self.read(call).unwrap_or_else(|e| panic!("the call has no end: {e}"))
+        self.read(call).unwrap_or_else(|e| panic!("the call did not end: {e}"))
     }
 
     fn read(&mut self, call: u32) -> io::Result<Ended> {
@@ -180,15 +180,15 @@ impl Client {
         }
     }
 
-    /// Sends whatever `calls` sends in one piece.
-    pub fn together(&mut self, calls: impl FnOnce(&mut Self)) {
+    /// Writes all frames that `calls` sends with one write.
+    pub fn in_one_write(&mut self, calls: impl FnOnce(&mut Self)) {
         self.kept = Some(Vec::new());
         calls(self);
         let bytes = self.kept.take().unwrap_or_default();
         self.write(&bytes);
     }
 
-    /// It may have had enough before the end: that is read, not written.
+    /// Write errors are ignored: the server may close early, which reading detects.
     fn write(&mut self, bytes: &[u8]) {
         match &mut self.kept {
             Some(kept) => kept.extend(bytes),
@@ -197,8 +197,8 @@ impl Client {
     }
 }
 
-/// The status of one digit in a block of headers, as this server writes the first on a connection: name and
-/// value in the code of RFC 7541, appendix B.
+/// A one-digit status in a header block, as this server encodes the first one on a connection: literals in the Huffman code
+/// of RFC 7541, appendix B.
 fn grpc_status(block: &[u8]) -> Option<u8> {
     let codes: [(u8, u32); 10] = [
         (0b00000, 5),
@@ -226,7 +226,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend(payload);
 }
 
-/// Every header as a literal that is not remembered. Names and values are shorter than 127 bytes.
+/// Encodes headers as literals without indexing. Names and values are shorter than 127 bytes.
 fn block(headers: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! Where the parts under test lie: told by `cargo xtask test`, or where it puts them.
+//! Paths of the install under test: from the environment, or the defaults of `cargo xtask test`.
 
 use std::env;
 use std::fs;
@@ -34,7 +34,7 @@ pub fn dist() -> PathBuf {
     dist
 }
 
-/// A debug install is a copy. Someone who builds with cargo alone would test yesterday's server.
+/// A debug install is a copy: after a plain `cargo build` it is stale.
 fn warn_if_stale(installed: &Path) {
     static ONCE: Once = Once::new();
     let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
@@ -50,7 +50,7 @@ fn warn_if_stale(installed: &Path) {
     });
 }
 
-/// The plugins of the install: a folder each.
+/// The folder of the installed plugins.
 pub fn backends() -> PathBuf {
     let dir = dist().join("backends");
     let probe = dir.join("probe/libtrtserver_probe.so");
@@ -63,7 +63,7 @@ pub fn backends() -> PathBuf {
     dir
 }
 
-/// The program that runs Python with the client of one generation; none where that client cannot run.
+/// Python with the client of this generation; none where that client has no build.
 pub fn python(generation: &str) -> Option<PathBuf> {
     let variable = format!("TRTSERVER_PY_{}", generation.to_uppercase());
     if let Some(program) = env::var_os(&variable) {
@@ -84,7 +84,7 @@ pub fn python(generation: &str) -> Option<PathBuf> {
     );
 }
 
-/// To the terminal, past the harness, which keeps what passing tests print to itself.
+/// Prints to the terminal, past the harness, which captures the output of passing tests.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "tests: {text}");
 }

@@ -1,16 +1,16 @@
-//! Models in processes of their own, as a test sees them from outside.
+//! Isolated models and their child processes, seen from outside.
 
 use crate::repository::probe;
 use crate::server::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
-/// A model of the test plugin in a process of its own.
+/// An isolated model of the test plugin.
 pub fn isolated(name: &str, more: &[(&str, &str)]) -> String {
     probe(name, &[&[("isolation", "process")], more].concat())
 }
 
-/// Processes that a server has started for a model (`NAME:`), or for all.
+/// Child processes of a model (`NAME:`), or of all models.
 pub fn processes(server: &Running, model: &str) -> Vec<Pid> {
     let parent = server.process().pid().as_raw_nonzero().to_string();
     let mut found = Vec::new();
@@ -29,7 +29,7 @@ pub fn processes(server: &Running, model: &str) -> Vec<Pid> {
     found
 }
 
-/// The process of a model, once that of a version which was replaced has ended.
+/// The child process of a model, once that of a replaced version has ended.
 #[track_caller]
 pub fn process(server: &Running, model: &str) -> Pid {
     let found = || processes(server, &format!("{model}:"));
@@ -37,7 +37,7 @@ pub fn process(server: &Running, model: &str) -> Pid {
     found()[0]
 }
 
-/// Kills the process of a model, without a word.
+/// Kills the child process of a model.
 #[track_caller]
 pub fn kill(server: &Running, model: &str) {
     let pid = process(server, model);
@@ -49,7 +49,7 @@ pub fn is_alive(pid: Pid) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Asks until the model answers well.
+/// Waits until the model serves requests.
 pub fn wait_until_served(server: &Running, model: &str) {
     server.poll_until(&format!("{model} serves again"), |s| s.infer(model, "").status == 200);
 }

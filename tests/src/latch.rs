@@ -1,5 +1,4 @@
-//! A latch that holds requests in the test plugin until the test opens it, so that no test has to guess how long
-//! something takes.
+//! A latch that blocks requests in the test plugin until the test opens it. Replaces fixed delays.
 
 use crate::compile::folder;
 use crate::server::Running;
@@ -7,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Requests and models of [`crate::probe`] with its parameter are executed until it is opened. A server has
-/// at most one: requests are counted in its log.
+/// Blocks requests and models of [`crate::probe`] that have its parameter. Executions are counted in the server's log, so use
+/// one at a time.
 pub struct Latch {
     folder: TempDir,
 }
@@ -42,7 +41,7 @@ impl Latch {
         server.process().stderr_until(&format!("{executions} executions held by the latch"), held);
     }
 
-    /// Lets all of them go on, and those to come.
+    /// Releases all present and future executions.
     pub fn open(&self) {
         fs::write(self.file(), "").unwrap_or_else(|e| panic!("{}: {e}", self.file().display()));
     }

@@ -12,30 +12,29 @@
 //! assert!(server.stop().success());
 //! ```
 //!
-//! Nothing here sleeps. A server tells on its standard output where it listens and that it is ready, and tells
-//! by ending that it will never be; whatever waits for longer than [`TIMEOUT`] fails with all that was printed.
-//! What the kit cannot do is a panic, as in any test.
+//! Nothing sleeps: tests wait for lines that the server prints. A wait that exceeds [`TIMEOUT`] fails with the server's output.
+//! The kit's own errors are panics.
 
-mod caller; // a caller at each endpoint, who may leave
-mod compile; // C sources to shared libraries
-pub mod control; // loading and unloading by request
+mod caller; // a client of each endpoint that may cancel
+mod compile; // C and C++ sources to shared libraries
+pub mod control; // model control
 pub mod custom; // libraries of the legacy interface
-mod fixture; // the repository of the protocol tests
-pub mod grpc; // inference requests as gRPC carries them
-pub mod http1;
-pub mod http2; // HTTP/2 frames, for gRPC calls that are wrong or broken off
-mod install; // where the server, its plugins and the Python environments lie
-pub mod isolated; // models in processes of their own
+mod fixture; // the models of the protocol tests
+pub mod grpc; // hand-encoded gRPC requests
+pub mod http1; // HTTP/1.1 on a plain socket
+pub mod http2; // HTTP/2 frames, for malformed and reset calls
+mod install; // paths of the install and of the Python environments
+pub mod isolated; // isolated models and their child processes
 mod latch; // requests held until the test lets them go on
 mod load_gate; // a model whose load waits for the test
-pub mod pages; // READMEs and tutorials, followed
-mod process; // a child and what it printed
-mod python; // the real clients' scripts
-mod repository; // the models of one server
+pub mod pages; // runs the commands of READMEs and tutorials
+mod process; // a child process and its output
+mod python; // runs the scripts of the real clients
+mod repository; // a temporary model repository
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
-pub mod soak; // many requests, every answer looked at
-pub mod versions; // backends in several versions // HTTP/1.1 on a bare socket
+pub mod soak; // the soak test
+pub mod versions; // backends in several versions
 
 pub use caller::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS};
 pub use compile::{compile_c, folder};

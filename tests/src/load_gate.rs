@@ -1,4 +1,4 @@
-//! A model whose load takes as long as the test wants.
+//! A model whose load waits until the test lets it continue.
 
 use crate::repository::probe;
 use crate::server::{Running, Server};
@@ -24,7 +24,7 @@ impl Server {
 }
 
 impl LoadGate {
-    /// Waits until a load has come to the gate: a named pipe is opened when both ends are.
+    /// Waits until a load has reached the gate: opening a named pipe waits for the other end.
     #[track_caller]
     pub fn reach(server: &Running) -> Self {
         let pipe = File::options().write(true).open(server.models().path().join(PIPE));

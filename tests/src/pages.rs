@@ -1,9 +1,9 @@
-//! Follows a page (a README, a tutorial) as its reader would: runs the commands, starts the server, compares the answers.
+//! Executes a page (README, tutorial) as its reader would: runs the commands, starts the server, compares the output.
 //!
 //! A fenced block marked `sh` is a command, run by bash where the one before it ended; the next block, if it is marked
 //! `text`, is its whole output, where `…` stands for any text on the line. A block without a mark that begins with
-//! `trtserver --model-repository` starts that server (on free ports: `localhost:8000` to `:8002` in what follows are its
-//! doors). Other blocks are for the reader.
+//! `trtserver --model-repository` starts that server on free ports, which replace `localhost:8000` to `:8002` in
+//! later commands. Other blocks are ignored.
 
 use crate::install::{dist, python, root};
 use crate::server::{Running, Server};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is left when the last command has been followed.
+/// State after the last command.
 pub struct Followed {
     /// The server that the page started last.
     pub server: Option<Running>,
@@ -25,7 +25,7 @@ pub fn follow(page: &Path, folder: &Path) -> Followed {
     follow_with(page, folder, |server| server)
 }
 
-/// The same, with something more for each server that is started.
+/// The same; `more` is applied to each server that is started.
 #[track_caller]
 pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) -> Followed {
     let text = fs::read_to_string(page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
@@ -34,7 +34,7 @@ pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) 
     let mut here = folder.canonicalize().unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     for (i, (mark, block)) in blocks.iter().enumerate() {
         if mark.is_empty() && block.starts_with("trtserver --model-repository ") {
-            // The one before it ends first, as a reader's would.
+            // The previous server ends first, as a reader's would.
             drop(followed.server.take());
             followed.server = Some(more(served(block, &here)).start());
         }
@@ -79,7 +79,7 @@ fn run(command: &str, here: &Path, server: Option<&Running>) -> (String, PathBuf
         text = text.replace("localhost:8001", server.grpc());
         text = text.replace("localhost:8002", server.metrics_address());
     }
-    // Where it ended, on the last line.
+    // The working directory, on the last line.
     text += "\necho; pwd";
     let mut path = dist().join("bin").into_os_string();
     if let Some(python) = python("v2").as_deref().and_then(Path::parent) {
@@ -95,7 +95,7 @@ fn run(command: &str, here: &Path, server: Option<&Running>) -> (String, PathBuf
         .env("TRTSERVER", root())
         .env("LC_ALL", "C.UTF-8")
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // A page says where its build goes.
+        // Pages set the target folder themselves.
         .env_remove("CARGO_TARGET_DIR")
         .output()
         .unwrap_or_else(|e| panic!("bash: {e}"));
@@ -121,6 +121,6 @@ fn fits_line(wanted: &str, said: &str) -> bool {
         rest = &rest[at + part.len()..];
         last = Some(part);
     }
-    // The last part is at the end, whatever was found of it before.
+    // The last part must be at the end of the line.
     last.map_or(rest.is_empty(), |part| said.ends_with(part))
 }

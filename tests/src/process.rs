@@ -1,4 +1,4 @@
-//! A child process: what it printed so far, waiting for it to print or to end, and never leaving it behind.
+//! A child process with its captured output, killed when dropped.
 
 use rustix::process::{Pid, kill_process, set_parent_process_death_signal};
 use std::fmt;
@@ -11,15 +11,15 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take. Only failing tests ever wait that long.
+/// Limit of every wait. Only failing tests reach it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A child that is killed when this is dropped, or when the test program ends in whatever way.
+/// A child process, killed when this is dropped or the test program ends.
 pub struct Process {
     line: String,
     pid: Pid,
     seen: Arc<Seen>,
-    /// A failure text already has all that it said.
+    /// The output was already part of a failure message.
     told: AtomicBool,
 }
 
@@ -32,7 +32,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The exit code, or minus the signal that killed it.
+    /// The exit code, or the negative number of the signal that killed it.
     pub fn code(&self) -> i32 {
         code(self.status)
     }
@@ -42,7 +42,7 @@ fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(i32::MIN)
 }
 
-/// What the threads that listen to the child have heard.
+/// Output and status, written by the reader threads.
 #[derive(Default)]
 struct Seen {
     facts: Mutex<Facts>,
@@ -78,7 +78,7 @@ impl Seen {
         self.changed.notify_all();
     }
 
-    /// Looks again whenever something happened; `None` when the time is up.
+    /// Calls `look` after every change; `None` at the time limit.
     fn wait<T>(&self, patience: Duration, mut look: impl FnMut(&Facts) -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + patience;
         let mut facts = self.lock();
@@ -123,7 +123,7 @@ impl Process {
         self.seen.lock().stderr.text()
     }
 
-    /// Waits until `find` finds something in the standard output so far.
+    /// Waits until `find` returns something for the standard output so far.
     #[track_caller]
     pub fn stdout_until<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.until(what, |facts| (&facts.stdout, find(&facts.stdout.text())))
@@ -143,7 +143,7 @@ impl Process {
         });
         match found {
             Some(Some(found)) => found,
-            Some(None) => panic!("it ended without {what}\n{self}"),
+            Some(None) => panic!("the process ended without {what}\n{self}"),
             None => panic!("no {what} within {TIMEOUT:?}\n{self}"),
         }
     }
@@ -168,7 +168,7 @@ impl Process {
     }
 }
 
-/// For failure texts: what was run, and all that it said.
+/// For failure messages: command line, status and output.
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.told.store(true, Ordering::Relaxed);
@@ -225,8 +225,8 @@ fn listen(
 
 type Order = (Command, Sender<io::Result<Child>>);
 
-/// Starts children from one thread that lives as long as the program: the kernel kills a child when the
-/// *thread* that started it ends, and servers shared by tests outlive the test that needed them first.
+/// Spawns from one thread that lives as long as the program. The kernel sends the death signal when the *thread* that
+/// spawned the child ends, and shared servers outlive the test thread that used them first.
 fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
         let (orders, inbox) = channel::<Order>();
@@ -238,7 +238,7 @@ fn spawn(command: Command) -> io::Result<Child> {
         Mutex::new(orders)
     });
     let mut command = command;
-    // SAFETY: between fork and exec only the one system call is made: nothing is allocated or locked.
+    // SAFETY: one system call between fork and exec, no allocation, no lock.
     unsafe {
         command.pre_exec(|| {
             set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(Into::into)

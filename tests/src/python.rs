@@ -1,4 +1,4 @@
-//! Runs the scripts of `tests/python` with the real clients.
+//! Runs the scripts of `tests/python` with the official clients.
 
 use crate::install::{python, root, say};
 use crate::process::Process;
@@ -6,16 +6,16 @@ use crate::server::Running;
 use std::process::Command;
 use std::time::Duration;
 
-/// A whole script of checks, on a slow machine.
+/// Limit for a script on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Runs a script with the client of 2020. Where that client has no build, says so and does nothing.
+/// Runs a script with the v1 client of 2020. Skipped with a notice where that client has no build.
 #[track_caller]
 pub fn python_v1(server: &Running, script: &str, arguments: &[&str]) {
     run("v1", server, script, arguments);
 }
 
-/// Runs a script with today's client.
+/// Runs a script with the current v2 client.
 #[track_caller]
 pub fn python_v2(server: &Running, script: &str, arguments: &[&str]) {
     run("v2", server, script, arguments);
@@ -39,6 +39,6 @@ fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
         let log = server.log();
         let lines: Vec<&str> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(40)..].join("\n");
-        panic!("{script} failed\n{process}\n--- the end of the server's log\n{last}\n---");
+        panic!("{script} failed\n{process}\n--- end of the server's log\n{last}\n---");
     }
 }

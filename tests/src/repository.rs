@@ -1,11 +1,11 @@
-//! The models of one server, in a temporary directory.
+//! A temporary model repository.
 
 use crate::install::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A model repository that is removed with the test.
+/// A model repository, removed when dropped.
 pub struct Repository {
     dir: TempDir,
 }
@@ -20,7 +20,7 @@ impl Repository {
         self.dir.path()
     }
 
-    /// Writes a file; the folders to it are made.
+    /// Writes a file and creates its folders.
     pub fn file(&self, path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(path);
         make_folder(path.parent().unwrap_or(&path));
@@ -29,13 +29,13 @@ impl Repository {
         path
     }
 
-    /// A model of a configuration alone: a version 1 with nothing in it.
+    /// A model with this configuration and an empty version 1.
     pub fn model(&self, name: &str, config: &str) {
         self.file(Path::new(name).join("config.pbtxt"), config);
         self.version(name, 1);
     }
 
-    /// An empty version.
+    /// Adds an empty version.
     pub fn version(&self, model: &str, number: i64) {
         make_folder(&self.path().join(model).join(number.to_string()));
     }
@@ -102,8 +102,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A configuration for the test plugin: OUTPUT0 is INPUT0, FP32 of any length, up to 8 a batch. The parameters
-/// are commands to misbehave: see tests/plugins/probe.
+/// A configuration for the test plugin: OUTPUT0 is INPUT0, FP32 of any length, up to 8 a batch. For the
+/// parameters see tests/plugins/probe.
 pub fn probe(name: &str, parameters: &[(&str, &str)]) -> String {
     let config = format!(
         r#"name: "{name}"
@@ -116,7 +116,7 @@ output [ {{ name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] }} ]
     config + &self::parameters(parameters)
 }
 
-/// Parameters of a configuration: commands to the test plugin.
+/// `parameters` of a configuration.
 pub fn parameters(parameters: &[(&str, &str)]) -> String {
     let line = |(key, value): &(&str, &str)| {
         format!("parameters: {{ key: \"{key}\" value: {{ string_value: \"{value}\" }} }}\n")

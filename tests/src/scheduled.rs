@@ -1,9 +1,9 @@
-//! Configurations of the test plugin for the scheduler tests: they say what they count, and in which batch they were.
+//! Model configurations for scheduler tests: outputs report sums and the batch that a request was executed in.
 
 use crate::repository::parameters;
 
-/// INPUT0 and INPUT1, FP32 of any length, come back as OUTPUT0 and OUTPUT1; BATCH says in each row how many rows and requests
-/// were executed together. `more` is the scheduling, and whatever else the configuration shall say.
+/// INPUT0 and INPUT1, FP32 of any length, are echoed as OUTPUT0 and OUTPUT1; each row of BATCH has the number of rows
+/// and requests of the batch. `more` is appended to the configuration.
 pub fn batcher(name: &str, max_batch_size: u32, more: &str) -> String {
     let tensor = |name: &str, kind: &str, dims: &str| {
         format!("{{ name: \"{name}\" data_type: TYPE_{kind} dims: [ {dims} ] }}")
@@ -19,8 +19,8 @@ pub fn batcher(name: &str, max_batch_size: u32, more: &str) -> String {
     )
 }
 
-/// One INT32 in INPUT0; OUTPUT0 is the sum of what came so far at the same place of the batch (`slot`) or of the same
-/// sequence (`corrid`). BATCH as above.
+/// One INT32 in INPUT0; OUTPUT0 is the running sum of the batch position (`slot`) or of the sequence
+/// (`corrid`). BATCH as above.
 pub fn accumulator(name: &str, max_batch_size: u32, accumulate: &str, more: &str) -> String {
     let instances = if more.contains("instance_group") { "" } else { ONE_INSTANCE };
     format!(
@@ -59,7 +59,7 @@ fn control(name: &str, kind: &str, rest: &str) -> String {
     )
 }
 
-/// So many instances on the CPU.
+/// This many CPU instances.
 pub fn instances(count: u32) -> String {
     format!("instance_group [ {{ kind: KIND_CPU count: {count} }} ]\n")
 }

@@ -1,4 +1,4 @@
-//! Starting the real server, talking to it, and ending it.
+//! Starts the server binary, sends it requests, and stops it.
 
 use crate::http1::{Connection, Response, request};
 use crate::install::{backends, dist};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// A server to be: its models and flags.
+/// Builder of a server: models and flags.
 #[derive(Default)]
 pub struct Server {
     models: Repository,
@@ -21,7 +21,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// On free ports of the loopback interface, with the backends of the install and no models.
+    /// Free loopback ports, the installed backends, no models.
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,25 +32,25 @@ impl Server {
         self
     }
 
-    /// A model of the checkout, such as `tests/models/addsub_fp32`.
+    /// Copies a model of the checkout, such as `tests/models/addsub_fp32`.
     pub fn copy_model(self, path: impl AsRef<Path>) -> Self {
         self.models.copy(path.as_ref());
         self
     }
 
-    /// All models of a folder of the checkout.
+    /// Copies all models of a folder of the checkout.
     pub fn copy_models(self, folder: impl AsRef<Path>) -> Self {
         self.models.copy_all(folder.as_ref());
         self
     }
 
-    /// Takes a model away again.
+    /// Removes a model.
     pub fn without(self, name: &str) -> Self {
         self.models.remove(name);
         self
     }
 
-    /// Any file of the repository.
+    /// Writes a file into the repository.
     pub fn file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
         self.models.file(path, contents);
         self
@@ -66,20 +66,20 @@ impl Server {
         self
     }
 
-    /// Takes backends from this folder instead of the install's; may be called more than once.
+    /// Loads backends from this folder instead of the install's. Repeatable.
     pub fn backend_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.backends.push(dir.into());
         self
     }
 
-    /// Starts these words instead of the install's `bin/trtserver`: another server, or a program that watches one. It
-    /// must be, or become, the process that gets the flags behind them.
+    /// Runs this command instead of `bin/trtserver`: another server, or a tool such as strace. The server's flags are appended,
+    /// and the process must be or exec the server.
     pub fn program<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
         self.program = words.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Where its models lie.
+    /// The model repository.
     pub fn models(&self) -> &Path {
         self.models.path()
     }
@@ -105,7 +105,7 @@ impl Server {
         command
     }
 
-    /// Starts it and waits until it listens: from then on it answers, but its models may still be loading.
+    /// Starts the server and waits until it listens. Its models may still be loading.
     #[track_caller]
     pub fn launch(self) -> Running {
         let process = Process::spawn(self.command());
@@ -121,7 +121,7 @@ impl Server {
         Running { process, http, grpc, metrics, models: self.models }
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the server and waits until it is ready.
     #[track_caller]
     pub fn start(self) -> Running {
         let server = self.launch();
@@ -129,8 +129,8 @@ impl Server {
         server
     }
 
-    /// For a server in a `static`, which several tests share. Nothing drops those, so its repository goes as soon as
-    /// it is loaded; the server itself goes with the test program.
+    /// For a server in a `static`. Statics are not dropped, so its repository is removed as soon as it is loaded; the server is
+    /// killed when the test program ends.
     #[track_caller]
     pub fn start_shared(self) -> Running {
         let server = self.start();
@@ -138,12 +138,12 @@ impl Server {
         server
     }
 
-    /// For servers that refuse to serve: starts it and waits for its end.
+    /// Starts a server that must fail, and waits for its end.
     #[track_caller]
     pub fn refuses_to_start(self) -> Ended {
         let process = Process::spawn(self.command());
         let ended = process.wait(TIMEOUT);
-        assert!(!ended.status.success(), "it should have failed\n{process}");
+        assert!(!ended.status.success(), "the server started\n{process}");
         ended
     }
 }
@@ -154,7 +154,7 @@ fn joined(flag: &str, path: &Path) -> OsString {
     word
 }
 
-/// The address of `listening KIND ADDRESS`, as one to connect to.
+/// The address in the line `listening KIND ADDRESS`, as one to connect to.
 fn listening(out: &str, kind: &str) -> Option<String> {
     let whole_lines = &out[..out.rfind('\n')?];
     let prefix = format!("listening {kind} ");
@@ -162,14 +162,14 @@ fn listening(out: &str, kind: &str) -> Option<String> {
     Some(address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "127.0.0.1"))
 }
 
-/// Runs the server's program with these words alone, to its end.
+/// Runs `bin/trtserver` with these arguments to its end.
 pub fn trtserver<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Ended {
     let mut command = Command::new(dist().join("bin/trtserver"));
     command.args(words.into_iter().map(Into::into));
     Process::spawn(command).wait(TIMEOUT)
 }
 
-/// The request of [`Running::infer`], for tests that send it themselves.
+/// The HTTP request of [`Running::infer`].
 pub fn inference(model: &str, parameters: &str) -> Vec<u8> {
     let json = format!(
         r#"{{"parameters":{{{parameters}}},"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}}]}}"#
@@ -177,7 +177,7 @@ pub fn inference(model: &str, parameters: &str) -> Vec<u8> {
     request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
 }
 
-/// A server that listens. Dropped, it is killed.
+/// A listening server, killed when dropped.
 pub struct Running {
     process: Process,
     http: Option<String>,
@@ -189,18 +189,18 @@ pub struct Running {
 impl Running {
     /// `127.0.0.1:PORT`.
     pub fn http(&self) -> &str {
-        self.http.as_deref().unwrap_or_else(|| panic!("it serves no HTTP"))
+        self.http.as_deref().unwrap_or_else(|| panic!("HTTP is disabled"))
     }
 
     pub fn grpc(&self) -> &str {
-        self.grpc.as_deref().unwrap_or_else(|| panic!("it serves no gRPC"))
+        self.grpc.as_deref().unwrap_or_else(|| panic!("gRPC is disabled"))
     }
 
     pub fn metrics_address(&self) -> &str {
-        self.metrics.as_deref().unwrap_or_else(|| panic!("it serves no metrics"))
+        self.metrics.as_deref().unwrap_or_else(|| panic!("metrics are disabled"))
     }
 
-    /// The address of any other `listening KIND ADDRESS`.
+    /// The address in any other line `listening KIND ADDRESS`.
     #[track_caller]
     pub fn listening(&self, kind: &str) -> String {
         let line = format!("line `listening {kind} …`");
@@ -230,13 +230,13 @@ impl Running {
         self.process.stderr()
     }
 
-    /// Waits until the log has a line with this text and gives it.
+    /// Waits for a log line with this text and returns it.
     #[track_caller]
     pub fn wait_for_log(&self, text: &str) -> String {
         self.wait_for_log_with(&[text])
     }
 
-    /// Waits until the log has a line with all these texts and gives it.
+    /// Waits for a log line with all these texts and returns it.
     #[track_caller]
     pub fn wait_for_log_with(&self, texts: &[&str]) -> String {
         let fits = |line: &&str| texts.iter().all(|text| line.contains(text));
@@ -253,7 +253,7 @@ impl Running {
         Connection::open(self.http())
     }
 
-    /// Sends these bytes to the HTTP port, on a connection of their own, and reads the answer.
+    /// Sends these bytes to the HTTP port on a new connection, and reads the response.
     #[track_caller]
     pub fn send(&self, bytes: impl AsRef<[u8]>) -> Response {
         self.connect().send(bytes).response()
@@ -264,7 +264,7 @@ impl Running {
         self.send(request("GET", path, &[], b""))
     }
 
-    /// An inference over HTTP v2 of two numbers, 1 and 2, in INPUT0, as the models of [`crate::probe`] take it;
+    /// Inference over HTTP v2 with INPUT0 = [1, 2], for models of [`crate::probe`];
     /// `parameters` are members of a JSON object.
     #[track_caller]
     pub fn infer(&self, model: &str, parameters: &str) -> Response {
@@ -294,7 +294,7 @@ impl Running {
         Some(value.parse().unwrap_or_else(|e| panic!("{sample} {value}: {e}")))
     }
 
-    /// Asks the server again and again, until it gives the answer that is waited for. For what no event tells.
+    /// Polls until `question` is true. For conditions without an event.
     #[track_caller]
     pub fn poll_until(&self, what: &str, question: impl Fn(&Running) -> bool) {
         let begin = Instant::now();
@@ -318,7 +318,7 @@ impl Running {
         self.process.signal(signal);
     }
 
-    /// Asks it to end, and waits for that.
+    /// Sends SIGTERM and waits for the end.
     #[track_caller]
     pub fn stop(self) -> ExitStatus {
         self.signal(Signal::TERM);
@@ -331,7 +331,7 @@ impl Running {
         self.process.wait(TIMEOUT)
     }
 
-    /// The same with a time of one's own.
+    /// The same with this limit.
     #[track_caller]
     pub fn wait_within(&self, time: Duration) -> Ended {
         self.process.wait(time)

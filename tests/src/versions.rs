@@ -1,5 +1,4 @@
-//! Backends in several versions: one source of tests/plugins/versions, compiled to say what it is, and put into place
-//! as installers do it.
+//! Backends in several versions, compiled from tests/plugins/versions and installed by rename as installers do.
 
 use crate::compile::compile;
 use crate::install::root;
@@ -9,11 +8,11 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A version to be compiled.
+/// A backend version to compile.
 pub struct Version<'a> {
     pub name: &'a str,
     pub version: &'a str,
-    /// What its models answer.
+    /// OUTPUT0 of its models.
     pub number: f32,
     /// `MAJOR=…` and such.
     pub macros: &'a [&'a str],
@@ -24,7 +23,7 @@ impl Version<'_> {
         Version { name, version, number, macros: &[] }
     }
 
-    /// Compiles it beside its place and moves it there. The path is below `dir`, and may be in the place of another.
+    /// Compiles and renames it to `path` below `dir`, replacing an existing file.
     pub fn put(&self, dir: &Path, path: &str) -> PathBuf {
         let to = dir.join(path).join(format!("libtrtserver_{}.so", self.name));
         fs::create_dir_all(to.parent().unwrap_or(dir)).unwrap_or_else(|e| panic!("{e}"));
@@ -58,11 +57,11 @@ pub fn model(name: &str, backend: &str, pin: &str) -> String {
 }
 
 pub trait Versions {
-    /// The number that a model answers with.
+    /// OUTPUT0 of the model.
     fn number(&self, model: &str) -> f64;
     /// `GET /v2/trtserver/backends`.
     fn backends(&self) -> Value;
-    /// The models that use this version of a backend, with whether its file is still there.
+    /// The models that use this version, and whether its file is still installed.
     fn users(&self, backend: &str, version: &str) -> (Vec<String>, bool);
 }
 

@@ -1,4 +1,4 @@
-//! Models that answer a request as often as they like: over gRPC streams, and refused where one answer is all there is room for.
+//! Decoupled models: many responses on gRPC streams, refused on unary endpoints.
 
 use trtserver_tests::{Server, probe, python_v2};
 
@@ -16,7 +16,7 @@ fn decoupled_models() {
         .model("one", probe("one", &[]))
         .start();
     python_v2(&server, "v2_decoupled.py", &[]);
-    // The protocol of 2019 knows no such models.
+    // v1 has no decoupled models.
     let header = "batch_size: 1 input { name: \"INPUT0\" dims: 2 } output { name: \"OUTPUT0\" }";
     let response = server.post("/api/infer/many", &[("NV-InferRequest", header)], [0; 8]);
     let status = response.header("nv-status").unwrap_or_default().replace("\\'", "'");

@@ -1,4 +1,4 @@
-//! The commands of the pages for users answer as the pages say.
+//! The commands in the user documentation give the documented output.
 
 use std::fs;
 use trtserver_tests::scheduled::accumulator;
@@ -51,11 +51,11 @@ fn upgrade_md() {
     python_v2(&server, "run_docs.py", &[&folder, "docs/upgrade.md"]);
 }
 
-/// What docs/batching.md shows of configurations is what the server takes.
+/// The server accepts the configurations shown in docs/batching.md.
 #[test]
 fn batching_md_configurations() {
     let page = fs::read_to_string(root().join("docs/batching.md")).unwrap_or_default();
-    // Every second piece is inside a fence; those of commands and answers name their language.
+    // Every second piece is a fenced block; commands and output name a language.
     let blocks = page.split("```").skip(1).step_by(2);
     let configs: Vec<_> = blocks.filter(|block| block.starts_with("\nmax_batch_size")).collect();
     assert_eq!(configs.len(), 3, "{page}");

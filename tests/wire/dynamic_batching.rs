@@ -1,4 +1,4 @@
-//! The dynamic batcher over the wire: who is executed with whom, and what both generations count.
+//! Dynamic batching: which requests share a batch, and the statistics of v1 and v2.
 
 use trtserver_tests::scheduled::{batcher, instances};
 use trtserver_tests::{Server, python_v1, python_v2};
@@ -10,11 +10,11 @@ fn dynamic(preferred: &str, delay: &str) -> String {
     )
 }
 
-/// A delay that no test waits for.
+/// A delay that no test reaches.
 const ENDLESS: &str = "600000000";
 const SECOND: &str = "1000000";
 
-/// Models of several names with one scheduling: the schedulers' delay works once for each.
+/// Several models with one scheduling: the delay hook works once per model.
 fn models(mut server: Server, names: &[&str], max_batch_size: u32, scheduling: &str) -> Server {
     for name in names {
         server = server.model(name, batcher(name, max_batch_size, scheduling));
@@ -65,7 +65,7 @@ fn queue_delay_bounds_batching() {
     assert!(server.stop().success());
 }
 
-/// The variable of the v2 generation does the same.
+/// Triton's name of the variable.
 #[test]
 fn delay_hook_has_both_environment_names() {
     let server = Server::new().env("TRITONSERVER_DELAY_SCHEDULER", "2");
@@ -83,7 +83,7 @@ fn delay_hook_has_both_environment_names() {
     }
 }
 
-/// The hooks of the sequence batcher's tests, on a server that has other models too.
+/// The environment of the sequence batcher's tests, on a server with other models.
 #[test]
 fn delay_hook_applies_to_models_with_a_queue() {
     let server = Server::new()

@@ -2,7 +2,7 @@
 
 use trtserver_tests::{Caller, ENDPOINTS, Latch, Running, Server, probe};
 
-/// Makes the model one that is executed inline.
+/// Serves enough requests for the model to be executed inline.
 fn serve_fast(server: &Running, model: &str) {
     for _ in 0..100 {
         assert_eq!(server.infer(model, "").status, 200);
@@ -12,7 +12,7 @@ fn serve_fast(server: &Running, model: &str) {
 #[test]
 fn fast_model_that_becomes_slow_blocks_no_other() {
     let instances = "\ninstance_group [ { count: 4 } ]";
-    // One for each round: slow-batch debt is paid off slowly.
+    // One model for each round: slow-batch debt decays slowly.
     let models = ["slow0", "slow1", "slow2"];
     let server = Server::new().model("other", probe("other", &[]));
     let server = models

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use trtserver_tests::{Running, Server, inference, probe};
 
-/// One has many callers, the other one has one; each execution keeps a core busy.
+/// One model has eight clients, the other one; each execution keeps a core busy.
 #[test]
 fn busy_model_does_not_starve_another() {
     const ENOUGH: u32 = 40;
@@ -27,7 +27,7 @@ fn busy_model_does_not_starve_another() {
         }
         let mut connection = server.connect();
         let mut quiet = 0;
-        // Both get on, whoever is ahead.
+        // Both make progress.
         while quiet < ENOUGH || crowded.load(Ordering::Relaxed) < ENOUGH {
             let response = connection.send(inference("quiet", "")).response();
             assert_eq!(response.status, 200, "{}", response.text());
@@ -52,7 +52,7 @@ fn instance_groups_share_one_queue() {
     for connection in &mut busy {
         connection.send(inference("stuck", ""));
     }
-    // Three are executed, one waits.
+    // Three are executed, one is queued.
     let waiting = r#"nv_inference_pending_request_count{model="stuck",version="1"}"#;
     let executed =
         |log: &str| (log.matches("the probe waits to be cancelled").count() == 3).then_some(());
@@ -64,7 +64,7 @@ fn instance_groups_share_one_queue() {
         server.metrics(&format!("{sample}\"{when}\"}}"))
     };
     server.poll_until("all are gone", |server| {
-        // An instance that the first of them leaves may still take the one that waited.
+        // An instance that one cancellation frees may take the queued request before it is cancelled.
         let [executing, queued] = ["executing", "queued"].map(|when| cancelled(server, when));
         executing >= Some(3.0) && executing.zip(queued).is_some_and(|(e, q)| e + q == 4.0)
     });

@@ -1,11 +1,11 @@
-//! What schedulers are told wrongly, in configurations and in requests: each is refused by itself, and nothing else stops.
+//! Invalid scheduling in configurations and requests: each is refused, other models and requests are not affected.
 
 use std::fmt::Write as _;
 use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, batcher, correlation, flag, sequences};
 use trtserver_tests::{Response, Running, Server};
 
-/// Configurations that no server may serve: name, scheduling, and a part of the reason.
+/// Invalid configurations: name, scheduling, part of the message.
 fn bad() -> Vec<(&'static str, String, &'static str)> {
     let dynamic = |text: &str| format!("dynamic_batching {{ {text} }}\n");
     let direct = |controls: &[String]| sequences("0", "direct { }", controls);
@@ -120,7 +120,7 @@ fn bad() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
-/// Strange, and right: all of these serve. Name, scheduling, and whether it is asked with sequences.
+/// Unusual valid configurations: name, scheduling, whether requests need a sequence.
 fn strange() -> Vec<(&'static str, String, bool)> {
     let dynamic = |text: &str| format!("dynamic_batching {{ {text} }}\n");
     let start = [flag("START", "int32")];
@@ -250,7 +250,7 @@ fn invalid_requests_are_refused() {
         let no_start = format!(
             "inference request for sequence 9 to model '{model}' must specify the START flag on the first request of the sequence"
         );
-        // The order of the checks is part of the contract: rows, id, START.
+        // The protocol fixes the order of the checks: batch size, id, START.
         for (fields, rows, text) in [
             ("", 2, &one_row),
             ("correlation_id: 9", 2, &one_row),
@@ -258,7 +258,7 @@ fn invalid_requests_are_refused() {
             ("correlation_id: 0 flags: 3", 1, &nonzero),
             ("correlation_id: 9", 1, &no_start),
             ("correlation_id: 9 flags: 2", 1, &no_start),
-            // Flags that nobody knows are none.
+            // Unknown flags are ignored.
             ("correlation_id: 9 flags: 4294967292", 1, &no_start),
         ] {
             let response = v1(&server, model, fields, rows);
@@ -278,7 +278,7 @@ fn invalid_requests_are_refused() {
         ] {
             expect(&format!("v2 {fields}"), v2(&server, model, fields, shape, data), 400, text);
         }
-        // Of the wrong kind.
+        // Of the wrong type.
         for fields in [
             r#""sequence_id":-1,"sequence_start":true"#,
             r#""sequence_id":1.5,"sequence_start":true"#,
@@ -296,7 +296,7 @@ fn invalid_requests_are_refused() {
             400,
             "unable to parse",
         );
-        // Nothing of that has begun a sequence or is in the way of one.
+        // None of these has started or blocked a sequence.
         let response = v1(&server, model, "correlation_id: 9 flags: 3", 1);
         assert_eq!((response.status, &response.body[..4]), (200, &7i32.to_le_bytes()[..]));
         let response = v2(

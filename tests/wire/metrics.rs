@@ -1,4 +1,4 @@
-//! The metrics port: what both generations count, in the text format of Prometheus.
+//! The metrics port: counters of v1 and v2 requests in the Prometheus text format.
 
 use trtserver_tests::http1::request;
 use trtserver_tests::{Connection, Running, Server, probe};
@@ -11,7 +11,7 @@ fn server() -> Running {
         .start()
 }
 
-/// A batch of three over the protocol of 2019.
+/// A batch of three over v1.
 fn three_rows(server: &Running) {
     let header = r#"batch_size: 3 input { name: "INPUT0" dims: 2 } output { name: "OUTPUT0" }"#;
     let response = server.post("/api/infer/echo", &[("NV-InferRequest", header)], [0; 24]);

@@ -1,4 +1,4 @@
-//! `trtserver plugin list` and `plugin check`: what good backends hear, and that each misdeed is found out.
+//! `trtserver plugin list` and `plugin check`: good backends pass, each violation is detected.
 #![allow(clippy::expect_used, reason = "what these tests cannot do is a failure")]
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn json(ended: &Ended) -> Value {
         .unwrap_or_else(|e| panic!("{e}: {}\n{}", ended.stdout, ended.stderr))
 }
 
-/// A report of the kit, and its exit status.
+/// A report of `plugin check`, and its exit status.
 fn check(file: &Path, more: &[&str]) -> (Value, i32) {
     let mut words: Vec<&dyn AsRef<Path>> = vec![&file, &"--json"];
     words.extend(more.iter().map(|w| w as &dyn AsRef<Path>));
@@ -26,7 +26,7 @@ fn check(file: &Path, more: &[&str]) -> (Value, i32) {
     (json(&ended), ended.code())
 }
 
-/// Name and reasons of the promises in that state.
+/// Names and reasons of the checks with this result.
 fn in_state(report: &Value, state: &str) -> Vec<(String, String)> {
     let promises = report["promises"].as_array().expect("a list");
     let those = promises.iter().filter(|p| p["state"] == state);
@@ -76,7 +76,7 @@ fn every_way_to_respond_passes() {
     }
 }
 
-/// A model of the probe that does this; its directory.
+/// The directory of a probe model with these parameters.
 fn probe_model(dir: &Path, command: &str, value: &str) -> String {
     let name = format!("{command}_{value}");
     let model = dir.join(&name);
@@ -111,7 +111,7 @@ fn found_out(file: &Path, more: &[&str], promise: &str, words: &str) {
     assert!(hit, "{} {more:?}: no {promise} with {words:?} in {broken:?}", file.display());
 }
 
-/// The echo of tests/plugins/broken/misdeeds.h with one misdeed.
+/// The echo backend of tests/plugins/broken/misdeeds.h with one violation.
 fn misdeed(dir: &Path, name: &str) -> PathBuf {
     let source = dir.join(format!("{name}.c"));
     let header = root().join("tests/plugins/broken/misdeeds.h");

@@ -1,4 +1,4 @@
-//! Priorities and queue policies over the wire, in the fields of both generations.
+//! Queue policies: priority levels, queue size, queue timeouts, with the request fields of v1 and v2.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use trtserver_tests::{Connection, Response, Running, Server, python_v2};
 
 const MINUTE: &str = "default_timeout_microseconds: 60000000";
 
-/// One request at a time; the answer says the how manieth it was. Levels 1 to 3 with 2 as the default, and the
-/// policy of level 2.
+/// Executes one request at a time and responds with its position in the order of execution. Levels 1 to 3, default 2;
+/// `policy` is that of level 2.
 fn model(name: &str, policy: &str) -> String {
     let scheduling = format!(
         "dynamic_batching {{ priority_levels: 3 default_priority_level: 2 \
@@ -48,7 +48,7 @@ fn v2_client() {
     assert!(server.stop().success());
 }
 
-/// The protocol that a request comes by.
+/// The protocol of a request.
 #[derive(Clone, Copy, Debug)]
 enum Wire {
     V1,
@@ -114,7 +114,7 @@ fn is_unavailable(wire: Wire, response: &Response, text: &str) {
     }
 }
 
-/// The schedulers wait for five requests of each model.
+/// The delay hook holds each queue until it has five requests.
 fn held() -> Server {
     Server::new().env("TRTSERVER_DELAY_SCHEDULER", "5")
 }
@@ -158,7 +158,7 @@ fn queue_timeout_refuses_request() {
     let server = held().model("one", late("one")).model("two", late("two")).start();
     for (wire, model) in [(Wire::V1, "one"), (Wire::V2, "two")] {
         let mut late = send(&server, &ask(wire, model, 2, 20_000));
-        server.poll_until("it was accepted", |server| {
+        server.poll_until("the request is queued or refused", |server| {
             waiting(server, model) == Some(1.0) || rejected(server, model) == Some(1.0)
         });
         sleep(Duration::from_millis(30));

@@ -1,4 +1,4 @@
-//! The sequence batcher over the wire, with the clients of both generations: direct, oldest, and implicit state.
+//! Sequence batching with the clients of v1 and v2: direct, oldest, implicit state.
 
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, instances, sequences};
 use trtserver_tests::{Server, parameters, python_v1, python_v2};
@@ -10,7 +10,7 @@ fn start_ready(kind: &str) -> [String; 2] {
     [flag("START", kind), flag("READY", kind)]
 }
 
-/// Accumulators per slot: `KIND_1x4` and so on, named after instances and slots of each.
+/// Accumulators named after type, instances and slots, such as `KIND_1x4`.
 fn layouts(mut server: Server, kind: &str) -> Server {
     for (layout, count, slots) in LAYOUTS {
         let name = format!("{kind}_{layout}");
@@ -20,7 +20,7 @@ fn layouts(mut server: Server, kind: &str) -> Server {
     server
 }
 
-/// One accumulator of one instance.
+/// An accumulator with one instance.
 fn direct(server: Server, name: &str, slots: u32, idle: &str, strategy: &str) -> Server {
     let scheduling = sequences(idle, strategy, &start_ready("int32"));
     server.model(name, accumulator(name, slots, "slot", &scheduling))
@@ -100,13 +100,13 @@ fn backlog_waits_for_a_slot() {
     assert!(server.stop().success());
 }
 
-/// Two hundred sequences at once, some of which are cancelled half way.
+/// Two hundred concurrent sequences, some of which are cancelled.
 #[test]
 fn thousands_of_sequences() {
     let mut server = Server::new().copy_models("tests/models/sequences");
-    // Long enough for who is slow, short enough for the places of those who were cancelled.
+    // Long enough for slow clients, short enough to free the slots of cancelled sequences.
     const IDLE: &str = "4000000";
-    // Steps take a while, so that streams are cut off while some are executed and others wait.
+    // Requests take a while, so that streams are reset while some are executed and others queued.
     let rest = instances(2) + &parameters(&[("delay_ms", "2")]);
     let scheduling = sequences(IDLE, "direct { }", &start_ready("int32")) + &rest;
     server = server.model("storm_direct", accumulator("storm_direct", 16, "slot", &scheduling));
@@ -115,7 +115,7 @@ fn thousands_of_sequences() {
     let scheduling = sequences(IDLE, strategy, &controls) + &rest;
     server = server.model("storm_oldest", accumulator("storm_oldest", 16, "corrid", &scheduling));
     let server = server.start();
-    python_v2(&server, "v2_storm.py", &[]);
-    python_v1(&server, "v1_storm.py", &[]);
+    python_v2(&server, "v2_many_sequences.py", &[]);
+    python_v1(&server, "v1_many_sequences.py", &[]);
     assert!(server.stop().success());
 }

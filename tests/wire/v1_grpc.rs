@@ -1,4 +1,4 @@
-//! The protocol of 2019 over gRPC, with its own client: calls, streams, and what only a bare stub sends.
+//! v1 over gRPC with the client of 2020: unary calls, streams, and requests that only a plain stub can send.
 
 use trtserver_tests::{every_model, python_v1};
 

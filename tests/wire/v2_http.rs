@@ -1,4 +1,4 @@
-//! The Open Inference Protocol over HTTP: today's client, and its bytes.
+//! v2 (Open Inference Protocol) over HTTP: the current client, and exact bytes.
 
 use std::sync::LazyLock;
 use trtserver_tests::http1::request;
@@ -15,12 +15,12 @@ fn infer(model: &str, json: &str) -> Response {
 /// An input of two FP32 in JSON.
 const INPUT: &str = r#"{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}"#;
 
-/// A refusal is JSON with one key.
+/// Errors are JSON with one key.
 fn refused(response: &Response, status: u16, text: &str) {
     refused_as(response, status, text, "application/json");
 }
 
-/// So it is where the server has not come to a JSON body yet, but its type does not say so.
+/// Errors before the endpoint is known are JSON too, without the content type.
 fn refused_early(response: &Response, status: u16, text: &str) {
     refused_as(response, status, text, "text/plain");
 }
@@ -161,7 +161,7 @@ fn metadata_key_order() {
 
 #[test]
 fn statistics_key_order() {
-    // Nothing else in this file asks this model.
+    // No other test of this file uses this model.
     let text = SERVER.get("/v2/models/digits/stats").text();
     let duration = r#"{"count":0,"ns":0}"#;
     let stats = [

@@ -1,7 +1,7 @@
-//! What lies between a request and its backend: the `custom.h` shim, and the process of an isolated model.
+//! Overhead between request and backend: the `custom.h` shim, and isolation.
 
-mod apart; // a model in a process of its own beside the same one in the server's
-pub mod shim; // a library through the shim beside the bare library
+mod isolation; // an isolated model compared with the same local one
+pub mod shim; // a library behind the shim compared with direct calls
 
 use crate::Result;
 use crate::options::Options;
@@ -9,8 +9,8 @@ use crate::table::Table;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
     let mut shims = Table::new(shim::COLUMNS);
-    let mut aparts = Table::new(apart::COLUMNS);
+    let mut aparts = Table::new(isolation::COLUMNS);
     shim::measure(options, &mut shims)?;
-    apart::measure(options, &mut aparts)?;
+    isolation::measure(options, &mut aparts)?;
     Ok(vec![shims, aparts])
 }

@@ -1,7 +1,7 @@
-//! A library of the old interface through the shim, in this process, beside the bare library.
+//! Cost of the custom.h shim: a library called through host and shim in this process, compared with direct calls.
 //!
-//! Everything that the host does for one call is counted: the views, the call into the plugin, the reply. Beside it
-//! the test plugin, which does the same work natively.
+//! Includes all host work for one request: views, the call into the plugin, the response. The test plugin does the same work
+//! natively.
 
 use crate::Result;
 use crate::options::Options;
@@ -27,7 +27,7 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
 pub const COLUMNS: &[&str] =
     &["shim", "ns a call", "bare library", "added ns", "native plugin", "spread", "target", ""];
 const ROW: &str = "backends shim identity 64";
-/// What the shim and the host may add to a call, in nanoseconds.
+/// Target: nanoseconds that shim and host add to a call.
 const MAX_ADDED_NS: f64 = 2000.0;
 const VALUES: usize = 16;
 const SOURCES: [(&str, &str); 3] = [
@@ -81,7 +81,7 @@ fn one(options: &Options) -> Result<Vec<String>> {
     ])
 }
 
-/// The backends of the install, none of them in a process of its own.
+/// The installed backends, all local.
 pub fn in_this_process(options: &Options) -> Result<Backends> {
     let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
     let settings = BTreeMap::from([("custom".to_owned(), here)]);
@@ -107,7 +107,7 @@ fn bare_call(direct: &Path, library: &Path) -> Result<f64> {
     text.trim().parse().map_err(|_| String::from_utf8_lossy(&done.stderr).into_owned())
 }
 
-/// One instance of a model that copies numbers, and what it takes to call it.
+/// An instance of a model that copies its input, ready to be called.
 pub struct Stand {
     values: usize,
     instance: Instance,
@@ -117,7 +117,7 @@ pub struct Stand {
     right: Arc<AtomicU64>,
 }
 
-/// Compares the answer with the input.
+/// Compares the response with the input.
 struct Compare(Bytes, Arc<AtomicU64>);
 
 impl ResponseSink for Compare {
@@ -191,12 +191,12 @@ impl Stand {
         Ok(Self { values, instance, hold, signature, names, right })
     }
 
-    /// Right answers so far.
+    /// Correct responses so far.
     pub fn right(&self) -> u64 {
         self.right.load(Ordering::Relaxed)
     }
 
-    /// Nanoseconds of one call.
+    /// Nanoseconds per call.
     fn pass(&mut self, length: Duration) -> Result<f64> {
         let data = Bytes::from(vec![7; 4 * self.values]);
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! h2load, for unary gRPC.
+//! h2load: unary gRPC load.
 
 use super::{Connections, Outcome, output, write};
 use crate::Result;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Asks for about the length of a pass, if the server answers so many `per_second`.
+/// Number of requests for about one pass at `per_second` responses.
 pub fn run(
     scratch: &Path,
     address: SocketAddr,
@@ -21,9 +21,9 @@ pub fn run(
 ) -> Result<Outcome> {
     let (body, log) = (scratch.join("h2load.body"), scratch.join("h2load.log"));
     write(&body, &exchange.message)?;
-    // It adds to a log that is there.
+    // h2load appends to an existing log.
     let _ = fs::remove_file(&log);
-    // After a duration it would break off what is on its way, which is another work for the server than answering.
+    // With a duration it would cancel requests in flight, so it gets a number of requests.
     let requests = (per_second * connections.length.as_secs_f64()).ceil() as usize;
     let requests = requests.max(connections.concurrency);
     let mut command = Command::new("h2load");
@@ -42,7 +42,7 @@ pub fn run(
     read(&printed, &log, connections, answer_bytes)
 }
 
-/// The figures are in the text that it prints for people; only each request's time is in the log.
+/// Totals are parsed from its printed report; the log has each request's time.
 fn read(
     printed: &str,
     log: &str,
@@ -74,7 +74,7 @@ fn read(
     Ok(Outcome { requests: done, per_second, p50_us, p99_us })
 }
 
-/// The word in front of `what`.
+/// The word before `what`.
 fn before<'t>(text: &'t str, what: &str) -> Option<&'t str> {
     text[..text.find(what)?].rsplit(' ').next()
 }

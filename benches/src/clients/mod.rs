@@ -1,7 +1,7 @@
-//! Who asks: our own load generator, or those that others use.
+//! Load generators: our own, wrk, h2load and perf_analyzer.
 //!
-//! wrk, h2load and perf_analyzer do not look into answers. So the own one looks at the same request's answer before
-//! and after each of their passes, and what they received must be as many answers of that length as they counted.
+//! wrk, h2load and perf_analyzer do not check responses. Our own client checks the same request before and after each of their
+//! passes, and the bytes that they received must match the number of responses they counted.
 
 mod h2load;
 mod perf_analyzer;
@@ -40,7 +40,7 @@ impl Client {
     }
 }
 
-/// What one pass asks for.
+/// Parameters of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub front: Front,
@@ -48,7 +48,7 @@ pub struct Ask {
     pub concurrency: usize,
 }
 
-/// What a load generator has counted.
+/// Counts of a load generator.
 struct Outcome {
     requests: u64,
     per_second: f64,
@@ -61,7 +61,7 @@ pub struct Clients {
     wrk: bool,
     h2load: bool,
     perf_analyzer: Result<PerfAnalyzer>,
-    /// Scripts and bodies for the others.
+    /// Scripts and bodies for the external programs.
     scratch: TempDir,
 }
 
@@ -76,7 +76,7 @@ impl Clients {
         })
     }
 
-    /// The client that a row gets: the own one for what is not installed, none where that cannot stand in.
+    /// The client for a row: our own for one that is not installed, none if it cannot stand in.
     pub fn instead_of(&self, wanted: Client) -> Option<Client> {
         match wanted {
             Client::Wrk if !self.wrk => Some(Client::Own),
@@ -86,7 +86,7 @@ impl Clients {
         }
     }
 
-    /// What is missing and how to get it.
+    /// Missing programs and how to install them.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         let packages: Vec<&str> = [("wrk", self.wrk), ("nghttp2-client", self.h2load)]
@@ -127,7 +127,7 @@ impl Clients {
         })
     }
 
-    /// The same bytes, sent to a bare echo. perf_analyzer asks only what speaks the whole protocol.
+    /// One pass against the floor. perf_analyzer needs the whole protocol.
     pub fn floor_pass(
         &self,
         client: Client,
@@ -179,7 +179,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Every connection may have received a part of one answer more than were counted.
+    /// Each connection may have received part of one more response than was counted.
     fn received(&self, client: &str, requests: u64, bytes: u64, answer_bytes: usize) -> Result<()> {
         let each = answer_bytes as u64;
         let most = (requests + self.concurrency as u64) * each;
@@ -192,7 +192,7 @@ impl Connections {
     }
 }
 
-/// A pass of a program that does not look into answers.
+/// A pass of a program that does not check responses.
 fn checked(
     target: &Target,
     wire: Wire,
@@ -216,12 +216,12 @@ fn checked(
     })
 }
 
-/// Whether the program is there; some end with an error after their version.
+/// True if the program exists; some exit with an error after printing their version.
 fn runs(program: &str, flag: &str) -> bool {
     Command::new(program).arg(flag).output().is_ok()
 }
 
-/// Runs to the end; gives what it printed.
+/// Runs to the end and returns the output.
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = command.output().map_err(|e| format!("cannot start {program}: {e}"))?;

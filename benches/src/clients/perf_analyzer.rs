@@ -17,12 +17,12 @@ const WINDOWS: u32 = 3;
 
 pub struct PerfAnalyzer {
     program: PathBuf,
-    /// Where the libraries are that came with it.
+    /// Folder of its libraries.
     libraries: OsString,
 }
 
 impl PerfAnalyzer {
-    /// In `folder`, together with what it is linked with.
+    /// In `folder`, with its libraries.
     pub fn find(folder: &Path) -> Result<Self> {
         let program = folder.join("perf_analyzer");
         if !program.exists() {
@@ -65,7 +65,7 @@ impl PerfAnalyzer {
             front => return Err(format!("perf_analyzer does not speak {}", front.name())),
         };
         let model = ask.work.model();
-        // A window must hold a few answers, of the largest tensors too.
+        // A window must hold a few responses of the largest tensors.
         let window = (length / WINDOWS).max(Duration::from_millis(500)).as_millis();
         let mut command = self.command();
         command
@@ -74,13 +74,13 @@ impl PerfAnalyzer {
             .arg(format!("--concurrency-range={}", ask.concurrency))
             .arg(format!("--input-data={}", input.display()))
             .arg(format!("--measurement-interval={window}"))
-            // We show the spread of several runs instead.
+            // The spread of several runs is shown instead.
             .args(["--stability-percentage=999", &format!("--max-trials={WINDOWS}"), "-f"])
             .arg(&table);
         if ask.front == Front::V2Stream {
             command.arg("--streaming");
         }
-        // Its own count is of its last windows only.
+        // Its own count covers its last windows only.
         let http = target.http()?;
         let before = status::answered(http, model)?;
         output(&mut command)?;
@@ -99,7 +99,7 @@ impl PerfAnalyzer {
     }
 }
 
-/// The number below this head.
+/// The number in the column with this heading.
 fn column(table: &str, name: &str) -> Option<f64> {
     let mut lines = table.lines();
     let at = lines.next()?.split(',').position(|head| head == name)?;

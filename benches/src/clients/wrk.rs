@@ -1,4 +1,4 @@
-//! wrk, for HTTP/1.1.
+//! wrk: HTTP/1.1 load.
 
 use super::{Connections, Outcome, output, write};
 use crate::Result;
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// In front of the line that our script prints.
+/// Prefix of the line that our script prints.
 const MARK: &str = "counted:";
 
 pub fn run(
@@ -25,7 +25,7 @@ pub fn run(
     command
         .arg(format!("-t{}", connections.threads))
         .arg(format!("-c{}", connections.concurrency))
-        // It knows whole seconds only.
+        // wrk takes whole seconds only.
         .arg(format!("-d{}s", connections.length.as_secs_f64().ceil().max(1.0)))
         .arg("--timeout=10s")
         .arg("-s")
@@ -35,7 +35,7 @@ pub fn run(
     read(&printed, connections, answer_bytes)
 }
 
-/// A script that sends the message of an exchange, and its body, which it reads from a file.
+/// A script that sends the message of an exchange, with the body from a file.
 fn script_of<'m>(message: &'m [u8], body: &Path) -> Result<(String, &'m [u8])> {
     let at =
         message.windows(4).position(|four| four == b"\r\n\r\n").ok_or("a request without end")?;
@@ -49,7 +49,7 @@ fn script_of<'m>(message: &'m [u8], body: &Path) -> Result<(String, &'m [u8])> {
         body.display().to_string()
     );
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        // These two it writes itself.
+        // wrk writes these two itself.
         if !["host", "content-length"].contains(&name.to_ascii_lowercase().as_str()) {
             script += &format!("wrk.headers[{name:?}] = {:?}\n", value.trim());
         }

@@ -1,6 +1,6 @@
-//! gRPC over HTTP/2: one thread, few connections with several streams each, messages ready-made.
+//! gRPC load: one thread, few connections with several streams each, pre-encoded messages.
 
-use super::{Meter, PATIENCE, Pass, WARM_UP};
+use super::{Meter, TIMEOUT, Pass, WARM_UP};
 use crate::Result;
 use crate::exchange::Exchange;
 use bytes::{Bytes, BytesMut};
@@ -15,11 +15,11 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
-/// As a client that means to receive large tensors would have it.
+/// Flow-control windows of a client that receives large tensors.
 const STREAM_WINDOW: u32 = 32 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 const MAX_FRAME: u32 = 1 << 20;
-/// Flags and length in front of a message.
+/// Length of a message prefix.
 const PREFIX: usize = 5;
 
 pub fn run(
@@ -30,9 +30,9 @@ pub fn run(
     meter: Meter,
 ) -> Result<Pass> {
     let runtime = runtime()?;
-    let limit = WARM_UP + meter.length + PATIENCE;
+    let limit = WARM_UP + meter.length + TIMEOUT;
     let meter = Rc::new(RefCell::new(meter));
-    // All by the same method.
+    // All requests have the same path.
     let exchanges: Rc<[Exchange]> = exchanges.into();
     let work = async {
         let mut connections = Vec::new();
@@ -46,7 +46,7 @@ pub fn run(
             let request = request(address, exchanges.first().map_or("", |first| &first.path))?;
             workers.spawn_local(worker(sender, request, asked, Rc::clone(&meter)));
         }
-        // All get their last answers: a server need not hear of callers who leave.
+        // All in-flight responses are awaited, so that nothing is cancelled.
         let mut pass = Err("nothing to do".to_owned());
         while let Some(result) = workers.join_next().await {
             pass = Ok(result.map_err(|e| e.to_string())??);
@@ -55,7 +55,7 @@ pub fn run(
     };
     let pass =
         LocalSet::new().block_on(&runtime, async { tokio::time::timeout(limit, work).await });
-    pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
+    pass.unwrap_or_else(|_| Err(format!("no response within {} s", TIMEOUT.as_secs())))
 }
 
 pub fn runtime() -> Result<Runtime> {
@@ -75,7 +75,7 @@ pub async fn connect(address: SocketAddr) -> Result<SendRequest<Bytes>> {
         .handshake(stream)
         .await
         .map_err(|e| wrap(&e))?;
-    // Its failures reach the requests.
+    // Connection errors surface in the requests.
     spawn_local(connection);
     Ok(sender)
 }
@@ -89,13 +89,13 @@ pub fn request(address: SocketAddr, path: &str) -> Result<Request<()>> {
         .map_err(|e| e.to_string())
 }
 
-/// What a worker asks in turn, and where it is.
+/// A worker's requests in turn.
 struct Asked {
     exchanges: Rc<[Exchange]>,
     turn: usize,
 }
 
-/// Asks until the pass is over.
+/// Sends requests until the pass is over.
 async fn worker(
     mut sender: SendRequest<Bytes>,
     request: Request<()>,
@@ -108,7 +108,7 @@ async fn worker(
         sender = sender.ready().await.map_err(text)?;
         let asked = Instant::now();
         let (response, mut stream) = sender.send_request(request.clone(), false).map_err(text)?;
-        // Waits in the stream's own queue for what the window does not let through.
+        // Bytes beyond the window wait in the stream's queue.
         stream.send_data(exchange.message.clone(), true).map_err(text)?;
         let (head, body) = response.await.map_err(text)?.into_parts();
         if head.status != 200 {
@@ -124,7 +124,7 @@ async fn worker(
     Err("nothing to ask".to_owned())
 }
 
-/// Takes one message to its end and looks whether it is right; gives its length with what is in front of it.
+/// Reads and checks one message; returns its length with the prefix.
 async fn receive(
     mut body: RecvStream,
     exchange: &Exchange,
@@ -136,7 +136,7 @@ async fn receive(
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(text)?;
         body.flow_control().release_capacity(chunk.len()).map_err(text)?;
-        // Mostly one frame holds all.
+        // Usually one frame holds the message.
         if only.is_none() && answer.is_empty() {
             only = Some(chunk);
         } else {

@@ -1,7 +1,6 @@
-//! HTTP/1.1 over kept connections: one thread, one epoll, requests ready-made, of the answer's head only
-//! what is needed to find its end.
+//! HTTP/1.1 keep-alive load: one thread, one epoll, pre-encoded requests; of the response head only the length is parsed.
 
-use super::{Meter, PATIENCE, Pass};
+use super::{Meter, TIMEOUT, Pass};
 use crate::Result;
 use crate::exchange::Exchange;
 use mio::net::TcpStream;
@@ -32,12 +31,12 @@ pub fn run(
         connections.push(Connection::new(stream, exchanges, i));
     }
     let mut events = Events::with_capacity(concurrency.max(8));
-    // All get their last answers: a server need not hear of callers who leave.
+    // All in-flight responses are awaited, so that nothing is cancelled.
     let mut open = connections.len();
     while open > 0 {
-        poll.poll(&mut events, Some(PATIENCE)).map_err(wrap)?;
+        poll.poll(&mut events, Some(TIMEOUT)).map_err(wrap)?;
         if events.is_empty() {
-            return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+            return Err(format!("no response within {} s", TIMEOUT.as_secs()));
         }
         for event in &events {
             if let Some(connection) = connections.get_mut(event.token().0)
@@ -54,17 +53,17 @@ pub fn run(
 
 struct Connection<'e> {
     stream: TcpStream,
-    /// What it asks in turn, and where it is.
+    /// Its requests in turn.
     exchanges: &'e [Exchange],
     turn: usize,
-    /// How much of the request is on its way.
+    /// Bytes of the request that are sent.
     sent: usize,
     answer: Vec<u8>,
     filled: usize,
-    /// Length of the answer's head and of the whole, once the head is there.
+    /// Lengths of the response head and of the whole, once the head is complete.
     ends: Option<(usize, usize)>,
     asked: Instant,
-    /// It has its last answer.
+    /// It has received its last response.
     over: bool,
 }
 
@@ -88,7 +87,7 @@ impl<'e> Connection<'e> {
         &self.exchanges[self.turn % self.exchanges.len()]
     }
 
-    /// Goes on until the socket has no more to give or take; false = the pass is over.
+    /// Reads and writes until the socket would block; false when the pass is over.
     fn drive(&mut self, meter: &mut Meter) -> Result<bool> {
         loop {
             self.send()?;
@@ -128,7 +127,7 @@ impl<'e> Connection<'e> {
         Ok(())
     }
 
-    /// One read; true = the socket is empty, so that the next event will tell of more.
+    /// One read; true when the socket is drained and epoll will report more.
     fn receive(&mut self) -> Result<bool> {
         let wanted = self.ends.map_or(self.filled + READ, |(_, whole)| whole.max(self.filled + 1));
         if self.answer.len() < wanted {
@@ -150,7 +149,7 @@ impl<'e> Connection<'e> {
     }
 }
 
-/// Where head and answer end; none = the head is not complete.
+/// Ends of head and response; none while the head is incomplete.
 fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);

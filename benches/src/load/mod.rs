@@ -1,4 +1,4 @@
-//! The load: as many requests at once as the row says, the next one sent when an answer is there.
+//! Closed-loop load: the row's number of requests in flight, the next one sent when a response arrives.
 
 mod grpc;
 mod http;
@@ -11,12 +11,12 @@ use crate::process::{Process, cpu_time};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Not measured: connections open, allocators and caches fill.
+/// Warm-up, not measured.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// A server that is silent for so long has lost a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A response that takes longer counts as lost.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What one pass found.
+/// Figures of one pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
     pub per_second: f64,
@@ -24,16 +24,16 @@ pub struct Pass {
     pub p99_us: f64,
     /// CPU time of the server for one request; not a number where its process is not known.
     pub cpu_us: f64,
-    /// Of the last answer, as it is on the wire: HTTP with its head, of gRPC the message and the five bytes before it.
+    /// Length of the last response on the wire: HTTP with its head, gRPC the length-prefixed message.
     pub answer_bytes: usize,
 }
 
-/// Whom to ask.
+/// A server under load.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub http: Option<SocketAddr>,
     pub grpc: Option<SocketAddr>,
-    /// Where it runs on this machine, its process.
+    /// Its process, if it runs on this machine.
     pub pid: Option<u32>,
 }
 
@@ -52,10 +52,10 @@ impl Target {
     }
 }
 
-/// Streams of one gRPC connection, as clients with many requests at once have it.
+/// Streams per gRPC connection.
 const STREAMS_PER_CONNECTION: usize = 16;
 
-/// Asks `process` for this long, each of the exchanges in turn.
+/// Sends the exchanges in turn for this long.
 pub fn pass(
     process: &Process,
     wire: Wire,
@@ -66,7 +66,7 @@ pub fn pass(
     at(&process.target(), wire, exchanges, concurrency, length)
 }
 
-/// The same with a connection for each of the requests at once.
+/// The same with one connection per request in flight.
 pub fn pass_apart(
     process: &Process,
     wire: Wire,
@@ -89,7 +89,7 @@ pub fn at(
     run(target, wire, exchanges, [concurrency, STREAMS_PER_CONNECTION], meter)
 }
 
-/// Asks once or twice, so that the answer is looked at; nothing is measured.
+/// Sends one or two requests to check the response; nothing is measured.
 pub fn check(target: &Target, wire: Wire, exchange: &Exchange) -> Result<usize> {
     let meter = Meter::new(*target, Duration::ZERO, Duration::ZERO);
     Ok(run(target, wire, std::slice::from_ref(exchange), [1, 1], meter)?.answer_bytes)
@@ -106,7 +106,7 @@ fn run(
         Wire::Http1 => http::run(target.http()?, exchanges, concurrency, meter),
         Wire::Grpc => grpc::run(target.grpc()?, exchanges, concurrency, per_connection, meter),
         Wire::Stream => {
-            // Each request is a sequence of one.
+            // Each request is a sequence of its own.
             let each = exchanges.iter().cycle().take(concurrency);
             let sequences: Vec<_> = each.map(|exchange| vec![exchange.clone()]).collect();
             stream::run(target.grpc()?, &sequences, meter)
@@ -114,13 +114,13 @@ fn run(
     }
 }
 
-/// The same over streams, with as many sequences at once as are given.
+/// The same over streams, with this many concurrent sequences.
 pub fn sequences(process: &Process, sequences: &[Vec<Exchange>], length: Duration) -> Result<Pass> {
     let target = process.target();
     stream::run(target.grpc()?, sequences, Meter::new(target, WARM_UP, length))
 }
 
-/// Counts answers, and reads the server's CPU time where the measured part begins and ends.
+/// Counts responses, and reads the server's CPU time at both ends of the measured part.
 struct Meter {
     target: Target,
     warm_up: Duration,
@@ -137,7 +137,7 @@ impl Meter {
         Meter { target, warm_up, length, begin, window: None, latencies, pass: None }
     }
 
-    /// Takes note of a right answer of so many bytes; false = the pass is over.
+    /// Counts a correct response of this length; false when the pass is over.
     fn answered(&mut self, asked: Instant, answer_bytes: usize) -> Result<bool> {
         let now = Instant::now();
         let Some((opened, cpu)) = self.window else {

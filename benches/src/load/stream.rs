@@ -1,7 +1,7 @@
-//! Sequences over ModelStreamInfer: each on a stream of its own, the next step sent when the answer is there.
+//! Sequences over ModelStreamInfer: one stream each, the next request sent when the response arrives.
 
 use super::grpc::{connect, refused, request, runtime};
-use super::{Meter, PATIENCE, Pass, STREAMS_PER_CONNECTION, WARM_UP};
+use super::{Meter, TIMEOUT, Pass, STREAMS_PER_CONNECTION, WARM_UP};
 use crate::Result;
 use crate::exchange::Exchange;
 use bytes::{Buf, Bytes, BytesMut};
@@ -14,12 +14,12 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::task::{JoinSet, LocalSet};
 
-/// Flags and length in front of a message.
+/// Length of a message prefix.
 const PREFIX: usize = 5;
 
-/// The steps of each sequence, which begins anew after the last.
+/// The requests of each sequence, which starts over after the last.
 pub fn run(address: SocketAddr, sequences: &[Vec<Exchange>], meter: Meter) -> Result<Pass> {
-    let limit = WARM_UP + meter.length + PATIENCE;
+    let limit = WARM_UP + meter.length + TIMEOUT;
     let meter = Rc::new(RefCell::new(meter));
     let work = async {
         let mut workers = JoinSet::new();
@@ -40,11 +40,11 @@ pub fn run(address: SocketAddr, sequences: &[Vec<Exchange>], meter: Meter) -> Re
     };
     let (runtime, tasks) = (runtime()?, LocalSet::new());
     let pass = tasks.block_on(&runtime, async { tokio::time::timeout(limit, work).await });
-    pass.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
+    pass.unwrap_or_else(|_| Err(format!("no response within {} s", TIMEOUT.as_secs())))
 }
 
-/// Goes on until the pass is over and the sequence has ended: one that is broken off would keep its slot, and take
-/// the next one of its id with it when the server hears that its caller has gone.
+/// Runs until the pass is over and the sequence has ended. A sequence that is cut off would keep its slot, and its late
+/// cancellation would end the next sequence of its id.
 async fn worker(
     sender: SendRequest<Bytes>,
     request: Request<()>,
@@ -60,7 +60,7 @@ async fn worker(
     for (number, step) in steps.iter().enumerate().cycle() {
         let asked = Instant::now();
         stream.send_data(step.message.clone(), false).map_err(text)?;
-        // The head may come with the first answer only.
+        // Headers may arrive with the first response.
         if let Some(response) = response.take() {
             let (head, answers) = response.await.map_err(text)?.into_parts();
             if head.status != 200 {
@@ -75,7 +75,7 @@ async fn worker(
         over |= !meter.borrow_mut().answered(asked, PREFIX + message.len())?;
         if over && number + 1 == steps.len() {
             let pass = meter.borrow().result();
-            // The stream ends in order, so that nothing is cancelled.
+            // The stream is closed normally, so that nothing is cancelled.
             stream.send_data(Bytes::new(), true).map_err(text)?;
             while answers.data().await.is_some() {}
             return pass;
@@ -84,7 +84,7 @@ async fn worker(
     Err("no steps".to_owned())
 }
 
-/// One message, without what is in front of it.
+/// One message without its prefix.
 async fn next(answers: &mut RecvStream, received: &mut BytesMut) -> Result<BytesMut> {
     let text = |e: h2::Error| e.to_string();
     loop {

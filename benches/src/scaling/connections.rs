@@ -1,4 +1,4 @@
-//! Connections that all ask, each for the next answer when it has one.
+//! Busy connections with one request in flight each.
 
 use super::row::{self, Beside};
 use super::{FRONTS, SMALL, allow};
@@ -25,7 +25,7 @@ pub const COLUMNS: &[&str] = &[
     "spread",
     "RSS MB",
 ];
-/// What each connection adds to a pass at least; a request takes a tenth of it.
+/// Pass length per connection; a request takes a tenth of it.
 const EACH: Duration = Duration::from_micros(200);
 const CONNECTIONS: [usize; 5] = [1, 10, 100, 1000, 10_000];
 
@@ -37,7 +37,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     let all = FRONTS.into_iter().flat_map(|front| CONNECTIONS.map(|number| (front, number)));
     let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
     for row in rows {
-        // Servers of their own, so that memory is that of this row. They may open as much as this process may.
+        // New servers, so that memory is that of this row. They inherit the descriptor limit.
         match allow(row.1).and_then(|()| one(options, row)) {
             Ok(cells) => table.row([vec![name(row)], cells].concat()),
             Err(problem) => table.failure(&name(row), &problem),
@@ -53,7 +53,7 @@ fn one(options: &Options, (front, connections): (Front, usize)) -> Result<Vec<St
     let floor = Process::floor(front.floor(), logs.path())?;
     let work = Work::Identity(SMALL);
     let (ours, theirs) = (exchanges(front, work), floor_exchanges(front, work));
-    // Long enough for each of them to be answered a few times.
+    // Long enough for a few responses on each connection.
     let length = options.pass.max(EACH * connections as u32);
     let pass = |process, asked| load::pass_apart(process, front.wire(), asked, connections, length);
     let beside = row::run(options, || pass(&server, &ours), || pass(&floor, &theirs))?;

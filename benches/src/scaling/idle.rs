@@ -1,4 +1,4 @@
-//! Connections that are open and silent: what each takes of the server, and whether sixteen busy ones notice.
+//! Idle connections: memory of each, and their effect on sixteen busy ones.
 
 use super::{FRONTS, SMALL, allow};
 use crate::Result;
@@ -62,7 +62,7 @@ fn one(options: &Options, (front, number): (Front, usize)) -> Result<Vec<String>
     let without = Process::server(options, models.path(), logs.path())?;
     let asked = exchanges(front, Work::Identity(SMALL));
     let pass = |server, length| load::pass(server, front.wire(), &asked, AT_ONCE, length);
-    // What the first requests allocate is no connection's.
+    // Allocations of the first requests are not those of a connection.
     pass(&with, options.pass)?;
     let (before, threads_before) = (with.memory("VmRSS")?, threads(&with)?);
     let silent =
@@ -99,8 +99,7 @@ fn threads(server: &Process) -> Result<usize> {
     fs::read_dir(&folder).map(Iterator::count).map_err(|e| format!("{folder}: {e}"))
 }
 
-/// A connection that has been used, so that it has all that a used one has: over HTTP for a request, over gRPC for the
-/// settings.
+/// A connection in the state after use: HTTP after a request, gRPC after the settings exchange.
 fn connect(server: &Process, front: Front, asked: &[Exchange]) -> Result<TcpStream> {
     let (address, bytes): (Option<SocketAddr>, &[u8]) = match front.wire() {
         Wire::Http1 => (server.http, asked.first().map_or(&[], |first| &first.message)),

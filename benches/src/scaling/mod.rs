@@ -1,10 +1,10 @@
-//! What grows: models, connections, tensors. Measured only when asked for (`--only scaling`), since it takes minutes.
+//! Scaling with models, connections and tensor sizes. Measured only with `--only scaling`, since it takes minutes.
 
-mod connections; // all of them asking
-mod idle; // connections that are open and silent
-mod models; // loaded, asked in turn or not at all
-mod row; // server and floor in turn
-mod sizes; // of a tensor
+mod connections; // busy connections
+mod idle; // idle connections
+mod models; // loaded models
+mod row; // passes of server and floor
+mod sizes; // tensor sizes
 
 use crate::Result;
 use crate::options::Options;
@@ -12,11 +12,11 @@ use crate::requests::Front;
 use crate::table::Table;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// One front end of each wire: what grows lies behind both generations.
+/// One frontend per wire: both generations share what is measured here.
 const FRONTS: [Front; 2] = [Front::V2Http, Front::V2Grpc];
 /// Of a small tensor.
 const SMALL: usize = 64;
-/// Files that a process opens beside its connections.
+/// Descriptors of a process besides its connections.
 const OTHER_FILES: usize = 200;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
@@ -34,7 +34,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     Ok(vec![models, connections, idle, sizes])
 }
 
-/// Lets this process, and the servers that it starts from now on, open so many connections.
+/// Raises the descriptor limit of this process and of servers it starts later.
 fn allow(connections: usize) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = (connections + OTHER_FILES) as u64;

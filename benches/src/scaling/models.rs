@@ -1,4 +1,4 @@
-//! Models loaded: the server with many beside one with a single one, asked for one of them or for all in turn.
+//! Loaded models: a server with many compared with a server with one; requests to one model or to all in turn.
 
 use super::{FRONTS, SMALL};
 use crate::Result;
@@ -72,7 +72,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// A server, and the folders it needs.
+/// A server and its folders.
 struct Served {
     process: Process,
     models: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! Server and floor asked in turn, so that what else happens on the machine hits both.
+//! Alternating passes of server and floor, so that other load on the machine affects both.
 
 use crate::Result;
 use crate::load::Pass;
@@ -39,13 +39,13 @@ impl Beside {
         median(&of(&self.floor, number))
     }
 
-    /// CPU time of a request, as a multiple of the floor's.
+    /// CPU time per request as a multiple of the floor's.
     pub fn ratio(&self) -> f64 {
         let floor = self.floor(|pass| pass.cpu_us);
         if floor > 0.0 { self.ours(|pass| pass.cpu_us) / floor } else { 0.0 }
     }
 
-    /// How far the passes lie apart in CPU time, of whichever is worse.
+    /// Spread of CPU time, the larger of the two.
     pub fn spread(&self) -> String {
         let spread = |passes| spread(&of(passes, |pass| pass.cpu_us));
         let spread = spread(&self.ours).max(spread(&self.floor));

@@ -66,7 +66,7 @@ fn one(
     let rate = beside.ours(|pass| pass.per_second);
     Ok(vec![
         format!("{rate:.0}"),
-        // Each way.
+        // In both directions.
         format!("{:.0}", rate * bytes as f64 / 1e6),
         format!("{:.0}", beside.ours(|pass| pass.p50_us)),
         format!("{:.0}", beside.ours(|pass| pass.p99_us)),

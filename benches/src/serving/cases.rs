@@ -1,4 +1,4 @@
-//! The list of rows.
+//! The rows of the main table.
 
 use crate::clients::{Ask, Client, Clients};
 use crate::options::Options;
@@ -22,7 +22,7 @@ impl Case {
         format!("{protocol} {model} {payload} c{concurrency} {client}")
     }
 
-    /// The first cells of its row.
+    /// The first cells of the row.
     pub fn words(&self) -> [String; 6] {
         let Ask { front, work, concurrency } = self.ask;
         [
@@ -35,7 +35,7 @@ impl Case {
         ]
     }
 
-    /// Its place in the plot: what is compared, and the line, on which the concurrency differs.
+    /// Group and series in the plot; the concurrency varies along a series.
     pub fn series(&self) -> (String, String) {
         let [protocol, model, payload, _, _, client] = self.words();
         (format!("{model} {payload}"), format!("{protocol} {client}"))
@@ -53,12 +53,12 @@ impl Case {
     }
 }
 
-/// What a row should keep to.
+/// Target of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// CPU time of a request over the floor's.
+    /// CPU time per request over the floor's.
     FloorRatio(f64),
-    /// Microseconds of p50 beyond the same call in process.
+    /// Microseconds of p50 above the same call in process.
     Added(f64),
 }
 
@@ -73,7 +73,7 @@ pub fn size(bytes: usize) -> String {
     }
 }
 
-/// Those whose name has the wanted text. Cases of clients that are not there are asked by the own one, once.
+/// Cases whose name contains the text. Cases of missing clients are measured by our own, once.
 pub fn wanted(options: &Options, clients: &Clients) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for (client, ask) in all(options) {
@@ -86,7 +86,7 @@ pub fn wanted(options: &Options, clients: &Clients) -> Vec<Case> {
     cases
 }
 
-/// Large tensors are last, because allocators keep some of their memory, and rows after them would show it.
+/// Large tensors are last: memory that the allocator keeps would show in later rows.
 fn all(options: &Options) -> Vec<(Client, Ask)> {
     let quick = options.quick;
     let small = [Work::Identity(SMALL), Work::AddSub];

@@ -1,4 +1,4 @@
-//! The same work without a server: what no server can be faster than.
+//! The same work without a server: a lower bound for the latency.
 
 use super::cases::{SMALL, model_name, size};
 use super::onnx::AddSub;
@@ -14,11 +14,11 @@ use crate::table::{Table, median, number, spread};
 use bytes::Bytes;
 use std::time::Instant;
 
-/// Who asks.
+/// Names in the column `client`.
 const PLUGIN: &str = "plugin call"; // the host's side of the plugin interface, and the test plugin
 const ONNX: &str = "ONNX Runtime"; // the framework alone
 
-/// Gives p50 of the smallest call of the test plugin, if that is wanted.
+/// Returns p50 of the smallest call of the test plugin, if selected.
 pub fn measure(options: &Options, cores: &Cores, table: &mut Table) -> Option<f64> {
     let row = |table: &mut Table,
                work: Work,
@@ -31,7 +31,7 @@ pub fn measure(options: &Options, cores: &Cores, table: &mut Table) -> Option<f6
             return None;
         }
         let words = words.map(str::to_owned);
-        // Where the server is at other times.
+        // On the servers' cores.
         match cores.as_server(passes) {
             Ok(passes) => {
                 table.row([words.to_vec(), passes.cells()].concat());
@@ -69,13 +69,13 @@ impl Passes {
             number(median(&self.p99_us), 1),
             number(median(&self.cpu_us), 1),
         ];
-        // No process of its own, no floor.
+        // No process, no floor.
         cells.extend(["-"; 6].map(str::to_owned));
         cells.push(format!("{:.0} %", spread(&self.cpu_us) * 100.0));
         cells
     }
 
-    /// One call after the other for as long as a pass is.
+    /// Sequential calls for the length of a pass.
     fn pass(&mut self, options: &Options, mut call: impl FnMut() -> Result<()>) -> Result<()> {
         let mut latencies = Histogram::new();
         call()?;

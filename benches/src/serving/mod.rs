@@ -1,7 +1,7 @@
-//! The main table: each front end, asked by several clients, beside its floor, beside calls in this process, and
-//! with `--vs` beside another server.
+//! The main table: each frontend under several clients, compared with its floor, with in-process calls, and with `--vs` with
+//! another server.
 
-mod cases; // which rows there are
+mod cases; // the rows
 mod limits; // the same work without a server
 mod onnx; // ONNX Runtime, called directly
 mod peer; // the other server
@@ -20,7 +20,7 @@ use peer::Peer;
 use row::Measured;
 use std::io::IsTerminal;
 
-/// Passes that lie further apart than this tell more about the machine than about the server.
+/// Passes with a larger spread say more about the machine than about the server.
 pub const NOISY: f64 = 0.25;
 
 pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
@@ -69,7 +69,7 @@ pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
     Ok(table)
 }
 
-/// What was measured how, in one line.
+/// Settings of the measurement, in one line.
 fn head(options: &Options, clients: &Clients, peer: Option<&Peer>) -> String {
     let beside = peer.map_or_else(String::new, |peer| format!("; beside {}", peer.describe()));
     format!(
@@ -93,7 +93,7 @@ fn remark(table: &mut Table, noisy: usize, rows: usize, peer: Option<&Peer>) {
     }
 }
 
-/// Where the measurement is, for somebody who waits for it.
+/// Prints progress.
 fn show(text: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r{text:<60}\r");
@@ -102,7 +102,7 @@ fn show(text: &str) {
     }
 }
 
-/// All servers that are asked.
+/// All servers under load.
 struct Stand<'s> {
     server: Process,
     hyper: Process,
@@ -119,7 +119,7 @@ enum Side {
 }
 
 impl Stand<'_> {
-    /// Floor, server and peer in turn, and back, so that what else happens on the machine hits all of them.
+    /// Floor, server, peer and back, so that other load on the machine affects all of them.
     fn measure(&self, options: &Options, case: &Case) -> Result<Measured> {
         let ours = self.server.target();
         let floor = match case.ask.front.floor() {
@@ -142,7 +142,7 @@ impl Stand<'_> {
                         options.pass,
                     )?),
                     (Side::Ours, _) => measured.ours.push(pass(&ours)?),
-                    // What it cannot do is no reason to leave out ours.
+                    // Failures of the peer do not drop our figures.
                     (Side::Peer, Some(target)) if measured.peer_problem.is_none() => {
                         match pass(target) {
                             Ok(pass) => measured.peer.push(pass),

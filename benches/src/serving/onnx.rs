@@ -1,4 +1,4 @@
-//! ONNX Runtime, called directly: one session and one run after the other, with tensors that are there already.
+//! ONNX Runtime called directly: one session, sequential runs, preallocated tensors.
 
 use crate::Result;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-/// What is used here is in every release since 1.18.
+/// API version; every release since 1.18 has it.
 const API: u32 = 18;
 const SHAPE: [i64; 2] = [1, 16];
 
@@ -21,7 +21,7 @@ pub struct AddSub {
     session: *mut OrtSession,
     inputs: [*const OrtValue; 2],
     outputs: [*mut OrtValue; 2],
-    /// What the values lie over: two inputs, two outputs. Their addresses do not change.
+    /// Memory of the values: two inputs, two outputs. Addresses are stable.
     memory: [Box<[f32]>; 4],
 }
 
@@ -41,7 +41,7 @@ impl AddSub {
             let warning = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
             this.done(((*api).CreateEnv)(warning, c"bench".as_ptr(), &raw mut env))?;
             this.done(((*api).CreateSessionOptions)(&raw mut options))?;
-            // As the server opens a model for one core.
+            // As the server opens a model on one core.
             this.done(((*api).SetIntraOpNumThreads)(options, 1))?;
             let session = &raw mut this.session;
             this.done(((*api).CreateSession)(env, path.as_ptr(), options, session))?;
@@ -73,11 +73,11 @@ impl AddSub {
         Ok(this)
     }
 
-    /// One run, whose sums and differences are looked at.
+    /// One run; the result is checked.
     pub fn call(&mut self) -> Result<()> {
         let names = [c"INPUT0".as_ptr(), c"INPUT1".as_ptr()];
         let wanted = [c"OUTPUT0".as_ptr(), c"OUTPUT1".as_ptr()];
-        // SAFETY: session and values are open, each array has two entries, and nobody else has the memory.
+        // SAFETY: session and values are open, each array has two entries, and the memory is not shared.
         let status = unsafe {
             ((*self.api).Run)(
                 self.session,
@@ -124,7 +124,7 @@ fn table(library: &Path) -> Result<*const OrtApi> {
     .map_err(wrap)?;
     // SAFETY: it takes nothing and gives a static table, whose entry takes any number.
     let api = unsafe { ((*base()).GetApi)(API) };
-    // Functions of the library are kept, so it must stay.
+    // Its functions are kept, so it is never unloaded.
     std::mem::forget(opened);
     match api.is_null() {
         true => Err(format!("{} does not offer version {API} of its interface", library.display())),

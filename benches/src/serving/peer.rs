@@ -1,4 +1,4 @@
-//! Another v2 server that is asked the same: where it is, what it serves, and its process if it is on this machine.
+//! Another v2 server to compare with: address, models, and its process if it runs on this machine.
 
 use crate::Result;
 use crate::clients::Ask;
@@ -15,7 +15,7 @@ pub struct Peer {
     target: Target,
     name: String,
     missing: Vec<&'static str>,
-    /// Why its process is not where ours is.
+    /// Why it could not be pinned.
     not_pinned: Option<String>,
     _moved: Option<Moved>,
 }
@@ -58,7 +58,7 @@ impl Peer {
         }
     }
 
-    /// Where this is to be asked; none where the server cannot answer it.
+    /// Target of this case; none if the server cannot serve it.
     pub fn target_for(&self, ask: Ask) -> Option<Target> {
         let speaks = match ask.front {
             Front::V1Http | Front::V1Grpc => false,
@@ -68,7 +68,7 @@ impl Peer {
         (speaks && !self.missing.contains(&Work::model(ask.work))).then_some(self.target)
     }
 
-    /// What the table does not have, and why.
+    /// What is missing in the table, and why.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         for model in &self.missing {
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Result<(SocketAddr, Option<SocketAddr>)> {
     Ok((http, grpc))
 }
 
-/// The process that listens on a port of this machine, if we may know.
+/// The process that listens on a local port, if permitted to find out.
 fn listener(port: u16) -> Option<u32> {
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
         .into_iter()
@@ -117,7 +117,7 @@ fn listener(port: u16) -> Option<u32> {
     })
 }
 
-/// The inode of the listening socket in a table of the kernel's.
+/// The inode of the listening socket in /proc/net/tcp or tcp6.
 fn listening(table: &str, port: u16) -> Option<u64> {
     table.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What the passes of a row come to.
+//! Summary of a row's passes.
 
 use super::NOISY;
 use super::cases::{Case, Limit};
@@ -27,7 +27,7 @@ const COLUMNS: [&str; 19] = [
     "target",
     "",
 ];
-/// The other server's, and ours over its.
+/// The peer's figures, and ours over the peer's.
 const PEER_COLUMNS: [&str; 8] = [
     "vs infer/s",
     "vs p50",
@@ -38,7 +38,7 @@ const PEER_COLUMNS: [&str; 8] = [
     "p99 ratio",
     "CPU ratio",
 ];
-/// So many of them are words.
+/// This many are text columns.
 const WORDS: usize = 6;
 
 pub fn table(with_peer: bool) -> Table {
@@ -52,13 +52,13 @@ pub fn table(with_peer: bool) -> Table {
 #[derive(Default)]
 pub struct Measured {
     pub ours: Vec<Pass>,
-    /// Empty where there is no floor for the client.
+    /// Empty if the client has no floor.
     pub floor: Vec<Pass>,
-    /// Empty without another server.
+    /// Empty without a peer.
     pub peer: Vec<Pass>,
-    /// Why the other server was not measured to the end.
+    /// Why the peer's measurement ended early.
     pub peer_problem: Option<String>,
-    /// Highest memory in MB, ours and the other server's.
+    /// Peak memory in MB, ours and the peer's.
     pub peaks: [Option<f64>; 2],
 }
 
@@ -74,7 +74,7 @@ fn of(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
     passes.iter().map(number).collect()
 }
 
-/// Not numbers where nothing was measured.
+/// NaN if nothing was measured.
 fn middle(passes: &[Pass]) -> Middle {
     let of = |number| if passes.is_empty() { f64::NAN } else { median(&of(passes, number)) };
     Middle {
@@ -86,13 +86,13 @@ fn middle(passes: &[Pass]) -> Middle {
 }
 
 impl Measured {
-    /// Of the CPU time, of whichever server it is worst.
+    /// Spread of the CPU time, the larger of the servers.
     pub fn spread(&self) -> f64 {
         let sides = [&self.ours, &self.floor, &self.peer];
         sides.map(|passes| spread(&of(passes, |pass| pass.cpu_us))).into_iter().fold(0.0, f64::max)
     }
 
-    /// `in_process_us` is p50 of the same call without a server, 0 if it was not measured.
+    /// `in_process_us` is p50 of the same call without a server; 0 if not measured.
     pub fn cells(&self, case: &Case, with_peer: bool, in_process_us: f64) -> Vec<String> {
         let (ours, floor) = (middle(&self.ours), middle(&self.floor));
         let ratio = ours.cpu / floor.cpu;

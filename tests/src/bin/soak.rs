@@ -1,5 +1,4 @@
-//! `soak --requests N`: many requests to many models, every answer looked at, the memory watched. Ends with 1 when an
-//! answer was wrong or missing. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
+//! `soak --requests N`: the soak test as a program. Exits with status 1 if a response was wrong or missing. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
 use trtserver_tests::soak;
@@ -19,7 +18,7 @@ fn main() -> ExitCode {
     let report =
         soak::run(&server, requests, |done, kib| println!("{done:>10} requests {kib:>9} KiB"));
     println!(
-        "{} right answers, {} requests cancelled, {} wrong or lost, {:.0} requests/s",
+        "{} correct responses, {} requests cancelled, {} wrong or lost, {:.0} requests/s",
         report.right,
         report.cancelled,
         report.wrong,

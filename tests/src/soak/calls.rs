@@ -1,4 +1,4 @@
-//! Callers that ask one thing after the other, over a connection of their own; some hang up before the answer.
+//! Clients of stateless models: one request at a time on a connection of its own; some disconnect before the response.
 
 use super::endpoint::{self, Endpoint};
 use super::question::{Model, Question};
@@ -7,12 +7,12 @@ use super::{Shared, grpc, http, with_timeout};
 use std::rc::Rc;
 use trtserver_proto::{v1, v2};
 
-/// Of a thousand requests, so many are cancelled.
+/// Cancelled requests per thousand.
 const CANCELLED: u64 = 50;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// An open connection of either kind.
+/// An open HTTP or gRPC connection.
 pub enum Wire {
     Http(http::Client),
     Grpc(grpc::Client),
@@ -26,7 +26,7 @@ impl Wire {
         grpc::Client::connect(&shared.grpc).await.map(Wire::Grpc)
     }
 
-    /// Asks and compares.
+    /// Sends the request and checks the response.
     pub async fn ask(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
         match self {
             Wire::Http(client) => {
@@ -52,7 +52,7 @@ impl Wire {
         }
     }
 
-    /// Asks and goes away, after a moment or at once. The connection may be of no use any more.
+    /// Sends the request and cancels it at once or after a moment. The connection may be unusable afterwards.
     async fn ask_and_leave(
         mut self,
         endpoint: Endpoint,

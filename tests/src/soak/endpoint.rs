@@ -1,4 +1,4 @@
-//! How a question is put and its answer read on each wire.
+//! Encodes a request and checks its response on each endpoint.
 
 use super::question::Question;
 use crate::http1::request;
@@ -50,7 +50,7 @@ impl Endpoint {
         request("POST", &format!("/v2/models/{}/infer", q.model), &head, &body)
     }
 
-    /// The outputs come as raw bytes in the order of the question: v1 has them in front, v2 behind.
+    /// Outputs are raw bytes in request order: in front of the header in v1, behind the JSON in v2.
     pub fn check_http(self, q: &Question, body: &[u8]) -> Result<(), String> {
         let length: usize = q.outputs.iter().map(|(_, bytes)| bytes.len()).sum();
         let place = if self == Endpoint::V1Http {

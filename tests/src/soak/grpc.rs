@@ -1,4 +1,4 @@
-//! gRPC over HTTP/2, as little as it takes: calls whose messages are sent and received one by one, and cut off.
+//! A minimal gRPC client over HTTP/2 that sends and receives message by message and can reset a call.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::client::{ResponseFuture, SendRequest};
@@ -27,7 +27,7 @@ impl Client {
             .handshake(stream)
             .await
             .map_err(|e| wrap(&e))?;
-        // Its failures reach the calls.
+        // Connection errors surface in the calls.
         tokio::task::spawn_local(connection);
         Ok(Client { sender, address: address.to_owned() })
     }
@@ -63,12 +63,12 @@ impl Call {
         self.send.send_data(bytes.freeze(), last).map_err(text)
     }
 
-    /// Says that nothing more will be asked.
+    /// Half-closes the call.
     pub fn finish(&mut self) -> Result<()> {
         self.send.send_data(Bytes::new(), true).map_err(text)
     }
 
-    /// The next message; `None` when the call has ended well.
+    /// The next message; `None` when the call has ended with status OK.
     pub async fn next<M: Message + Default>(&mut self) -> Result<Option<M>> {
         if let Some(answer) = self.answer.take() {
             let (head, body) = answer.await.map_err(text)?.into_parts();
@@ -93,7 +93,7 @@ impl Call {
         if self.buffer.is_empty() { Ok(None) } else { Err("half a message".to_owned()) }
     }
 
-    /// Goes away.
+    /// Resets the call.
     pub fn cancel(mut self) {
         self.send.send_reset(Reason::CANCEL);
     }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over a connection that stays open; dropped in the middle of a request, it is cut off.
+//! HTTP/1.1 keep-alive client; dropped during a request, it disconnects.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,7 +22,7 @@ impl Client {
         self.stream.write_all(request).await.map_err(|e| format!("cannot send: {e}"))
     }
 
-    /// The body of the answer; an error when its status is not 200.
+    /// The body of the response; an error unless the status is 200.
     pub async fn body(&mut self) -> Result<Vec<u8>> {
         self.buffer.clear();
         let (head, whole) = loop {
@@ -50,7 +50,7 @@ impl Client {
     }
 }
 
-/// Where head and answer end, once the head is there.
+/// Ends of head and body, once the head is complete.
 fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Resident memory over requests, and whether it grows.
+//! Resident memory over the number of requests, and its slope.
 
 /// Samples of (requests so far, KiB).
 #[derive(Debug, Default)]

@@ -1,15 +1,15 @@
-//! The soak: callers of every kind ask eight models over all doors, some go away half way, every answer is looked at,
-//! and the server's memory is watched. `cargo run -p trtserver-tests --bin soak -- --requests 1000000`.
+//! Soak test: clients of every endpoint send requests to eight models, some cancel; every response is checked, and the
+//! server's memory is watched. `cargo run -p trtserver-tests --bin soak -- --requests 1000000`.
 
-mod calls; // callers of models without memory
-mod endpoint; // how a question is put on each wire
+mod calls; // clients of stateless models
+mod endpoint; // requests and responses on each endpoint
 mod grpc; // gRPC over HTTP/2
 mod http; // HTTP/1.1
 mod memory; // resident memory and its slope
-mod question; // what is asked, and the right answer
-mod random; // numbers that look random
+mod question; // requests and expected outputs
+mod random; // pseudorandom numbers
 mod repository; // the models
-mod steps; // callers with sequences
+mod steps; // clients with sequences
 
 pub use memory::Memory;
 pub use repository::server;
@@ -23,19 +23,19 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, LocalSet};
 
-/// An answer that takes longer is lost.
+/// A response that takes longer counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const SAMPLES: u64 = 100;
-/// How many wrong answers are shown.
+/// Number of wrong responses in the report.
 const EXAMPLES: usize = 10;
 
-/// What came of it.
+/// The result of a soak.
 #[derive(Debug)]
 pub struct Report {
     pub right: u64,
     pub cancelled: u64,
     pub elapsed: Duration,
-    /// Wrong answers, and those that never came.
+    /// Wrong and missing responses.
     pub wrong: u64,
     pub examples: Vec<String>,
     pub memory: Memory,
@@ -47,7 +47,7 @@ impl Report {
     }
 }
 
-/// What all callers share. One thread runs them.
+/// Shared by all clients, which run on one thread.
 struct Shared {
     http: String,
     grpc: String,
@@ -61,7 +61,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// May another request be asked? Counts it.
+    /// Counts `more` requests; false when enough were sent.
     fn another(&self, more: u64) -> bool {
         let asked = self.asked.get();
         self.asked.set(asked + more);
@@ -84,22 +84,22 @@ impl Shared {
         }
     }
 
-    /// A correlation id that was never used.
+    /// An unused correlation id.
     fn fresh_id(&self) -> u64 {
         self.ids.set(self.ids.get() + 1);
         self.ids.get()
     }
 }
 
-/// The result of `work`, or that it is lost.
+/// The result of `work`, or an error after [`TIMEOUT`].
 async fn with_timeout<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     match tokio::time::timeout(TIMEOUT, work).await {
         Ok(result) => result,
-        Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
+        Err(_) => Err(format!("no response within {} s", TIMEOUT.as_secs())),
     }
 }
 
-/// Asks so many requests of a server of [`server`]'s; `watch` is told of every sample of the memory.
+/// Sends this many requests to a server made by [`server`]; `watch` gets every memory sample.
 pub fn run(server: &Running, requests: u64, watch: impl Fn(u64, u64)) -> Report {
     let shared = Rc::new(Shared {
         http: server.http().to_owned(),

@@ -1,12 +1,12 @@
-//! What is asked of each model, and the answer that is right.
+//! Random requests to each model with the expected outputs.
 
 use super::random::Random;
 use bytes::Bytes;
 
-/// Models that remember nothing.
+/// Models without sequences.
 pub const STATELESS: &[Model] =
     &[Model::Echo, Model::AddSub, Model::AddSubDynamic, Model::Sum, Model::Ranked];
-/// Models that add up what a sequence sent.
+/// Sequence models: running sums.
 pub const SEQUENCES: &[Model] = &[Model::Direct, Model::Oldest, Model::State];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +35,13 @@ impl Model {
         }
     }
 
-    /// The one input and output of those with sequences.
+    /// Input and output of a sequence model.
     fn step_names(self) -> (&'static str, &'static str) {
         if self == Model::State { ("INPUT", "OUTPUT") } else { ("INPUT0", "OUTPUT0") }
     }
 }
 
-/// Of four-byte values, in rows.
+/// Rows of four-byte values.
 pub struct Tensor {
     pub name: &'static str,
     pub datatype: &'static str,
@@ -54,7 +54,7 @@ pub struct Question {
     pub model: &'static str,
     pub rows: usize,
     pub inputs: Vec<Tensor>,
-    /// Outputs and what must be in them.
+    /// Names and expected bytes of the outputs.
     pub outputs: Vec<(&'static str, Bytes)>,
     pub priority: u32,
     pub sequence: u64,
@@ -63,7 +63,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// For a model without memory.
+    /// A random request to a stateless model.
     pub fn any(model: Model, random: &mut Random) -> Question {
         let rows = 1 + random.below(3) as usize;
         let length = match model {
@@ -108,7 +108,7 @@ impl Question {
         question
     }
 
-    /// A step of a sequence, whose answer must be `sum`.
+    /// A request of a sequence; the expected output is `sum`.
     pub fn step(
         model: Model,
         sequence: u64,
@@ -130,14 +130,14 @@ impl Question {
         }
     }
 
-    /// Compares an output.
+    /// Compares an output with the expected bytes.
     pub fn check(&self, name: &str, got: &[u8]) -> Result<(), String> {
         let wanted = self.outputs.iter().find(|(n, _)| *n == name);
-        let (_, wanted) = wanted.ok_or_else(|| format!("output {name}, which nobody asked for"))?;
+        let (_, wanted) = wanted.ok_or_else(|| format!("output {name} was not requested"))?;
         if got == wanted {
             return Ok(());
         }
-        Err(format!("{} answers {name} = {got:02x?}, not {:02x?}", self.model, &wanted[..]))
+        Err(format!("{}: output {name} is {got:02x?}, expected {:02x?}", self.model, &wanted[..]))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run: xorshift.
+//! Reproducible pseudorandom numbers: xorshift.
 
 pub struct Random(u64);
 
@@ -19,7 +19,7 @@ impl Random {
         self.below(2001) as i32 - 1000
     }
 
-    /// True in so many of a thousand cases.
+    /// True with this probability in thousandths.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }

@@ -1,11 +1,11 @@
-//! The server of the soak: eight models, every scheduler.
+//! The server of the soak: eight models that use every batcher.
 
 use crate::install::root;
 use crate::scheduled::{accumulator, batcher, correlation, flag, instances, sequences};
 use crate::{Server, probe};
 use std::fs;
 
-/// Places of sequences that were cancelled are free again after this.
+/// Slots of cancelled sequences are freed after this time.
 const IDLE: &str = "2000000";
 
 pub fn server() -> Server {
@@ -28,7 +28,7 @@ pub fn server() -> Server {
         .file("state_direct/config.pbtxt", many_places())
 }
 
-/// The committed configuration has few places and keeps them long.
+/// The committed configuration has few slots and a long idle limit.
 fn many_places() -> String {
     let path = root().join("tests/models/sequences/state_direct/config.pbtxt");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

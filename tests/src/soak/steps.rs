@@ -1,4 +1,4 @@
-//! Callers with sequences: step by step, or many interleaved on a stream, which is sometimes cut off.
+//! Clients with sequences: one request at a time, or several sequences interleaved on a stream, which is sometimes reset.
 
 use super::calls::Wire;
 use super::endpoint::{self, Endpoint};
@@ -10,13 +10,12 @@ use trtserver_proto::{v1, v2};
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Sequences that go on at once on a stream.
+/// Open sequences on a stream.
 const TOGETHER: usize = 4;
-/// Of a thousand rounds on a stream, so many are cut off. Their sequences keep their places until they have been
-/// idle for long enough.
+/// Stream resets per thousand rounds. The sequences keep their slots until the idle limit.
 const CANCELLED: u64 = 30;
 
-/// The steps of one sequence, made one by one.
+/// Generates the requests of one sequence.
 struct Sequence {
     model: Model,
     id: u64,
@@ -41,7 +40,7 @@ impl Sequence {
     }
 }
 
-/// Each step waits for the answer to the one before.
+/// Each request waits for the response to the one before.
 pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
     let who = format!("{} over {endpoint:?}", model.name());
     let mut wire = None;
@@ -71,7 +70,7 @@ pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mu
     }
 }
 
-/// A round: several sequences in some order, all asked before the first answer is read.
+/// A round: interleaved requests of several sequences, all sent before the first response is read.
 fn round(shared: &Shared, model: Model, random: &mut Random) -> Vec<Question> {
     let mut all: Vec<Sequence> =
         (0..TOGETHER).map(|_| Sequence::new(model, shared, random)).collect();
@@ -86,7 +85,7 @@ fn round(shared: &Shared, model: Model, random: &mut Random) -> Vec<Question> {
     questions
 }
 
-/// An open stream and the connection below it.
+/// An open stream and its connection.
 struct Stream {
     _client: grpc::Client,
     call: grpc::Call,
@@ -107,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// The next answer must be that to this question.
+    /// The next response must answer this request.
     async fn receive(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
         let ended = || "the stream has ended".to_owned();
         if endpoint.is_v1() {
@@ -133,7 +132,7 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
         if !shared.another(count) {
             break;
         }
-        // How many answers are read before the stream is cut off.
+        // Responses that are read before the stream is reset.
         let cut = random.chance(CANCELLED).then(|| random.below(count));
         let one = async {
             let mut open = match stream.take() {
@@ -164,7 +163,7 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
         stream.call.finish()?;
         match stream.call.next::<v2::ModelStreamInferResponse>().await? {
             None => Ok(()),
-            Some(_) => Err("an answer to nothing".to_owned()),
+            Some(_) => Err("a response without a request".to_owned()),
         }
     };
     if let Err(why) = with_timeout(end).await {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use trtserver_tests::versions::{Version, Versions, model};
 use trtserver_tests::{Server, backends, folder, probe, root};
 
-/// Beside the backends of the install.
+/// Next to the installed backends.
 fn server(dir: &TempDir) -> Server {
     let server = Server::new().backend_dir(dir.path()).backend_dir(backends());
     server.model("echo", probe("echo", &[]))

@@ -1,4 +1,4 @@
-//! Nothing a plugin does wrong is answered with silence, and nothing it does harms another model.
+//! Misbehaving backends: every request gets a response, and other models are not affected.
 
 use std::sync::LazyLock;
 use trtserver_tests::{Response, Running, Server, backends, compile_c, folder, probe};
@@ -11,7 +11,7 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| {
         .start_shared()
 });
 
-/// What the model `bad` answers when it is told to do this; afterwards both models must work.
+/// The response of the model `bad` with these parameters; afterwards both models must serve.
 fn told(parameters: &str) -> Response {
     let response = SERVER.infer("bad", parameters);
     for model in ["bad", "echo"] {
@@ -21,7 +21,7 @@ fn told(parameters: &str) -> Response {
     response
 }
 
-/// It must fail, in words that have these parts.
+/// The request must fail with these parts in the message.
 fn fails(parameters: &str, parts: &[&str]) {
     let response = told(parameters);
     let says = response.error_text();
@@ -90,7 +90,7 @@ fn late_response_and_adopted_memory_are_valid() {
 
 #[test]
 fn invalid_utf8_in_error_is_replaced() {
-    // Two bytes are no length of a string: the host looks before it encodes.
+    // Two bytes are not a valid string tensor: the host checks before it encodes.
     let body = r#"{"parameters":{"garbage":"short"},"inputs":[{"name":"INPUT0","datatype":"BYTES","shape":[1,1],"data":["abc"]}]}"#;
     let response = SERVER.post("/v2/models/unlabelled/infer", &[], body);
     assert_eq!(response.status, 500, "{}", response.text());
@@ -108,7 +108,7 @@ fn failures_are_counted() {
     }
 }
 
-/// A server that goes on without what fails.
+/// A server that continues when models fail to load.
 fn lenient() -> Server {
     Server::new().model("echo", probe("echo", &[])).flag("--exit-on-error=false")
 }
@@ -157,7 +157,7 @@ fn panic_in_close_does_not_end_the_process() {
     assert!(server.stop().success());
 }
 
-/// Wrong handles, twice, too late, in impossible sizes: errors all of them, see the backend's source.
+/// Invalid, reused and stale handles, impossible sizes: each is an error, see the backend's source.
 #[test]
 fn c_backend_that_violates_the_abi_affects_no_model() {
     let dir = folder();
@@ -173,7 +173,7 @@ fn c_backend_that_violates_the_abi_affects_no_model() {
         .model("echo", probe("echo", &[]))
         .start();
     for _ in 0..10 {
-        // Every other answer is begun and forgotten.
+        // Every other response is begun and dropped.
         let mut answers = [server.infer("misuse", ""), server.infer("misuse", "")];
         answers.sort_by_key(|answer| answer.status);
         let [good, forgotten] = answers;
@@ -223,7 +223,7 @@ fn unusable_plugin_files_are_reported_with_reason() {
         assert!(line.contains(reason), "{name}: {line}");
     }
     assert_eq!(server.infer("echo", "").status, 200);
-    // The model that wanted it says so too.
+    // The model's load error says so too.
     for name in ["wrong_major", "text"] {
         let line = server.wait_for_log(&format!("failed to load model '{name}'"));
         assert!(line.contains(name), "{line}");

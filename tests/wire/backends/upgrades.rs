@@ -1,4 +1,4 @@
-//! Newer versions of backends come while models are served: who gets which, and what is wrong harms nobody.
+//! Backend upgrades while models are served: which models use which version, and defective new versions.
 
 use serde_json::json;
 use std::fs;
@@ -42,9 +42,9 @@ fn models_loaded_after_upgrade_use_new_version() {
                 })
             })
             .collect();
-        // As a number, not as a text, is this the newer one.
+        // Versions are compared as numbers, not as text.
         let new = v("1.10", 110.0).put(dir.path(), "v/1.10");
-        // Nobody has looked yet.
+        // Discovery has not run yet.
         assert_eq!(server.number("m0"), 19.0);
         assert_ok(server.load("m1"));
         assert_eq!((server.number("m0"), server.number("m1")), (19.0, 110.0));
@@ -65,14 +65,14 @@ fn models_loaded_after_upgrade_use_new_version() {
             ))
         };
         assert_eq!((info("m0", "1.9"), info("m1", "1.10")), (Some(1.0), Some(1.0)));
-        // Nothing of the model has changed, and yet there is something new to load.
+        // The model is unchanged, but a reload picks up the new backend.
         assert_ok(server.load("m0"));
         assert_eq!(server.number("m0"), 110.0);
         assert_ok(server.load("m0"));
         assert_eq!(server.log().matches("re-loading: m0:1").count(), 1);
         assert_ok(server.unload("old"));
         server.wait_for_log("closed backend 'v' 1.9");
-        // It is still there for who wants it, open once more.
+        // The old version is still available, and is opened again.
         assert_ok(server.load("old"));
         assert_eq!(server.number("old"), 19.0);
         end.store(true, Ordering::Relaxed);
@@ -86,7 +86,7 @@ fn models_loaded_after_upgrade_use_new_version() {
     assert!(server.stop().success());
 }
 
-/// The file is not the one any more that the model was loaded with when its process has to be started again.
+/// The plugin file has been replaced since the load when the child is restarted.
 #[test]
 fn restarted_child_reports_its_backend_version() {
     let dir = folder();
@@ -188,11 +188,11 @@ fn defective_new_version_affects_no_model() {
     let unusable = server.backends()["unusable"].clone();
     assert_eq!(unusable[0]["file"], json!(file));
     assert!(unusable[0]["reason"].as_str().unwrap().contains("not a loadable library"));
-    // Still the same: told once.
+    // Unchanged files are reported once.
     assert_ok(server.load("m2"));
     assert_eq!(server.log().matches("not a loadable library").count(), 2, "{}", server.log());
 
-    // A copy that is under way: the first half is there.
+    // A copy in progress: half of the file exists.
     let whole = dir.path().join("whole.part");
     v("1.1", 11.0).compile(&whole);
     let bytes = fs::read(&whole).unwrap();
@@ -210,7 +210,7 @@ fn defective_new_version_affects_no_model() {
     assert_eq!((server.number("m0"), server.number("m2")), (10.0, 10.0));
     assert_eq!(server.backends()["unusable"], json!([]));
 
-    // A plugin.toml that is none, for the file and then for itself.
+    // An invalid plugin.toml.
     v("1.2", 12.0).put(dir.path(), "v/1.2");
     fs::write(dir.path().join("v/1.2/plugin.toml"), "nonsense = 1\n").unwrap();
     assert_ok(server.load("m4"));
@@ -227,7 +227,7 @@ fn overwritten_plugin_file_serves_no_new_models() {
     let dir = folder();
     let file = v("1.0", 1.0).put(dir.path(), "v");
     let server = server(&dir).start();
-    // Twice, the second time without another version number.
+    // Replaced twice, the second time with the same version number.
     v("1.1", 2.0).put(dir.path(), "v");
     assert_ok(server.load("m1"));
     v("1.1", 3.0).put(dir.path(), "v");
@@ -236,12 +236,12 @@ fn overwritten_plugin_file_serves_no_new_models() {
     assert_eq!(numbers(&["m0", "m1", "m2"]), [1.0, 2.0, 3.0]);
     assert_eq!(server.users("v", "1.0"), (vec!["m0".to_owned()], false));
     server.wait_for_log_with(&["the file of backend 'v' 1.0", "was removed or replaced"]);
-    // Written into instead of replaced: nobody may get what that has made of the library.
+    // Overwritten in place: the changed library must not get models.
     let touched = fs::File::options().append(true).open(&file).unwrap();
     touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let says = server.load("m3").error_text();
     assert!(says.contains("written to while it was loaded"), "{says}");
-    // Gone altogether.
+    // The file is removed.
     fs::remove_file(&file).unwrap();
     assert!(server.load("m3").error_text().contains("v"));
     assert_eq!(numbers(&["m0", "m1", "m2"]), [1.0, 2.0, 3.0]);
@@ -262,10 +262,10 @@ fn duplicate_version_is_refused() {
     for file in [&first, &second] {
         assert!(line.is_some_and(|l| l.contains(&*file.to_string_lossy())), "{log}");
     }
-    // While it serves, the one that was there stays, and the other gets its turn when it is gone.
+    // The file in use stays while it serves; the other one is used after its removal.
     let aside = dir.path().join("aside.part");
     fs::rename(&second, &aside).unwrap();
-    // A link is no second file.
+    // A symbolic link is not a second file.
     std::os::unix::fs::symlink("1.0", dir.path().join("v/latest")).unwrap();
     let server = server(&dir).start();
     fs::rename(&aside, &second).unwrap();

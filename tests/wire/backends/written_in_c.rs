@@ -1,4 +1,4 @@
-//! A backend in C, from the header alone, serves both protocols.
+//! A backend in C, built with the header alone.
 
 use trtserver_tests::{Server, backends, compile_c, folder, python_v1, python_v2};
 

@@ -1,8 +1,8 @@
-//! Real clients take requests back: by deadlines, by cancelling, by hanging up.
+//! Cancellation by the official clients: deadline, cancel, disconnect.
 
 use trtserver_tests::{Running, Server, probe, python_v1, python_v2};
 
-/// `stuck` executes one request at a time, and each until it is cancelled; ten seconds at most.
+/// `stuck` executes one request at a time, each until it is cancelled, at most ten seconds.
 fn server() -> Running {
     let stuck = probe("stuck", &[("until_cancelled", "true")]);
     Server::new().model("stuck", stuck).model("echo", probe("echo", &[])).start()
@@ -15,7 +15,7 @@ fn v2_clients() {
     assert!(server.stop().success());
 }
 
-/// They have no timeouts: the bare stub does it.
+/// The v1 client has no timeouts, so the plain stub is used.
 #[test]
 fn v1_client() {
     let server = server();

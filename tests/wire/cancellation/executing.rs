@@ -1,7 +1,7 @@
-//! A caller who goes away takes his request with him: running ones, at every endpoint, in every way of leaving.
+//! Cancellation of executing requests, on every endpoint.
 //!
-//! The model waits until it is cancelled, ten seconds at most, and says in the log that it does. Only a request whose
-//! cancellation it has seen counts as CANCELED.
+//! The model waits until it is cancelled, at most ten seconds, and logs that it waits. Only a request whose cancellation the
+//! model has seen counts as CANCELED.
 
 use trtserver_tests::grpc::{INFER, STREAM};
 use trtserver_tests::http2::{Client, End, call_headers, message};
@@ -11,13 +11,13 @@ use trtserver_tests::{
 
 const DEADLINE_EXCEEDED: Option<u8> = Some(4);
 
-/// `stuck` executes one request at a time, and each until it is cancelled; `echo` answers at once.
+/// `stuck` executes one request at a time, each until it is cancelled; `echo` responds at once.
 fn server() -> Running {
     let stuck = probe("stuck", &[("until_cancelled", "true")]);
     Server::new().model("stuck", stuck).model("echo", probe("echo", &[])).start()
 }
 
-/// How often the model began to wait.
+/// How often the model has logged that it waits.
 fn waits(server: &Running) -> usize {
     server.log().matches("the probe waits to be cancelled").count()
 }
@@ -43,7 +43,7 @@ fn pending(server: &Running) -> usize {
     count(server, r#"nv_inference_pending_request_count{model="stuck",version="1"}"#)
 }
 
-/// Asks, waits until the model executes the request, and has it cancelled by what `leave` does.
+/// Sends a request, waits until it is executed, and cancels it with `leave`.
 #[track_caller]
 fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl Fn(Caller)) {
     let (waited, (queued, executing)) = (waits(server), cancelled(server));
@@ -51,7 +51,7 @@ fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl F
     server.poll_until(what, |server| waits(server) > waited);
     leave(caller);
     server.poll_until(what, |server| cancelled(server) == (queued, executing + 1));
-    // The instance is free.
+    // The instance is idle again.
     assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
 }
 
@@ -66,8 +66,8 @@ fn disconnect_cancels_executing_request() {
     assert!(server.stop().success());
 }
 
-/// Backends that wait for something of their own are told, wherever they run and whether they answer at once or later:
-/// this one does not look at the call's word, and gives up after ten seconds for another reason.
+/// The `cancel` entry reaches backends that do not poll for cancellation, local and isolated, before and after `execute` returns.
+/// Without it this one would fail after ten seconds with another code.
 #[test]
 fn cancel_entry_is_called_local_and_isolated() {
     let places = [("here", "none"), ("apart", "process")];
@@ -284,7 +284,7 @@ fn mass_rst_stream_keeps_the_connection() {
     for path in INFER.into_iter().chain(STREAM) {
         let mut client = Client::open(server.grpc());
         let headers = call_headers(path);
-        client.together(|client| {
+        client.in_one_write(|client| {
             for _ in 0..500 {
                 let call = client.call(&headers);
                 client.send(call, &message(b""), false);

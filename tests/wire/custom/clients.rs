@@ -1,4 +1,4 @@
-//! Libraries of the legacy custom interface behind the clients of both generations.
+//! Libraries of the legacy custom interface with the clients of v1 and v2.
 
 use trtserver_tests::custom::{
     Custom, GENERATIONS, Generation, MODES, Mode, library, rogue, tensors,
@@ -22,7 +22,7 @@ fn every_addsub(mut server: Server) -> Server {
             server = server.custom(addsub(&name, kind).library("addsub.c", generation).batch(0));
         }
     }
-    // The file of a GPU that is not there does not count.
+    // The file for a GPU that does not exist is ignored.
     let other_file = addsub("addsub_other_file", "INT32")
         .library("addsub.c", Generation::B)
         .file("other.so")
@@ -33,7 +33,7 @@ fn every_addsub(mut server: Server) -> Server {
 
 fn every_identity(mut server: Server) -> Server {
     let types = "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FP16 FP32 FP64 STRING";
-    // Those that know shapes, in turn.
+    // Generations with shapes, in turn.
     let generations = GENERATIONS.iter().skip(1).cycle();
     for (kind, &generation) in types.split(' ').zip(generations) {
         let name = format!("identity_{}", kind.to_lowercase());
@@ -43,7 +43,7 @@ fn every_identity(mut server: Server) -> Server {
     }
     for generation in GENERATIONS {
         let name = format!("chunks_{}", generation.name());
-        // Without shapes there are no variable ones.
+        // Without shapes there are no variable dimensions.
         let dims = if generation == Generation::A { "1000" } else { "-1" };
         let both = tensors("input", &[("INPUT0", "UINT8", dims), ("HINT", "INT32", "1")])
             + &tensors("output", &[("OUTPUT0", "UINT8", dims), ("BLOCKS", "INT32", "1")]);
@@ -59,7 +59,7 @@ fn every_sequence(mut server: Server) -> Server {
         Custom::new(name, &both).batch(4).more(&sequences(NEVER, strategy, controls))
     };
     let start_ready = [flag("START", "int32"), flag("READY", "int32")];
-    // The first generation knows no sequences, the second no strategies.
+    // The first generation has no sequences, the second no strategies.
     for &generation in &GENERATIONS[1..] {
         let name = format!("sequence_{}", generation.name());
         server = server.custom(model(&name, "", &start_ready).library("sequence.c", generation));
@@ -101,12 +101,12 @@ fn clients_with_isolated_libraries() {
     clients(Mode::Isolated);
 }
 
-/// Whether 1 and 2 are 3, and the zeros behind them zero.
+/// True if 1 + 2 is 3 and the other elements are 0.
 fn adds(server: &Running, model: &str) -> bool {
     sum(server, model, 1, 2) == Some(3)
 }
 
-/// The sum and nothing but zeros, of these numbers with fifteen zeros behind each.
+/// A request that adds these numbers, each followed by fifteen zeros.
 fn sum(server: &Running, model: &str, a: i64, b: i64) -> Option<i64> {
     let zeros = ",0".repeat(15);
     let input = |name: &str, first: i64| {
@@ -132,12 +132,12 @@ fn server_is_told(mode: Mode) {
         .server()
         .flag("--backend-config=custom,api=C")
         .custom(untold("untold"))
-        // The model knows better than the server.
+        // The model's parameter overrides the server's flag.
         .custom(told)
-        // The library knows better than both.
+        // Detection overrides both.
         .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b))
         .start();
-    // Nobody has to ask for the processes.
+    // Libraries are isolated by default.
     let apart = usize::from(mode == Mode::Isolated);
     for model in ["untold", "told", "says_2"] {
         assert_eq!(processes(&server, &format!("{model}:")).len(), apart, "{model}");
@@ -163,7 +163,7 @@ fn unknown_generation_is_refused() {
     assert!(server.stop().success());
 }
 
-/// Batches of whatever is queued, on three instances: every caller gets his own answer.
+/// Dynamic batches on three instances: every request gets its own response.
 #[test]
 fn concurrent_requests() {
     MODES.into_iter().for_each(many_callers);

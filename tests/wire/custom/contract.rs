@@ -1,5 +1,5 @@
-//! What a library of the legacy custom interface sees is what its generation was promised: it looks and reports
-//! (tests/custom/promises.c), this test compares.
+//! The contract of each generation of the legacy custom interface: tests/custom/promises.c reports what it is given, these tests
+//! compare.
 
 use std::collections::BTreeMap;
 use trtserver_tests::custom::{Custom, GENERATIONS, Generation, MODES, Mode, library, tensors};
@@ -16,7 +16,7 @@ fn reporter(name: &str, generation: Generation) -> Custom {
         .more(r#"metric_tags { key: "fruit" value: "pear" }"#)
         .more("optimization { priority: PRIORITY_DEFAULT }")
         .more("response_cache { enable: false }");
-    // The report looks at the first.
+    // The report is about the first instance.
     if knows_parameters(generation) { custom.parameter("AAA", "first") } else { custom }
 }
 
@@ -29,8 +29,8 @@ fn parsed(text: &str) -> Report {
     text.lines().filter_map(pair).collect()
 }
 
-/// Asks for these outputs with FLOAT before INT, and gives the first row of the report. `rows` is none for models
-/// without a batch dimension.
+/// Requests these outputs with FLOAT before INT and returns the first row of the report. `rows` is none for models without
+/// a batch dimension.
 #[track_caller]
 fn report(server: &Running, model: &str, rows: Option<usize>, outputs: &[&str]) -> Report {
     let count = rows.unwrap_or(1);
@@ -63,7 +63,7 @@ fn assert_report(model: &str, report: &Report, wanted: &[(&str, &str)]) {
     }
 }
 
-/// Names and shapes without the batch. The host passes inputs on in the order of the configuration.
+/// Names and shapes without the batch dimension. Inputs are in configuration order.
 #[track_caller]
 fn assert_inputs(report: &Report) {
     let mut inputs: Vec<&str> = report["inputs"].split(' ').collect();
@@ -94,13 +94,13 @@ fn promises_are_kept(mode: Mode) {
         let model = &format!("promises_{}", generation.name());
         let group = &format!("{model}_0");
         let seen = report(&server, model, Some(3), &["NUMBER", "REPORT"]);
-        // How it was begun.
+        // Arguments of initialize.
         assert_report(model, &seen, &[("generation", &generation.name().to_uppercase())]);
         assert_report(model, &seen, &[("gpu", "-1"), ("stranger", "none"), ("name", model)]);
         assert_report(model, &seen, &[("platform", "custom"), ("file", "libcustom.so")]);
         assert_report(model, &seen, &[("tag", "pear"), ("input", "FLOAT"), ("group", group)]);
         assert_report(model, &seen, &[("count", "1"), ("kind", "2"), ("latest", "1")]);
-        // One payload for all rows; outputs in the order of the request, shapes without the batch.
+        // One payload for all rows; outputs in request order, shapes without the batch dimension.
         assert_report(model, &seen, &[("payloads", "1"), ("place", "0"), ("batch", "3")]);
         assert_report(model, &seen, &[("error_code", "0"), ("unknown", "false")]);
         assert_report(model, &seen, &[("int", "60"), ("float", "72"), ("after", "end 0")]);
@@ -118,12 +118,12 @@ fn promises_are_kept(mode: Mode) {
         } else {
             assert_report(model, &seen, &[("instance", "none"), ("parameters", "0")]);
         }
-        // Output memory that nobody asked for: refused first, from v1.0 on granted without memory.
+        // Memory for an output that was not requested: refused at first, from v1.0 on granted as null.
         let unasked = if knows_parameters(generation) { "no memory" } else { "false" };
         let seen = report(&server, model, Some(1), &["REPORT"]);
         assert_report(model, &seen, &[("outputs", "REPORT"), ("unasked", unasked)]);
         assert_report(model, &seen, &[("executed", "2")]);
-        // No batch dimension: the size is 1, the shape is whole.
+        // No batch dimension: the batch size is 1, the shape is complete.
         let model = &format!("{model}_nobatch");
         let seen = report(&server, model, None, &["REPORT"]);
         assert_report(model, &seen, &[("batch", "1"), ("int", "20"), ("float", "24")]);
@@ -134,7 +134,7 @@ fn promises_are_kept(mode: Mode) {
     assert!(server.stop().success());
 }
 
-/// Only v1 can ask for no output; then the library tells its report as an error.
+/// Only v1 requests may have no outputs; the library then returns its report as an error.
 #[test]
 fn request_without_outputs() {
     MODES.into_iter().for_each(no_output);
@@ -150,7 +150,7 @@ fn no_output(mode: Mode) {
         let says = response.error_text();
         assert!(says.contains("code: INTERNAL"), "{says}");
         assert!(says.contains(&format!("payload error for \\'{model}_0_0_cpu\\': (2) ")), "{says}");
-        // As a protobuf text, where a line's end is two letters.
+        // In protobuf text, where a newline is escaped.
         for part in [r"\noutputs=\n", r"\nno_names=1\n"] {
             assert!(says.contains(part), "no {part} in {says}");
         }
@@ -158,7 +158,7 @@ fn no_output(mode: Mode) {
     assert!(server.stop().success());
 }
 
-/// Requests merged by the server are payloads of one call, in the order in which they came.
+/// Batched requests are payloads of one call, in order of arrival.
 #[test]
 fn batch_is_passed_as_payloads() {
     MODES.into_iter().for_each(several_payloads);
@@ -192,7 +192,7 @@ fn several_payloads(mode: Mode) {
     assert!(server.stop().success());
 }
 
-/// Two sequences, and only the second goes on: the first one's slot is a null request, which the library reads.
+/// Only the second of two sequences continues: the first one's slot is a null request, which the library reads.
 #[test]
 fn empty_sequence_slots_read_zeros() {
     MODES.into_iter().for_each(empty_slots);
@@ -230,14 +230,14 @@ fn empty_slots(mode: Mode) {
         assert_eq!(step(2, 10, false, true), Some(17));
         assert_eq!(step(1, 100, false, true), Some(105));
     }
-    // Nobody asked for what went into the empty ones.
+    // Empty slots have no requested outputs.
     for generation in &GENERATIONS[1..] {
         let model = format!("nulls_{}", generation.name());
         let sample = format!(r#"nv_inference_count{{model="{model}",version="1"}}"#);
         assert_eq!(server.metrics(&sample), Some(4.0), "{model}");
     }
     let trace = std::fs::read_to_string(&trace).unwrap_or_default();
-    // Two empty slots each (the second sequence's start and its next step), none of which got memory.
+    // Two empty slots each (the second sequence's start and its next request), none of which gets memory.
     let without = trace.matches("empty slot: output without memory").count();
     assert_eq!(without, 2 * GENERATIONS[1..].len(), "{trace}");
     assert_eq!(trace.matches("empty slot").count(), without, "{trace}");

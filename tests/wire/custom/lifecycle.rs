@@ -1,4 +1,4 @@
-//! Who calls the entry points of a library of the legacy custom interface, and how often: the rogue keeps a trace.
+//! Calls of the entry points of the legacy custom interface, from the rogue's trace: which, in what order, how often.
 
 use std::path::Path;
 use trtserver_tests::custom::{Generation, MODES, Mode, command, rogue, setting};
@@ -22,13 +22,13 @@ fn begin_and_end(mode: Mode) {
         .env("CUSTOM_TRACE", &trace)
         .custom(rogue("three", Generation::V2a).more(&instances(3)))
         .start();
-    // One library for three instances.
+    // Three instances share one library.
     assert_eq!(lines(&trace), ["version", "initialize", "initialize", "initialize"]);
     assert!(server.stop().success());
     assert_eq!(lines(&trace)[4..], ["finalize context"; 3]);
 }
 
-/// One instance stays in execute and gets no other request; its neighbour serves meanwhile.
+/// While one instance blocks in execute, the other serves all requests.
 #[test]
 fn instances_execute_concurrently() {
     MODES.into_iter().for_each(side_by_side);

@@ -1,11 +1,11 @@
-//! Libraries of the legacy custom interface that cannot be loaded: each is refused in the interface's words, and the
-//! model beside them is served.
+//! Libraries of the legacy custom interface that cannot be loaded: each is refused with the interface's message, and another
+//! model is served.
 
 use std::sync::Arc;
 use trtserver_tests::Running;
 use trtserver_tests::custom::{Custom, Generation, MODES, Mode, library, tensors};
 
-/// A library with a file header that says it is for another machine.
+/// A library for another machine.
 fn wrong_machine() -> Arc<Vec<u8>> {
     let mut bytes = library("addsub.c", Generation::B, &[]).to_vec();
     assert_eq!(&bytes[..4], b"\x7fELF");
@@ -30,7 +30,7 @@ fn good_is_served(server: &Running) {
     assert_eq!(response.json()["outputs"][0]["data"], serde_json::json!([2, 4]));
 }
 
-/// Serves a good model and these, which must fail to load with these parts in the reason.
+/// Starts a server with a good model and these, which must fail to load with messages that contain these parts.
 fn fail_to_load(broken: Vec<(&str, Custom, &[&str])>) {
     MODES.into_iter().for_each(|mode| fail_there(mode, &broken));
 }

@@ -1,5 +1,5 @@
-//! A library of the legacy custom interface that does wrong on command (tests/custom/rogue.c): the server lives, says what
-//! happened, and serves another model meanwhile and afterwards.
+//! A library of the legacy custom interface that misbehaves on command (tests/custom/rogue.c): the server reports it and keeps
+//! serving another model.
 
 use tempfile::TempDir;
 use trtserver_tests::custom::{Custom, Generation, MODES, Mode, command, library, rogue, setting};
@@ -7,13 +7,13 @@ use trtserver_tests::{Connection, Response, Running, Server, folder};
 
 const BOTH: [Generation; 2] = [Generation::B, Generation::V2b];
 
-/// A server with a good model and rogues, and the folders through which the rogues talk to the test.
+/// A server with a good model and rogues, and the folders that the rogues and the test share.
 struct Stage {
     server: Running,
     folder: TempDir,
 }
 
-/// The number in an output of the answer.
+/// The value of an output.
 fn number(response: &Response, output: &str) -> Option<i64> {
     let json = response.json();
     let found = json["outputs"].as_array()?.iter().find(|one| one["name"] == output)?;
@@ -21,7 +21,7 @@ fn number(response: &Response, output: &str) -> Option<i64> {
 }
 
 impl Stage {
-    /// With these rogues beside the good model, which is always in the server's own process.
+    /// With these rogues and the good model, which is always local.
     fn new(rogues: Vec<Custom>) -> Self {
         let folder = folder();
         let mut server = Server::new()
@@ -35,7 +35,7 @@ impl Stage {
         Stage { server: server.start(), folder }
     }
 
-    /// Waits until a rogue has written such a line for the `nth` time (from 1).
+    /// Waits until a rogue has traced this line for the `nth` time (from 1).
     fn wait_for_trace(&self, line: &str, nth: usize) {
         let trace = self.folder.path().join("trace");
         let written = |_: &Running| {
@@ -50,7 +50,7 @@ impl Stage {
         std::fs::write(&path, "").unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 
-    /// Sends a command and does not wait for the answer.
+    /// Sends a command without waiting for the response.
     fn send(&self, model: &str, text: &str) -> Connection {
         let mut connection = self.server.connect();
         connection.send(command(model, text));
@@ -64,7 +64,7 @@ impl Stage {
         assert_eq!(number(&response, "OUTPUT0"), Some(5), "{model} {when}");
     }
 
-    /// The answer to a command, while and after which the good model works.
+    /// The response to a command; the good model must serve during and after it.
     #[track_caller]
     fn told(&self, model: &str, text: &str) -> Response {
         let mut asked = self.send(model, text);
@@ -74,7 +74,7 @@ impl Stage {
         response
     }
 
-    /// The command must fail in these words, and do no harm to the rogue itself.
+    /// The command must fail with this message, and the rogue must still serve.
     #[track_caller]
     fn fails(&self, model: &str, text: &str, parts: &[&str]) {
         let response = self.told(model, text);
@@ -86,7 +86,7 @@ impl Stage {
         self.works(model, &format!("after {text}"));
     }
 
-    /// The command must do no harm at all.
+    /// The command must succeed.
     #[track_caller]
     fn goes_well(&self, model: &str, text: &str) {
         let response = self.told(model, text);
@@ -100,7 +100,7 @@ impl Stage {
     }
 }
 
-/// What a library can do without harm to the process that it runs in.
+/// Misbehaviour that the library's process survives.
 fn survivable(mode: Mode) {
     let name = |generation: Generation| format!("rogue_{}", generation.name());
     let mut rogues: Vec<Custom> =
@@ -131,12 +131,12 @@ fn survivable(mode: Mode) {
         let response = stage.told(model, "write_to_input");
         match mode {
             Mode::Local => assert_eq!(number(&response, "OUTPUT0"), Some(99)),
-            // Another process sees inputs in memory that it may only read.
+            // A child process has inputs in read-only memory.
             Mode::Isolated => {
                 assert!(response.error_text().contains("SIGSEGV"), "{}", response.text())
             }
         }
-        // The first answer stands, or the request fails; it is not answered with what came second.
+        // The first output stands or the request fails; the second one is never returned.
         let response = stage.told(model, "twice");
         assert_ne!(number(&response, "OUTPUT0"), Some(2), "{}", response.text());
         stage.wait_for_trace("twice refused", nth);
@@ -156,7 +156,7 @@ fn late_calls(stage: &Stage, model: &str, nth: usize) {
     stage.works(model, "after late calls");
 }
 
-/// Of two requests in one execution only the one that it is said of fails.
+/// Of two requests in one batch only the one with the error fails.
 fn one_payload_of_two(stage: &Stage) {
     for (first, second) in [("good", "payload_error"), ("payload_error", "good")] {
         let mut asked = [stage.send("pair", first), stage.send("pair", second)];
@@ -174,7 +174,7 @@ fn one_payload_of_two(stage: &Stage) {
             }
         }
     }
-    // An error of the whole execution fails both.
+    // An error of the whole batch fails both.
     let mut asked = [stage.send("pair", "good"), stage.send("pair", "execute_error")];
     for answer in asked.each_mut().map(Connection::response) {
         let says = answer.error_text();
@@ -182,7 +182,7 @@ fn one_payload_of_two(stage: &Stage) {
     }
 }
 
-/// It stays in execute until it is let go; only those who asked it wait.
+/// It blocks in execute until released; only its own requests wait.
 fn hangs(stage: &Stage, model: &str) {
     let mut hung = stage.send(model, "hang");
     stage.wait_for_trace("hangs", 1);
@@ -194,7 +194,7 @@ fn hangs(stage: &Stage, model: &str) {
     stage.works(model, "after it was let go");
 }
 
-/// What ends the process that it happens in: command and what the answer says of it.
+/// Misbehaviour that ends the process: command and parts of the error message.
 const DEADLY: [(&str, &[&str]); 7] = [
     ("crash", &["signal", "11"]),
     ("abort", &["signal", "6"]),
@@ -209,7 +209,7 @@ fn thrower(mode: Mode) -> Custom {
     rogue("throws", Generation::B).bytes(library("thrower.cc", Generation::B, &[])).mode(mode)
 }
 
-/// Only where it runs in a process of its own.
+/// Only isolated.
 fn deadly(mode: Mode) {
     assert_eq!(mode, Mode::Isolated, "the server would be what dies");
     let sleeper = rogue("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
@@ -226,7 +226,7 @@ fn deadly(mode: Mode) {
         for part in parts.iter().chain(&[command]) {
             assert!(says.contains(part), "{command}: no {part:?} in {says:?}");
         }
-        // It is started anew, after whatever pause.
+        // The child is restarted, after a back-off if need be.
         if command != "throws" {
             let well = |_: &Running| stage.send(command, "good").response().status == 200;
             stage.server.poll_until(&format!("{command} to be started again"), well);
@@ -244,7 +244,7 @@ fn deadly(mode: Mode) {
     stage.ends();
 }
 
-/// Libraries whose process dies while they begin.
+/// Libraries whose process dies in initialize.
 fn deadly_beginnings(mode: Mode) {
     assert_eq!(mode, Mode::Isolated, "the server would be what dies");
     let begins: [(&str, &[&str]); 3] = [

@@ -1,4 +1,4 @@
-//! Ensembles.
+//! Ensembles: models made of steps that are other models.
 
 mod requests;
 mod steps;

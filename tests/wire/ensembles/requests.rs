@@ -1,4 +1,4 @@
-//! Ensembles on the wires: today's client, the client of 2020, and what goes wrong.
+//! Ensemble requests with both clients, errors, cancellation, metadata.
 
 use std::sync::LazyLock;
 use trtserver_tests::http1::request;
@@ -41,7 +41,7 @@ fn ensemble(name: &str, batch: u32, inputs: &[&str], outputs: &[&str], steps: &[
     )
 }
 
-/// A step that fails, and one that waits for its cancellation; each after an echo.
+/// Ensembles with a failing step and with a step that waits for its cancellation; each after an echo.
 fn behind_an_echo(name: &str, model: &str) -> String {
     let steps = ["echo INPUT0=INPUT0 > OUTPUT0=t", &format!("{model} INPUT0=t > OUTPUT0=OUTPUT0")];
     ensemble(name, 8, &["INPUT0 FP32 [ -1 ]"], &["OUTPUT0 FP32 [ -1 ]"], &steps)
@@ -49,7 +49,7 @@ fn behind_an_echo(name: &str, model: &str) -> String {
 
 const TWO: &[&str] = &["A FP32 [ 16 ]", "B FP32 [ 16 ]"];
 const TWICE: &[&str] = &["TWICE_A FP32 [ 16 ]", "TWICE_B FP32 [ 16 ]"];
-/// Sum and difference, each through a step of its own, and sum and difference of those.
+/// Sum and difference, each passed through its own step, then their sum and difference.
 const DIAMOND: &[&str] = &[
     "addsub_fp32 INPUT0=s2 INPUT1=d2 > OUTPUT0=TWICE_A OUTPUT1=TWICE_B",
     "addsub_fp32 INPUT0=A INPUT1=B > OUTPUT0=s OUTPUT1=d",
@@ -76,7 +76,7 @@ fn server() -> Server {
     let (one, out) = (["INPUT0 FP32 [ -1 ]"], ["OUTPUT0 FP32 [ -1 ]"]);
     let scores = ["identity_fp32 INPUT0=INPUT0 > OUTPUT0=t", "classes INPUT0=t > OUTPUT0=SCORES"];
     let lazy = ["echo INPUT0=INPUT0 > OUTPUT0=GOOD", "fails INPUT0=INPUT0 > OUTPUT0=BAD"];
-    // The two clients count at the same time: each has models that nobody else asks.
+    // The clients run at the same time, so each has models of its own for statistics.
     let counted = |n| {
         let model = format!("counted{n}");
         let first = format!("{model} INPUT0=INPUT0 > OUTPUT0=t");
@@ -93,7 +93,7 @@ fn server() -> Server {
     let totals = ["summing INPUT0=IN > OUTPUT0=t", "identity_int32 INPUT0=t > OUTPUT0=OUT"];
     let totals = ensemble("totals", 4, &["IN INT32 [ 1 ]"], &["OUT INT32 [ 1 ]"], &totals);
     every_model()
-        // Sequences of the steps are those of the ensemble's callers.
+        // Steps see the sequence of the ensemble request.
         .model("summing", accumulator("summing", 4, "slot", &summing))
         .model("totals", totals)
         .model(&one1, probe1)
@@ -136,7 +136,7 @@ fn server() -> Server {
                 &["reshape INPUT0=INPUT0 > OUTPUT0=t", "reshape INPUT0=t > OUTPUT0=OUTPUT0"],
             ),
         )
-        // A model without batches takes the batch as a dimension of its own, or a row at a time.
+        // A non-batching step takes the batch as a dimension, or one row at a time.
         .model(
             "whole",
             ensemble(
@@ -174,7 +174,7 @@ fn server() -> Server {
                 &maybe,
             ),
         )
-        // An output that is an input.
+        // An ensemble output that is one of its inputs.
         .model(
             "through",
             ensemble(
@@ -187,7 +187,7 @@ fn server() -> Server {
         )
         .model("failing", behind_an_echo("failing", "fails"))
         .model("waiting", behind_an_echo("waiting", "stuck"))
-        // What comes has the wrong shape for the second step.
+        // The first step's output has the wrong shape for the second.
         .model(
             "narrow",
             ensemble(
@@ -255,7 +255,7 @@ fn disconnect_cancels_the_executing_step() {
     server.poll_until("the step is cancelled", |_| failed("stuck", "CANCELED") == Some(1.0));
     server.poll_until("so is the ensemble", |_| failed("waiting", "CANCELED") == Some(1.0));
     assert_eq!(failed("waiting", "OTHER"), Some(0.0));
-    // A step's failure counts once, and is no execution of the ensemble.
+    // A failed step counts as one failure and no execution of the ensemble.
     server.infer("failing", "");
     assert_eq!((failed("failing", "OTHER"), failed("failing", "BACKEND")), (Some(1.0), Some(0.0)));
     assert_eq!(
@@ -279,7 +279,7 @@ fn drain_completes_ensemble_requests() {
     for connection in &mut connections {
         connection.send(inference("long", ""));
     }
-    // First steps both; the others have not begun.
+    // Both are in their first step.
     let sample = r#"nv_inference_pending_request_count{model="slow",version="1"}"#;
     server.poll_until("one runs and one waits", |server| server.metrics(sample) == Some(1.0));
     server.signal(Signal::TERM);

@@ -42,7 +42,7 @@ fn ensemble_and_direct_requests_share_batches() {
         .model("batching", batcher("batching", 8, &dynamic))
         .model("through", ensemble)
         .start();
-    // Rounds of eight callers at once, every second of them not through the ensemble.
+    // Rounds of eight concurrent requests, every second one to the step's model directly.
     for _ in 0..5 {
         let mut callers: Vec<_> = (0..8).map(|_| server.connect()).collect();
         for (i, caller) in callers.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ fn ensemble_and_direct_requests_share_batches() {
     assert!(server.stop().success());
 }
 
-/// Sequences are the model's, whichever way their requests come.
+/// Sequences belong to the step's model, for ensemble and direct requests alike.
 #[test]
 fn sequence_may_use_ensemble_and_step_in_turn() {
     let scheduling = sequences(NEVER, "direct { }", &[flag("START", "int32")]);

@@ -23,7 +23,7 @@ fn error_gives_reason_of_child_exit() {
             assert!(says.contains(part), "no {part:?} in {says:?}");
         }
         assert_eq!(SERVER.infer("apart", "").status, 200);
-        // The first start after an answer is waited for.
+        // The first restart after a response is immediate, and requests wait for it.
         assert_eq!(SERVER.infer("mortal", "").status, 200, "{}", SERVER.process());
     }
 }
@@ -32,7 +32,7 @@ fn error_gives_reason_of_child_exit() {
 fn hanging_child_is_killed_at_the_deadline() {
     let slow = [("isolation_deadline_seconds", "0.3")];
     let server = Server::new().model("stuck", isolated("stuck", &slow)).start();
-    // The time is that between answers.
+    // The deadline is the time between responses.
     assert_eq!(server.infer("stuck", r#""delay_ms":100"#).status, 200);
     let response = server.infer("stuck", r#""die":"hang""#);
     let says = response.error_text();
@@ -63,13 +63,13 @@ fn killed_children_fail_no_request_of_other_models() {
                 }
             });
         }
-        // Also when this fails, so that it is told.
+        // Also on failure, so that the failure is reported.
         let _end = End(&over);
         for kill in 0..100 {
             let pid = process(&server, "victim");
             kill_process(pid, Signal::KILL).unwrap();
             let response = server.infer("victim", "");
-            // It may have been on its way to the process that was killed.
+            // The request may have been sent to the killed child.
             if response.status != 200 {
                 let says = response.error_text();
                 assert!(says.contains("(SIGKILL)"), "{kill}: {says}");
@@ -109,9 +109,12 @@ fn resources_of_killed_children_are_released() {
     die();
     let before = holdings(&server);
     (0..10).for_each(|_| die());
-    // What connections of this test still hold at the one moment may be gone at the other.
+    // Connections of this test may have closed in between.
     let all = |now: [usize; 4]| now.iter().zip(before).all(|(now, before)| *now <= before);
-    server.poll_until(&format!("all is given back: {before:?}"), |server| all(holdings(server)));
+    server.poll_until(
+        &format!("at most {before:?} descriptors, mappings, threads and children"),
+        |server| all(holdings(server)),
+    );
     let pids = processes(&server, "");
     assert!(server.stop().success());
     assert!(!pids.into_iter().any(is_alive));
@@ -127,7 +130,7 @@ fn killed_server_leaves_no_child() {
     server.wait();
     let begin = std::time::Instant::now();
     while pids.iter().any(|pid| is_alive(*pid)) {
-        assert!(begin.elapsed() < trtserver_tests::TIMEOUT, "they live on");
+        assert!(begin.elapsed() < trtserver_tests::TIMEOUT, "the children are still alive");
         std::thread::yield_now();
     }
 }
@@ -184,9 +187,9 @@ fn crash_loop_is_backed_off() {
     let ready = |server: &Running| server.get("/v2/models/weak/ready").status == 200;
     assert!(ready(&server));
     let dies = |server: &Running| server.infer("weak", r#""die":"exit""#).status == 500;
-    // Started again at once, and the next request waits for that.
+    // Restarted at once; the next request waits for that.
     assert!(dies(&server) && dies(&server));
-    // From here on there are pauses, each twice as long: 0.1 s, 0.2 s, 0.4 s, 0.8 s.
+    // Then the restart is backed off: 0.1 s, 0.2 s, 0.4 s, 0.8 s.
     for _ in 0..3 {
         server.poll_until("it dies again", dies);
     }
@@ -212,12 +215,12 @@ fn stopped_child_is_killed_at_the_deadline() {
     let says = server.infer("frozen", "").error_text();
     assert!(says.contains("did not answer within 0.2 s"), "{says}");
     assert_eq!(server.infer("frozen", "").status, 200);
-    // Nor does one hold the server up that is stopped while nothing runs, or exits when it is closed.
+    // A child that is stopped while idle, or exits during close, does not delay shutdown either.
     assert_eq!(server.infer("echo", "").status, 200);
     assert!(server.stop().success());
 }
 
-/// What does not fit between the two processes is not waited for longer than an answer.
+/// Writing to a full socket is limited by the same deadline as a response.
 #[test]
 fn stopped_child_with_full_socket_is_killed_at_the_deadline() {
     let slow = [("isolation_deadline_seconds", "0.5")];
@@ -226,7 +229,7 @@ fn stopped_child_with_full_socket_is_killed_at_the_deadline() {
     let before = process(&server, "stopped");
     kill_process(before, Signal::STOP).unwrap();
     let response = server.infer("stopped", &format!(r#""note":"{}""#, "x".repeat(1_000_000)));
-    // Nothing of it was executed, so the next process is given it.
+    // The request was not received as a whole, so it is sent to the next child.
     assert_eq!(response.status, 200, "{}", response.text());
     assert_ne!(process(&server, "stopped"), before);
     assert!(server.stop().success());

@@ -5,7 +5,7 @@ use trtserver_tests::isolated::process;
 use trtserver_tests::scheduled::{NEVER, accumulator, flag, sequences};
 use trtserver_tests::{Running, Server, Signal, parameters};
 
-/// A step of a sequence: the sum, or what was said.
+/// One request of a sequence: the sum or the error message.
 fn step(server: &Running, model: &str, id: u64, flags: &str, more: &str) -> Result<i64, String> {
     let json = format!(
         r#"{{"parameters":{{"sequence_id":{id}{flags}{more}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[1]}}],"outputs":[{{"name":"OUTPUT0"}}]}}"#
@@ -39,7 +39,7 @@ fn lost_sequence_is_refused_until_start() {
             assert!(says.contains(&lost), "{says}");
         }
     }
-    // A new one begins, and goes on.
+    // A new sequence starts and continues.
     assert_eq!([go(2, start, ""), go(2, "", ""), go(3, start, "")], [Ok(1), Ok(2), Ok(1)]);
     assert_eq!([go(2, ends, ""), go(3, "", "")], [Ok(3), Ok(2)]);
     let says = go(2, "", "").unwrap_err();

@@ -1,5 +1,5 @@
-//! How models in processes of their own end: unloaded by request, also while they hang; after they have said nonsense;
-//! with something left behind.
+//! How child processes of isolated models end: by unload, also while they hang; after a malformed message; with processes of
+//! their own.
 
 use rustix::process::Pid;
 use trtserver_tests::control::{Control, assert_ok, explicit};
@@ -39,7 +39,7 @@ fn unload_releases_all_resources() {
     assert!(server.stop().success());
 }
 
-/// Neither the request for it nor the request that hangs waits for the 300 s that an answer may take.
+/// Neither the unload nor the hanging request waits for the isolation deadline of 300 s.
 #[test]
 fn unload_does_not_wait_for_hanging_child() {
     let server = explicit()
@@ -55,7 +55,7 @@ fn unload_does_not_wait_for_hanging_child() {
     server.wait_for_log("this takes a while");
     assert_ok(server.unload("stuck"));
     assert_ok(server.unload("slow"));
-    // What does not hang is answered.
+    // The request that does not hang completes.
     assert_eq!(answered.response().status, 200);
     let says = hung.response().error_text();
     let parts = ["'stuck'", "did not answer for 1 s while its model was being unloaded"];
@@ -65,7 +65,7 @@ fn unload_does_not_wait_for_hanging_child() {
     server.poll_until("their processes are gone", |s| processes(s, "").is_empty());
     server.wait_for_log("successfully unloaded 'stuck' version 1");
     assert_ok(server.load("stuck"));
-    // Nor is what another takes the place of.
+    // A replaced version is not waited for either.
     hung.send(inference("stuck", r#""die":"hang","say":"once more""#));
     server.wait_for_log("once more");
     server.models().file("stuck/config.pbtxt", isolated("stuck", &[("responses", "1")]));
@@ -98,8 +98,8 @@ fn malformed_message_from_child_restarts_it() {
     assert!(server.stop().success());
 }
 
-/// A process that the backend started goes with the one that it was started from, and delays nothing though it holds
-/// its output open.
+/// A process that the backend started is killed with the child, and does not delay its end although it holds the child's
+/// output open.
 #[test]
 fn grandchildren_are_killed() {
     let server = Server::new().model("parent", isolated("parent", &[])).start();
@@ -114,13 +114,13 @@ fn grandchildren_are_killed() {
     assert!(server.stop().success());
 }
 
-/// Records that nobody wants are not made, in the process either.
+/// Records below the log level are not created in the child either.
 #[test]
 fn child_uses_log_level_of_the_server() {
     for (flag, wanted) in [("--log-verbose=0", false), ("--log-verbose=1", true)] {
         let server = Server::new().model("quiet", isolated("quiet", &[])).flag(flag).start();
         assert_eq!(server.infer("quiet", r#""say":"a line on standard error""#).status, 200);
-        // Everything that the process has told before is in the log by the end.
+        // All records of the child are in the log when the server ends.
         server.wait_for_log("a line on standard error");
         server.signal(trtserver_tests::Signal::TERM);
         let log = server.wait().stderr;

@@ -4,7 +4,7 @@ use trtserver_tests::http1::request;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
 use trtserver_tests::{Connection, Latch, Response, Running, Server, Signal, inference, probe};
 
-/// Two requests that the latch holds, for a model of one instance: one is executed, the other is in the queue.
+/// Two requests to a model of one instance: one is executed, held by the latch, the other is queued.
 fn two_in_flight(server: &Running, latch: &Latch) -> [Connection; 2] {
     let mut connections = [server.connect(), server.connect()];
     for connection in &mut connections {
@@ -45,7 +45,7 @@ fn drain_completes_executing_and_queued_requests() {
 fn drain_refuses_new_requests() {
     let latch = Latch::new();
     let server = slow_server(&latch).start();
-    // Opened before, because a server that ends need not accept new connections.
+    // Opened before, because a draining server need not accept new connections.
     let mut more: Vec<Connection> = (0..4).map(|_| server.connect()).collect();
     for connection in &mut more {
         connection.send("GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -81,7 +81,7 @@ fn in_sequence(v2: bool, model: &str, value: i32, start: bool, end: bool) -> Vec
     request("POST", &format!("/api/infer/{model}"), &header, &value.to_le_bytes())
 }
 
-/// The sum in an answer to that.
+/// The sum in its response.
 #[track_caller]
 fn sum(v2: bool, response: &Response) -> i32 {
     assert_eq!(response.status, 200, "{}", response.text());
@@ -121,7 +121,7 @@ fn drain_lets_open_sequences_end() {
         server.signal(Signal::TERM);
         server.wait_for_log("1 sequences that have not ended");
         assert_eq!(sum(v2, &step(10, false, false)), 11);
-        // Nobody else begins anything.
+        // New requests and sequences are refused.
         let other = server.post(
             "/v2/models/echo/infer",
             &[],
@@ -187,7 +187,7 @@ fn idle_connections_do_not_delay_shutdown() {
         assert_eq!(connection.response().status, 200);
     }
     server.signal(Signal::TERM);
-    // Connections that are waited for would end it with 1, after the exit timeout.
+    // Waiting for the connections would end in exit status 1, after the exit timeout.
     assert_eq!(server.wait().code(), 0);
     for connection in &mut idle {
         assert!(connection.is_closed());

@@ -34,7 +34,7 @@ fn sockets_respond_before_models_are_loaded() {
 #[test]
 fn sigterm_during_load_ends_the_server() {
     let server = Server::new().gated_model().launch();
-    // Its log says when it listens for signals no earlier than when it loads.
+    // By this line the signal handlers are installed.
     server.wait_for_log("found backend");
     server.signal(Signal::TERM);
     server.wait();

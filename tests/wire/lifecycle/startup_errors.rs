@@ -3,7 +3,7 @@
 use std::fs;
 use trtserver_tests::{Server, Signal, backends, folder, probe, root};
 
-/// A server that refuses to start says why, in one line that has these parts.
+/// The server must exit with status 1 and a log line that has these parts.
 fn assert_refused(server: Server, parts: &[&str]) {
     let ended = server.refuses_to_start();
     assert_eq!(ended.code(), 1, "{}", ended.stderr);
@@ -128,7 +128,7 @@ fn version_policy_without_match_is_refused() {
 
 #[test]
 fn missing_onnx_runtime_is_explained() {
-    // The plugin alone, away from the install's libraries.
+    // The plugin without the install's libraries.
     let dir = folder();
     let file = "onnxruntime/libtrtserver_onnxruntime.so";
     fs::create_dir(dir.path().join("onnxruntime")).expect("a folder");
@@ -145,7 +145,7 @@ fn missing_onnx_runtime_is_explained() {
     {
         assert!(ended.stderr.contains(part), "no {part:?} in {}", ended.stderr);
     }
-    // Named, but wrong.
+    // A configured path that does not exist.
     let server = Server::new()
         .copy_model("tests/models/addsub_fp32")
         .flag("--backend-config=onnxruntime,library=/nowhere/libonnxruntime.so");

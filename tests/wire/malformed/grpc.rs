@@ -1,4 +1,4 @@
-//! Nothing a gRPC client sends may crash, hang or leak: calls that are wrong below and within their messages.
+//! Malformed gRPC calls: framing, headers and messages. None crashes the server, hangs or leaks memory.
 
 use super::SERVER;
 use trtserver_tests::grpc::{INFER, STREAM, field};
@@ -7,8 +7,7 @@ use trtserver_tests::{Running, Server, probe};
 
 const LIVE: &str = "/inference.GRPCInferenceService/ServerLive";
 
-/// Bodies of calls, from the prefix to what is in the messages. Each fits into the 64 KiB that may be sent before
-/// the server has allowed more.
+/// Malformed bodies. Each fits into the initial flow-control window of 64 KiB.
 fn bodies() -> Vec<(&'static str, Vec<u8>)> {
     let huge = [0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
     let endless = [0xff; 20];
@@ -23,18 +22,18 @@ fn bodies() -> Vec<(&'static str, Vec<u8>)> {
         ("four gigabytes announced", prefixed(0, u32::MAX, b"short")),
         ("two gigabytes announced", prefixed(0, i32::MAX as u32, b"short")),
         ("more than the prefix says", prefixed(0, 2, b"\x0a\x00more")),
-        ("compressed, nobody said how", prefixed(1, 2, b"\x0a\x00")),
+        ("compressed without grpc-encoding", prefixed(1, 2, b"\x0a\x00")),
         ("a flag that does not exist", prefixed(7, 2, b"\x0a\x00")),
         ("two messages", [message(&name), message(&name)].concat()),
-        ("a length beyond all numbers", message(&huge)),
-        ("a number without end", message(&endless)),
+        ("a length beyond 64 bits", message(&huge)),
+        ("a varint without end", message(&endless)),
         ("a field cut short", message(b"\x0a\x05ec")),
         ("field number 0", message(b"\x02\x00")),
         ("a wire type that does not exist", message(b"\x0f\x00")),
         ("a group without end", message(b"\x0b")),
         ("an end without a group", message(b"\x0c")),
-        ("a name that is no text", message(&field(1, b"\xff\xfe"))),
-        ("messages in messages without end", message(&nested)),
+        ("a name that is not UTF-8", message(&field(1, b"\xff\xfe"))),
+        ("deeply nested messages", message(&nested)),
         ("a tensor without a shape", message(&[name.clone(), field(5, &tensor)].concat())),
         (
             "five thousand tensors",
@@ -109,7 +108,7 @@ fn malformed_http2_frames() {
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
         vec![0; 100],
         vec![0xff; 100],
-        // A frame of data for a stream that was never opened; a frame larger than allowed; a headers frame of noise.
+        // DATA on an unopened stream; a frame larger than allowed; HEADERS with invalid contents.
         vec![0, 0, 1, 0, 1, 0, 0, 0, 9, 0],
         [vec![0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1], vec![0; 1000]].concat(),
         [vec![0, 0, 10, 1, 5, 0, 0, 0, 1], vec![0xff; 10]].concat(),
@@ -129,7 +128,7 @@ fn malformed_calls_leak_no_memory() {
             call(server.grpc(), &call_headers(path), body);
         }
     };
-    // Whatever is made once is made by now.
+    // Lazy allocations are done by now.
     round(500);
     let before = server.resident_kib();
     round(1000);

@@ -4,19 +4,19 @@ use super::v2::{input, inputs};
 use super::{Malformed, SERVER, assert_all_refused, assert_still_serves};
 use trtserver_tests::{Server, inference, probe};
 
-/// Bytes that are not even a request.
+/// Bytes that are not an HTTP request.
 fn raw(what: &'static str, bytes: impl Into<Vec<u8>>, codes: &'static [u16]) -> Malformed {
     Malformed { what, bytes: bytes.into(), codes, says: String::new() }
 }
 
-/// What is wrong before any protocol of ours is reached.
+/// Requests that are malformed HTTP.
 pub fn requests() -> Vec<Malformed> {
     let post = "POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\n";
     let long = "x".repeat(1 << 20);
     vec![
         raw("no HTTP", "hello\r\n\r\n", &[400]),
         raw(
-            "bytes of a terminal",
+            "a TLS hello",
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".as_slice(),
             &[400],
         ),
@@ -24,10 +24,14 @@ pub fn requests() -> Vec<Malformed> {
         raw("a version that does not exist", "GET /v2 HTTP/9.9\r\n\r\n", &[400, 505]),
         raw("a header without a colon", "GET /v2 HTTP/1.1\r\nHost x\r\n\r\n", &[400]),
         raw("a NUL in a header", "GET /v2 HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", &[400]),
-        raw("a length that is no number", format!("{post}Content-Length: ten\r\n\r\n{{}}"), &[400]),
+        raw(
+            "a length that is not a number",
+            format!("{post}Content-Length: ten\r\n\r\n{{}}"),
+            &[400],
+        ),
         raw("a negative length", format!("{post}Content-Length: -1\r\n\r\n{{}}"), &[400]),
         raw(
-            "a length beyond all numbers",
+            "a length beyond 64 bits",
             format!("{post}Content-Length: 99999999999999999999\r\n\r\n{{}}"),
             &[400, 413],
         ),
@@ -37,12 +41,12 @@ pub fn requests() -> Vec<Malformed> {
             &[400],
         ),
         raw(
-            "a chunk size that is no number",
+            "a chunk size that is not a number",
             format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n{{}}\r\n0\r\n\r\n"),
             &[400, 500],
         ),
         raw(
-            "a chunk size beyond all numbers",
+            "a chunk size beyond 64 bits",
             format!(
                 "{post}Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{{}}\r\n0\r\n\r\n"
             ),
@@ -64,7 +68,7 @@ pub fn requests() -> Vec<Malformed> {
             &[400, 431, 500],
         ),
         raw(
-            "a description of a megabyte",
+            "a v1 request header of a megabyte",
             format!(
                 "POST /api/infer/echo HTTP/1.1\r\nHost: x\r\nNV-InferRequest: batch_size: 1 {long}\r\nContent-Length: 8\r\n\r\n12345678"
             ),
@@ -105,7 +109,7 @@ fn truncated_body_is_refused() {
     connection
         .send("POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{");
     connection.finish();
-    assert!(connection.answer().is_none_or(|response| response.status >= 400));
+    assert!(connection.try_response().is_none_or(|response| response.status >= 400));
     assert_still_serves(&SERVER);
 }
 
@@ -114,7 +118,10 @@ fn truncated_head_is_refused() {
     for part in ["", "G", "GET /v2", "GET /v2 HTTP/1.1\r\n", "GET /v2 HTTP/1.1\r\nHost: "] {
         let mut connection = SERVER.connect();
         connection.send(part).finish();
-        assert!(connection.answer().is_none_or(|response| response.status == 400), "{part:?}");
+        assert!(
+            connection.try_response().is_none_or(|response| response.status == 400),
+            "{part:?}"
+        );
     }
     assert_still_serves(&SERVER);
 }
@@ -135,7 +142,7 @@ fn decompression_is_bounded_by_the_limit() {
     let server = Server::new().model("echo", probe("echo", &[])).start();
     assert_still_serves(&server);
     let before = server.resident_kib();
-    // 100 MiB of blanks, in a hundred kilobytes: a stored file of the checkout would be larger than this line.
+    // 100 MiB of blanks compress to 100 KB.
     let bomb = gzip_of_blanks(100 << 20);
     assert!(bomb.len() < 1 << 20, "{}", bomb.len());
     for _ in 0..5 {
@@ -149,7 +156,7 @@ fn decompression_is_bounded_by_the_limit() {
     assert!(after < before + (160 << 10), "resident memory grew from {before} KiB to {after} KiB");
 }
 
-/// That many blanks in the gzip format, packed by the program of that name.
+/// This many blanks, compressed by gzip.
 fn gzip_of_blanks(count: usize) -> Vec<u8> {
     let script = format!("head -c {count} /dev/zero | tr '\\0' ' ' | gzip -c");
     let done = std::process::Command::new("sh").args(["-c", &script]).output();
@@ -162,7 +169,7 @@ fn gzip_of_blanks(count: usize) -> Vec<u8> {
 #[test]
 fn disconnect_cancels_request() {
     let server = Server::new().model("echo", probe("echo", &[])).start();
-    // The model waits for the cancellation, for ten seconds at most.
+    // The model waits for its cancellation, at most ten seconds.
     server.connect().send(inference("echo", r#""until_cancelled":true"#));
     let canceled = r#"nv_inference_request_failure{model="echo",reason="CANCELED",version="1"}"#;
     assert_still_serves(&server);

@@ -10,26 +10,26 @@ use trtserver_tests::{Response, Running, every_model};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| every_model().start_shared());
 
-/// A request and what must come of it.
+/// A malformed request and its expected response.
 struct Malformed {
     what: &'static str,
     bytes: Vec<u8>,
-    /// None of them is a crime of the server's: the codes a refusal may have.
+    /// Permitted status codes.
     codes: &'static [u16],
-    /// A part of the words.
+    /// Part of the message.
     says: String,
 }
 
-/// A request that must work after every one that must not.
+/// A valid request must succeed after every malformed one.
 fn assert_still_serves(server: &Running) {
     let response = server.infer("echo", "");
-    assert_eq!(response.status, 200, "after that, a good request fails: {}", response.text());
+    assert_eq!(response.status, 200, "a valid request fails afterwards: {}", response.text());
 }
 
-/// Sends it on a connection of its own. The server may hang up on what is endless, but not on anything else.
+/// Sends the request on a new connection. The server may close it without a response only if the request is very long.
 fn send(server: &Running, bad: &Malformed) -> Option<Response> {
     let mut connection = server.connect();
-    connection.send(&bad.bytes).answer()
+    connection.send(&bad.bytes).try_response()
 }
 
 fn assert_all_refused(server: &Running, list: &[Malformed], may_hang_up: bool) {
@@ -45,9 +45,9 @@ fn assert_all_refused(server: &Running, list: &[Malformed], may_hang_up: bool) {
                     ));
                 }
             }
-            // Nobody reads a megabyte to its end only to refuse it.
+            // The server need not read a megabyte that it refuses.
             None if may_hang_up && bad.bytes.len() > 100_000 => {}
-            None => wrong.push(format!("{}: hung up without a word", bad.what)),
+            None => wrong.push(format!("{}: connection closed without a response", bad.what)),
         }
         assert_still_serves(server);
     }
@@ -64,13 +64,13 @@ fn malformed_requests_leak_no_memory() {
             send(&server, bad);
         }
     };
-    // Whatever is made once is made by now.
+    // Lazy allocations are done by now.
     round(500);
     let before = server.resident_kib();
     round(1000);
     let after = server.resident_kib();
     assert!(after < before + 4096, "resident memory grew from {before} KiB to {after} KiB");
     assert_still_serves(&server);
-    // A request that was never answered would hold this up, and make the exit status 1.
+    // A request without a response would delay this and make the exit status 1.
     assert!(server.stop().success());
 }

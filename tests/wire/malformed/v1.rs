@@ -9,7 +9,7 @@ fn v1(what: &'static str, path: &str, header: &str, body: &[u8], says: &str) -> 
     Malformed { what, bytes, codes: &[400], says: says.into() }
 }
 
-/// What the protocol of 2019 refuses.
+/// Requests that v1 refuses.
 pub fn requests() -> Vec<Malformed> {
     let echo = r#"batch_size: 1 input { name: "INPUT0" dims: 2 } output { name: "OUTPUT0" }"#;
     let two = r#"batch_size: 1 input { name: "INPUT0" dims: 16 } input { name: "INPUT1" dims: 16 } output { name: "OUTPUT0" }"#;
@@ -20,7 +20,7 @@ pub fn requests() -> Vec<Malformed> {
     vec![
         v1("unknown model", "nobody", echo, &[0; 8], "unknown model"),
         v1("unknown version", "echo/7", echo, &[0; 8], "unknown model"),
-        v1("version beyond all numbers", "echo/99999999999999999999", echo, &[0; 8], ""),
+        v1("version beyond 64 bits", "echo/99999999999999999999", echo, &[0; 8], ""),
         v1(
             "unknown input",
             "echo",
@@ -94,7 +94,7 @@ pub fn requests() -> Vec<Malformed> {
             "unexpected shape for input 'INPUT0'",
         ),
         v1(
-            "shape beyond all memory",
+            "shape beyond memory",
             "echo",
             &echo.replace("dims: 2", "dims: 9223372036854775807"),
             &[0; 8],
@@ -131,7 +131,7 @@ pub fn requests() -> Vec<Malformed> {
             "inference request batch-size must be >= 1 for 'echo'",
         ),
         v1(
-            "header that is no text of protobuf",
+            "header that is not protobuf text",
             "echo",
             "{]}",
             &[0; 8],
@@ -172,13 +172,7 @@ pub fn requests() -> Vec<Malformed> {
             &[0; 8],
             "unable to parse request for model 'echo'",
         ),
-        v1(
-            "nested without end",
-            "echo",
-            &deep,
-            &[0; 8],
-            "unable to parse request for model 'echo'",
-        ),
+        v1("deeply nested", "echo", &deep, &[0; 8], "unable to parse request for model 'echo'"),
         v1(
             "string without a size",
             "identity_string",
@@ -203,7 +197,7 @@ pub fn requests() -> Vec<Malformed> {
         ),
         v1("one string too many", "identity_string", &strings("12"), &[0; 12], "INPUT0"),
         v1(
-            "strings beyond all memory",
+            "strings beyond memory",
             "identity_string",
             &strings("18446744073709551615"),
             &[0; 8],
@@ -216,7 +210,7 @@ pub fn requests() -> Vec<Malformed> {
             &[0; 8],
             "class result not available for output 'OUTPUT0' due to unsupported type 'TYPE_STRING'",
         ),
-        v1("a version that is no number", "echo/one", echo, &[0; 8], ""),
+        v1("a version that is not a number", "echo/one", echo, &[0; 8], ""),
     ]
 }
 

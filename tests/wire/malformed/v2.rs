@@ -15,7 +15,7 @@ fn v2(what: &'static str, model: &str, json: &str, code: &'static [u16], says: &
     }
 }
 
-/// JSON, then bytes.
+/// JSON followed by binary sections.
 fn v2_binary(what: &'static str, model: &str, json: &str, tail: &[u8], says: &str) -> Malformed {
     let path = format!("/v2/models/{model}/infer");
     let body = [json.as_bytes(), tail].concat();
@@ -33,7 +33,7 @@ pub fn inputs(list: &[String]) -> String {
 
 const ONES: &str = "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]";
 
-/// What the Open Inference Protocol refuses.
+/// Requests that v2 refuses.
 pub fn requests() -> Vec<Malformed> {
     let good = input("INPUT0", "FP32", "[1,2]", "[1,2]");
     let a = input("INPUT0", "FP32", "[1,16]", ONES);
@@ -208,7 +208,7 @@ pub fn requests() -> Vec<Malformed> {
         v2("nested too deep", "echo", &deep, &[400, 500], ""),
         v2("nested without end", "echo", &abyss, &[400, 500], ""),
         v2("no JSON", "echo", "{\"inputs\":[", &[500], "failed to parse the request JSON buffer"),
-        // Nothing at all is a tensor of no bytes, as after a JSON part of length 0.
+        // An empty body is a raw tensor of no bytes, as after a JSON part of length 0.
         v2("nothing", "echo", " ", &[500], "The document is empty."),
         v2(
             "something behind the JSON",

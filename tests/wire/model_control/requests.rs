@@ -1,4 +1,4 @@
-//! Loading and unloading by request: what is served when, what stays, and what callers are told.
+//! Loading and unloading by request: what is served, what stays loaded, responses and errors.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -22,7 +22,11 @@ fn only_named_models_are_loaded_at_start() {
     );
     let ready_ones = server.post("/v2/repository/index", &[], r#"{"ready":true}"#).json();
     assert_eq!(ready_ones, json!([ready("b"), ready("pair")]));
-    assert_eq!(server.get("/v2/health/ready").status, 200, "what nobody loaded is no matter");
+    assert_eq!(
+        server.get("/v2/health/ready").status,
+        200,
+        "models that are not loaded do not count"
+    );
     assert!(server.serves("pair") && server.serves("b") && !server.serves("a"));
     assert_eq!(server.get("/v2/models/a/ready").status, 400);
     let v1 = server.get("/api/repository/index").text();
@@ -62,7 +66,7 @@ fn load_infer_unload() {
     assert!(server.serves("m"));
     assert_eq!(server.index(), json!([ready("m")]));
     assert_eq!(server.metrics(series), Some(1.0));
-    // Nothing has changed: nothing is done.
+    // Unchanged: no reload.
     assert_ok(server.load("m"));
     assert_eq!(server.log().matches("loading: m:1").count(), 1);
 
@@ -86,7 +90,7 @@ fn load_infer_unload() {
         "{status}"
     );
     assert!(status.contains("model_execution_count: 1"), "counters stay\n{status}");
-    // Again, and what nobody knows.
+    // Again, and an unknown model.
     assert_ok(server.unload("m"));
     assert_ok(server.unload("unknown"));
     assert_ok(server.v1("unload", "unknown"));
@@ -96,7 +100,7 @@ fn load_infer_unload() {
     assert_eq!(server.metrics(series), Some(2.0), "counters go on");
     assert_ok(server.v1("unload", "m"));
     assert!(!server.serves("m"));
-    // Without its directory it is forgotten with the next change.
+    // Without its directory the model is removed from the index by the next change.
     server.models().remove("m");
     server.poll_until("it is forgotten", |s| {
         assert_ok(s.unload("m"));
@@ -122,7 +126,7 @@ fn failed_reload_keeps_the_old_version() {
     let series = r#"nv_inference_request_success{model="m",version="1"}"#;
     assert_eq!(server.metrics(series), Some(3.0));
 
-    // A configuration with a mistake.
+    // An invalid configuration.
     let path = config("name: \"m\"\n  max_batch_size: eight\n".into());
     let v2 = server.load("m");
     let place = format!("load failed for model 'm': {}:2:19: max_batch_size", path.display());
@@ -137,7 +141,7 @@ fn failed_reload_keeps_the_old_version() {
     assert!(v1.contains("code: INTERNAL"), "{v1}");
     assert!(server.serves("m"));
 
-    // One that no instance opens with.
+    // A configuration with which no instance opens.
     config(probe("m", &[("fail_in", "instance_open"), ("fail", "no instance for you")]));
     let text =
         "load failed for model 'm': version 1 is at UNAVAILABLE state: no instance for you\n";
@@ -148,7 +152,7 @@ fn failed_reload_keeps_the_old_version() {
     assert_eq!(server.index(), json!([ready("m")]));
     assert_eq!(server.get("/v2/health/ready").status, 200);
 
-    // The same where nothing serves: everybody may see it, until it is unloaded.
+    // Where no version serves, the index shows the failure until the model is unloaded.
     assert_ok(server.unload("m"));
     refused(server.load("m"), 400, text);
     let index = server.index();
@@ -181,7 +185,7 @@ fn reload_adds_and_removes_versions() {
         "" => json!({"name": "m", "version": version, "state": state}),
         _ => json!({"name": "m", "version": version, "state": state, "reason": reason}),
     };
-    // The one that nobody wants any more closes on its own.
+    // The deselected version is closed.
     server.poll_until("version 1 is closed", |s| {
         s.index()[0] == entry("1", "UNAVAILABLE", "unloaded")
     });
@@ -196,7 +200,7 @@ fn reload_adds_and_removes_versions() {
     assert!(model.contains("key: 3") && !model.contains("key: 1\n"), "{model}");
     assert_eq!(server.infer("m", "").json()["model_version"], "2");
 
-    // All of them gone: what serves goes on.
+    // All version directories are removed: loaded versions continue.
     remove(2);
     refused(server.load("m"), 500, "failed to load 'm', no version is available");
     let v1 = server.v1_error("load", "m");
@@ -227,7 +231,7 @@ fn failed_version_replaces_none() {
     let text = "failed to load 'addsub_fp32', versions that are not available: 2";
     assert!(v1.contains(text), "{v1}");
     assert_eq!(server.index(), json!([ready("addsub_fp32")]));
-    // Where nothing serves, what can be served is.
+    // Where no version serves, those that open are served.
     assert_ok(server.unload("addsub_fp32"));
     assert_eq!(server.load("addsub_fp32").status, 400);
     let index = server.index();
@@ -255,7 +259,7 @@ fn ensemble_loads_its_steps() {
     assert_ok(server.load("outer"));
     assert!(server.serves("outer") && server.serves("pair") && server.serves("a"));
 
-    // A step goes and comes back.
+    // A step is unloaded and loaded again.
     assert_ok(server.unload("a"));
     assert!(!server.serves("pair") && !server.serves("outer"));
     let reason = server.index()[2]["reason"].clone();
@@ -264,7 +268,7 @@ fn ensemble_loads_its_steps() {
     assert_ok(server.load("a"));
     assert!(server.serves("pair") && server.serves("outer"));
 
-    // A step with other tensors: the ensemble does not fit any more, and then again.
+    // A step with other tensors invalidates the ensemble until it is restored.
     let text = probe("a", &[]).replace("TYPE_FP32", "TYPE_INT32");
     server.models().file("a/config.pbtxt", text);
     assert_ok(server.load("a"));
@@ -276,7 +280,7 @@ fn ensemble_loads_its_steps() {
     assert_ok(server.load("a"));
     assert!(server.serves("pair") && server.serves("outer"));
 
-    // With dependents goes what was loaded for the ensemble alone; `a` was asked for by name.
+    // With unload_dependents, models loaded only for the ensemble are unloaded; `a` was loaded by name.
     assert_ok(server.control("outer", "unload", json!({"unload_dependents": true})));
     assert!(!server.serves("outer") && !server.serves("pair") && server.serves("a"));
     assert_ok(server.unload("a"));
@@ -312,7 +316,7 @@ fn recursive_ensembles_are_refused() {
         assert_eq!(response.status, 400);
         assert!(response.error_text().starts_with(&text), "{}", response.text());
     }
-    // The circle is one with what is loaded: the directory of the other does not tell.
+    // The cycle includes the loaded configuration, not the one in the other directory.
     server.models().file("two/config.pbtxt", "nonsense");
     let error_text = server.load("one").error_text();
     assert!(error_text.contains("circular dependency between ensembles: "), "{error_text}");
@@ -356,7 +360,7 @@ fn config_override_in_load_request() {
         server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"],
         "other words"
     );
-    // The same again is loaded again; and without it the file counts, though that has not changed.
+    // The same override reloads again; without one the unchanged file is used.
     assert_ok(with(config("more words")));
     refused(server.infer("m", ""), 500, "more words");
     assert_ok(server.load("m"));
@@ -386,7 +390,7 @@ fn config_override_in_load_request() {
     assert!(response.error_text().contains("other"), "{}", response.text());
     assert_eq!(response.status, 400);
 
-    // Parameters of the wrong kind, and names that no model can have.
+    // Parameters of the wrong type, and invalid model names.
     let unknown = server.control("m", "load", json!({"else": "x"}));
     refused(unknown, 500, "unexpected error on creating Triton parameter");
     let json_layer = "attempt to access JSON non-";

@@ -1,4 +1,4 @@
-//! Loading and unloading by request while others ask, load, leave, or end the server.
+//! Loading and unloading under traffic: inference, concurrent changes, disconnects, shutdown.
 
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use trtserver_tests::control::{Control, assert_ok, explicit, pair, ready, unload
 use trtserver_tests::http1::request;
 use trtserver_tests::{Latch, LoadGate, Response, Running, Signal, inference, probe};
 
-/// Sends requests to `model` on two connections until `end`. Each connection always has one under way; `check` sees every
+/// Sends requests to `model` on two connections until `end`. Each connection always has one in flight; `check` sees every
 /// response.
 fn send_until(server: &Running, model: &str, end: &AtomicBool, check: impl Fn(Response) + Sync) {
     let bytes = inference(model, "");
@@ -158,7 +158,7 @@ fn unload_does_not_wait_for_requests() {
     let entry = &server.index()[0];
     assert_eq!(entry["state"], "UNLOADING", "{entry}");
     assert_eq!(server.infer("m", "").status, 404);
-    // It may come back before the old one has gone.
+    // A model may be loaded again before its old version has closed.
     assert_ok(server.load("m"));
     assert_eq!(server.index(), json!([ready("m")]));
     latch.open();
@@ -174,7 +174,7 @@ fn load_completes_after_disconnect() {
     leaving.send(&load);
     let gate = LoadGate::reach(&server);
     drop(leaving);
-    // Many wait for their turn; everybody else goes on.
+    // Changes of one model are queued; other models and endpoints are not blocked.
     let mut waiting: Vec<_> = (0..20).map(|_| server.connect()).collect();
     let unload = request("POST", "/v2/repository/models/gated/unload", &[], b"");
     for connection in &mut waiting {
@@ -187,7 +187,7 @@ fn load_completes_after_disconnect() {
     for connection in waiting {
         assert_ok({ connection }.response());
     }
-    // The load came to its end before the first of them.
+    // The load completed before the first unload.
     server.wait_for_log("successfully loaded 'gated' version 1");
     server.wait_for_log("successfully unloaded 'gated' version 1");
     server.wait_for_index(&json!([unloaded("gated"), unloaded("m")]));
@@ -199,7 +199,7 @@ fn sigterm_during_requested_load() {
     let load = request("POST", "/v2/repository/models/gated/load", &[], b"");
     let mut waiting = server.connect();
     waiting.send(&load);
-    // Meanwhile everything else goes on.
+    // Other models are not blocked.
     assert_ok(server.load("m"));
     assert!(server.serves("m"));
     let gate = LoadGate::reach(&server);

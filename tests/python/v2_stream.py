@@ -1,4 +1,4 @@
-"""Questions of the scheduler checks with today's client: over a stream, which keeps their order, and what is counted."""
+"""Shared by the v2 scheduler checks: ordered requests over a gRPC stream, and statistics."""
 
 import time
 import urllib.request
@@ -99,7 +99,7 @@ def counts(model):
 
 def metric(sample):
     """The value of one sample, such as `nv_inference_count{model="m",version="1"}`; 0 where there is none."""
-    with urllib.request.urlopen(f"http://{checks.METRICS}/metrics", timeout=checks.PATIENCE) as page:
+    with urllib.request.urlopen(f"http://{checks.METRICS}/metrics", timeout=checks.TIMEOUT) as page:
         for line in page.read().decode().splitlines():
             if line.startswith(sample + " "):
                 return float(line.rsplit(" ", 1)[1])
@@ -116,7 +116,7 @@ def waiting(model):
 
 def until(what, question):
     """Asks again and again."""
-    end = time.monotonic() + checks.PATIENCE
+    end = time.monotonic() + checks.TIMEOUT
     while not question():
-        assert time.monotonic() < end, f"not within {checks.PATIENCE} s: {what}"
+        assert time.monotonic() < end, f"not within {checks.TIMEOUT} s: {what}"
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Two hundred sequences at once over streams of today's client, some streams cancelled half way: nobody else gets a wrong sum.
+"""Two hundred concurrent sequences over streams of the v2 client, some streams cancelled: no other sequence gets a wrong sum.
 
 Each check prints what it did; it is the acceptance test of the sequence batcher.
 """
@@ -8,7 +8,7 @@ import threading
 import time
 
 import checks
-from v2_asking import Stream, counts, number as one, until, value, waiting
+from v2_stream import Stream, counts, number as one, until, value, waiting
 
 SEQUENCES, STREAMS = 200, 10
 

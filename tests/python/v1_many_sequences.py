@@ -1,4 +1,4 @@
-"""Two hundred sequences at once over streams of the client of 2020."""
+"""Two hundred concurrent sequences over streams of the v1 client."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-//! The same model twice in one server: in the server's process, and in one of its own.
+//! Cost of isolation: the same model local and isolated, in one server.
 
 use crate::Result;
 use crate::load;
@@ -25,9 +25,9 @@ pub const COLUMNS: &[&str] = &[
 ];
 const HERE: &str = "here";
 const APART: &str = "apart";
-/// What isolation may add to the time of a small request, in microseconds.
+/// Target: latency that isolation adds to a small request, in microseconds.
 const MAX_ADDED_US: f64 = 25.0;
-/// The share of throughput that must be left for large tensors.
+/// Target: share of the local throughput that remains for large tensors.
 const MIN_RATIO: f64 = 0.8;
 const LARGE: usize = 1 << 20;
 
@@ -55,7 +55,7 @@ fn rows(options: &Options) -> Vec<Row> {
     rows
 }
 
-/// Two models of the test plugin that copies its input.
+/// Two models of the test plugin, which copies its input.
 fn models() -> Result<TempDir> {
     let folder = repository::empty()?;
     for (name, isolation) in [(HERE, "none"), (APART, "process")] {
