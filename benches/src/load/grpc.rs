@@ -1,6 +1,6 @@
 //! gRPC load: one thread, few connections with several streams each, pre-encoded messages.
 
-use super::{Meter, TIMEOUT, Pass, WARM_UP};
+use super::{Meter, Pass, TIMEOUT, WARM_UP};
 use crate::Result;
 use crate::exchange::Exchange;
 use bytes::{Bytes, BytesMut};

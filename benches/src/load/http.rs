@@ -1,6 +1,6 @@
 //! HTTP/1.1 keep-alive load: one thread, one epoll, pre-encoded requests; of the response head only the length is parsed.
 
-use super::{Meter, TIMEOUT, Pass};
+use super::{Meter, Pass, TIMEOUT};
 use crate::Result;
 use crate::exchange::Exchange;
 use mio::net::TcpStream;

@@ -1,7 +1,7 @@
 //! Sequences over ModelStreamInfer: one stream each, the next request sent when the response arrives.
 
 use super::grpc::{connect, refused, request, runtime};
-use super::{Meter, TIMEOUT, Pass, STREAMS_PER_CONNECTION, WARM_UP};
+use super::{Meter, Pass, STREAMS_PER_CONNECTION, TIMEOUT, WARM_UP};
 use crate::Result;
 use crate::exchange::Exchange;
 use bytes::{Buf, Bytes, BytesMut};

@@ -16,7 +16,7 @@ pub use repository::server;
 
 use crate::Running;
 use endpoint::Endpoint;
-use random::Random;
+pub use random::Random;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;

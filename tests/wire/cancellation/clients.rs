@@ -1,12 +1,7 @@
 //! Cancellation by the official clients: deadline, cancel, disconnect.
 
-use trtserver_tests::{Running, Server, probe, python_v1, python_v2};
-
-/// `stuck` executes one request at a time, each until it is cancelled, at most ten seconds.
-fn server() -> Running {
-    let stuck = probe("stuck", &[("until_cancelled", "true")]);
-    Server::new().model("stuck", stuck).model("echo", probe("echo", &[])).start()
-}
+use super::server;
+use trtserver_tests::{python_v1, python_v2};
 
 #[test]
 fn v2_clients() {

@@ -3,44 +3,21 @@
 //! The model waits until it is cancelled, at most ten seconds, and logs that it waits. Only a request whose cancellation the
 //! model has seen counts as CANCELED.
 
+use super::{DEADLINE_EXCEEDED, cancelled, count, pending, server};
 use trtserver_tests::grpc::{INFER, STREAM};
 use trtserver_tests::http2::{Client, End, call_headers, message};
+use trtserver_tests::soak::Random;
 use trtserver_tests::{
     Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, inference, probe,
 };
-
-const DEADLINE_EXCEEDED: Option<u8> = Some(4);
-
-/// `stuck` executes one request at a time, each until it is cancelled; `echo` responds at once.
-fn server() -> Running {
-    let stuck = probe("stuck", &[("until_cancelled", "true")]);
-    Server::new().model("stuck", stuck).model("echo", probe("echo", &[])).start()
-}
 
 /// How often the model has logged that it waits.
 fn waits(server: &Running) -> usize {
     server.log().matches("the probe waits to be cancelled").count()
 }
 
-fn count(server: &Running, sample: &str) -> usize {
-    server.metrics(sample).unwrap_or_else(|| panic!("no {sample}")) as usize
-}
-
-/// Requests cancelled before and during their execution.
-fn cancelled(server: &Running) -> (usize, usize) {
-    let of = |when: &str| {
-        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
-        count(server, &format!("{sample}\"{when}\"}}"))
-    };
-    (of("queued"), of("executing"))
-}
-
 fn canceled_failures(server: &Running) -> usize {
     count(server, r#"nv_inference_request_failure{model="stuck",reason="CANCELED",version="1"}"#)
-}
-
-fn pending(server: &Running) -> usize {
-    count(server, r#"nv_inference_pending_request_count{model="stuck",version="1"}"#)
 }
 
 /// Sends a request, waits until it is executed, and cancels it with `leave`.
@@ -238,20 +215,11 @@ fn deadline_ends_incomplete_call() {
     }
 }
 
-/// Numbers that look random and are the same every time.
-fn random() -> impl FnMut(u32) -> u32 {
-    let mut state = 7u64;
-    move |below| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as u32 % below
-    }
-}
-
 #[test]
 fn cancelled_requests_do_not_affect_others() {
     let model = probe("busy", &[("delay_ms", "1")]);
     let server = Server::new().model("busy", model).start();
-    let mut random = random();
+    let mut random = Random::new(7);
     let mut staying = Vec::new();
     let mut leaving: Vec<(u32, Caller)> = Vec::new();
     for i in 0..200 {
@@ -260,11 +228,11 @@ fn cancelled_requests_do_not_affect_others() {
         if i % 2 == 0 {
             staying.push((i, endpoint, caller));
         } else {
-            leaving.push((i + random(20), caller));
+            leaving.push((i + random.below(20) as u32, caller));
         }
         // Whose moment has come; half of those who can do it break off the call alone.
         for (_, caller) in leaving.extract_if(.., |(when, _)| *when <= i) {
-            if random(2) == 0 { drop(caller) } else { drop(caller.reset()) }
+            if random.below(2) == 0 { drop(caller) } else { drop(caller.reset()) }
         }
     }
     drop(leaving);

@@ -1,36 +1,17 @@
-//! A caller who goes away takes his request with him: waiting ones leave the queue while another is executed.
+//! Cancellation of queued requests, while another one is executed.
 
-use trtserver_tests::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, probe};
+use super::{DEADLINE_EXCEEDED, cancelled, pending, server};
+use trtserver_tests::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running};
 
-const DEADLINE_EXCEEDED: Option<u8> = Some(4);
-
-fn count(server: &Running, sample: &str) -> usize {
-    server.metrics(sample).unwrap_or_else(|| panic!("no {sample}")) as usize
-}
-
-fn pending(server: &Running) -> usize {
-    count(server, r#"nv_inference_pending_request_count{model="stuck",version="1"}"#)
-}
-
-/// Requests cancelled before and during their execution.
-fn cancelled(server: &Running) -> (usize, usize) {
-    let of = |when: &str| {
-        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
-        count(server, &format!("{sample}\"{when}\"}}"))
-    };
-    (of("queued"), of("executing"))
-}
-
-/// A server whose only instance is held by a request that ends with its caller.
+/// A server whose only instance executes a request until its client disconnects.
 fn held() -> (Running, Caller) {
-    let model = probe("stuck", &[("until_cancelled", "true")]);
-    let server = Server::new().model("stuck", model).start();
+    let server = server();
     let holds = Caller::send(&server, Endpoint::HttpV2, "stuck", [1.0, 2.0]);
     server.wait_for_log("the probe waits to be cancelled");
     (server, holds)
 }
 
-/// That the first request was executed meanwhile, and ends as it should.
+/// Checks that the first request was executed all the time, and is cancelled by its disconnect.
 #[track_caller]
 fn let_go(server: Running, holds: Caller, left: usize) {
     assert_eq!(cancelled(&server), (left, 0));

@@ -1,9 +1,8 @@
 //! Child processes of isolated models that crash, hang or are killed: the request fails with the reason, the child is
 //! restarted, and no other model is affected.
 
-use super::SERVER;
+use super::{SERVER, resources};
 use rustix::process::kill_process;
-use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use trtserver_tests::isolated::{is_alive, isolated, process, processes, wait_until_served};
 use trtserver_tests::{Running, Server, Signal, probe};
@@ -90,15 +89,6 @@ impl Drop for End<'_> {
     }
 }
 
-/// Open files, mappings, threads and children of the server.
-fn holdings(server: &Running) -> [usize; 4] {
-    let proc = format!("/proc/{}", server.process().pid().as_raw_nonzero());
-    let count = |dir: &str| fs::read_dir(format!("{proc}/{dir}")).map_or(0, Iterator::count);
-    let maps = fs::read_to_string(format!("{proc}/maps")).unwrap_or_default();
-    let shared = maps.lines().filter(|line| line.contains("memfd:")).count();
-    [count("fd"), shared, count("task"), processes(server, "").len()]
-}
-
 #[test]
 fn resources_of_killed_children_are_released() {
     let server = Server::new().model("victim", isolated("victim", &[])).start();
@@ -107,13 +97,13 @@ fn resources_of_killed_children_are_released() {
         wait_until_served(&server, "victim");
     };
     die();
-    let before = holdings(&server);
+    let before = resources(&server);
     (0..10).for_each(|_| die());
     // Connections of this test may have closed in between.
     let all = |now: [usize; 4]| now.iter().zip(before).all(|(now, before)| *now <= before);
     server.poll_until(
-        &format!("at most {before:?} descriptors, mappings, threads and children"),
-        |server| all(holdings(server)),
+        &format!("at most {before:?} descriptors, mappings, children and threads"),
+        |server| all(resources(server)),
     );
     let pids = processes(&server, "");
     assert!(server.stop().success());

@@ -1,19 +1,11 @@
 //! How child processes of isolated models end: by unload, also while they hang; after a malformed message; with processes of
 //! their own.
 
+use super::resources;
 use rustix::process::Pid;
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::isolated::{is_alive, isolated, processes, wait_until_served};
-use trtserver_tests::{Running, Server, inference, probe};
-
-/// Open files, shared mappings and children of the server.
-fn holdings(server: &Running) -> [usize; 3] {
-    let proc = format!("/proc/{}", server.process().pid().as_raw_nonzero());
-    let files = std::fs::read_dir(format!("{proc}/fd")).map_or(0, Iterator::count);
-    let maps = std::fs::read_to_string(format!("{proc}/maps")).unwrap_or_default();
-    let shared = maps.lines().filter(|line| line.contains("memfd:")).count();
-    [files, shared, processes(server, "").len()]
-}
+use trtserver_tests::{Server, inference, probe};
 
 #[test]
 fn unload_releases_all_resources() {
@@ -31,11 +23,13 @@ fn unload_releases_all_resources() {
         assert_eq!(server.infer("apart", "").status, 404);
     };
     around();
-    let before = holdings(&server);
-    assert_eq!(before[1..], [0, 0]);
+    let before = resources(&server);
+    assert_eq!(before[1..3], [0, 0]);
     (0..3).for_each(|_| around());
-    let all = |now: [usize; 3]| now.iter().zip(before).all(|(now, before)| *now <= before);
-    server.poll_until(&format!("all is given back: {before:?}"), |s| all(holdings(s)));
+    // Idle threads of the runtime end later.
+    let released = |now: [usize; 4]| (0..3).all(|i| now[i] <= before[i]);
+    let what = format!("at most {before:?} descriptors, mappings and children");
+    server.poll_until(&what, |server| released(resources(server)));
     assert!(server.stop().success());
 }
 
