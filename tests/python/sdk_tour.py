@@ -1,4 +1,4 @@
-"""A backend in C++ that answers in every way the header has, and throws everything that can be thrown."""
+"""A C++ backend that responds in every way that the header offers, and throws every kind of exception."""
 
 import numpy as np
 import tritonclient.http
@@ -27,12 +27,12 @@ class Tour(checks.Case):
                  for values in ([1], [2, 3], [4])]
         return [answer.get_result().as_numpy("OUT").ravel().tolist() for answer in asked]
 
-    def test_each_by_itself(self):
+    def test_single_requests(self):
         result = self.ask("each", 1, 2, request_id="mine")
         self.assertEqual(result.as_numpy("OUT").ravel().tolist(), [1, 2])
         self.assertEqual(result.get_response()["parameters"], {"id": "mine", "rows": 2})
 
-    def test_all_at_once(self):
+    def test_concurrent_requests(self):
         for how in ("merge", "merge_adopt"):
             with self.subTest(how):
                 self.assertEqual(self.together(how), [[1], [2, 3], [4]])
@@ -47,7 +47,7 @@ class Tour(checks.Case):
         want[detached[0]] = [-1] * len(want[detached[0]])
         self.assertEqual(got, want)
 
-    def test_what_is_thrown_becomes_the_error(self):
+    def test_exceptions_become_errors(self):
         for how, text in (
                 ("throw_error", "come again"),
                 ("throw_std", "vector::_M_range_check: __n (which is 1) >= this->size() (which is 0)"),
@@ -66,7 +66,7 @@ class Tour(checks.Case):
             self.ask("silent", 1)
         self.assertEqual(self.ask("each", 1).as_numpy("OUT").tolist(), [[1]])
 
-    def test_a_second_answer_goes_nowhere(self):
+    def test_second_response_is_refused(self):
         self.assertEqual(self.ask("twice", 3).as_numpy("OUT").tolist(), [[3]])
 
 

@@ -1,5 +1,4 @@
-//! What authors of backends are given: the examples and the projects of `plugin new` build by their own READMEs, outside
-//! the checkout, and serve; and what authors do wrong is said in words.
+//! The SDK for backend authors: examples and projects of `plugin new` build outside the checkout as their READMEs say, and serve.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // what a test needs and does not find is its failure
 
@@ -11,17 +10,17 @@ use trtserver_tests::isolated::processes;
 use trtserver_tests::pages::{follow, follow_with};
 use trtserver_tests::{Server, folder, python_v2, root, trtserver};
 
-/// Rust builds go here, so that only the first one compiles what they all depend on.
+/// Target folder of all Rust builds, so that dependencies are compiled once.
 fn share_target(project: &Path) {
     let shared = root().join("target/sdk");
     fs::create_dir_all(&shared).unwrap();
     symlink(shared, project.join("target")).unwrap();
 }
 
-/// A copy of an example, as somebody would take it along.
+/// A copy of an example outside the checkout.
 fn copy(example: &str, to: &Path) {
     let from = root().join("examples/backends").join(example);
-    // What git has, not what somebody has built there.
+    // Committed files only, no build output.
     let listed = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard"])
         .current_dir(&from)
@@ -39,7 +38,7 @@ const ADDSUB: &str = "max_batch_size: 8\n\
     input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 4 ] }, { name: \"INPUT1\" data_type: TYPE_INT32 dims: [ 4 ] } ]\n\
     output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 4 ] } ]\n";
 
-/// The README of `project` is followed; then a model that the backend cannot serve is refused in its words.
+/// Executes the README of `project`; then a model that the backend cannot serve is refused with its message.
 fn builds_and_serves(project: &Path, backend: &str) {
     let followed = follow(&project.join("README.md"), project);
     assert!(followed.commands >= 2);
@@ -68,7 +67,7 @@ fn example_in_c_builds_and_serves() {
     builds_and_serves(dir.path(), "c_addsub");
 }
 
-/// Words on the way for ever, a limit of three words, and all that the page has.
+/// An endless response stream, a limit of three words, and the commands of the page.
 #[test]
 fn example_in_cpp_builds_and_serves() {
     let dir = folder();
@@ -86,7 +85,7 @@ fn example_in_cpp_builds_and_serves() {
     let server = followed.server.expect("the README serves");
     python_v2(&server, "sdk_streaming.py", &[]);
     assert!(server.stop().success());
-    // Several answers to a request, and cancellations, between two processes.
+    // Isolated: several responses to a request, and cancellations.
     let server = Server::new()
         .backend_dir(dir.path())
         .flag("--backend-config=cpp_streaming,isolation=process")
@@ -108,7 +107,7 @@ fn example_in_cpp_builds_and_serves() {
     }
 }
 
-/// The header as strict compilers see it.
+/// Compiles the headers with strict warnings.
 #[test]
 fn headers_compile_without_warnings() {
     let dir = folder();
@@ -228,7 +227,7 @@ fn sources(path: &Path) -> String {
     entries.map(|path| sources(&path)).collect()
 }
 
-/// Every name in a table's column of a language is a word of what that language's authors get.
+/// Every name in a language's column of a table exists in that language's sources.
 #[test]
 fn tutorial_names_existing_functions() {
     let include = root().join("plugin-api/include/trtserver");
@@ -275,7 +274,7 @@ fn tutorial_names_existing_functions() {
 fn cpp_header_tour() {
     let dir = folder();
     let library = dir.path().join("libtrtserver_cpp_tour.so");
-    // Several files of one backend may include it, and share the host's table.
+    // Several files of one backend may include the header and share the host table.
     let second = dir.path().join("second.cpp");
     fs::write(
         &second,
