@@ -1,4 +1,4 @@
-//! Warm-up before a model is ready, what is told about it, and the priority of instance threads.
+//! Model warm-up before readiness, how it is reported, and the niceness of instance threads.
 
 use std::fs;
 use trtserver_tests::{Running, Server, probe};
@@ -37,7 +37,7 @@ fn live_and_not_ready_during_warmup() {
     for path in ["/v2/health/ready", "/v2/models/slow/ready"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
-    // The log comes through another pipe than the word that it is ready.
+    // The log and the line `ready` arrive through different pipes.
     server.wait_for_log("model versions loaded");
     let log = server.log();
     for (text, times) in
@@ -50,7 +50,7 @@ fn live_and_not_ready_during_warmup() {
     assert!((2_000_000_000..6_000_000_000).contains(&ns), "{ns}");
 }
 
-/// The statistics of a model, without what differs.
+/// The statistics of a model, without times.
 fn statistics(server: &Running, model: &str) -> serde_json::Value {
     let text = server.get(&format!("/v2/models/{model}/stats")).text();
     let all: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -138,7 +138,7 @@ fn warmup_data_sources() {
 fn warmup_waits_for_late_responses() {
     let config = probe("later", &[("detach", "true")]) + &zeros("s", "batch_size: 3 count: 20");
     let server = Server::new().model("later", config).start();
-    // The probe takes 5 ms for each.
+    // The probe takes 5 ms for each response.
     assert!(duration(&server, "later", "s") >= 100_000_000);
     assert_eq!(server.infer("later", "").status, 200);
 }
@@ -244,7 +244,7 @@ fn samples_are_checked_against_the_model() {
 /// Niceness of the process, or of one of its threads.
 fn nice(path: &str) -> i32 {
     let stat = fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    // The name, in brackets, may hold anything; the niceness is the 17th word behind it.
+    // The thread name in parentheses may contain anything; the niceness is the 17th word after it.
     let words = stat.rsplit_once(") ").map_or("", |(_, words)| words);
     words.split(' ').nth(16).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{stat}"))
 }
@@ -273,7 +273,7 @@ fn instance_threads_have_niceness_of_model_priority() {
         server = server.model(name, config(name, priority));
     }
     let server = server.start();
-    // Tests that run nicer than a model should be may not be allowed to take that back.
+    // If the tests themselves run with a higher niceness, the server may not be allowed to lower it.
     let own = nice("/proc/self/stat");
     for (name, _, wanted) in rows {
         let got = nice_of(&server, &format!("{name}/1#0"));
@@ -286,7 +286,7 @@ fn instance_threads_have_niceness_of_model_priority() {
     let log = server.log();
     assert!(!log.contains("is not supported yet"), "{log}");
 
-    // Nobody to give way to.
+    // No model has a lower priority.
     let server = Server::new().model("none", config("none", "NONE")).start();
     assert_eq!(nice_of(&server, "none/1#0"), own);
 }
