@@ -1,4 +1,4 @@
-//! A minimal host: starts `trtserver plugin-host` and sends it valid and invalid messages.
+//! A minimal host: starts `trtserver plugin-host` and sends it the messages of a server, or malformed ones.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -7,21 +7,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use trtserver::arena::{Arena, Block, Reader};
+use trtserver::plugin::isolated::messages::control_message::Kind;
 use trtserver::plugin::isolated::messages::*;
-use trtserver::plugin::isolated::wire::{Received, Receiver, Sender, halves, pair};
+use trtserver::plugin::isolated::wire::{Received, Receiver, Sender, pair, split};
 use trtserver::request::DType;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_tests::{TIMEOUT, backends, dist};
 
-/// The child process and its control connection.
+/// The process and its control connection.
 pub struct Host {
     child: Child,
     sender: Option<Sender>,
     receiver: Receiver,
     number: u64,
-    /// Messages other than responses.
-    pub heard: Vec<tell::What>,
-    /// Arenas written by the host and by the child.
+    /// Control messages other than responses.
+    pub received: Vec<Kind>,
+    /// The arenas of the inputs and of the outputs.
     pub arenas: [Arc<Arena>; 2],
 }
 
@@ -32,54 +33,54 @@ pub fn command() -> Command {
 }
 
 impl Host {
-    /// Started with its backend.
+    /// Starts the child and sends the handshake.
     pub fn start() -> Self {
-        let (mine, its) = pair().unwrap();
+        let (ours, theirs) = pair().unwrap();
         let mut command = command();
-        command.stdin(Stdio::from(OwnedFd::from(its))).stdout(Stdio::null());
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, mut receiver) = halves(mine);
+        let (sender, mut receiver) = split(ours);
         receiver.set_timeout(Some(TIMEOUT)).unwrap();
         let arenas = ["inputs", "outputs"].map(|name| Arena::new(name, 1 << 30).unwrap());
         let mut host =
-            Self { child, sender: Some(sender), receiver, number: 0, heard: Vec::new(), arenas };
+            Self { child, sender: Some(sender), receiver, number: 0, received: Vec::new(), arenas };
         let file = backends().join("probe/libtrtserver_probe.so").to_str().unwrap().to_owned();
-        let hello = Hello { file, settings: BTreeMap::new(), log_level: 3 };
-        assert_eq!(host.ask(ask::What::Hello(hello)).failure, None);
+        let handshake = Handshake { file, settings: BTreeMap::new(), log_level: 3 };
+        assert_eq!(host.request(control_request::Kind::Handshake(handshake)).failure, None);
         host
     }
 
-    pub fn send(&mut self, what: Option<ask::What>, files: &[&OwnedFd]) -> u64 {
+    pub fn send(&mut self, kind: Option<control_request::Kind>, files: &[&OwnedFd]) -> u64 {
         self.number += 1;
         let files: Vec<_> = files.iter().map(|f| f.as_fd()).collect();
-        let ask = Ask { number: self.number, what };
-        self.sender.as_ref().unwrap().send_with(&ask, &files).unwrap();
+        let request = ControlRequest { number: self.number, kind };
+        self.sender.as_ref().unwrap().send_with(&request, &files).unwrap();
         self.number
     }
 
-    pub fn ask(&mut self, what: ask::What) -> Done {
-        let number = self.send(Some(what), &[]);
-        self.done(number)
+    pub fn request(&mut self, kind: control_request::Kind) -> ControlResponse {
+        let number = self.send(Some(kind), &[]);
+        self.response(number)
     }
 
-    pub fn done(&mut self, number: u64) -> Done {
+    pub fn response(&mut self, number: u64) -> ControlResponse {
         loop {
-            match self.tell() {
-                tell::What::Done(done) if done.number == number => return done,
-                tell::What::Done(other) => panic!("not asked for: {other:?}"),
-                other => self.heard.push(other),
+            match self.receive() {
+                Kind::Response(response) if response.number == number => return response,
+                Kind::Response(other) => panic!("unexpected: {other:?}"),
+                other => self.received.push(other),
             }
         }
     }
 
-    pub fn tell(&mut self) -> tell::What {
-        match self.receiver.receive::<Tell>().unwrap() {
-            Received::Message(tell) => tell.what.unwrap(),
-            other => panic!("{other:?}; it said: {}", self.last_words()),
+    pub fn receive(&mut self) -> Kind {
+        match self.receiver.receive::<ControlMessage>().unwrap() {
+            Received::Message(message) => message.kind.unwrap(),
+            other => panic!("{other:?}; standard error: {}", self.stderr()),
         }
     }
 
-    /// Opens a model; the error as received.
+    /// Opens a model.
     pub fn open(&mut self, config: &str) -> Result<(), Failure> {
         let facts = facts(config);
         self.open_with(facts)
@@ -88,12 +89,12 @@ impl Host {
     pub fn open_with(&mut self, facts: ModelFacts) -> Result<(), Failure> {
         let files = self.arenas.each_ref().map(|a| a.file().try_clone_to_owned().unwrap());
         let [inputs, outputs] = &files;
-        let number = self.send(Some(ask::What::OpenModel(facts)), &[inputs, outputs]);
-        self.done(number).failure.map_or(Ok(()), Err)
+        let number = self.send(Some(control_request::Kind::OpenModel(facts)), &[inputs, outputs]);
+        self.response(number).failure.map_or(Ok(()), Err)
     }
 
     pub fn instance(&mut self, ordinal: u32) -> Result<Instance, Failure> {
-        let (mine, its) = pair().unwrap();
+        let (ours, theirs) = pair().unwrap();
         let facts = InstanceFacts {
             name: format!("m_{ordinal}"),
             kind: 2,
@@ -104,18 +105,19 @@ impl Host {
             profiles: vec![],
             nice: 0,
         };
-        let number = self.send(Some(ask::What::OpenInstance(facts)), &[&OwnedFd::from(its)]);
-        if let Some(failure) = self.done(number).failure {
+        let number =
+            self.send(Some(control_request::Kind::OpenInstance(facts)), &[&OwnedFd::from(theirs)]);
+        if let Some(failure) = self.response(number).failure {
             return Err(failure);
         }
-        let (sender, mut receiver) = halves(mine);
+        let (sender, mut receiver) = split(ours);
         receiver.set_timeout(Some(TIMEOUT)).unwrap();
         let reader = Reader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
         let inputs = Arc::clone(&self.arenas[0]);
         Ok(Instance { sender, receiver, inputs, reader })
     }
 
-    /// Opens the probe with these parameters and one instance.
+    /// The probe with these parameters and one instance.
     pub fn probe(parameters: &[(&str, &str)]) -> (Self, Instance) {
         let mut host = Self::start();
         host.open(&trtserver_tests::probe("m", parameters)).unwrap();
@@ -124,23 +126,23 @@ impl Host {
     }
 
     pub fn cancel(&mut self, ordinal: u32, key: u64) {
-        let what = Some(ask::What::Cancel(Cancel { ordinal, key }));
-        self.sender.as_ref().unwrap().send(&Ask { number: 0, what }).unwrap();
+        let kind = Some(control_request::Kind::Cancel(Cancel { ordinal, key }));
+        self.sender.as_ref().unwrap().send(&ControlRequest { number: 0, kind }).unwrap();
     }
 
-    /// Closes the child's standard input.
-    pub fn hang_up(&mut self) {
+    /// Closes the control connection.
+    pub fn disconnect(&mut self) {
         self.sender.take().unwrap().shut_down();
     }
 
     /// Sends bytes that are not a message.
-    pub fn babble(&mut self) {
-        // As text it is field 1, which is a number in an `Ask`.
+    pub fn send_malformed(&mut self) {
+        // A text in field 1, which is a number in `ControlRequest`.
         self.sender.as_ref().unwrap().send(&"text".to_owned()).unwrap();
     }
 
     pub fn close(&mut self) -> ExitStatus {
-        assert_eq!(self.ask(ask::What::Close(Empty {})).failure, None);
+        assert_eq!(self.request(control_request::Kind::Close(Empty {})).failure, None);
         self.wait()
     }
 
@@ -152,7 +154,7 @@ impl Host {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    pub fn last_words(&mut self) -> String {
+    pub fn stderr(&mut self) -> String {
         let mut text = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         text
@@ -173,7 +175,7 @@ impl Drop for Host {
     }
 }
 
-/// Model facts of a configuration without sequences.
+/// The facts that a server sends for a configuration without sequences.
 pub fn facts(config: &str) -> ModelFacts {
     use prost::Message;
     let config: ModelConfig = trtserver_proto::text::parse(config).unwrap();
@@ -209,15 +211,15 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// A block with these contents.
+    /// A block with this content.
     pub fn block(&self, data: &[u8]) -> Block {
         let block = self.inputs.alloc(data.len(), false).unwrap();
-        // SAFETY: the block belongs to this test and is that long.
+        // SAFETY: the block is this test's and has so many bytes.
         unsafe { block.ptr().as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         block
     }
 
-    /// Lends a tensor to the child until the child returns the loan.
+    /// Lends a tensor to the child.
     pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> Input {
         let block = self.block(data);
         // SAFETY: as above.
@@ -227,47 +229,47 @@ impl Instance {
         Input { index, shape: shape.to_vec(), offset, bytes, slot }
     }
 
-    /// One row of floats for INPUT0, with commands.
-    pub fn call(&self, key: u64, values: &[f32], commands: &[(&str, &str)]) -> Call {
+    /// A request with one row of floats for INPUT0 and commands to the probe.
+    pub fn message(&self, key: u64, values: &[f32], commands: &[(&str, &str)]) -> Request {
         let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Call {
+        Request {
             key,
             batch: 1,
             received_ns: 1,
             queued_ns: 2,
             inputs: vec![self.input(0, &[1, values.len() as i64], &data)],
-            wanted: vec![0, 0],
+            requested_outputs: vec![0, 0],
             params: commands.iter().map(|(k, v)| parameter(k, v)).collect(),
-            ..Call::default()
+            ..Request::default()
         }
     }
 
-    pub fn send(&self, calls: Vec<Call>) {
-        self.sender.send(&Batch { id: 1, calls }).unwrap();
+    pub fn send(&self, requests: Vec<Request>) {
+        self.sender.send(&ExecuteBatch { id: 1, requests }).unwrap();
     }
 
-    pub fn answer(&mut self) -> Answer {
-        match self.receiver.receive::<Answer>().unwrap() {
-            Received::Message(answer) => answer,
+    pub fn response(&mut self) -> Response {
+        match self.receiver.receive::<Response>().unwrap() {
+            Received::Message(response) => response,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Closes the connection.
-    pub fn closed(&mut self) {
-        assert_eq!(self.receiver.receive::<Answer>().unwrap(), Received::Closed);
+    /// Asserts that the connection is closed.
+    pub fn assert_closed(&mut self) {
+        assert_eq!(self.receiver.receive::<Response>().unwrap(), Received::Closed);
     }
 
-    /// Copies an output and returns its loan.
+    /// The bytes of an output; returns the loan.
     pub fn read(&self, output: &Output) -> Vec<u8> {
         self.reader.bytes(output.offset, output.bytes, Some(output.slot)).unwrap().to_vec()
     }
 
-    /// The values of a response with one output.
-    pub fn floats(&self, answer: &Answer) -> Vec<f32> {
-        assert_eq!(answer.failure, None);
-        let response = answer.response.as_ref().unwrap();
-        let [output] = &response.outputs[..] else { panic!("{response:?}") };
+    /// The floats of a response with one output.
+    pub fn floats(&self, response: &Response) -> Vec<f32> {
+        assert_eq!(response.failure, None);
+        let data = response.data.as_ref().unwrap();
+        let [output] = &data.outputs[..] else { panic!("{data:?}") };
         assert_eq!((output.index, output.dtype), (0, DType::Fp32.number()));
         let bytes = self.read(output);
         bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()

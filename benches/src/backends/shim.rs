@@ -224,7 +224,7 @@ impl Stand {
         request.responder.executed_in(Arc::clone(&execution));
         let style = Style { signature: &self.signature, names: &self.names, align: 0 };
         self.hold.fill(1, &mut vec![request], &style, &execution);
-        let Instance::Here(instance) = &mut self.instance else {
+        let Instance::Local(instance) = &mut self.instance else {
             return Err("the backend is not in this process".into());
         };
         instance.execute(&self.hold).map_err(|e| e.message)?;

@@ -1,23 +1,23 @@
-//! The blocks of an arena: carved one behind the other, in sizes that are powers of two, and used again.
+//! Block allocator of an arena: size classes of powers of two, carved one after another, reused by class.
 //!
-//! A block is free, somebody's, or lent: dropped here while the other process may still read it. When there is no room
-//! for another block, a larger free one does, and free blocks at the end are given up, so that what was once
-//! carved for some sizes can serve others.
+//! A block is free, allocated, or lent: dropped by its user while the other process may still read it. When the arena is
+//! exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can serve other
+//! sizes.
 
 use super::{Map, SLOTS, TABLE};
 use rustix::param::page_size;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Smallest block; also the alignment of every block, more than a cache line so that neighbours do not share one.
-const LEAST: usize = 256;
-/// Bytes of free blocks that stay in memory; what goes beyond is given back to the system at once.
-pub const KEEP: usize = 64 << 20;
-/// Powers of two from [`LEAST`] on.
+/// Smallest block and the alignment of all: more than a cache line, so that neighbours do not share one.
+const MIN_BLOCK: usize = 256;
+/// Bytes of free blocks that stay resident; the pages of further ones are returned to the system at once.
+pub const MAX_RESIDENT: usize = 64 << 20;
+/// Size classes: powers of two from [`MIN_BLOCK`] on.
 const CLASSES: usize = 40;
-/// Lent blocks looked at whenever one is taken: they may have come back.
+/// Lent blocks checked at each allocation: their loans may have been returned.
 const SWEEP: usize = 8;
-/// A size that nobody asked for while so many blocks were taken keeps no memory that another one could keep.
+/// A class without allocation among so many of all classes is cold: its free blocks give up their pages first.
 const COLD: u64 = 64;
 
 /// See the module text.
@@ -26,16 +26,16 @@ pub struct Blocks {
     all: Vec<Carved>,
     /// Free slots by class.
     free: Vec<Vec<u32>>,
-    /// Slots of lent blocks, those first that were looked at longest ago.
+    /// Slots of lent blocks, the one checked longest ago first.
     lent: VecDeque<u32>,
-    /// Where the next new block begins. What lies behind is zero.
+    /// Offset of the next new block. Everything from there on is zero.
     end: usize,
-    /// Bytes of free blocks that are in memory, by class and together.
-    warm: [usize; CLASSES],
-    kept: usize,
-    /// Blocks taken so far, and how many there were when each class was last asked for.
-    taken: u64,
-    asked: [u64; CLASSES],
+    /// Resident bytes of free blocks, by class and in total.
+    resident: [usize; CLASSES],
+    resident_total: usize,
+    /// Allocations so far, and their number at the last one of each class.
+    allocations: u64,
+    last_use: [u64; CLASSES],
 }
 
 struct Carved {
@@ -45,10 +45,10 @@ struct Carved {
     dirty: usize,
 }
 
-/// The class whose blocks have room for `len` bytes.
+/// The smallest class for `len` bytes.
 pub fn class_of(len: usize) -> Option<usize> {
-    let class =
-        len.max(LEAST).checked_next_power_of_two()?.trailing_zeros() - LEAST.trailing_zeros();
+    let class = len.max(MIN_BLOCK).checked_next_power_of_two()?.trailing_zeros()
+        - MIN_BLOCK.trailing_zeros();
     Some(class as usize).filter(|c| *c < CLASSES)
 }
 
@@ -59,10 +59,10 @@ impl Blocks {
             free: vec![Vec::new(); CLASSES],
             lent: VecDeque::new(),
             end: TABLE,
-            warm: [0; CLASSES],
-            kept: 0,
-            taken: 0,
-            asked: [0; CLASSES],
+            resident: [0; CLASSES],
+            resident_total: 0,
+            allocations: 0,
+            last_use: [0; CLASSES],
         }
     }
 
@@ -70,48 +70,48 @@ impl Blocks {
         self.all.len() as u32
     }
 
-    /// The block in which `offset` lies.
+    /// The block that contains `offset`.
     pub fn at(&self, offset: usize) -> Option<u32> {
         let behind = self.all.partition_point(|block| block.offset <= offset);
         behind.checked_sub(1).map(|slot| slot as u32)
     }
 
-    /// Where a block lies and how much of it may not be zero, before `len` bytes of it are used.
-    pub fn used(&mut self, slot: u32, len: usize) -> (usize, usize) {
+    /// Offset of a block and how much of it may be non-zero, before `len` bytes of it are used.
+    pub fn mark_used(&mut self, slot: u32, len: usize) -> (usize, usize) {
         let block = &mut self.all[slot as usize];
         let before = block.dirty;
         block.dirty = before.max(len);
         (block.offset, before)
     }
 
-    /// A block of this class or a larger one; `None` when there is no room.
+    /// Allocates a block of this class or a larger one; `None` when the arena is exhausted.
     pub fn take(&mut self, class: usize, map: &Map) -> Option<u32> {
-        self.taken += 1;
-        self.asked[class] = self.taken;
+        self.allocations += 1;
+        self.last_use[class] = self.allocations;
         self.sweep(SWEEP, map);
         let found = self.pop(class).or_else(|| self.carve(class, map));
         if found.is_some() {
             return found;
         }
-        // Rare, and better than to refuse a request.
+        // Exhausted: check all lent blocks before refusing.
         self.sweep(self.lent.len(), map);
         let larger = (class..CLASSES).find_map(|class| self.pop(class));
         larger.or_else(|| {
-            self.shorten(map);
+            self.uncarve(map);
             self.carve(class, map)
         })
     }
 
-    /// The block is nobody's any more, but perhaps still read.
+    /// Frees a block, or lists it as lent while its loans are not returned.
     pub fn give_back(&mut self, slot: u32, map: &Map) {
-        if map.word(slot).load(Ordering::Acquire) == 0 {
+        if map.loans(slot).load(Ordering::Acquire) == 0 {
             self.free(slot, map);
         } else {
             self.lent.push_back(slot);
         }
     }
 
-    /// Looks at `count` of the lent blocks, and frees those that nobody reads any more.
+    /// Checks `count` of the lent blocks, and frees those whose loans were returned.
     fn sweep(&mut self, count: usize, map: &Map) {
         for _ in 0..count.min(self.lent.len()) {
             if let Some(slot) = self.lent.pop_front() {
@@ -123,14 +123,14 @@ impl Blocks {
     fn pop(&mut self, class: usize) -> Option<u32> {
         let slot = self.free[class].pop()?;
         let dirty = self.all[slot as usize].dirty;
-        self.warm[class] -= dirty;
-        self.kept -= dirty;
+        self.resident[class] -= dirty;
+        self.resident_total -= dirty;
         Some(slot)
     }
 
     fn carve(&mut self, class: usize, map: &Map) -> Option<u32> {
-        let size = LEAST << class;
-        // Blocks of a page or more begin on a page, so that their pages can be given back.
+        let size = MIN_BLOCK << class;
+        // Blocks of a page or more are page-aligned, so that their pages can be returned.
         let offset = self.end.next_multiple_of(size.min(page_size()));
         if self.all.len() >= SLOTS || offset.checked_add(size)? > map.len {
             return None;
@@ -143,68 +143,68 @@ impl Blocks {
     fn free(&mut self, slot: u32, map: &Map) {
         let block = &self.all[slot as usize];
         let (class, dirty) = (usize::from(block.class), block.dirty);
-        if self.kept + dirty > KEEP {
-            self.cool(map);
+        if self.resident_total + dirty > MAX_RESIDENT {
+            self.release_cold(map);
         }
-        if self.kept + dirty > KEEP {
-            self.forget(slot, map);
+        if self.resident_total + dirty > MAX_RESIDENT {
+            self.release_pages(slot, map);
         }
         let dirty = self.all[slot as usize].dirty;
-        self.warm[class] += dirty;
-        self.kept += dirty;
+        self.resident[class] += dirty;
+        self.resident_total += dirty;
         self.free[class].push(slot);
     }
 
-    /// Gives the pages of a block back that nobody uses. Smaller ones share their page.
-    fn forget(&mut self, slot: u32, map: &Map) {
+    /// Returns the pages of a free block to the system. Blocks below a page share theirs and keep it.
+    fn release_pages(&mut self, slot: u32, map: &Map) {
         let block = &mut self.all[slot as usize];
-        let size = LEAST << block.class;
-        // SAFETY: whole pages of the block, see `carve`, which is nobody's.
-        if size >= page_size() && unsafe { map.forget(block.offset, size) } {
+        let size = MIN_BLOCK << block.class;
+        // SAFETY: whole pages of the block, see `carve`, which is free.
+        if size >= page_size() && unsafe { map.release_pages(block.offset, size) } {
             block.dirty = 0;
         }
     }
 
-    /// Gives the memory of classes back that nobody has asked for lately.
-    fn cool(&mut self, map: &Map) {
+    /// Returns the pages of free blocks in cold classes.
+    fn release_cold(&mut self, map: &Map) {
         for class in 0..CLASSES {
-            if self.warm[class] == 0 || self.taken - self.asked[class] < COLD {
+            if self.resident[class] == 0 || self.allocations - self.last_use[class] < COLD {
                 continue;
             }
             let slots = std::mem::take(&mut self.free[class]);
             for slot in &slots {
                 let before = self.all[*slot as usize].dirty;
                 if before > 0 {
-                    self.forget(*slot, map);
+                    self.release_pages(*slot, map);
                 }
-                let gone = before - self.all[*slot as usize].dirty;
-                self.warm[class] -= gone;
-                self.kept -= gone;
+                let released = before - self.all[*slot as usize].dirty;
+                self.resident[class] -= released;
+                self.resident_total -= released;
             }
             self.free[class] = slots;
         }
     }
 
-    /// Gives the free blocks at the end up, so that others can be carved there.
-    fn shorten(&mut self, map: &Map) {
+    /// Removes the free blocks at the end, so that others can be carved there.
+    fn uncarve(&mut self, map: &Map) {
         let mut is_free = vec![false; self.all.len()];
         self.free.iter().flatten().for_each(|slot| is_free[*slot as usize] = true);
-        let stay = is_free.iter().rposition(|free| !free).map_or(0, |last| last + 1);
-        let Some(first) = self.all.get(stay) else { return };
+        let kept = is_free.iter().rposition(|free| !free).map_or(0, |last| last + 1);
+        let Some(first) = self.all.get(kept) else { return };
         let (page, begin) = (page_size(), first.offset);
         let (from, to) =
             (begin.next_multiple_of(page), self.end.next_multiple_of(page).min(map.len));
-        // SAFETY: whole pages behind the last block that is not free, but for the rest of its own page.
-        if from < to && !unsafe { map.forget(from, to - from) } {
+        // SAFETY: whole pages after the last block that is not free.
+        if from < to && !unsafe { map.release_pages(from, to - from) } {
             return;
         }
-        // SAFETY: the rest of that page, which belongs to the free blocks; inside the mapping.
+        // SAFETY: the rest of the first page, which belongs to the free blocks; inside the mapping.
         unsafe { map.base.add(begin).write_bytes(0, from.min(map.len) - begin) };
-        for gone in self.all.drain(stay..) {
-            self.warm[usize::from(gone.class)] -= gone.dirty;
-            self.kept -= gone.dirty;
+        for removed in self.all.drain(kept..) {
+            self.resident[usize::from(removed.class)] -= removed.dirty;
+            self.resident_total -= removed.dirty;
         }
-        self.free.iter_mut().for_each(|free| free.retain(|slot| (*slot as usize) < stay));
+        self.free.iter_mut().for_each(|free| free.retain(|slot| (*slot as usize) < kept));
         self.end = begin;
     }
 }

@@ -1,14 +1,14 @@
-//! Shared memory: blocks of a memory file that one process allocates and another one reads.
+//! Shared-memory arena: one process allocates blocks in a memory file, another process reads them without a copy.
 //!
-//! The file has no name and is as large as memory could ever be, but holds only the pages that were
-//! touched; it goes when the last process that maps it goes. It cannot shrink, so that no process can
-//! take pages away from under another one. Layout: a table of words, one per block, then the blocks.
+//! The file (`memfd`) has no name. It is as large as the arena may ever grow, but only touched pages are in memory; it is
+//! freed when the last process that maps it exits. It is sealed against shrinking, so that no process can remove pages
+//! that another one uses. Layout: a table of loan counters, one per block, then the blocks.
 //!
-//! Who reads a block in the other process counts it in the block's word ([`Arena::lend`]) and counts it off
-//! when it is read ([`Borrowed`]); the owner uses a block again when he has dropped it and its word is 0. The owner
-//! never believes anything but that; a reader that counts wrongly harms only the blocks of this file.
+//! A loan lets the other process read part of a block: [`Arena::lend`] increments the block's counter, and the reader
+//! decrements it when it drops the bytes ([`Borrowed`]). The owner reuses a block when it has dropped it and the counter
+//! is 0. It trusts the reader with nothing else: a reader that counts wrongly damages only blocks of this file.
 
-mod blocks; // which blocks there are, and which are free
+mod blocks; // allocation and reuse of blocks
 
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
@@ -21,9 +21,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Blocks that there can be; one word each.
+/// Limit of blocks; one loan counter each.
 const SLOTS: usize = 1 << 20;
-/// Where blocks begin.
+/// Size of the table of loan counters; the blocks follow.
 const TABLE: usize = SLOTS * size_of::<AtomicU32>();
 
 /// A mapped memory file.
@@ -32,7 +32,7 @@ struct Map {
     len: usize,
 }
 
-// SAFETY: a mapping is memory; who may touch which part of it when is for the types below.
+// SAFETY: a mapping is plain memory; the types below synchronise access to it.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
@@ -40,7 +40,7 @@ unsafe impl Sync for Map {}
 impl Map {
     fn new(file: &OwnedFd, len: usize, blocks: ProtFlags) -> Result<Self> {
         let none = std::ptr::null_mut();
-        // SAFETY: a fresh mapping, placed by the system.
+        // SAFETY: a new mapping, placed by the system.
         let base = unsafe { rustix::mm::mmap(none, len, blocks, MapFlags::SHARED, file, 0) }
             .map_err(|e| failed("mapped", e))?;
         let map =
@@ -48,20 +48,20 @@ impl Map {
         if !blocks.contains(ProtFlags::WRITE) {
             let table = ProtFlags::READ | ProtFlags::WRITE;
             let protect = rustix::mm::MprotectFlags::from_bits_retain(table.bits());
-            // SAFETY: the table's own pages; nobody else knows the mapping yet.
+            // SAFETY: the pages of the table; the mapping is not shared yet.
             unsafe { rustix::mm::mprotect(base, TABLE, protect) }
                 .map_err(|e| failed("mapped", e))?;
         }
         Ok(map)
     }
 
-    fn word(&self, slot: u32) -> &AtomicU32 {
+    fn loans(&self, slot: u32) -> &AtomicU32 {
         debug_assert!((slot as usize) < SLOTS);
         // SAFETY: inside the table, which is mapped for reading and writing and accessed atomically only.
         unsafe { self.base.cast::<AtomicU32>().add(slot as usize % SLOTS).as_ref() }
     }
 
-    /// Where `bytes` begin in the file, if they lie in it.
+    /// Offset of `bytes` in the file, if they are in it.
     fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
         let offset = bytes.as_ptr().addr().checked_sub(self.base.as_ptr().addr())?;
         (offset >= TABLE && offset.checked_add(bytes.len())? <= self.len).then_some(offset)
@@ -69,14 +69,14 @@ impl Map {
 }
 
 impl Map {
-    /// Gives the pages of `len` bytes at `offset` back to the system, both multiples of a page; they are zero
-    /// afterwards. False when the system refuses.
+    /// Returns the pages of `len` bytes at `offset`, both multiples of a page, to the system; they are zero afterwards.
+    /// False when the system refuses.
     ///
     /// # Safety
-    /// Nobody uses what lies there.
-    unsafe fn forget(&self, offset: usize, len: usize) -> bool {
+    /// The range is not in use.
+    unsafe fn release_pages(&self, offset: usize, len: usize) -> bool {
         debug_assert!(offset >= TABLE && offset + len <= self.len);
-        // SAFETY: inside the mapping, and nobody's by the caller's promise.
+        // SAFETY: inside the mapping, and not in use by the caller's promise.
         unsafe {
             let start = self.base.add(offset).as_ptr().cast();
             rustix::mm::madvise(start, len, Advice::LinuxRemove).is_ok()
@@ -86,7 +86,7 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length in `new`; whatever points into it holds the map.
+        // SAFETY: mapped with this length in `new`; everything that points into it holds the map.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -95,7 +95,7 @@ fn failed(what: &str, e: impl std::fmt::Display) -> Error {
     Error::internal(format!("shared memory cannot be {what}: {e}"))
 }
 
-/// The owner's side: allocates blocks.
+/// The owner's side: allocates and lends blocks.
 pub struct Arena {
     map: Map,
     file: OwnedFd,
@@ -103,21 +103,21 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An empty arena that can hold `most` bytes of blocks.
+    /// An empty arena for up to `capacity` bytes of blocks.
     ///
     /// # Errors
     /// The system refuses the file or the address space.
-    pub fn new(name: &str, most: usize) -> Result<Arc<Self>> {
+    pub fn new(name: &str, capacity: usize) -> Result<Arc<Self>> {
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-            .map_err(|e| failed("made", e))?;
-        let len = TABLE + most.next_multiple_of(1 << 21);
-        rustix::fs::ftruncate(&file, len as u64).map_err(|e| failed("made", e))?;
+            .map_err(|e| failed("created", e))?;
+        let len = TABLE + capacity.next_multiple_of(1 << 21);
+        rustix::fs::ftruncate(&file, len as u64).map_err(|e| failed("created", e))?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|e| failed("sealed", e))?;
         Self::over(file, len)
     }
 
-    /// An arena over a file that another process made with [`Arena::new`] and in which nobody else allocates.
+    /// The owner's side over a file that another process created with [`Arena::new`] and does not allocate in.
     ///
     /// # Errors
     /// The file cannot be mapped.
@@ -131,50 +131,50 @@ impl Arena {
         Ok(Arc::new(Self { map, file, blocks: Mutex::new(Blocks::new()) }))
     }
 
-    /// The file, for the process that is to read or own the blocks.
+    /// The file, to be sent to the other process.
     pub fn file(&self) -> std::os::fd::BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// A block of `len` bytes, aligned to 256; `zeroed` or with what was there before. `None` when there is no room.
+    /// A block of `len` bytes, aligned to 256; zeroed if asked for, else with old content. `None` when exhausted.
     pub fn alloc(self: &Arc<Self>, len: usize, zeroed: bool) -> Option<Block> {
         let class = class_of(len)?;
         let mut blocks = self.lock();
         let slot = blocks.take(class, &self.map)?;
-        let (offset, dirty) = blocks.used(slot, len);
+        let (offset, dirty) = blocks.mark_used(slot, len);
         drop(blocks);
-        // SAFETY: inside the mapping: blocks are made with their whole class in it.
+        // SAFETY: inside the mapping: the whole size class of a block is.
         let ptr = unsafe { self.map.base.add(offset) };
         if zeroed {
-            // SAFETY: the block is this call's alone.
+            // SAFETY: the block was just allocated, exclusively.
             unsafe { ptr.write_bytes(0, len.min(dirty)) };
         }
         Some(Block { arena: Arc::clone(self), slot, ptr, len })
     }
 
-    /// Where `bytes` begin in the file, if they lie in one of its blocks.
+    /// Offset of `bytes` in the file, if they are in one of its blocks.
     pub fn offset_of(&self, bytes: &[u8]) -> Option<u64> {
         self.map.offset_of(bytes).map(|offset| offset as u64)
     }
 
-    /// Counts `bytes`, part of a block that the caller holds, as read by the other process until it says
-    /// otherwise. `None` if they lie in no block.
+    /// Lends `bytes`, part of a block that the caller holds, until the reader returns the loan. `None` if they are not in a
+    /// block.
     pub fn lend(&self, bytes: &[u8]) -> Option<Loan> {
         let offset = self.map.offset_of(bytes)?;
         let slot = self.lock().at(offset)?;
-        self.map.word(slot).fetch_add(1, Ordering::Relaxed);
+        self.map.loans(slot).fetch_add(1, Ordering::Relaxed);
         Some(Loan { slot, offset: offset as u64 })
     }
 
-    /// The other process will not hear of this loan.
-    pub fn take_back(&self, slot: u32) {
-        self.map.word(slot).fetch_sub(1, Ordering::Release);
+    /// Returns a loan that was not passed to the other process.
+    pub fn return_loan(&self, slot: u32) {
+        self.map.loans(slot).fetch_sub(1, Ordering::Release);
     }
 
-    /// The other process is gone: nothing is lent any more.
-    pub fn forget_loans(&self) {
+    /// Resets all loans, because the other process is gone.
+    pub fn reset_loans(&self) {
         let count = self.lock().count();
-        (0..count).for_each(|slot| self.map.word(slot).store(0, Ordering::Release));
+        (0..count).for_each(|slot| self.map.loans(slot).store(0, Ordering::Release));
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
@@ -182,7 +182,7 @@ impl Arena {
     }
 }
 
-/// A block, until it is dropped.
+/// An allocated block; dropping it frees it, once it is not lent.
 pub struct Block {
     arena: Arc<Arena>,
     slot: u32,
@@ -190,9 +190,9 @@ pub struct Block {
     len: usize,
 }
 
-// SAFETY: a block is memory of its own, like a `Vec<u8>`.
+// SAFETY: a block is exclusively owned memory, like a `Vec<u8>`.
 unsafe impl Send for Block {}
-// SAFETY: shared access gives the address only.
+// SAFETY: shared references give only the address.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -215,20 +215,20 @@ impl Drop for Block {
     }
 }
 
-/// Part of a block that the other process may read.
+/// Part of a block lent to the other process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loan {
     pub slot: u32,
     pub offset: u64,
 }
 
-/// The reader's side.
+/// The reader's side: maps the file and checks offsets.
 pub struct Reader {
     map: Map,
 }
 
 impl Reader {
-    /// Maps the file of an [`Arena`] that is in another process.
+    /// Maps the file of an [`Arena`] in another process.
     ///
     /// # Errors
     /// The file cannot be mapped.
@@ -236,10 +236,10 @@ impl Reader {
         Ok(Arc::new(Self { map: Map::new(file, size(file)?, ProtFlags::READ)? }))
     }
 
-    /// `len` bytes at `offset`; counted off in the word of `slot`, if there is one, when the last user drops them.
+    /// `len` bytes at `offset`. The loan of `slot`, if there is one, is returned when the last user drops them.
     ///
     /// # Errors
-    /// They do not lie in the file.
+    /// The range is not in the file.
     pub fn bytes(self: &Arc<Self>, offset: u64, len: u64, slot: Option<u32>) -> Result<Bytes> {
         let inside = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
         let inside = inside.filter(|(offset, len)| {
@@ -248,27 +248,27 @@ impl Reader {
         let Some((offset, len)) = inside.filter(|_| slot.is_none_or(|s| (s as usize) < SLOTS))
         else {
             return Err(Error::internal(format!(
-                "{len} bytes at {offset} are not in the shared memory of {} bytes",
+                "invalid memory range: {len} bytes at {offset} in shared memory of {} bytes",
                 self.map.len
             )));
         };
-        // Counts the loan off even when there is nothing to read.
+        // Returns the loan also when there is nothing to read.
         let borrowed = Borrowed { reader: Arc::clone(self), offset, len, slot };
         Ok(if len == 0 { Bytes::new() } else { Bytes::from_owner(borrowed) })
     }
 }
 
-/// What `size` the file has; sealed, so that it stays so.
+/// Size of the file; the seal keeps it.
 fn size(file: &OwnedFd) -> Result<usize> {
     let seals = rustix::fs::fcntl_get_seals(file).map_err(|e| failed("mapped", e))?;
     let len = rustix::fs::fstat(file).map_err(|e| failed("mapped", e))?.st_size as usize;
     if !seals.contains(SealFlags::SHRINK) || len <= TABLE {
-        return Err(failed("mapped", "not a file of this server"));
+        return Err(failed("mapped", "not a sealed arena file"));
     }
     Ok(len)
 }
 
-/// Bytes of a block that lives in another process.
+/// Borrowed bytes of a block that another process owns.
 struct Borrowed {
     reader: Arc<Reader>,
     offset: usize,
@@ -278,8 +278,8 @@ struct Borrowed {
 
 impl AsRef<[u8]> for Borrowed {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: inside the mapping, which the reader keeps. That the owner no longer writes a block that he has
-        // lent is his promise; a process that breaks it spoils bytes, which any value of is valid for `u8`.
+        // SAFETY: inside the mapping, which the reader keeps. The owner must not write lent bytes; an owner that does
+        // changes their values, and every value is a valid `u8`.
         unsafe {
             std::slice::from_raw_parts(self.reader.map.base.add(self.offset).as_ptr(), self.len)
         }
@@ -289,7 +289,7 @@ impl AsRef<[u8]> for Borrowed {
 impl Drop for Borrowed {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            self.reader.map.word(slot).fetch_sub(1, Ordering::Release);
+            self.reader.map.loans(slot).fetch_sub(1, Ordering::Release);
         }
     }
 }

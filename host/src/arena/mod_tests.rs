@@ -1,6 +1,6 @@
-//! Blocks between an owner and a reader, and what is kept of them.
+//! Unit tests of `mod.rs` and `blocks.rs`: allocation, loans between owner and reader, resident memory.
 
-use super::blocks::KEEP;
+use super::blocks::MAX_RESIDENT;
 use super::*;
 
 fn arena() -> Arc<Arena> {
@@ -18,7 +18,7 @@ fn read(block: &Block) -> &[u8] {
 }
 
 #[test]
-fn blocks_are_aligned_zeroed_and_used_again() {
+fn blocks_are_aligned_zeroed_and_reused() {
     let arena = arena();
     for len in [0, 1, 256, 257, 100_000] {
         let block = arena.alloc(len, true).unwrap();
@@ -37,13 +37,13 @@ fn blocks_are_aligned_zeroed_and_used_again() {
 }
 
 #[test]
-fn what_is_lent_is_not_used_again() {
+fn lent_block_is_not_reused() {
     let owner = arena();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let block = owner.alloc(1000, true).unwrap();
     fill(&block, 3);
     let at = block.ptr;
-    // Two answers out of one block, as of a batch that was cut up.
+    // Two responses in one block, as of a scattered batch.
     let loans = [0, 500].map(|from| owner.lend(&read(&block)[from..from + 500]).unwrap());
     drop(block);
     let [a, b] = loans.map(|l| reader.bytes(l.offset, 500, Some(l.slot)).unwrap());
@@ -58,27 +58,27 @@ fn what_is_lent_is_not_used_again() {
 }
 
 #[test]
-fn only_what_is_in_the_file_can_be_read() {
+fn reader_rejects_ranges_outside_the_file() {
     let owner = arena();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     for (offset, len) in [(0, 1), (u64::MAX, 1), (TABLE as u64, u64::MAX), (1 << 40, 1)] {
         assert!(reader.bytes(offset, len, None).is_err(), "{offset} {len}");
     }
     assert!(reader.bytes(TABLE as u64, 1, Some(u32::MAX)).is_err());
-    assert!(owner.offset_of(b"elsewhere").is_none());
-    assert!(owner.lend(b"elsewhere").is_none());
+    assert!(owner.offset_of(b"outside").is_none());
+    assert!(owner.lend(b"outside").is_none());
 }
 
 #[test]
-fn free_memory_goes_back_to_the_system() {
+fn free_pages_return_to_the_system() {
     let arena = arena();
     let touched = || touched(&arena);
-    let blocks: Vec<_> = (0..4).map(|_| arena.alloc(KEEP, false).unwrap()).collect();
+    let blocks: Vec<_> = (0..4).map(|_| arena.alloc(MAX_RESIDENT, false).unwrap()).collect();
     blocks.iter().for_each(|b| fill(b, 1));
-    assert!(touched() >= 4 * KEEP);
+    assert!(touched() >= 4 * MAX_RESIDENT);
     drop(blocks);
-    assert!(touched() <= KEEP + (1 << 20), "{}", touched());
-    let blocks: Vec<_> = (0..4).map(|_| arena.alloc(KEEP, true).unwrap()).collect();
+    assert!(touched() <= MAX_RESIDENT + (1 << 20), "{}", touched());
+    let blocks: Vec<_> = (0..4).map(|_| arena.alloc(MAX_RESIDENT, true).unwrap()).collect();
     assert!(blocks.iter().all(|b| read(b).iter().all(|byte| *byte == 0)));
 }
 
@@ -87,26 +87,26 @@ fn touched(arena: &Arena) -> usize {
 }
 
 #[test]
-fn what_comes_back_is_found_by_those_who_want_other_sizes() {
+fn returned_loans_are_found_by_allocations_of_other_sizes() {
     let owner = arena();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let lent: Vec<_> = (0..16)
         .map(|_| {
-            let block = owner.alloc(KEEP / 4, false).unwrap();
+            let block = owner.alloc(MAX_RESIDENT / 4, false).unwrap();
             fill(&block, 1);
             let loan = owner.lend(read(&block)).unwrap();
             reader.bytes(loan.offset, block.len() as u64, Some(loan.slot)).unwrap()
         })
         .collect();
-    assert!(touched(&owner) >= 4 * KEEP);
+    assert!(touched(&owner) >= 4 * MAX_RESIDENT);
     drop(lent);
-    // Two looks at eight of them.
+    // Each allocation checks eight of the lent blocks.
     drop([owner.alloc(1, false), owner.alloc(1, false)]);
-    assert!(touched(&owner) <= KEEP + (1 << 20), "{}", touched(&owner));
+    assert!(touched(&owner) <= MAX_RESIDENT + (1 << 20), "{}", touched(&owner));
 }
 
 #[test]
-fn room_that_one_size_has_taken_serves_others() {
+fn space_carved_for_one_size_serves_others() {
     let arena = Arena::new("test", 64 << 20).unwrap();
     let of = |len: usize| -> Vec<Block> { std::iter::from_fn(|| arena.alloc(len, true)).collect() };
     for len in [8 << 20, 100, 1 << 20, 5000, 64 << 20, 1 << 16, 16 << 20] {
@@ -116,21 +116,21 @@ fn room_that_one_size_has_taken_serves_others() {
             assert!(read(block).iter().all(|byte| *byte == 0), "{len}");
             fill(block, 5);
         }
-        // With all in use a small one finds room only where a larger one is free.
+        // With all blocks in use, a small allocation needs a larger free block.
         let mut blocks = blocks;
         assert!(arena.alloc(1, false).is_none());
         blocks.truncate(blocks.len() / 2);
         let small = arena.alloc(1, true).unwrap();
         assert_eq!(read(&small), [0]);
-        // Not again of what somebody has.
+        // It does not overlap an allocated block.
         assert!(blocks.iter().all(|b| read(b).iter().all(|byte| *byte == 5)), "{len}");
     }
 }
 
 #[test]
-fn memory_of_sizes_that_nobody_wants_any_more_is_given_up_first() {
+fn pages_of_cold_classes_are_released_first() {
     let arena = arena();
-    let once = arena.alloc(KEEP, false).unwrap();
+    let once = arena.alloc(MAX_RESIDENT, false).unwrap();
     fill(&once, 1);
     drop(once);
     for round in 0..200 {
@@ -138,15 +138,15 @@ fn memory_of_sizes_that_nobody_wants_any_more_is_given_up_first() {
         let value = block.ptr;
         // SAFETY: the block is the test's.
         let kept = unsafe { value.read() };
-        assert!(round < 100 || kept == 9, "given back in round {round}");
+        assert!(round < 100 || kept == 9, "released in round {round}");
         fill(&block, 9);
     }
-    assert!(touched(&arena) <= KEEP, "{}", touched(&arena));
+    assert!(touched(&arena) <= MAX_RESIDENT, "{}", touched(&arena));
 }
 
-/// Many threads lend and read, also out of one block, and nothing is used twice at one time.
+/// Many threads lend and read, also parts of one block.
 #[test]
-fn nothing_is_used_by_two() {
+fn concurrent_loans_never_share_a_block() {
     let owner = Arena::new("test", 1 << 22).unwrap();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel::<(Vec<Loan>, usize, u8)>(20);
@@ -177,7 +177,7 @@ fn nothing_is_used_by_two() {
                     let loans = [&read(&block)[..half], &read(&block)[len - half..]];
                     let loans: Vec<_> = loans.iter().map(|b| owner.lend(b).unwrap()).collect();
                     if i % 17 == 0 {
-                        loans.iter().for_each(|loan| owner.take_back(loan.slot));
+                        loans.iter().for_each(|loan| owner.return_loan(loan.slot));
                     } else {
                         drop(block);
                         sender.send((loans, half, value)).unwrap();
@@ -192,6 +192,6 @@ fn nothing_is_used_by_two() {
         assert!(thread.join().unwrap() < 2000);
     }
     reading.join().unwrap();
-    // All has come back.
+    // All loans were returned.
     assert!(owner.alloc((1 << 22) - (1 << 12), true).is_some());
 }

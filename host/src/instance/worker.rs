@@ -81,7 +81,7 @@ impl Worker {
 
     fn open(&mut self) -> Result<(Streams, Instance)> {
         // The process of an isolated model has streams of its own.
-        let gpu = self.plan.kind == Kind::Gpu && !self.model.is_apart();
+        let gpu = self.plan.kind == Kind::Gpu && !self.model.is_isolated();
         let priority = self.plan.priority;
         // First, because threads that the backend starts inherit it.
         let nice = set_niceness(self.plan.nice);
@@ -105,9 +105,9 @@ impl Worker {
             drain: self.drain,
         };
         let mut instance = Instance::open(&self.model, &facts)?;
-        if let Instance::Apart(remote) = &instance {
+        if let Instance::Isolated(remote) = &instance {
             let (queue, ordinal) = (Arc::downgrade(&self.queue), self.ordinal);
-            remote.when_lost(move || {
+            remote.on_sequences_lost(move || {
                 if let Some(queue) = queue.upgrade() {
                     queue.lose_instance_state(ordinal);
                 }
@@ -201,8 +201,8 @@ impl Worker {
         }
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
         match instance {
-            Instance::Here(here) => self.runner().execute(here, hold, id, requests, &execution),
-            Instance::Apart(remote) => remote.execute(id, requests),
+            Instance::Local(here) => self.runner().execute(here, hold, id, requests, &execution),
+            Instance::Isolated(remote) => remote.execute(id, requests),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::descriptors::{ModelFacts, ModelHold};
 use super::discovery::directories::Candidate;
 use super::host_api::scope::{Patch, Scope};
-use super::isolated::{self, Limits, RemoteModel};
+use super::isolated::{self, IsolatedModel, Limits};
 use super::isolation::{self, Isolation};
 use super::library::{self, table};
 use super::model::Model;
@@ -168,7 +168,7 @@ impl Backend {
     ///
     /// # Errors
     /// The file is no backend.
-    pub fn here(path: PathBuf, mut settings: BTreeMap<String, String>) -> Result<Self> {
+    pub fn load_locally(path: PathBuf, mut settings: BTreeMap<String, String>) -> Result<Self> {
         settings.remove(isolation::KEY);
         let stamp = Stamp::of(&path).map_err(|e| library::refused(&path, e))?;
         let table = library::open_same(&path, &stamp)?;
@@ -244,11 +244,11 @@ impl Backend {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
             return isolated::complete(self, facts);
         }
-        self.complete_here(facts)
+        self.complete_locally(facts)
     }
 
     /// The same in this process, whatever the configuration says.
-    pub fn complete_here(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
+    pub fn complete_locally(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         let Some(extension) = table::autocomplete(self.table()?) else { return Ok(None) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
@@ -261,20 +261,20 @@ impl Backend {
     /// Opens one version of a model, here or in a process of its own.
     pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
         match isolation::of_model(facts.config, self.isolation)? {
-            Isolation::Process => Ok(Model::apart(self, RemoteModel::open(self, facts)?)),
-            Isolation::None => self.open_model_here(facts),
+            Isolation::Process => Ok(Model::isolated(self, IsolatedModel::open(self, facts)?)),
+            Isolation::None => self.open_model_locally(facts),
         }
     }
 
     /// Opens one version of a model in this process, whatever the configuration says.
-    pub fn open_model_here(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
+    pub fn open_model_locally(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, false);
         let (table, mut handle) = (opened.table, null_mut());
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
         self.check(error, "model_open", facts.name)?;
-        Ok(Model::here(self, table, handle, hold))
+        Ok(Model::local(self, table, handle, hold))
     }
 }
 

@@ -4,7 +4,7 @@ use super::backend::Backend;
 use super::batch::cancel_notifier::Nudges;
 use super::batch::frame::FrameHold;
 use super::descriptors::{InstanceFacts, InstanceHold, ModelHold};
-use super::isolated::{Health, RemoteInstance, RemoteModel};
+use super::isolated::{Health, IsolatedInstance, IsolatedModel};
 use super::library::table;
 use crate::arena::Arena;
 use crate::error::Result;
@@ -40,16 +40,16 @@ pub fn live_models() -> usize {
 
 /// An open model version; closes with its last user.
 pub struct Model {
-    place: Place,
+    placement: Placement,
     pub backend: Arc<Backend>,
     /// Last, so that the backend, if this was its last model, is closed before the process may end.
     _live: Live,
 }
 
 /// Where a model runs.
-enum Place {
-    Here { table: &'static BackendTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
-    Apart(Arc<RemoteModel>),
+enum Placement {
+    Local { table: &'static BackendTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
+    Isolated(Arc<IsolatedModel>),
 }
 
 // SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
@@ -59,49 +59,49 @@ unsafe impl Sync for Model {}
 
 impl Model {
     /// What `model_open` made in this process.
-    pub(super) fn here(
+    pub(super) fn local(
         backend: &Arc<Backend>,
         table: &'static BackendTable,
         handle: *mut ModelHandle,
         hold: ModelHold,
     ) -> Arc<Self> {
-        Self::new(backend, Place::Here { table, handle, _hold: Box::new(hold) })
+        Self::new(backend, Placement::Local { table, handle, _hold: Box::new(hold) })
     }
 
     /// In a process of its own.
-    pub(super) fn apart(backend: &Arc<Backend>, remote: Arc<RemoteModel>) -> Arc<Self> {
-        Self::new(backend, Place::Apart(remote))
+    pub(super) fn isolated(backend: &Arc<Backend>, remote: Arc<IsolatedModel>) -> Arc<Self> {
+        Self::new(backend, Placement::Isolated(remote))
     }
 
-    fn new(backend: &Arc<Backend>, place: Place) -> Arc<Self> {
-        Arc::new(Self { place, backend: Arc::clone(backend), _live: Live::new() })
+    fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {
+        Arc::new(Self { placement, backend: Arc::clone(backend), _live: Live::new() })
     }
 
     /// In a process of its own.
-    pub fn is_apart(&self) -> bool {
-        matches!(self.place, Place::Apart(_))
+    pub fn is_isolated(&self) -> bool {
+        matches!(self.placement, Placement::Isolated(_))
     }
 
     /// Where inputs are best received: memory that the model's process sees.
     pub fn arena(&self) -> Option<Arc<Arena>> {
-        match &self.place {
-            Place::Here { .. } => None,
-            Place::Apart(remote) => Some(remote.inputs()),
+        match &self.placement {
+            Placement::Local { .. } => None,
+            Placement::Isolated(remote) => Some(remote.inputs()),
         }
     }
 
     /// Whether it serves; `None` = always, as long as it is open.
     pub fn health(&self) -> Option<Arc<Health>> {
-        match &self.place {
-            Place::Here { .. } => None,
-            Place::Apart(remote) => Some(remote.health()),
+        match &self.placement {
+            Placement::Local { .. } => None,
+            Placement::Isolated(remote) => Some(remote.health()),
         }
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
-        if let Place::Here { table, handle, .. } = self.place {
+        if let Placement::Local { table, handle, .. } = self.placement {
             // SAFETY: every instance holds the model, so none is left.
             unsafe { (table.model_close)(handle) };
         }
@@ -110,18 +110,20 @@ impl Drop for Model {
 
 /// An open instance; stays on the thread that opened it, unless it is made for [`AnyThread`].
 pub enum Instance {
-    Here(LocalInstance),
-    Apart(RemoteInstance),
+    Local(LocalInstance),
+    Isolated(IsolatedInstance),
 }
 
 impl Instance {
     /// Opens an instance on this thread, or has its process open it.
     pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
-        match &model.place {
-            Place::Here { table, handle, .. } => {
-                LocalInstance::open(model, table, *handle, facts).map(Self::Here)
+        match &model.placement {
+            Placement::Local { table, handle, .. } => {
+                LocalInstance::open(model, table, *handle, facts).map(Self::Local)
             }
-            Place::Apart(remote) => RemoteInstance::open(remote, facts).map(Self::Apart),
+            Placement::Isolated(remote) => {
+                IsolatedInstance::open(remote, facts).map(Self::Isolated)
+            }
         }
     }
 }
@@ -138,7 +140,7 @@ impl AnyThread {
     /// The instance for any thread, or back if it is not made for that, or not in this process.
     pub fn new(instance: Instance) -> std::result::Result<Self, Instance> {
         match &instance {
-            Instance::Here(here)
+            Instance::Local(here)
                 if here.model.backend.facts.flags & backend_flags::ANY_THREAD != 0 =>
             {
                 Ok(Self(instance))

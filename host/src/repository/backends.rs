@@ -42,7 +42,7 @@ impl BackendUse {
     pub fn of(model: &Model) -> Self {
         let backend = &model.backend;
         let facts = Facts { runtime: backend.runtime(), ..backend.facts.clone() };
-        let (file, isolated) = (backend.path.clone(), model.is_apart());
+        let (file, isolated) = (backend.path.clone(), model.is_isolated());
         Self { facts, file, isolated, backend: Arc::downgrade(backend) }
     }
 

@@ -4,7 +4,7 @@ use super::backends::BackendUse;
 use super::lifecycle::UsageGuard;
 use crate::arena::Arena;
 use crate::error::Result;
-use crate::plugin::isolated::words_fit;
+use crate::plugin::isolated::check_metadata_size;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::Scheduler;
 use crate::stats::{FailureReason, VersionStats};
@@ -34,7 +34,7 @@ impl Served {
     pub fn submit(&self, request: InferRequest) {
         // Checked before the request is queued, so that a refusal does not change the state of its sequence.
         if self.arena.is_some()
-            && let Err(e) = words_fit(&request)
+            && let Err(e) = check_metadata_size(&request)
         {
             let _ = request.responder.fail(e, FailureReason::Other);
             return;

@@ -105,9 +105,9 @@ fn restarted_child_reports_its_backend_version() {
     server.wait_for_log_with(&[
         "model 'm0' version 1",
         &file.display().to_string(),
-        "was replaced after backend 'v' 1.0",
+        "was replaced after the model was loaded with backend 'v' 1.0",
         "version 2.0",
-        "load the model again",
+        "reload the model",
     ]);
     assert_ok(server.load("m0"));
     assert_eq!(server.users("v", "2.0").0, ["m0"]);

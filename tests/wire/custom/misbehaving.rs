@@ -235,7 +235,7 @@ fn deadly(mode: Mode) {
     }
     let response = stage.told("sleeper", "sleep_forever");
     let says = response.error_text();
-    assert!(says.contains("did not answer within 0.5 s"), "{says}");
+    assert!(says.contains("did not respond within 0.5 s"), "{says}");
     let response = stage.told("late", "write_late");
     assert_eq!(number(&response, "OUTPUT0"), Some(1));
     stage.release("write_late");

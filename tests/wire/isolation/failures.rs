@@ -36,7 +36,7 @@ fn hanging_child_is_killed_at_the_deadline() {
     let response = server.infer("stuck", r#""die":"hang""#);
     let says = response.error_text();
     assert_eq!(response.status, 500, "{says}");
-    assert!(says.contains("did not answer within 0.3 s and was killed"), "{says}");
+    assert!(says.contains("did not respond within 0.3 s and was killed"), "{says}");
     assert_eq!(server.infer("stuck", "").status, 200);
     assert!(server.stop().success());
 }
@@ -156,7 +156,7 @@ fn open_failures_in_the_child_fail_the_load() {
         ("one", &["no ink"]),
         ("dies", &["SIGSEGV", "its last lines: oh"]),
         ("dies_late", &["SIGABRT"]),
-        ("hangs", &["did not answer within 0.3 s"]),
+        ("hangs", &["did not respond within 0.3 s"]),
         ("nonsense", &["'isolation'", "'a cage'"]),
         ("soon", &["'isolation_deadline_seconds'", "'soon'"]),
     ] {
@@ -186,7 +186,7 @@ fn crash_loop_is_backed_off() {
     let response = server.infer("weak", "");
     let says = response.error_text();
     assert_eq!(response.status, 503, "{says}");
-    assert!(says.contains("exit code 7") && says.contains("started again"), "{says}");
+    assert!(says.contains("exit code 7") && says.contains("restarted"), "{says}");
     assert!(!ready(&server));
     let index = server.post("/v2/repository/index", &[], "");
     assert!(index.text().contains("exit code 7"), "{}", index.text());
@@ -203,7 +203,7 @@ fn stopped_child_is_killed_at_the_deadline() {
         .start();
     kill_process(process(&server, "frozen"), Signal::STOP).unwrap();
     let says = server.infer("frozen", "").error_text();
-    assert!(says.contains("did not answer within 0.2 s"), "{says}");
+    assert!(says.contains("did not respond within 0.2 s"), "{says}");
     assert_eq!(server.infer("frozen", "").status, 200);
     // A child that is stopped while idle, or exits during close, does not delay shutdown either.
     assert_eq!(server.infer("echo", "").status, 200);

@@ -52,7 +52,7 @@ fn unload_does_not_wait_for_hanging_child() {
     // The request that does not hang completes.
     assert_eq!(answered.response().status, 200);
     let says = hung.response().error_text();
-    let parts = ["'stuck'", "did not answer for 1 s while its model was being unloaded"];
+    let parts = ["'stuck'", "did not respond for 1 s while its model was being unloaded"];
     for part in [&parts[..], &["and was killed", "from here on I hang"]].concat() {
         assert!(says.contains(part), "no {part:?} in {says:?}");
     }
@@ -77,9 +77,10 @@ fn malformed_message_from_child_restarts_it() {
         .model("wild", isolated("wild", &[]))
         .model("tame", isolated("tame", &[]))
         .start();
-    for (how, what) in
-        [("garble_work", "sent what is no answer"), ("garble_control", "sent what is no message")]
-    {
+    for (how, what) in [
+        ("garble_work", "sent a malformed response"),
+        ("garble_control", "sent a malformed message"),
+    ] {
         let response = server.infer("wild", &format!(r#""die":"{how}""#));
         let says = response.error_text();
         assert_eq!(response.status, 500, "{how}: {says}");

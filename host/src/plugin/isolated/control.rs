@@ -1,7 +1,7 @@
-//! What a process tells over its control connection: answers, log records, metrics.
+//! Reads the control connection of a child: control responses, log records, metrics.
 
-use super::exit_reason::Why;
-use super::messages::{LogRecord, Metric, MetricValue, Tell, tell};
+use super::exit_reason::KillReason;
+use super::messages::{ControlMessage, LogRecord, Metric, MetricValue, control_message};
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::error::{Error, Result};
@@ -10,37 +10,35 @@ use std::collections::HashMap;
 use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_api::abi::types::level;
 
-/// Listens until the connection ends. The metrics that the process made go with it.
+/// Reads until the connection ends. The metrics of the child are removed then.
 pub fn listen(mut receiver: Receiver, process: &Process) {
     let mut metrics = Metrics::default();
     loop {
-        match receiver.receive::<Tell>() {
-            Ok(Received::Message(tell)) => match tell.what {
-                Some(tell::What::Done(done)) => process.answer(done),
-                Some(tell::What::Log(record)) => log(process, &record),
-                Some(tell::What::Metric(metric)) => {
+        match receiver.receive::<ControlMessage>() {
+            Ok(Received::Message(message)) => match message.kind {
+                Some(control_message::Kind::Response(response)) => process.resolve(response),
+                Some(control_message::Kind::Log(record)) => log(process, &record),
+                Some(control_message::Kind::Metric(metric)) => {
                     let name = metric.name.clone();
-                    if let Err(e) = metrics.make(metric) {
-                        tracing::warn!(
-                            process = process.label,
-                            "metric '{name}' is not shown: {e}"
-                        );
+                    if let Err(e) = metrics.create(metric) {
+                        tracing::warn!(process = process.label, "metric '{name}' is ignored: {e}");
                     }
                 }
-                Some(tell::What::Value(value)) => metrics.put(&value),
+                Some(control_message::Kind::Value(value)) => metrics.put(&value),
                 None => {}
             },
-            Ok(Received::Silence) => {}
+            Ok(Received::TimedOut) => {}
             Ok(Received::Closed) => {
-                process.hang_up();
-                return process.lost("closed its connection");
+                process.fail_pending();
+                return process.connection_lost("closed its control connection");
             }
             Err(e) => {
-                process.kill(Why::Nonsense(format!("sent what is no message ({e})")));
-                return process.hang_up();
+                process
+                    .kill(KillReason::ProtocolViolation(format!("sent a malformed message ({e})")));
+                return process.fail_pending();
             }
         }
-        // Nothing comes with a file.
+        // Unexpected file descriptors are closed.
         while receiver.file().is_some() {}
     }
 }
@@ -62,48 +60,51 @@ fn log(process: &Process, record: &LogRecord) {
     }
 }
 
-/// Series that one process may have; a plugin that makes a new one for every request must not fill the server.
-const MOST_SERIES: usize = 10_000;
+/// Limit of series per child: a backend that creates one for every request must not exhaust the server.
+const MAX_SERIES: usize = 10_000;
 
-/// The metrics of one process.
+/// The metrics of one child.
 #[derive(Default)]
 struct Metrics {
-    by_number: HashMap<u64, Told>,
-    /// There are no more, and it was told.
+    by_number: HashMap<u64, RemoteSeries>,
+    /// The limit was reached and reported.
     full: bool,
-    made: CustomMetrics,
+    registered: CustomMetrics,
 }
 
-struct Told {
+struct RemoteSeries {
     series: Series,
     counter: bool,
-    /// Its value as it was told last.
+    /// The value received last.
     last: f64,
 }
 
 impl Metrics {
-    fn make(&mut self, metric: Metric) -> Result<()> {
-        if self.by_number.len() >= MOST_SERIES {
-            let told = std::mem::replace(&mut self.full, true);
-            let e =
-                || Error::unavailable(format!("the process has {MOST_SERIES}, and gets no more"));
-            return if told { Ok(()) } else { Err(e()) };
+    fn create(&mut self, metric: Metric) -> Result<()> {
+        if self.by_number.len() >= MAX_SERIES {
+            let reported = std::mem::replace(&mut self.full, true);
+            let e = || {
+                Error::unavailable(format!(
+                    "the process has reached the limit of {MAX_SERIES} series"
+                ))
+            };
+            return if reported { Ok(()) } else { Err(e()) };
         }
         let mut labels = metric.labels.into_iter();
         let pairs = std::iter::from_fn(|| Some((labels.next()?, labels.next()?)));
         let labels: Vec<_> = pairs.collect();
         let counter = metric.kind == metric_kind::COUNTER;
-        let series = self.made.series(counter, &metric.name, &metric.help, &labels)?;
-        self.by_number.insert(metric.number, Told { series, counter, last: 0.0 });
+        let series = self.registered.series(counter, &metric.name, &metric.help, &labels)?;
+        self.by_number.insert(metric.number, RemoteSeries { series, counter, last: 0.0 });
         Ok(())
     }
 
-    fn put(&mut self, told: &MetricValue) {
-        let Some(metric) = self.by_number.get_mut(&told.number) else { return };
-        // Others may count in the same series.
-        let value = if metric.counter { told.value - metric.last } else { told.value };
+    fn put(&mut self, update: &MetricValue) {
+        let Some(metric) = self.by_number.get_mut(&update.number) else { return };
+        // Counters of several children may share a series, so only the difference is added.
+        let value = if metric.counter { update.value - metric.last } else { update.value };
         if metric.series.put(value).is_ok() {
-            metric.last = told.value;
+            metric.last = update.value;
         }
     }
 }

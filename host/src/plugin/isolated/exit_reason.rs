@@ -1,51 +1,53 @@
-//! How a process ended, in words.
+//! How a child process ended, for logs and errors.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why the host killed a process.
+/// Why the host killed a child.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Why {
-    /// It did not answer within this time.
-    Silent(Duration),
-    /// It did something that no sound process does; completes "it …".
-    Nonsense(String),
-    /// It did not answer for this time while its model was being unloaded.
-    Unloading(Duration),
-    /// Nobody needs it any more.
+pub enum KillReason {
+    /// No response within this time.
+    ResponseTimeout(Duration),
+    /// It broke the protocol; completes "it …".
+    ProtocolViolation(String),
+    /// No response for this time while its model was being unloaded.
+    UnloadTimeout(Duration),
+    /// Its model is being closed.
     Closing,
 }
 
-/// The end of a process.
-pub struct Ended {
+/// See the module text.
+pub struct ExitReason {
     pub status: Option<ExitStatus>,
-    pub why: Option<Why>,
-    /// What it said last, as the end of a sentence.
+    pub killed: Option<KillReason>,
+    /// Its last log lines, as the end of a sentence.
     pub tail: String,
 }
 
-impl Ended {
-    /// It ended because it was asked to.
-    pub fn in_order(&self) -> bool {
-        self.why.is_none() && self.status.is_some_and(|status| status.success())
+impl ExitReason {
+    /// It exited when asked to.
+    pub fn is_clean(&self) -> bool {
+        self.killed.is_none() && self.status.is_some_and(|status| status.success())
     }
 
     /// Completes "the process of …".
     pub fn text(&self) -> String {
         let signal = self.status.and_then(|status| status.signal());
-        // What it died of counts more than what it would have been killed for.
-        let why = self.why.as_ref().filter(|_| signal == Some(KILL));
+        // It may have crashed just before it was killed; then its own signal is the reason.
+        let why = self.killed.as_ref().filter(|_| signal == Some(KILL));
         let what = match (why, signal, self.status.and_then(|status| status.code())) {
-            (Some(Why::Silent(limit)), ..) => {
-                format!("did not answer within {} s and was killed", limit.as_secs_f64())
+            (Some(KillReason::ResponseTimeout(limit)), ..) => {
+                format!("did not respond within {} s and was killed", limit.as_secs_f64())
             }
-            (Some(Why::Unloading(limit)), ..) => format!(
-                "did not answer for {} s while its model was being unloaded and was killed",
+            (Some(KillReason::UnloadTimeout(limit)), ..) => format!(
+                "did not respond for {} s while its model was being unloaded and was killed",
                 limit.as_secs_f64()
             ),
-            (Some(Why::Nonsense(what)), ..) => format!("{what} and was killed"),
-            (Some(Why::Closing), ..) => "was killed, because it did not end when asked to".into(),
+            (Some(KillReason::ProtocolViolation(what)), ..) => format!("{what} and was killed"),
+            (Some(KillReason::Closing), ..) => {
+                "was killed, because it did not exit when asked to".into()
+            }
             (None, Some(signal), _) => match name(signal) {
                 Some(name) => format!("was killed by signal {signal} ({name})"),
                 None => format!("was killed by signal {signal}"),

@@ -1,4 +1,4 @@
-//! Facts of backends, models and instances, and errors, between our types and the messages.
+//! Conversions between the host's types and messages: backend, model and instance facts, errors.
 
 use super::messages;
 use crate::error::Error;
@@ -40,7 +40,7 @@ fn tensor(spec: &TensorSpec) -> messages::TensorSpec {
     }
 }
 
-/// The states that are no outputs.
+/// States that are not declared as outputs.
 fn lone_states(signature: &Signature) -> impl Iterator<Item = messages::TensorSpec> {
     let lone = signature.states.iter().filter(|s| signature.output(&s.output).is_none());
     lone.map(|state| messages::TensorSpec {
@@ -52,7 +52,7 @@ fn lone_states(signature: &Signature) -> impl Iterator<Item = messages::TensorSp
     })
 }
 
-/// Where the states are among the outputs of [`model`].
+/// Positions of the states among the outputs of [`model`].
 pub fn state_positions(signature: &Signature) -> Vec<u32> {
     let mut lone = signature.outputs.len()..;
     let position = |output: &str| signature.output(output).or_else(|| lone.next());
@@ -73,21 +73,21 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
     }
 }
 
-pub fn about(about: messages::About) -> Facts {
-    let mut platforms = about.platforms.into_iter();
+pub fn backend(info: messages::BackendInfo) -> Facts {
+    let mut platforms = info.platforms.into_iter();
     let pairs = std::iter::from_fn(|| Some((platforms.next()?, platforms.next()?)));
-    let preferred = about.preferred.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+    let preferred = info.preferred.chunks_exact(2).map(|pair| (pair[0], pair[1]));
     Facts {
-        name: about.name,
-        version: about.version,
+        name: info.name,
+        version: info.version,
         platforms: pairs.collect(),
-        flags: about.flags,
-        max_in_flight: about.max_in_flight.max(1) as usize,
-        align: about.align as usize,
-        stack_bytes: about.stack_bytes as usize,
+        flags: info.flags,
+        max_in_flight: info.max_in_flight.max(1) as usize,
+        align: info.align as usize,
+        stack_bytes: info.stack_bytes as usize,
         preferred: preferred.collect(),
-        abi: (about.abi_major, about.abi_minor),
-        runtime: about.runtime,
+        abi: (info.abi_major, info.abi_minor),
+        runtime: info.runtime,
     }
 }
 

@@ -1,4 +1,4 @@
-//! How long the process of an isolated model may be silent: two settings, each also a parameter of the model.
+//! Deadlines of isolated models: for responses and for opening. Two backend settings, each also a model parameter.
 
 use crate::error::{Error, Result};
 use crate::plugin::isolation;
@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 
-/// What the host keeps for itself of a backend's settings begins with this.
-const OURS: &str = "isolation";
-const ANSWER: [&str; 2] = ["isolation-deadline-seconds", "isolation_deadline_seconds"];
+/// Settings with this prefix are the host's and are not passed to the backend.
+const PREFIX: &str = "isolation";
+const RESPONSE: [&str; 2] = ["isolation-deadline-seconds", "isolation_deadline_seconds"];
 const OPEN: [&str; 2] = ["isolation-open-deadline-seconds", "isolation_open_deadline_seconds"];
 
-/// `None` = for ever.
+/// `None` = no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// From a request to its answer, or from one answer to the next while any is owed.
-    pub answer: Option<Duration>,
-    /// For each step of a start: describing, completing, opening the model, opening an instance.
+    /// From a request to its first response, and between responses while requests are outstanding.
+    pub response: Option<Duration>,
+    /// For each step of opening: backend info, completion of the configuration, model, instance.
     pub open: Option<Duration>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { answer: Some(Duration::from_secs(300)), open: Some(Duration::from_secs(600)) }
+        Self { response: Some(Duration::from_secs(300)), open: Some(Duration::from_secs(600)) }
     }
 }
 
@@ -30,15 +30,15 @@ impl Limits {
     /// Takes the host's own settings out of a backend's.
     ///
     /// # Errors
-    /// A value that is none, or a setting of that prefix that there is not; the text names it.
+    /// An invalid value or an unknown setting of that prefix; the text names it.
     pub fn take(settings: &mut BTreeMap<String, String>) -> Result<Self, String> {
         let mut limits = Self::default();
         let ours: Vec<String> =
-            settings.keys().filter(|key| key.starts_with(OURS)).cloned().collect();
+            settings.keys().filter(|key| key.starts_with(PREFIX)).cloned().collect();
         for key in ours {
             let value = settings.remove(&key).unwrap_or_default();
             let limit = match &*key {
-                key if key == ANSWER[0] => &mut limits.answer,
+                key if key == RESPONSE[0] => &mut limits.response,
                 key if key == OPEN[0] => &mut limits.open,
                 _ => return Err(format!("setting '{key}' is unknown")),
             };
@@ -47,21 +47,21 @@ impl Limits {
         Ok(limits)
     }
 
-    /// What holds for a model.
+    /// The limits of a model: its parameters, else these.
     ///
     /// # Errors
-    /// One of its parameters has no usable value, or is of that prefix and means nothing.
+    /// An invalid value or an unknown parameter of that prefix.
     pub fn of_model(mut self, config: &ModelConfig) -> Result<Self> {
-        let known = [isolation::KEY, ANSWER[1], OPEN[1]];
-        let mut ours = config.parameters.keys().filter(|key| key.starts_with(OURS));
+        let known = [isolation::KEY, RESPONSE[1], OPEN[1]];
+        let mut ours = config.parameters.keys().filter(|key| key.starts_with(PREFIX));
         if let Some(key) = ours.find(|key| !known.contains(&key.as_str())) {
             return Err(Error::invalid(format!(
-                "model '{}': parameter '{key}' is unknown; there are '{}'",
+                "model '{}': parameter '{key}' is unknown, expected one of '{}'",
                 config.name,
                 known.join("', '")
             )));
         }
-        for (key, limit) in [(ANSWER[1], &mut self.answer), (OPEN[1], &mut self.open)] {
+        for (key, limit) in [(RESPONSE[1], &mut self.response), (OPEN[1], &mut self.open)] {
             if let Some(value) = config.parameters.get(key) {
                 *limit = parse(&value.string_value).map_err(|e| {
                     Error::invalid(format!("model '{}': parameter '{key}' {e}", config.name))

@@ -3,13 +3,13 @@
 use super::*;
 
 #[test]
-fn settings_and_parameters() {
+fn reads_settings_and_model_parameters() {
     let mut settings = BTreeMap::from(
         [("isolation-deadline-seconds", "0.5"), ("threads", "2")]
             .map(|(k, v)| (k.to_owned(), v.to_owned())),
     );
     let limits = Limits::take(&mut settings).unwrap();
-    assert_eq!(limits.answer, Some(Duration::from_millis(500)));
+    assert_eq!(limits.response, Some(Duration::from_millis(500)));
     assert_eq!(limits.open, Limits::default().open);
     assert_eq!(settings.len(), 1);
     let mut config = ModelConfig { name: "m".into(), ..Default::default() };
@@ -18,7 +18,7 @@ fn settings_and_parameters() {
         config.parameters.insert(key.into(), value);
         limits.of_model(&config)
     };
-    assert_eq!(set("isolation_deadline_seconds", "0").unwrap().answer, None);
+    assert_eq!(set("isolation_deadline_seconds", "0").unwrap().response, None);
     let e = set("isolation_open_deadline_seconds", "-1").unwrap_err().message;
     assert!(e.contains("'m'") && e.contains("open") && e.contains("-1"), "{e}");
     let e = set("isolation_dedline_seconds", "1").unwrap_err().message;

@@ -1,71 +1,71 @@
-//! What a host and the process of an isolated backend say to each other.
+//! The isolation protocol: messages between the host and the child process of an isolated model.
 //!
-//! Two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over the **control**
-//! connection, one per process, the host asks ([`Ask`]) and the process tells ([`Tell`]); each `Ask` with a
-//! number is answered by one [`Done`] with the same number, in any order. Over the **work** connection, one per
-//! instance, go [`Batch`] one way and [`Answer`] the other. Tensors are not in the messages: they lie in two arenas
-//! (`crate::arena`), one that the host owns (inputs) and one that the process owns (outputs).
+//! There are two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over the **control**
+//! connection, one per child, the host sends [`ControlRequest`] and the child [`ControlMessage`]; each request with a
+//! number gets one [`ControlResponse`] of the same number, in any order. Over the **work** connection, one per
+//! instance, the host sends [`ExecuteBatch`] and the child [`Response`]. Tensors are in two arenas (`crate::arena`),
+//! one owned by the host (inputs) and one by the child (outputs); messages carry offsets.
 //!
-//! Both ends are the same program file, so messages need no versions.
+//! Both ends are the same executable, so messages need no versions.
 
-/// Host to process, over the control connection.
+/// Host to child, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Ask {
-    /// Number that the answer carries; 0 = none is wanted.
+pub struct ControlRequest {
+    /// Repeated in the response; 0 = no response is sent.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "ask::What", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
-    pub what: Option<ask::What>,
+    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    pub kind: Option<control_request::Kind>,
 }
 
-pub mod ask {
+pub mod control_request {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum What {
-        /// First of all.
+    pub enum Kind {
+        /// The first message.
         #[prost(message, tag = "2")]
-        Hello(super::Hello),
-        /// Facts of the library; answered with `Done::about`. The backend is not opened for it.
+        Handshake(super::Handshake),
+        /// The response has the [`BackendInfo`]. The backend is not opened for it.
         #[prost(message, tag = "3")]
         Describe(super::Empty),
-        /// `model_complete`; answered with `Done::patch`.
+        /// Calls `model_complete`; the response has the patch.
         #[prost(message, tag = "4")]
         Complete(super::ModelFacts),
-        /// Opens backend and model. With two files: the arena of the host and the arena of the process.
+        /// Opens backend and model. Carries two files: the arena of the host and the arena of the child.
         #[prost(message, tag = "5")]
         OpenModel(super::ModelFacts),
-        /// Starts an instance's thread and opens the instance there. With one file: its work connection.
+        /// Starts an instance's thread and opens the instance there. Carries one file: its work connection.
         #[prost(message, tag = "6")]
         OpenInstance(super::InstanceFacts),
-        /// No further work comes: close the instances, the model, the backend, answer, and end.
+        /// Drain and close the instances, close the model and the backend, respond, and exit.
         #[prost(message, tag = "7")]
         Close(super::Empty),
-        /// The level up to which log records are wanted, as in `trtserver_plugin_api::abi::types::level`.
+        /// The least severe level that is logged, as in `trtserver_plugin_api::abi::types::level`.
         #[prost(uint32, tag = "8")]
         LogLevel(u32),
-        /// Nobody waits for a call's answer any more.
+        /// A request was cancelled.
         #[prost(message, tag = "9")]
         Cancel(super::Cancel),
     }
 }
 
-/// Process to host, over the control connection.
+/// Child to host, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Tell {
-    #[prost(oneof = "tell::What", tags = "1, 2, 3, 4")]
-    pub what: Option<tell::What>,
+pub struct ControlMessage {
+    #[prost(oneof = "control_message::Kind", tags = "1, 2, 3, 4")]
+    pub kind: Option<control_message::Kind>,
 }
 
-pub mod tell {
+pub mod control_message {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum What {
+    pub enum Kind {
         #[prost(message, tag = "1")]
-        Done(super::Done),
+        Response(super::ControlResponse),
         #[prost(message, tag = "2")]
         Log(super::LogRecord),
-        /// A metric was made.
+        /// A metric was created.
         #[prost(message, tag = "3")]
         Metric(super::Metric),
-        /// A metric's value is this now.
+        /// The current value of a metric.
         #[prost(message, tag = "4")]
         Value(super::MetricValue),
     }
@@ -75,8 +75,8 @@ pub mod tell {
 pub struct Empty {}
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Hello {
-    /// The backend's file.
+pub struct Handshake {
+    /// The plugin file.
     #[prost(string, tag = "1")]
     pub file: String,
     /// Settings for `backend_open` and the models.
@@ -86,7 +86,7 @@ pub struct Hello {
     pub log_level: u32,
 }
 
-/// An error of `crate::error`, or of a plugin with its flags.
+/// An error of the host or of the backend.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Failure {
     /// Number of `trtserver_plugin_api::abi::types::code`.
@@ -96,22 +96,22 @@ pub struct Failure {
     pub text: String,
 }
 
-/// The answer to an [`Ask`].
+/// The response to a [`ControlRequest`].
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Done {
+pub struct ControlResponse {
     #[prost(uint64, tag = "1")]
     pub number: u64,
     #[prost(message, optional, tag = "2")]
     pub failure: Option<Failure>,
     #[prost(message, optional, tag = "3")]
-    pub about: Option<About>,
+    pub backend: Option<BackendInfo>,
     #[prost(message, optional, tag = "4")]
     pub patch: Option<Patch>,
 }
 
 /// `plugin::backend::Facts`, field by field.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct About {
+pub struct BackendInfo {
     #[prost(string, tag = "1")]
     pub name: String,
     #[prost(string, tag = "2")]
@@ -130,7 +130,7 @@ pub struct About {
     /// Kind, count, kind, count…
     #[prost(uint32, repeated, tag = "8")]
     pub preferred: Vec<u32>,
-    /// The interface that the file was built for.
+    /// The interface version that the file was built for.
     #[prost(uint32, tag = "9")]
     pub abi_major: u32,
     #[prost(uint32, tag = "10")]
@@ -147,7 +147,7 @@ pub struct Patch {
     pub data: Vec<u8>,
 }
 
-/// What `plugin::ModelFacts` says.
+/// `plugin::ModelFacts`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ModelFacts {
     #[prost(string, tag = "1")]
@@ -167,10 +167,10 @@ pub struct ModelFacts {
     pub n_instances: u32,
     #[prost(uint32, tag = "8")]
     pub threads: u32,
-    /// Inputs as the model sees them (reshaped), then those that the host adds; their numbers are the positions here.
+    /// Inputs as the model sees them (reshaped), then those that the host adds. Requests refer to positions here.
     #[prost(message, repeated, tag = "9")]
     pub inputs: Vec<TensorSpec>,
-    /// Outputs as the model makes them; behind the declared ones the states that are no outputs.
+    /// Outputs as the model produces them: the declared ones, then states that are not declared as outputs.
     #[prost(message, repeated, tag = "10")]
     pub outputs: Vec<TensorSpec>,
     #[prost(uint32, tag = "11")]
@@ -186,8 +186,7 @@ pub struct TensorSpec {
     pub name: String,
     #[prost(uint32, tag = "2")]
     pub dtype: u32,
-    /// What the model sees; the caller's dims of a reshaped tensor follow in `caller_dims` for the descriptor, where
-    /// none mean that there is no reshape.
+    /// As the model sees them. `caller_dims` has the dims before a reshape and is empty without one.
     #[prost(int64, repeated, tag = "3")]
     pub dims: Vec<i64>,
     /// Bits of `tensor_flags`.
@@ -197,7 +196,7 @@ pub struct TensorSpec {
     pub caller_dims: Vec<i64>,
 }
 
-/// What `plugin::InstanceFacts` says, and what the thread needs.
+/// `plugin::InstanceFacts`, and what the thread needs.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct InstanceFacts {
     #[prost(string, tag = "1")]
@@ -224,10 +223,10 @@ pub struct LogRecord {
     /// As in `trtserver_plugin_api::abi::types::level`.
     #[prost(uint32, tag = "1")]
     pub level: u32,
-    /// With the fields behind it.
+    /// The message and its fields.
     #[prost(string, tag = "2")]
     pub text: String,
-    /// Where it was said, in the plugin if it told.
+    /// Source location, of the plugin if it gave one.
     #[prost(string, tag = "3")]
     pub file: String,
     #[prost(uint64, tag = "4")]
@@ -236,7 +235,7 @@ pub struct LogRecord {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Metric {
-    /// Names the metric in [`MetricValue`].
+    /// Identifies the metric in [`MetricValue`].
     #[prost(uint64, tag = "1")]
     pub number: u64,
     #[prost(uint32, tag = "2")]
@@ -262,24 +261,24 @@ pub struct MetricValue {
 pub struct Cancel {
     #[prost(uint32, tag = "1")]
     pub ordinal: u32,
-    /// [`Call::key`].
+    /// [`Request::key`].
     #[prost(uint64, tag = "2")]
     pub key: u64,
 }
 
-/// Host to process, over an instance's work connection: the unit of work.
+/// Host to child, over an instance's work connection: a batch to execute.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Batch {
+pub struct ExecuteBatch {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(message, repeated, tag = "2")]
-    pub calls: Vec<Call>,
+    pub requests: Vec<Request>,
 }
 
 /// One request.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Call {
-    /// Names the call until its last answer; never used twice on one connection.
+pub struct Request {
+    /// Identifies the request until its final response; never reused on a connection.
     #[prost(uint64, tag = "1")]
     pub key: u64,
     #[prost(string, tag = "2")]
@@ -303,9 +302,9 @@ pub struct Call {
     pub deadline_ns: u64,
     #[prost(message, repeated, tag = "11")]
     pub inputs: Vec<Input>,
-    /// Position in [`ModelFacts::outputs`], classes, position, classes…
+    /// Pairs of position in [`ModelFacts::outputs`] and number of classes.
     #[prost(uint32, repeated, tag = "12")]
-    pub wanted: Vec<u32>,
+    pub requested_outputs: Vec<u32>,
     #[prost(message, repeated, tag = "13")]
     pub params: Vec<Param>,
 }
@@ -318,8 +317,8 @@ pub struct Input {
     /// As the model sees it, batch dimension first.
     #[prost(int64, repeated, tag = "2")]
     pub shape: Vec<i64>,
-    /// A loan in the host's arena: the process counts it off when the plugin has released the request. An empty
-    /// tensor at 0 is no loan.
+    /// A loan in the host's arena, which the child returns when the backend has released the request. An empty tensor
+    /// at offset 0 is not a loan.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
     #[prost(uint64, tag = "4")]
@@ -350,28 +349,28 @@ pub mod param {
     }
 }
 
-/// Process to host, over an instance's work connection: a response, or the end, of one call. In the order in which
-/// the plugin sent them.
+/// Child to host, over an instance's work connection: one response to a request, in the order in which the backend
+/// sent them.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Answer {
+pub struct Response {
     #[prost(uint64, tag = "1")]
     pub key: u64,
-    /// The call is over: no further answer follows. Set with every failure.
+    /// No further response follows. Implied by a failure.
     #[prost(bool, tag = "2")]
     pub last: bool,
-    /// Absent with `last`: the end of a stream.
+    /// Absent with `last`: the stream ends without data.
     #[prost(message, optional, tag = "3")]
-    pub response: Option<Response>,
+    pub data: Option<ResponseData>,
     #[prost(message, optional, tag = "4")]
     pub failure: Option<Failure>,
-    /// The batch's four times so far, zero where the plugin wrote none: start, compute, output, end.
+    /// Start, compute, output and end of the batch as far as the backend has written them, else 0.
     #[prost(uint64, repeated, tag = "5")]
     pub times: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Response {
-    /// Those of the wanted ones that were made, in that order.
+pub struct ResponseData {
+    /// The requested outputs that were produced, in the requested order.
     #[prost(message, repeated, tag = "1")]
     pub outputs: Vec<Output>,
     #[prost(message, repeated, tag = "2")]
@@ -385,10 +384,10 @@ pub struct Output {
     pub index: u32,
     #[prost(uint32, tag = "2")]
     pub dtype: u32,
-    /// As the model made it, batch dimension first.
+    /// As the model produced it, batch dimension first.
     #[prost(int64, repeated, tag = "3")]
     pub shape: Vec<i64>,
-    /// A loan in the arena of the process, which the host counts off; of an empty tensor, too.
+    /// A loan in the arena of the child, which the host returns; also for an empty tensor.
     #[prost(uint64, tag = "4")]
     pub offset: u64,
     #[prost(uint64, tag = "5")]

@@ -1,27 +1,32 @@
-//! A backend's model in a process of its own: a crash there is that model's alone.
+//! Isolated models: each version runs in a child process, so that a crash there affects that model alone.
 //!
-//! The process is this very program, started as `trtserver plugin-host`. It opens the backend, one version of
-//! one model and its instances, and executes what the host sends.
+//! The child runs this same program, started as `trtserver plugin-host`. It opens the backend, one version of one
+//! model and its instances, and executes the batches that the host sends. Beside the work connections there is one
+//! control connection per child. Tensors are in shared memory (`crate::arena`).
 
-pub mod child; // the process
-mod control; // what it tells beside answers
-mod exit_reason;
-mod facts; // models, instances and errors as messages
-mod limits; // how long it may be silent
-pub mod messages; // what both say
-mod process; // starting, asking, killing, reaping
-mod remote; // the host's side
+pub mod child; // the child process
+mod control; // reads the control connection
+mod exit_reason; // how a child ended
+mod facts; // backend, model and instance facts as messages
+mod instance; // an isolated instance, as the rest of the server sees it
+mod limits; // response and open deadlines
+pub mod messages; // the protocol
+mod model; // an isolated model, as the rest of the server sees it
+mod one_shot; // children that serve one control request
+mod process; // starting, asking, killing and reaping a child
 mod requests; // requests as messages
-mod responses; // what the process answers, checked
+mod responses; // responses from the child, checked
 #[cfg(test)]
 mod responses_tests;
-mod stdio; // what it prints
-mod supervisor; // starting it again
-pub mod wire; // how it travels
-mod work_connection; // requests that it has not answered // how it ended
+mod stdio; // what a child prints
+mod supervisor; // restarts the child
+pub mod wire; // framing of messages
+mod work_connection; // outstanding requests of an instance
 
+pub use instance::IsolatedInstance;
 pub use limits::Limits;
+pub use model::IsolatedModel;
+pub use one_shot::{complete, describe};
 pub use process::log_level;
-pub use remote::{RemoteInstance, RemoteModel, complete, describe};
-pub use requests::words_fit;
+pub use requests::check_metadata_size;
 pub use supervisor::Health;

@@ -1,8 +1,8 @@
-//! One process: started, asked, killed, reaped.
+//! One child process: starting, control requests, killing, reaping.
 
 use super::control;
-use super::exit_reason::{Ended, Why};
-use super::messages::{Ask, Done, Empty, Hello, ask};
+use super::exit_reason::{ExitReason, KillReason};
+use super::messages::{ControlRequest, ControlResponse, Empty, Handshake, control_request};
 use super::stdio::{Tail, each_line};
 use super::wire::{self, Sender};
 use crate::error::{Error, Result};
@@ -20,57 +20,61 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A process whose connection is gone dies within this time, or is killed.
-const LAST_BREATH: Duration = Duration::from_secs(1);
-/// How long the last lines of a dead process are waited for: somebody else may have its output open.
-const LAST_LINES: Duration = Duration::from_millis(200);
-/// How often somebody who waits for an answer looks whether he still should.
-const LOOK: Duration = Duration::from_millis(50);
+/// How long a child whose connection is gone may take to exit before it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
+/// How long to wait for the last output of a dead child: a process that it started may hold the pipe open.
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
+/// Interval at which a waiting thread checks whether the response is still needed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Every process that lives, for what all are to be told.
-static LIVING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
+/// Every running child, for changes of the log level.
+static RUNNING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
-/// A process, for all who talk with it.
+/// A child process, shared by all that communicate with it.
 pub struct Process {
-    /// Who is in it, for log lines and errors: `model digits:1`.
+    /// For log lines and errors: `model digits:1`.
     pub label: String,
     pidfd: OwnedFd,
     control: Sender,
-    /// Who waits for which answer; `None` when no answer comes any more.
-    asked: Mutex<Option<HashMap<u64, mpsc::Sender<Done>>>>,
-    next: AtomicU64,
+    /// Requests without a response, by number; `None` once no response can arrive.
+    pending: Mutex<Option<HashMap<u64, mpsc::Sender<ControlResponse>>>>,
+    next_number: AtomicU64,
     pub tail: Tail,
     /// Why the host killed it.
-    why: Mutex<Option<Why>>,
-    /// It has answered a request well.
-    pub answered: AtomicBool,
+    kill_reason: Mutex<Option<KillReason>>,
+    /// It has responded to a request successfully.
+    pub responded: AtomicBool,
 }
 
-/// A process, for whoever started it. Dropped, it is killed and reaped.
-pub struct Running {
+/// A child process, for the thread that started it. Dropping it kills and reaps the child.
+pub struct ChildProcess {
     pub process: Arc<Process>,
     group: Pid,
     child: Child,
     control: Option<JoinHandle<()>>,
-    /// Closed when the output has ended.
+    /// Disconnected when the output has ended.
     output: mpsc::Receiver<()>,
     reaped: bool,
 }
 
-/// Starts a process. It lives at most as long as the thread that calls this.
-pub fn spawn(label: &str, mut hello: Hello, patience: Option<Duration>) -> Result<Running> {
+/// Starts a child. The system kills it when the calling thread ends.
+pub fn spawn(
+    label: &str,
+    mut handshake: Handshake,
+    write_timeout: Option<Duration>,
+) -> Result<ChildProcess> {
     let failed = |what: &str, e: &dyn std::fmt::Display| {
         Error::internal(format!("{label}: no process could be started: {what}: {e}"))
     };
     let (ours, theirs) = wire::pair()?;
-    // Messages may be longer than what fits between two processes: whoever sends must not wait for ever.
-    ours.set_write_timeout(patience).map_err(|e| failed("connection", &e))?;
+    // A message may exceed the socket buffer; the sender must not block for ever.
+    ours.set_write_timeout(write_timeout).map_err(|e| failed("connection", &e))?;
     let (read, write) = std::io::pipe().map_err(|e| failed("pipe", &e))?;
-    // The file that runs, whatever lies in its place by now.
+    // The running executable, even if its file was replaced.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("trtserver").args(["plugin-host", label]).stdin(OwnedFd::from(theirs));
     command.stdout(write.try_clone().map_err(|e| failed("pipe", &e))?).stderr(write);
-    // In a group of its own: an interrupt from the terminal is the server's, and what it starts ends with it.
+    // In a process group of its own: an interrupt from the terminal does not reach it, and the group can be killed.
     let mut child = command.process_group(0).spawn().map_err(|e| failed("exec", &e))?;
     drop(command);
     let group = Pid::from_child(&child);
@@ -82,104 +86,110 @@ pub fn spawn(label: &str, mut hello: Hello, patience: Option<Duration>) -> Resul
             return Err(failed("pidfd", &e));
         }
     };
-    let (control, receiver) = wire::halves(ours);
+    let (control, receiver) = wire::split(ours);
     let process = Arc::new(Process {
         label: label.to_owned(),
         pidfd,
         control,
-        asked: Mutex::new(Some(HashMap::new())),
-        next: AtomicU64::new(1),
+        pending: Mutex::new(Some(HashMap::new())),
+        next_number: AtomicU64::new(1),
         tail: Tail::default(),
-        why: Mutex::new(None),
-        answered: AtomicBool::new(false),
+        kill_reason: Mutex::new(None),
+        responded: AtomicBool::new(false),
     });
     let (ended, output) = mpsc::channel();
-    let mut running = Running { process, group, child, control: None, output, reaped: false };
-    let process = Arc::clone(&running.process);
-    running.thread("output", move || {
+    let mut started = ChildProcess { process, group, child, control: None, output, reaped: false };
+    let process = Arc::clone(&started.process);
+    started.thread("output", move || {
         each_line(read, |line| {
             process.tail.push(line);
             tracing::info!(process = process.label, "{line}");
         });
         drop(ended);
     })?;
-    let process = Arc::clone(&running.process);
-    running.control = Some(running.thread("control", move || control::listen(receiver, &process))?);
-    let mut living = LIVING.lock();
-    living.retain(|process| process.strong_count() > 0);
-    living.push(Arc::downgrade(&running.process));
-    // Under the lock: a change of the level is either in here or told afterwards.
-    hello.log_level = host_api::log_level_set();
-    running.process.tell(ask::What::Hello(hello), &[]);
-    drop(living);
-    Ok(running)
+    let process = Arc::clone(&started.process);
+    started.control = Some(started.thread("control", move || control::listen(receiver, &process))?);
+    let mut running = RUNNING.lock();
+    running.retain(|process| process.strong_count() > 0);
+    running.push(Arc::downgrade(&started.process));
+    // Under the lock: a change of the level is either in the handshake or sent after it.
+    handshake.log_level = host_api::log_level_set();
+    started.process.notify(control_request::Kind::Handshake(handshake), &[]);
+    drop(running);
+    Ok(started)
 }
 
-/// Tells all processes that live up to which level records are wanted.
+/// Sends the log level to all running children.
 pub fn log_level(level: u32) {
-    for process in LIVING.lock().iter() {
+    for process in RUNNING.lock().iter() {
         if let Some(process) = process.upgrade() {
-            // One that does not read must not hold up the others.
-            process.nudge(ask::What::LogLevel(level));
+            // Without blocking: a child that does not read must not delay the others.
+            process.try_notify(control_request::Kind::LogLevel(level));
         }
     }
 }
 
 impl Process {
-    /// Sends something that has no answer. Whether it arrives is for those to find out who wait for one.
-    fn tell(&self, what: ask::What, files: &[BorrowedFd<'_>]) {
-        let _ = self.control.send_with(&Ask { number: 0, what: Some(what) }, files);
+    /// Sends a request without a response. Errors show at the next request that has one.
+    fn notify(&self, kind: control_request::Kind, files: &[BorrowedFd<'_>]) {
+        let _ = self.control.send_with(&ControlRequest { number: 0, kind: Some(kind) }, files);
     }
 
-    /// Tells without ever waiting; lost when the process does not read.
-    pub fn nudge(&self, what: ask::What) {
-        self.control.nudge(&Ask { number: 0, what: Some(what) });
+    /// Sends without blocking; dropped if the child does not read.
+    pub fn try_notify(&self, kind: control_request::Kind) {
+        self.control.try_send(&ControlRequest { number: 0, kind: Some(kind) });
     }
 
-    /// Sends a question.
-    pub fn ask(&self, what: ask::What, files: &[BorrowedFd<'_>]) -> Result<Asked<'_>, Gone> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, answer) = mpsc::channel();
-        self.asked().as_mut().ok_or(Gone)?.insert(number, sender);
-        if let Err(e) = self.control.send_with(&Ask { number, what: Some(what) }, files) {
-            // If it lives, it has not read for a long time.
-            self.lost(&format!("does not listen any more ({e})"));
-            return Err(Gone);
-        }
-        Ok(Asked { process: self, answer })
-    }
-
-    pub fn answer(&self, done: Done) {
-        if let Some(asked) = &mut *self.asked()
-            && let Some(sender) = asked.remove(&done.number)
+    /// Sends a request whose response is awaited.
+    pub fn request(
+        &self,
+        kind: control_request::Kind,
+        files: &[BorrowedFd<'_>],
+    ) -> Result<PendingResponse<'_>, ProcessGone> {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let (sender, response) = mpsc::channel();
+        self.pending().as_mut().ok_or(ProcessGone)?.insert(number, sender);
+        if let Err(e) = self.control.send_with(&ControlRequest { number, kind: Some(kind) }, files)
         {
-            let _ = sender.send(done);
+            // If it is alive, it has not read for the whole write timeout.
+            self.connection_lost(&format!("stopped reading its control connection ({e})"));
+            return Err(ProcessGone);
+        }
+        Ok(PendingResponse { process: self, response })
+    }
+
+    /// Delivers a response to the thread that waits for it.
+    pub fn resolve(&self, response: ControlResponse) {
+        if let Some(pending) = &mut *self.pending()
+            && let Some(sender) = pending.remove(&response.number)
+        {
+            let _ = sender.send(response);
         }
     }
 
-    /// No answer comes any more.
-    pub fn hang_up(&self) {
-        *self.asked() = None;
+    /// Fails all pending requests: no response can arrive any more.
+    pub fn fail_pending(&self) {
+        *self.pending() = None;
     }
 
-    fn asked(&self) -> MutexGuard<'_, Option<HashMap<u64, mpsc::Sender<Done>>>> {
-        self.asked.lock()
+    fn pending(&self) -> MutexGuard<'_, Option<HashMap<u64, mpsc::Sender<ControlResponse>>>> {
+        self.pending.lock()
     }
 
-    /// Kills it; the first reason counts.
-    pub fn kill(&self, why: Why) {
-        self.why.lock().get_or_insert(why);
+    /// Kills it; the first reason is kept.
+    pub fn kill(&self, reason: KillReason) {
+        self.kill_reason.lock().get_or_insert(reason);
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// A connection to it has ended, mostly because it has.
-    pub fn lost(&self, what: &str) {
-        if !self.wait_for_end(Some(LAST_BREATH)) {
-            self.kill(Why::Nonsense(what.to_owned()));
+    /// A connection to it has ended, mostly because the child exited; if not, it is killed.
+    pub fn connection_lost(&self, what: &str) {
+        if !self.wait_for_end(Some(EXIT_GRACE)) {
+            self.kill(KillReason::ProtocolViolation(what.to_owned()));
         }
     }
 
-    /// True once it has ended; false when it did not in time.
+    /// Waits until it has exited; false when it did not in time.
     pub fn wait_for_end(&self, limit: Option<Duration>) -> bool {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
@@ -196,76 +206,79 @@ impl Process {
         }
     }
 
-    /// Asks it to end in order, and kills it when it does not in time.
+    /// Asks it to close and exit, and kills it when it does not in time.
     pub fn close(&self, limit: Duration) {
-        self.tell(ask::What::Close(Empty {}), &[]);
+        self.notify(control_request::Kind::Close(Empty {}), &[]);
         if !self.wait_for_end(Some(limit)) {
-            self.kill(Why::Closing);
+            self.kill(KillReason::Closing);
         }
     }
 }
 
 #[cfg(test)]
 impl Process {
-    /// Any process, in place of one that `spawn` has started.
+    /// For tests: any process in place of one that `spawn` has started.
     pub fn fake(child: &Child) -> Arc<Self> {
         Arc::new(Self {
             label: "fake".into(),
             pidfd: pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap(),
-            control: wire::halves(wire::pair().unwrap().0).0,
-            asked: Mutex::new(None),
-            next: AtomicU64::new(1),
+            control: wire::split(wire::pair().unwrap().0).0,
+            pending: Mutex::new(None),
+            next_number: AtomicU64::new(1),
             tail: Tail::default(),
-            why: Mutex::new(None),
-            answered: AtomicBool::new(false),
+            kill_reason: Mutex::new(None),
+            responded: AtomicBool::new(false),
         })
     }
 
-    /// Why it would have been killed.
-    pub fn accused(&self) -> Option<Why> {
-        self.why.lock().clone()
+    /// Why it was killed, if it was.
+    pub fn kill_reason(&self) -> Option<KillReason> {
+        self.kill_reason.lock().clone()
     }
 }
 
-/// The process has ended or is about to: whoever reaps it knows why.
+/// The child has exited or is about to; the thread that reaps it has the reason.
 #[derive(Debug)]
-pub struct Gone;
+pub struct ProcessGone;
 
-/// A question under way.
-pub struct Asked<'a> {
+/// A control request without a response yet.
+pub struct PendingResponse<'a> {
     process: &'a Process,
-    answer: mpsc::Receiver<Done>,
+    response: mpsc::Receiver<ControlResponse>,
 }
 
-impl Asked<'_> {
-    /// Waits for the answer; a process that does not give one in time is killed, and so is one that nobody needs any
-    /// more.
-    pub fn wait(self, limit: Option<Duration>, needed: impl Fn() -> bool) -> Result<Done, Gone> {
+impl PendingResponse<'_> {
+    /// Waits for the response. A child that does not respond in time is killed, also once `needed` returns false.
+    pub fn wait(
+        self,
+        limit: Option<Duration>,
+        needed: impl Fn() -> bool,
+    ) -> Result<ControlResponse, ProcessGone> {
         let begin = Instant::now();
         loop {
-            let left = limit.map_or(LOOK, |limit| limit.saturating_sub(begin.elapsed()));
-            match self.answer.recv_timeout(left.min(LOOK)) {
-                Ok(done) => return Ok(done),
-                Err(RecvTimeoutError::Disconnected) => return Err(Gone),
+            let left = limit.map_or(POLL_INTERVAL, |limit| limit.saturating_sub(begin.elapsed()));
+            match self.response.recv_timeout(left.min(POLL_INTERVAL)) {
+                Ok(response) => return Ok(response),
+                Err(RecvTimeoutError::Disconnected) => return Err(ProcessGone),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !needed() {
-                self.process.kill(Why::Closing);
-                return Err(Gone);
+                self.process.kill(KillReason::Closing);
+                return Err(ProcessGone);
             }
             if let Some(limit) = limit.filter(|limit| begin.elapsed() >= *limit) {
-                self.process.kill(Why::Silent(limit));
-                return Err(Gone);
+                self.process.kill(KillReason::ResponseTimeout(limit));
+                return Err(ProcessGone);
             }
             if self.process.wait_for_end(Some(Duration::ZERO)) {
-                // What it said last may be on its way, unless it left somebody behind who holds the connection.
-                return self.answer.recv_timeout(LOOK).map_err(|_| Gone);
+                // Its last message may be unread still; a process that it started may hold the connection open.
+                return self.response.recv_timeout(POLL_INTERVAL).map_err(|_| ProcessGone);
             }
         }
     }
 }
 
-impl Running {
+impl ChildProcess {
     fn thread(&self, what: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
         let named = std::thread::Builder::new().name(format!("{what} {}", self.process.label));
         named.spawn(work).map_err(|e| {
@@ -273,28 +286,28 @@ impl Running {
         })
     }
 
-    /// Waits for its end and says what happened.
-    pub fn reap(&mut self) -> Ended {
+    /// Waits for its exit and returns the reason.
+    pub fn reap(&mut self) -> ExitReason {
         self.process.wait_for_end(None);
-        // While its number cannot be anybody else's.
+        // Before it is reaped: its process group ID cannot be reused until then.
         let _ = kill_process_group(self.group, Signal::KILL);
         let status = self.child.wait().ok();
         self.reaped = true;
-        self.process.hang_up();
+        self.process.fail_pending();
         self.process.control.shut_down();
         if let Some(control) = self.control.take() {
             let _ = control.join();
         }
-        let _ = self.output.recv_timeout(LAST_LINES);
-        let why = self.process.why.lock().take();
-        Ended { status, why, tail: self.process.tail.text() }
+        let _ = self.output.recv_timeout(OUTPUT_GRACE);
+        let killed = self.process.kill_reason.lock().take();
+        ExitReason { status, killed, tail: self.process.tail.text() }
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if !self.reaped {
-            self.process.kill(Why::Closing);
+            self.process.kill(KillReason::Closing);
             self.reap();
         }
     }

@@ -1,6 +1,6 @@
-//! A request as its process sees it: in the message what is small, in the arena the tensors.
+//! Encodes requests for a child process: metadata in the message, tensors in the arena.
 
-use super::messages::{Batch, Call, Input, Param, param};
+use super::messages::{ExecuteBatch, Input, Param, Request, param};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::plugin::batch::views::request_flags_of;
@@ -8,45 +8,42 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
 use std::sync::Arc;
 
-/// Longer texts are no parameters: all requests of a batch share one message.
-const MOST_WORDS: usize = 1 << 20;
+/// Limit of id, sequence id and parameters of a request: all requests of a batch share one message.
+const MAX_METADATA: usize = 1 << 20;
 
-/// Sees to it that what travels in the message is small.
-///
-/// # Errors
-/// It is not.
-pub fn words_fit(request: &InferRequest) -> Result<()> {
+/// Refuses requests whose id and parameters are too large for a message.
+pub fn check_metadata_size(request: &InferRequest) -> Result<()> {
     let of_sequence = match &request.sequence.id {
         CorrelationId::Text(text) => text.len(),
         CorrelationId::None | CorrelationId::Number(_) => 0,
     };
     let of_parameters = request.parameters.iter().map(|(key, value)| {
-        // With what a parameter without text takes.
+        // 32: the message overhead of a parameter.
         let text = if let Parameter::String(text) = value { text.len() } else { 0 };
         key.len() + text + 32
     });
-    let words = request.id.len() + of_sequence + of_parameters.sum::<usize>();
-    if words > MOST_WORDS {
+    let size = request.id.len() + of_sequence + of_parameters.sum::<usize>();
+    if size > MAX_METADATA {
         return Err(Error::invalid(format!(
-            "model '{}': the request has {words} bytes of id and parameters; a model that runs in a process of its own \
-             takes at most {MOST_WORDS}",
+            "model '{}': the request has {size} bytes of id and parameters; an isolated model accepts at most \
+             {MAX_METADATA}",
             request.context().signature.model
         )));
     }
     Ok(())
 }
 
-/// What these calls were lent, of which the process does not hear.
-pub fn take_back(batch: &Batch, arena: &Arena) {
-    let inputs = batch.calls.iter().flat_map(|call| &call.inputs);
-    inputs.filter(|input| input.offset != 0).for_each(|input| arena.take_back(input.slot));
+/// Returns the loans of a batch that was not sent.
+pub fn return_loans(batch: &ExecuteBatch, arena: &Arena) {
+    let inputs = batch.requests.iter().flat_map(|request| &request.inputs);
+    inputs.filter(|input| input.offset != 0).for_each(|input| arena.return_loan(input.slot));
 }
 
-/// Sees to it that the process can read every input where it lies, aligned as its backend wants it.
+/// Copies inputs into the arena that are not in it, or not aligned as the backend requires.
 ///
 /// # Errors
-/// The arena has no room.
-pub fn place(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Result<()> {
+/// The arena is exhausted.
+pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Result<()> {
     let signature = &request.responder.context.signature;
     for input in &mut request.inputs {
         let spec = signature.input_spec(input.index);
@@ -60,8 +57,8 @@ pub fn place(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Re
         let mut copy = AlignedBuf::for_input(Some(arena), data.len());
         if arena.offset_of(copy.as_ref()).is_none() {
             return Err(Error::unavailable(format!(
-                "model '{}': {} bytes for input '{}' are not there now: the memory that is shared with the \
-                 model's process is full of other requests",
+                "model '{}': shared-memory arena exhausted: {} bytes for input '{}' cannot be allocated while \
+                 other requests of the isolated model hold its memory",
                 signature.model,
                 data.len(),
                 spec.name
@@ -73,15 +70,15 @@ pub fn place(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Re
     Ok(())
 }
 
-/// The message; all inputs were placed, and are lent by this.
-pub fn call(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> Call {
+/// The message of a request whose inputs are in the arena; lends them to the child.
+pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> Request {
     let signature = &request.context().signature;
     let (sequence, sequence_text) = match &request.sequence.id {
         CorrelationId::None => (0, String::new()),
         CorrelationId::Number(n) => (*n, String::new()),
         CorrelationId::Text(text) => (0, text.clone()),
     };
-    Call {
+    Request {
         key,
         id: request.id.clone(),
         sequence,
@@ -93,7 +90,7 @@ pub fn call(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> 
         queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
         inputs: inputs(request, signature, arena),
-        wanted: wanted(request, states),
+        requested_outputs: requested_outputs(request, states),
         params: request.parameters.iter().map(param).collect(),
     }
 }
@@ -101,7 +98,7 @@ pub fn call(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> 
 fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<Input> {
     let inputs = request.inputs.iter().map(|input| {
         let spec = signature.input_spec(input.index);
-        // Of an empty tensor there is nothing to lend.
+        // An empty tensor is not lent.
         let loan = (!input.data.is_empty()).then(|| arena.lend(&input.data)).flatten();
         Input {
             index: input.index as u32,
@@ -114,18 +111,18 @@ fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<I
     inputs.collect()
 }
 
-/// The outputs that the caller wants, then the states, which are made like any output.
-fn wanted(request: &InferRequest, states: &[u32]) -> Vec<u32> {
-    let mut wanted = Vec::with_capacity(2 * (request.context().outputs.len() + states.len()));
+/// The requested outputs, then the states, which the backend produces like outputs.
+fn requested_outputs(request: &InferRequest, states: &[u32]) -> Vec<u32> {
+    let mut requested = Vec::with_capacity(2 * (request.context().outputs.len() + states.len()));
     for output in &request.context().outputs {
-        wanted.extend([output.index as u32, output.classes]);
+        requested.extend([output.index as u32, output.classes]);
     }
     for state in states {
         if !request.context().outputs.iter().any(|output| output.index as u32 == *state) {
-            wanted.extend([*state, 0]);
+            requested.extend([*state, 0]);
         }
     }
-    wanted
+    requested
 }
 
 fn param((key, value): &(String, Parameter)) -> Param {

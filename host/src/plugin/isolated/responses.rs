@@ -1,10 +1,10 @@
-//! Reads what a process answers, believes none of it, and passes on what is right.
+//! Reads responses of a child process, validates them, and passes them on.
 
-use super::exit_reason::Why;
+use super::exit_reason::KillReason;
 use super::facts;
-use super::messages::{Answer, Output, Param, param};
+use super::messages::{Output, Param, Response, param};
 use super::wire::{Received, Receiver};
-use super::work_connection::Line;
+use super::work_connection::WorkConnection;
 use crate::arena::Reader;
 use crate::error::Result;
 use crate::plugin::batch::outputs::Building;
@@ -15,21 +15,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What small models take for an answer; a thread that sleeps takes as long to wake up.
+/// Poll time: small models respond about as fast as a sleeping thread wakes up.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// One instance's work connection, as the host reads it.
-pub struct Answers {
+/// The host's receiving side of a work connection.
+pub struct ResponseReader {
     receiver: Receiver,
-    /// The outputs lie in here.
+    /// The arena of the outputs.
     memory: Arc<Reader>,
-    /// By number, see `messages::ModelFacts::outputs`.
+    /// Output names by position in `messages::ModelFacts::outputs`.
     names: Arc<[String]>,
-    /// How long the process may owe an answer without giving one.
+    /// The response deadline.
     limit: Option<Duration>,
 }
 
-impl Answers {
+impl ResponseReader {
     pub fn new(
         mut receiver: Receiver,
         memory: &Arc<Reader>,
@@ -41,62 +41,71 @@ impl Answers {
         Ok(Self { receiver, memory: Arc::clone(memory), names: Arc::clone(names), limit })
     }
 
-    /// Until the process is gone, or must go; or until it owes nothing more, if that is `enough`.
-    pub fn read(&mut self, line: &Line, enough: bool) {
-        let _unread = Unread(line);
-        let why = loop {
-            if enough && !line.owes() {
+    /// Reads until the child is gone or is killed; with `until_idle` also until nothing is outstanding.
+    pub fn read(&mut self, connection: &WorkConnection, until_idle: bool) {
+        let _on_panic = KillOnPanic(connection);
+        let reason = loop {
+            if until_idle && !connection.has_outstanding() {
                 return;
             }
-            match self.receiver.receive::<Answer>() {
-                Ok(Received::Message(answer)) => {
-                    if let Err(what) = self.pass_on(line, answer) {
-                        break Why::Nonsense(what);
+            match self.receiver.receive::<Response>() {
+                Ok(Received::Message(response)) => {
+                    if let Err(what) = self.pass_on(connection, response) {
+                        break KillReason::ProtocolViolation(what);
                     }
                 }
-                Ok(Received::Silence) => {
+                Ok(Received::TimedOut) => {
                     let Some(limit) = self.limit else { continue };
-                    match line.patience(limit) {
+                    match connection.time_left(limit) {
                         Some(left) => drop(self.receiver.set_timeout(Some(left))),
-                        None => break Why::Silent(limit),
+                        None => break KillReason::ResponseTimeout(limit),
                     }
                 }
                 Ok(Received::Closed) => {
-                    return line.process.lost("closed a connection for answers");
+                    return connection.process.connection_lost("closed a work connection");
                 }
-                Err(e) => break Why::Nonsense(format!("sent what is no answer ({e})")),
+                Err(e) => {
+                    break KillReason::ProtocolViolation(format!(
+                        "sent a malformed response ({e})"
+                    ));
+                }
             }
             while self.receiver.file().is_some() {}
         };
-        line.process.kill(why);
+        connection.process.kill(reason);
     }
 
-    /// Answers the caller; the error is a fault of the process, not of the answer.
-    fn pass_on(&self, line: &Line, answer: Answer) -> Result<(), String> {
-        let Answer { key, last, response, failure, times } = answer;
+    /// Passes a response on.
+    ///
+    /// # Errors
+    /// A protocol violation. Faults in outputs are errors of the request instead.
+    fn pass_on(&self, connection: &WorkConnection, response: Response) -> Result<(), String> {
+        let Response { key, last, data, failure, times } = response;
         let last = last || failure.is_some();
-        let (outputs, params) =
-            response.map_or((None, Vec::new()), |r| (Some(r.outputs), r.params));
-        // All that was lent is taken first, so that it goes back whatever follows.
+        let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
+        // All loans are taken first, so that they are returned whatever follows.
         let data = outputs.iter().flatten().map(|output| self.data(output));
         let data: SmallVec<[Bytes; 4]> = data.collect::<Result<_, _>>()?;
         if let Some(bad) = outputs.iter().flatten().find(|o| self.name(o).is_none()) {
-            return Err(format!("answered with an output number {}", bad.index));
+            return Err(format!(
+                "responded with output number {}, which does not exist",
+                bad.index
+            ));
         }
         if failure.is_none() && outputs.is_none() && !last {
-            return Err("answered nothing".into());
+            return Err("sent an empty response".into());
         }
-        let Some(answered) = line.answered(key, last) else {
-            return Err(format!("answered request {key}, which it does not have"));
+        let Some(target) = connection.target(key, last) else {
+            return Err(format!("responded to request {key}, which is not outstanding"));
         };
-        let reply = &answered.reply;
+        let reply = &target.reply;
         if let Some(execution) = reply.execution()
             && let [_, compute, output, ..] = times[..]
         {
             execution.note_times(compute, output);
         }
         match (failure, outputs) {
-            // An answer that the reply does not take came after its end, as in any process.
+            // The reply refuses a response after its end, as for a local backend.
             (Some(failure), _) => drop(reply.finish(Err(facts::error(&failure)))),
             (None, None) => drop(reply.finish(Ok(None))),
             (None, Some(outputs)) => {
@@ -109,7 +118,7 @@ impl Answers {
                     fault = fault.or(adopted.err());
                 }
                 if fault.is_none() {
-                    line.process.answered.store(true, Ordering::Relaxed);
+                    connection.process.responded.store(true, Ordering::Relaxed);
                 }
                 drop(building.send(last, fault));
             }
@@ -127,19 +136,18 @@ impl Answers {
         }
         self.memory
             .bytes(output.offset, output.bytes, Some(output.slot))
-            .map_err(|e| format!("answered with memory that is none ({e})"))
+            .map_err(|e| format!("sent an invalid memory range ({e})"))
     }
 }
 
-/// Nobody reads any more after a panic: who waits for answers must not wait for ever.
-struct Unread<'a>(&'a Line);
+/// After a panic of the reading thread no response would arrive any more; killing the child fails its requests.
+struct KillOnPanic<'a>(&'a WorkConnection);
 
-impl Drop for Unread<'_> {
+impl Drop for KillOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0
-                .process
-                .kill(Why::Nonsense("gave an answer over which the server failed".into()));
+            let what = "sent a response that made the server fail";
+            self.0.process.kill(KillReason::ProtocolViolation(what.into()));
         }
     }
 }

@@ -1,11 +1,13 @@
-//! The host against a process that says what it likes: every caller is answered once, whatever comes.
+//! The host against a child that sends arbitrary bytes: every request gets one final response.
 
-use super::exit_reason::Why;
-use super::messages::{Answer, Batch, Call, Failure, Output, Param, Response, param};
+use super::exit_reason::KillReason;
+use super::messages::{
+    ExecuteBatch, Failure, Output, Param, Request, Response, ResponseData, param,
+};
 use super::process::Process;
-use super::responses::Answers;
-use super::wire::{Receiver, Sender, halves, pair};
-use super::work_connection::Line;
+use super::responses::ResponseReader;
+use super::wire::{Receiver, Sender, pair, split};
+use super::work_connection::WorkConnection;
 use crate::arena::{Arena, Block, Reader};
 use crate::error::{Code, Error};
 use crate::request::testing::{RecordedResponses, request};
@@ -18,17 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// A process that has ended: nobody waits for its last breath.
-static ENDED: LazyLock<Child> = LazyLock::new(|| {
+/// A process that has exited.
+static EXITED: LazyLock<Child> = LazyLock::new(|| {
     let child = Command::new("true").spawn().unwrap();
     Process::fake(&child).wait_for_end(None);
     child
 });
 
-/// A host with three requests under way, and the other end of its connection.
-struct Rig {
-    line: Arc<Line>,
-    answers: Answers,
+/// A host with three outstanding requests, and the child's end of its connection.
+struct Fixture {
+    connection: Arc<WorkConnection>,
+    reader: ResponseReader,
     process: Arc<Process>,
     told: Vec<RecordedResponses>,
     theirs: (Sender, Receiver),
@@ -37,31 +39,33 @@ struct Rig {
     block: Block,
 }
 
-fn bare(key: u64, _: &InferRequest) -> Call {
-    Call { key, ..Call::default() }
+fn bare(key: u64, _: &InferRequest) -> Request {
+    Request { key, ..Request::default() }
 }
 
-impl Rig {
+impl Fixture {
     fn new() -> Self {
-        Self::patient(None)
+        Self::with_deadline(None)
     }
 
-    fn patient(limit: Option<Duration>) -> Self {
-        let process = Process::fake(&ENDED);
+    fn with_deadline(limit: Option<Duration>) -> Self {
+        let process = Process::fake(&EXITED);
         let (ours, theirs) = pair().unwrap();
-        let (sender, receiver) = halves(ours);
+        let (sender, receiver) = split(ours);
         let outputs = Arena::new("test", 1 << 21).unwrap();
         let reader = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
         let names = Arc::from(["O".to_owned(), "unwanted".to_owned()]);
-        let answers = Answers::new(receiver, &reader, &names, limit).unwrap();
-        let line = Line::new(sender, Arc::clone(&process), 0, None);
+        let reader = ResponseReader::new(receiver, &reader, &names, limit).unwrap();
+        let connection = WorkConnection::new(sender, Arc::clone(&process), 0, None);
         let block = outputs.alloc(64, true).unwrap();
         let (raw, told) = (theirs.try_clone().unwrap(), Vec::new());
-        let theirs = halves(theirs);
-        let mut rig = Self { line, answers, process, told, theirs, raw, outputs, block };
-        let mut requests: Vec<_> = (0..3).map(|_| rig.request()).collect();
-        assert!(rig.line.send(&mut Batch::default(), &mut requests, bare).unwrap());
-        rig
+        let theirs = split(theirs);
+        let mut fixture = Self { connection, reader, process, told, theirs, raw, outputs, block };
+        let mut requests: Vec<_> = (0..3).map(|_| fixture.request()).collect();
+        assert!(
+            fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, bare).unwrap()
+        );
+        fixture
     }
 
     fn request(&mut self) -> InferRequest {
@@ -71,7 +75,7 @@ impl Rig {
         request
     }
 
-    /// An output as a sound process would give it, of two floats.
+    /// A valid output of two floats.
     fn output(&self) -> Output {
         // SAFETY: the block is the test's, and zeroed.
         let bytes = unsafe { std::slice::from_raw_parts(self.block.ptr().as_ptr(), 8) };
@@ -80,60 +84,60 @@ impl Rig {
         Output { index, dtype, shape, offset: loan.offset, bytes: 8, slot: loan.slot }
     }
 
-    /// Hears all that was said, then that the process is gone.
-    fn hear(mut self) -> (Vec<RecordedResponses>, Option<Why>) {
+    /// Reads everything that was sent, then the end of the connection.
+    fn finish(mut self) -> (Vec<RecordedResponses>, Option<KillReason>) {
         self.theirs.0.shut_down();
-        self.answers.read(&self.line, false);
-        self.line.close();
-        self.line.fail(&Error::internal("gone"));
-        (self.told, self.process.accused())
+        self.reader.read(&self.connection, false);
+        self.connection.close();
+        self.connection.fail(&Error::internal("gone"));
+        (self.told, self.process.kill_reason())
     }
 }
 
-fn good(key: u64, output: Output) -> Answer {
-    let response = Some(Response { outputs: vec![output], params: Vec::new() });
-    Answer { key, last: true, response, ..Answer::default() }
+fn good(key: u64, output: Output) -> Response {
+    let data = Some(ResponseData { outputs: vec![output], params: Vec::new() });
+    Response { key, last: true, data, ..Response::default() }
 }
 
-fn accused(why: Option<Why>) -> String {
-    match why {
-        Some(Why::Nonsense(what)) => what,
+fn violation(reason: Option<KillReason>) -> String {
+    match reason {
+        Some(KillReason::ProtocolViolation(what)) => what,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn what_no_sound_process_says_is_its_end() {
-    let last = |key| Answer { key, last: true, ..Answer::default() };
-    type Change = fn(&mut Answer);
+fn protocol_violations_kill_the_child() {
+    let last = |key| Response { key, last: true, ..Response::default() };
+    type Change = fn(&mut Response);
     let cases: &[(Change, &str)] = &[
-        (|a| a.key = 7, "answered request 7, which it does not have"),
-        (|a| a.key = 0, "answered request 0"),
-        (|a| (a.response, a.last) = (None, false), "answered nothing"),
-        (|a| a.response.as_mut().unwrap().outputs[0].index = 9, "output number 9"),
-        (|a| a.response.as_mut().unwrap().outputs[0].offset = 1, "memory that is none"),
-        (|a| a.response.as_mut().unwrap().outputs[0].offset = u64::MAX, "memory that is none"),
-        (|a| a.response.as_mut().unwrap().outputs[0].bytes = u64::MAX, "memory that is none"),
-        (|a| a.response.as_mut().unwrap().outputs[0].slot = u32::MAX, "memory that is none"),
+        (|a| a.key = 7, "responded to request 7, which is not outstanding"),
+        (|a| a.key = 0, "responded to request 0"),
+        (|a| (a.data, a.last) = (None, false), "empty response"),
+        (|a| a.data.as_mut().unwrap().outputs[0].index = 9, "output number 9"),
+        (|a| a.data.as_mut().unwrap().outputs[0].offset = 1, "invalid memory range"),
+        (|a| a.data.as_mut().unwrap().outputs[0].offset = u64::MAX, "invalid memory range"),
+        (|a| a.data.as_mut().unwrap().outputs[0].bytes = u64::MAX, "invalid memory range"),
+        (|a| a.data.as_mut().unwrap().outputs[0].slot = u32::MAX, "invalid memory range"),
     ];
     for (change, what) in cases {
-        let rig = Rig::new();
-        let mut answer = good(1, rig.output());
-        change(&mut answer);
-        rig.theirs.0.send(&answer).unwrap();
-        let (told, why) = rig.hear();
-        assert!(accused(why).contains(what), "{what}");
+        let fixture = Fixture::new();
+        let mut response = good(1, fixture.output());
+        change(&mut response);
+        fixture.theirs.0.send(&response).unwrap();
+        let (told, why) = fixture.finish();
+        assert!(violation(why).contains(what), "{what}");
         assert!(told.iter().all(|told| told.lock().len() == 1), "{what}");
     }
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     for key in [1, 1] {
-        rig.theirs.0.send(&last(key)).unwrap();
+        fixture.theirs.0.send(&last(key)).unwrap();
     }
-    assert!(accused(rig.hear().1).contains("answered request 1, which"));
+    assert!(violation(fixture.finish().1).contains("responded to request 1, which"));
 }
 
 #[test]
-fn a_wrong_output_is_its_callers_alone() {
+fn invalid_output_fails_only_its_request() {
     type Change = fn(&mut Output);
     let cases: &[(Change, &str)] = &[
         (|o| o.shape = vec![-2], "has shape [-2]"),
@@ -144,12 +148,12 @@ fn a_wrong_output_is_its_callers_alone() {
         (|o| o.index = 1, "'unwanted'"),
     ];
     for (change, what) in cases {
-        let rig = Rig::new();
-        let mut output = rig.output();
+        let fixture = Fixture::new();
+        let mut output = fixture.output();
         change(&mut output);
-        rig.theirs.0.send(&good(2, output)).unwrap();
-        rig.theirs.0.send(&good(3, rig.output())).unwrap();
-        let (told, why) = rig.hear();
+        fixture.theirs.0.send(&good(2, output)).unwrap();
+        fixture.theirs.0.send(&good(3, fixture.output())).unwrap();
+        let (told, why) = fixture.finish();
         assert_eq!(why, None);
         let text = told[1].lock()[0].0.as_ref().unwrap_err().message.clone();
         assert!(text.contains(what), "{what}: {text}");
@@ -157,27 +161,27 @@ fn a_wrong_output_is_its_callers_alone() {
     }
 }
 
-/// A failure ends its call also if the process forgot to say so.
+/// Also if the child does not mark it as the last.
 #[test]
-fn a_failure_is_the_last() {
-    let rig = Rig::new();
+fn failure_is_the_final_response() {
+    let fixture = Fixture::new();
     let failure = Some(Failure { code: 1, text: "so".into() });
     for key in [1, 2, 3] {
-        let answer = Answer { key, failure: failure.clone(), ..Answer::default() };
-        rig.theirs.0.send(&answer).unwrap();
+        let response = Response { key, failure: failure.clone(), ..Response::default() };
+        fixture.theirs.0.send(&response).unwrap();
     }
-    let mut rig = rig;
-    // It ends because nothing is owed any more; the connection is still there.
-    rig.answers.read(&rig.line, true);
-    assert!(!rig.line.owes());
+    let mut fixture = fixture;
+    // Returns because nothing is outstanding; the connection is still open.
+    fixture.reader.read(&fixture.connection, true);
+    assert!(!fixture.connection.has_outstanding());
 }
 
-/// Though there is always something to read.
+/// Although bytes keep arriving.
 #[test]
-fn an_answer_in_small_pieces_must_come_in_time() {
+fn response_in_small_pieces_must_meet_the_deadline() {
     let limit = Duration::from_millis(50);
-    let mut rig = Rig::patient(Some(limit));
-    let (mut raw, over) = (rig.raw.try_clone().unwrap(), AtomicBool::new(false));
+    let mut fixture = Fixture::with_deadline(Some(limit));
+    let (mut raw, over) = (fixture.raw.try_clone().unwrap(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             raw.write_all(&1_000_000u32.to_ne_bytes()).unwrap();
@@ -185,30 +189,31 @@ fn an_answer_in_small_pieces_must_come_in_time() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        rig.answers.read(&rig.line, false);
+        fixture.reader.read(&fixture.connection, false);
         over.store(true, Ordering::Relaxed);
     });
-    assert_eq!(rig.hear().1, Some(Why::Silent(limit)));
+    assert_eq!(fixture.finish().1, Some(KillReason::ResponseTimeout(limit)));
 }
 
 #[test]
-fn more_than_a_message_takes_is_refused_and_nothing_is_sent() {
-    let mut rig = Rig::new();
-    let mut requests = vec![rig.request()];
-    let long = |key, _: &InferRequest| Call { key, id: "x".repeat(65 << 20), ..Call::default() };
-    let e = rig.line.send(&mut Batch::default(), &mut requests, long).unwrap_err();
+fn oversized_batch_is_refused_and_not_sent() {
+    let mut fixture = Fixture::new();
+    let mut requests = vec![fixture.request()];
+    let long =
+        |key, _: &InferRequest| Request { key, id: "x".repeat(65 << 20), ..Request::default() };
+    let e = fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, long).unwrap_err();
     assert_eq!((e.code, requests.len()), (Code::InvalidArg, 1));
-    // The connection is as good as before.
-    assert!(rig.line.send(&mut Batch::default(), &mut requests, bare).unwrap());
-    rig.theirs.0.send(&good(5, rig.output())).unwrap();
-    let (told, why) = rig.hear();
+    // The connection is still usable.
+    assert!(fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, bare).unwrap());
+    fixture.theirs.0.send(&good(5, fixture.output())).unwrap();
+    let (told, why) = fixture.finish();
     assert_eq!(why, None);
     assert!(told[3].lock()[0].0.is_ok());
 }
 
-static RIGHT: LazyLock<Output> = LazyLock::new(|| Rig::new().output());
+static VALID: LazyLock<Output> = LazyLock::new(|| Fixture::new().output());
 
-/// A field as it should be, or anything.
+/// A valid field, or any value.
 fn or_any<T: Clone + std::fmt::Debug + 'static>(
     right: T,
     any: impl Strategy<Value = T> + 'static,
@@ -237,7 +242,7 @@ fn output(right: &Output) -> impl Strategy<Value = Output> + use<> {
         })
 }
 
-fn answer(right: &Output) -> impl Strategy<Value = Answer> + use<> {
+fn response(right: &Output) -> impl Strategy<Value = Response> + use<> {
     let value = prop_oneof![
         any::<i64>().prop_map(param::Value::Int),
         any::<f64>().prop_map(param::Value::Double),
@@ -246,7 +251,7 @@ fn answer(right: &Output) -> impl Strategy<Value = Answer> + use<> {
     let param =
         (any::<String>(), prop::option::of(value)).prop_map(|(key, value)| Param { key, value });
     let response = (prop::collection::vec(output(right), 0..3), prop::collection::vec(param, 0..2))
-        .prop_map(|(outputs, params)| Response { outputs, params });
+        .prop_map(|(outputs, params)| ResponseData { outputs, params });
     let failure = (any::<u32>(), any::<String>()).prop_map(|(code, text)| Failure { code, text });
     (
         or_any(1, 0..6u64),
@@ -255,10 +260,10 @@ fn answer(right: &Output) -> impl Strategy<Value = Answer> + use<> {
         prop::option::weighted(0.1, failure),
         prop::collection::vec(any::<u64>(), 0..6),
     )
-        .prop_map(|(key, last, response, failure, times)| Answer {
+        .prop_map(|(key, last, data, failure, times)| Response {
             key,
             last,
-            response,
+            data,
             failure,
             times,
         })
@@ -268,14 +273,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_caller_is_answered_once(answers in prop::collection::vec(answer(&RIGHT), 0..12)) {
-        let rig = Rig::new();
-        // The first block of an arena is always in the same place.
-        assert_eq!(rig.output(), *RIGHT);
-        for answer in &answers {
-            rig.theirs.0.send(answer).unwrap();
+    fn every_request_gets_one_final_response(responses in prop::collection::vec(response(&VALID), 0..12)) {
+        let fixture = Fixture::new();
+        // The first block of an arena is always at the same offset.
+        assert_eq!(fixture.output(), *VALID);
+        for response in &responses {
+            fixture.theirs.0.send(response).unwrap();
         }
-        let (told, _) = rig.hear();
+        let (told, _) = fixture.finish();
         for told in told {
             let told = told.lock();
             prop_assert_eq!(told.iter().filter(|(_, last)| *last).count(), 1);
@@ -288,10 +293,10 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_messages_end_the_process(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
-        let rig = Rig::new();
-        (&rig.raw).write_all(&bytes).unwrap();
-        let (told, _) = rig.hear();
+    fn malformed_bytes_kill_the_child(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
+        let fixture = Fixture::new();
+        (&fixture.raw).write_all(&bytes).unwrap();
+        let (told, _) = fixture.finish();
         prop_assert!(told.iter().all(|told| told.lock().iter().filter(|t| t.1).count() == 1));
     }
 }

@@ -1,16 +1,16 @@
-//! What a process prints: lines for the log, and the last ones for those who ask what happened.
+//! Standard output and error of a child process: lines for the log, and the last ones for error messages.
 
 use crate::sync::Mutex;
 use std::collections::VecDeque;
 use std::io::Read;
 
-/// Longer lines are cut into pieces of so many bytes.
-const LONGEST_LINE: usize = 8 << 10;
-/// What is kept of the end: lines, and characters of each.
+/// Longer lines are split.
+const MAX_LINE: usize = 8 << 10;
+/// Size of the tail: lines, and characters of each.
 const LINES: usize = 6;
 const CHARACTERS: usize = 300;
 
-/// The last lines that a process printed or logged as a warning or an error.
+/// The last lines that a child printed or logged as a warning or an error.
 #[derive(Default)]
 pub struct Tail(Mutex<VecDeque<String>>);
 
@@ -27,7 +27,7 @@ impl Tail {
         lines.push_back(line.chars().take(CHARACTERS).collect());
     }
 
-    /// As the end of a sentence; empty when there was nothing.
+    /// As the end of a sentence; empty when there are no lines.
     pub fn text(&self) -> String {
         let lines = self.0.lock();
         if lines.is_empty() {
@@ -37,11 +37,11 @@ impl Tail {
     }
 }
 
-/// Calls `line` with every line until nobody can print any more.
+/// Calls `line` with every line until the pipe is closed by all writers.
 pub fn each_line(mut from: impl Read, mut line: impl FnMut(&str)) {
-    let mut buffer = vec![0; LONGEST_LINE];
+    let mut buffer = vec![0; MAX_LINE];
     let mut filled = 0;
-    let mut tell = |bytes: &[u8]| {
+    let mut emit = |bytes: &[u8]| {
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
         if !bytes.is_empty() {
             line(&String::from_utf8_lossy(bytes));
@@ -56,17 +56,17 @@ pub fn each_line(mut from: impl Read, mut line: impl FnMut(&str)) {
         }
         let mut begin = 0;
         while let Some(end) = buffer[begin..filled].iter().position(|byte| *byte == b'\n') {
-            tell(&buffer[begin..begin + end]);
+            emit(&buffer[begin..begin + end]);
             begin += end + 1;
         }
         buffer.copy_within(begin..filled, 0);
         filled -= begin;
         if filled == buffer.len() {
-            tell(&buffer);
+            emit(&buffer);
             filled = 0;
         }
     }
-    tell(&buffer[..filled]);
+    emit(&buffer[..filled]);
 }
 
 #[cfg(test)]

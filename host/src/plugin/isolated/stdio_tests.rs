@@ -1,14 +1,14 @@
-//! Unit tests of `output.rs`.
+//! Unit tests of `stdio.rs`.
 
 use super::*;
 
 #[test]
-fn lines_are_bounded_and_need_not_be_text() {
+fn splits_long_lines_and_replaces_invalid_utf8() {
     let mut told = Vec::new();
-    let long = "y".repeat(LONGEST_LINE + 5);
+    let long = "y".repeat(MAX_LINE + 5);
     let bytes = [b"one\r\n\n\xff\xfe\n", long.as_bytes(), b"\nrest"].concat();
     each_line(&bytes[..], |line| told.push(line.to_owned()));
-    let pieces = [&long[..LONGEST_LINE], "yyyyy"];
+    let pieces = [&long[..MAX_LINE], "yyyyy"];
     assert_eq!(told, ["one", "\u{fffd}\u{fffd}", pieces[0], pieces[1], "rest"]);
     let tail = Tail::default();
     assert_eq!(tail.text(), "");

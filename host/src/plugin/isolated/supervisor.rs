@@ -1,23 +1,23 @@
-//! Keeps a model's process running: starts it, waits for its end, says what happened, and starts it again.
+//! The supervisor of an isolated model: starts its child process, waits for the exit, logs the reason, restarts it.
 //!
 //! ```text
-//!   Opening ──► Up ──► Starting ──► Up …       the first end after an answer: started again at once
-//!      │         │         │
-//!      │         └──► Down ◄─┘ ──► Up …        else after a pause, which doubles
-//!      └──► Over                               it never opened, or it is closed
+//!   Opening ──► Running ──► Restarting ──► Running …   first exit after a successful response: restart at once
+//!      │           │            │
+//!      │           └─► Backoff ◄┘ ──► Running …        else after a pause, which doubles
+//!      └──► Closed                                     it never opened, or it was closed
 //! ```
-//! While it is Starting, instances wait and with them their requests; while it is Down, requests are refused.
+//! While it is Restarting, instances and with them their requests wait; in Backoff requests are refused.
 
-mod instance_session;
-mod retire; // a model that is being unloaded // instances while processes come and go
+mod instance_session; // an instance across restarts
+mod unload; // deadline of a model that is being unloaded
 
-pub use instance_session::Seat;
+pub use instance_session::InstanceSession;
 
-use super::exit_reason::Ended;
+use super::exit_reason::{ExitReason, KillReason};
 use super::facts;
 use super::limits::Limits;
-use super::messages::{self, Done, Hello, ask};
-use super::process::{Asked, Gone, Process, Running, spawn};
+use super::messages::{self, ControlResponse, Handshake, control_request};
+use super::process::{ChildProcess, PendingResponse, Process, ProcessGone, spawn};
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
@@ -30,34 +30,35 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pause before the second start in a row that follows no answer; each further one is twice as long.
+/// Pause before the second restart in a row without a successful response; doubled by each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// What a process that could not open its model gets to end in order.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// How long a child that could not open its model may take to exit.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What the rest of the server has of a model while it serves, and does not keep it open.
+/// Whether a model serves. Does not keep the model open.
 #[derive(Default)]
 pub struct Health {
-    /// Why it does not serve at the moment, if so.
-    why: ArcSwapOption<String>,
-    of: OnceLock<Weak<Shared>>,
+    /// Why it does not serve at the moment.
+    failure: ArcSwapOption<String>,
+    model: OnceLock<Weak<Shared>>,
 }
 
 impl Health {
-    /// To be told of the model's retirement.
-    pub fn is_of(&self, shared: &Arc<Shared>) {
-        let _ = self.of.set(Arc::downgrade(shared));
+    /// Sets the model that [`Health::begin_unload`] acts on.
+    pub fn attach(&self, shared: &Arc<Shared>) {
+        let _ = self.model.set(Arc::downgrade(shared));
     }
 
-    pub fn broken(&self) -> Option<String> {
-        self.why.load().as_deref().cloned()
+    /// Why it does not serve at the moment; `None` = it serves.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.load().as_deref().cloned()
     }
 
-    /// No further request comes. From here on its process may be silent no longer than a model gets to end.
-    pub fn retire(&self) {
-        if let Some(shared) = self.of.get().and_then(Weak::upgrade) {
-            retire::retire(&shared);
+    /// No further request will be sent. From here on the response deadline is at most the drain time.
+    pub fn begin_unload(&self) {
+        if let Some(shared) = self.model.get().and_then(Weak::upgrade) {
+            unload::begin(&shared);
         }
     }
 }
@@ -69,110 +70,110 @@ pub struct Shared {
     /// `model 'digits' version 1`.
     pub subject: String,
     pub backend: Arc<Backend>,
-    pub hello: Hello,
+    pub handshake: Handshake,
     pub facts: messages::ModelFacts,
-    /// Of the outputs, by number.
+    /// Output names by position.
     pub names: Arc<[String]>,
     pub limits: Limits,
-    /// An instance sends nothing before all is answered, and so can read the answers itself.
-    pub one_at_a_time: bool,
+    /// An instance sends the next batch after all responses, so its own thread can read them.
+    pub one_batch_at_a_time: bool,
     pub inputs: Arc<Arena>,
     pub health: Arc<Health>,
     pub state: Mutex<State>,
     pub changed: Condvar,
-    /// How long a model gets to end.
+    /// Drain time: how long the model may take to close.
     pub drain: Mutex<Duration>,
 }
 
 pub struct State {
     phase: Phase,
-    pub seats: Vec<Arc<Seat>>,
-    /// No further request comes.
-    retired: bool,
-    /// Nobody needs it any more.
+    pub sessions: Vec<Arc<InstanceSession>>,
+    /// No further request will be sent.
+    unloading: bool,
+    /// The model is being closed.
     pub closing: bool,
 }
 
 impl State {
     pub fn new() -> Self {
-        Self { phase: Phase::Opening, seats: Vec::new(), retired: false, closing: false }
+        Self { phase: Phase::Opening, sessions: Vec::new(), unloading: false, closing: false }
     }
 }
 
 /// See the module text.
 enum Phase {
     Opening,
-    Up(Arc<Live>),
-    Starting,
-    Down {
-        why: String,
-        /// When it is started; `None` = that is being done.
+    Running(Arc<LiveProcess>),
+    Restarting,
+    Backoff {
+        failure: String,
+        /// When it is restarted; `None` = now.
         until: Option<Instant>,
     },
-    Over(Error),
+    Closed(Error),
 }
 
-/// One process of the model.
-pub struct Live {
+/// The running child of the model.
+pub struct LiveProcess {
     pub process: Arc<Process>,
-    memory: Arc<Reader>,
-    /// Counts processes.
+    outputs: Arc<Reader>,
+    /// Number of the child, counting from 1.
     pub generation: u64,
 }
 
-/// Why something could not be opened.
-enum Unopened {
+/// Why a child could not open something.
+enum OpenError {
     Refused(Error),
-    Gone,
+    ProcessGone,
 }
 
-impl From<Gone> for Unopened {
-    fn from(_: Gone) -> Self {
-        Self::Gone
+impl From<ProcessGone> for OpenError {
+    fn from(_: ProcessGone) -> Self {
+        Self::ProcessGone
     }
 }
 
-impl From<Error> for Unopened {
+impl From<Error> for OpenError {
     fn from(e: Error) -> Self {
         Self::Refused(e)
     }
 }
 
-/// Runs on a thread of its own for as long as the model is open. Tells once whether it opened.
+/// Runs on a thread of its own while the model is open. Sends once whether it opened.
 pub fn supervise(shared: &Shared, opened: Sender<Result<()>>) {
     let mut opened = Some(opened);
-    // Ends in a row that followed no answer.
+    // Exits in a row without a successful response.
     let mut failures = 0u32;
     for generation in 1.. {
         let begin = Instant::now();
         let error = match shared.start(generation) {
-            Ok((mut running, live)) => {
-                shared.up(&live);
+            Ok((mut child, live)) => {
+                shared.set_running(&live);
                 drop(live);
                 match opened.take() {
                     Some(opened) => drop(opened.send(Ok(()))),
                     None => tracing::info!(
-                        "{}: its process was started again in {:.1} ms",
+                        "{}: its process was restarted in {:.1} ms",
                         shared.subject,
                         begin.elapsed().as_secs_f64() * 1e3
                     ),
                 }
-                let ended = running.reap();
-                if running.process.answered.load(Ordering::Relaxed) {
+                let exit = child.reap();
+                if child.process.responded.load(Ordering::Relaxed) {
                     failures = 0;
                 }
-                shared.ended(&ended)
+                shared.exit_error(&exit)
             }
             Err(e) => e,
         };
         failures = failures.saturating_add(1);
         let pause = (failures > 1)
-            .then(|| FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_PAUSE));
-        let again = shared.down(&error, pause);
+            .then(|| FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(MAX_PAUSE));
+        let restart = shared.set_failed(&error, pause);
         if let Some(opened) = opened.take() {
             let _ = opened.send(Err(error));
         }
-        if !again {
+        if !restart {
             return;
         }
     }
@@ -187,66 +188,75 @@ impl Shared {
         !self.lock().closing
     }
 
-    fn ended(&self, ended: &Ended) -> Error {
+    fn exit_error(&self, exit: &ExitReason) -> Error {
         let text = format!(
             "{}: the process of backend '{}' {}",
             self.subject,
             self.backend.facts.name,
-            ended.text()
+            exit.text()
         );
-        if !self.needed() && !ended.in_order() {
+        if !self.needed() && !exit.is_clean() {
             tracing::warn!("{text}");
         }
         Error::internal(text)
     }
 
-    /// Starts a process and opens in it the model and all instances that there are.
-    fn start(&self, generation: u64) -> Result<(Running, Arc<Live>)> {
-        self.inputs.forget_loans();
+    /// Starts a child and opens the model and its current instances there.
+    fn start(&self, generation: u64) -> Result<(ChildProcess, Arc<LiveProcess>)> {
+        self.inputs.reset_loans();
         let outputs = arena(&format!("{} outputs", self.label))?;
         let file = outputs.file().try_clone_to_owned().map_err(|e| {
-            Error::internal(format!("{}: no file for its process: {e}", self.subject))
+            Error::internal(format!(
+                "{}: cannot duplicate a file for its process: {e}",
+                self.subject
+            ))
         })?;
         drop(outputs);
-        let memory = Reader::new(&file)?;
-        let mut running = spawn(&self.label, self.hello.clone(), self.limits.open)?;
-        let process = Arc::clone(&running.process);
-        let live = Arc::new(Live { process, memory, generation });
+        let outputs = Reader::new(&file)?;
+        let mut child = spawn(&self.label, self.handshake.clone(), self.limits.open)?;
+        let process = Arc::clone(&child.process);
+        let live = Arc::new(LiveProcess { process, outputs, generation });
         match self.open(&live, file.as_fd()) {
-            Ok(()) => Ok((running, live)),
-            Err(Unopened::Refused(e)) => {
-                running.process.close(GRACE);
-                running.reap();
+            Ok(()) => Ok((child, live)),
+            Err(OpenError::Refused(e)) => {
+                child.process.close(GRACE);
+                child.reap();
                 Err(e)
             }
-            Err(Unopened::Gone) => Err(self.ended(&running.reap())),
+            Err(OpenError::ProcessGone) => Err(self.exit_error(&child.reap())),
         }
     }
 
-    fn open(&self, live: &Live, outputs: std::os::fd::BorrowedFd<'_>) -> Result<(), Unopened> {
-        self.note_replacement(live)?;
+    fn open(
+        &self,
+        live: &LiveProcess,
+        outputs: std::os::fd::BorrowedFd<'_>,
+    ) -> Result<(), OpenError> {
+        self.warn_if_replaced(live)?;
         let files = [self.inputs.file(), outputs];
-        let open = ask::What::OpenModel(self.facts.clone());
-        self.wait(live.process.ask(open, &files)?)?;
-        let seats = self.lock().seats.clone();
-        let asked = seats.iter().map(|seat| Ok((seat, self.ask_for(live, seat)?)));
-        for (seat, (asked, ours)) in asked.collect::<Result<Vec<_>, Unopened>>()? {
-            self.wait(asked)?;
-            self.connect(live, seat, ours)?;
+        let open = control_request::Kind::OpenModel(self.facts.clone());
+        self.wait(live.process.request(open, &files)?)?;
+        let sessions = self.lock().sessions.clone();
+        let requests = sessions.iter().map(|s| Ok((s, self.request_open(live, s)?)));
+        for (session, (pending, ours)) in requests.collect::<Result<Vec<_>, OpenError>>()? {
+            self.wait(pending)?;
+            self.connect(live, session, ours)?;
         }
         Ok(())
     }
 
-    /// Says so if the process works with another file than the model was loaded with.
-    fn note_replacement(&self, live: &Live) -> Result<(), Unopened> {
+    /// Logs a warning if the plugin file was replaced since the model was loaded; the child uses the new one.
+    fn warn_if_replaced(&self, live: &LiveProcess) -> Result<(), OpenError> {
         if !self.backend.is_replaced() {
             return Ok(());
         }
-        let done = self.wait(live.process.ask(ask::What::Describe(messages::Empty {}), &[])?)?;
-        let now = done.about.map(|about| facts::about(about).version).unwrap_or_default();
+        let response = self.wait(
+            live.process.request(control_request::Kind::Describe(messages::Empty {}), &[])?,
+        )?;
+        let now = response.backend.map(|info| info.version).unwrap_or_default();
         tracing::warn!(
-            "{}: {} was replaced after backend '{}' {} had been found there; its process works with what lies there now, \
-             which says that it is version {now}; load the model again to have all of the server know that",
+            "{}: {} was replaced after the model was loaded with backend '{}' {}; its restarted process uses the new \
+             file, which declares version {now}; reload the model to update the server",
             self.subject,
             self.backend.path.display(),
             self.backend.facts.name,
@@ -255,112 +265,114 @@ impl Shared {
         Ok(())
     }
 
-    fn wait(&self, asked: Asked<'_>) -> Result<Done, Unopened> {
-        let done = asked.wait(self.limits.open, || self.needed())?;
-        match done.failure {
-            Some(failure) => Err(Unopened::Refused(facts::error(&failure))),
-            None => Ok(done),
+    fn wait(&self, pending: PendingResponse<'_>) -> Result<ControlResponse, OpenError> {
+        let response = pending.wait(self.limits.open, || self.needed())?;
+        match response.failure {
+            Some(failure) => Err(OpenError::Refused(facts::error(&failure))),
+            None => Ok(response),
         }
     }
 
-    /// The process that runs, or will in a moment, later than process number `tried`.
+    /// The running child, if its number is above `tried`; waits while it is being started.
     ///
     /// # Errors
-    /// There is none, and why.
-    pub fn live(&self, tried: u64) -> Result<Arc<Live>> {
+    /// The model does not serve, and why.
+    pub fn live(&self, tried: u64) -> Result<Arc<LiveProcess>> {
         let mut state = self.lock();
         loop {
             match &state.phase {
-                Phase::Up(live) if live.generation > tried => return Ok(Arc::clone(live)),
-                Phase::Up(_) | Phase::Opening | Phase::Starting => {
+                Phase::Running(live) if live.generation > tried => return Ok(Arc::clone(live)),
+                Phase::Running(_) | Phase::Opening | Phase::Restarting => {
                     state = self.changed.wait(state);
                 }
-                Phase::Down { why, until } => {
+                Phase::Backoff { failure, until } => {
                     let left = until.map(|at| at.saturating_duration_since(Instant::now()));
                     let when = match left.filter(|left| !left.is_zero()) {
                         Some(left) => format!("in {:.1} s", left.as_secs_f64()),
                         None => "now".into(),
                     };
-                    return Err(Error::unavailable(format!("{why}; it is started again {when}")));
+                    return Err(Error::unavailable(format!("{failure}; it is restarted {when}")));
                 }
-                Phase::Over(e) => return Err(e.clone()),
+                Phase::Closed(e) => return Err(e.clone()),
             }
         }
     }
 
-    /// The process that runs.
+    /// The running child.
     pub fn process(&self) -> Option<Arc<Process>> {
         match &self.lock().phase {
-            Phase::Up(live) => Some(Arc::clone(&live.process)),
+            Phase::Running(live) => Some(Arc::clone(&live.process)),
             _ => None,
         }
     }
 
-    fn up(&self, live: &Arc<Live>) {
+    fn set_running(&self, live: &Arc<LiveProcess>) {
         let mut state = self.lock();
         if state.closing {
-            live.process.kill(super::exit_reason::Why::Closing);
+            live.process.kill(KillReason::Closing);
         }
-        state.phase = Phase::Up(Arc::clone(live));
-        self.health.why.store(None);
+        state.phase = Phase::Running(Arc::clone(live));
+        self.health.failure.store(None);
         drop(state);
         self.changed.notify_all();
     }
 
-    /// The process has ended, or could not be started: everybody is told. True after the pause, if it is to be started
-    /// again.
-    fn down(&self, error: &Error, pause: Option<Duration>) -> bool {
-        let why = &error.message;
+    /// The child has exited or could not be started: fails what is outstanding, then waits for the pause. Returns whether
+    /// to restart it.
+    fn set_failed(&self, error: &Error, pause: Option<Duration>) -> bool {
+        let failure = &error.message;
         let mut state = self.lock();
-        let again = !state.closing && state.seats.len() == self.facts.n_instances as usize;
+        let restart = !state.closing && state.sessions.len() == self.facts.n_instances as usize;
         state.phase = match pause {
-            _ if !again => Phase::Over(error.clone()),
-            None => Phase::Starting,
-            Some(pause) => Phase::Down { why: why.clone(), until: Some(Instant::now() + pause) },
+            _ if !restart => Phase::Closed(error.clone()),
+            None => Phase::Restarting,
+            Some(pause) => {
+                Phase::Backoff { failure: failure.clone(), until: Some(Instant::now() + pause) }
+            }
         };
-        if again {
+        if restart {
             match pause {
-                // Requests wait: for callers it serves.
-                None if state.retired => tracing::error!("{why}"),
-                None => tracing::error!("{why}; it is started again"),
+                // Requests wait, so the model stays ready.
+                None if state.unloading => tracing::error!("{failure}"),
+                None => tracing::error!("{failure}; it is restarted"),
                 Some(pause) => {
-                    self.health.why.store(Some(Arc::new(why.clone())));
-                    tracing::error!("{why}; it is started again in {} s", pause.as_secs_f64());
+                    self.health.failure.store(Some(Arc::new(failure.clone())));
+                    tracing::error!("{failure}; it is restarted in {} s", pause.as_secs_f64());
                 }
             }
         }
-        let seats = state.seats.clone();
+        let sessions = state.sessions.clone();
         drop(state);
-        let lines: Vec<_> = seats.iter().filter_map(|seat| seat.disconnect()).collect();
-        lines.iter().for_each(|(line, _)| line.close());
+        let closed: Vec<_> = sessions.iter().filter_map(|session| session.disconnect()).collect();
+        closed.iter().for_each(|(connection, _)| connection.close());
         self.changed.notify_all();
-        // Before the callers are told, who may go on with their sequences at once.
-        seats.iter().for_each(|seat| seat.tell_lost());
-        for (line, thread) in lines {
-            // Whoever reads passes on what was received before the end.
-            let own = line.reading.lock().take();
-            drop((own, thread.map(JoinHandle::join)));
-            line.fail(error);
+        // Before requests fail: their callers may send the next requests of the sequences at once.
+        sessions.iter().for_each(|session| session.notify_lost());
+        for (connection, thread) in closed {
+            // Waits until the reader has passed on what was received before the exit.
+            let reader = connection.reader.lock().take();
+            drop((reader, thread.map(JoinHandle::join)));
+            connection.fail(error);
         }
-        again && self.pause(pause)
+        restart && self.pause(pause)
     }
 
     fn pause(&self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else { return self.needed() };
         let waited = self.changed.wait_timeout_while(self.lock(), pause, |state| !state.closing);
         let (mut state, _) = waited;
-        if let Phase::Down { until, .. } = &mut state.phase {
+        if let Phase::Backoff { until, .. } = &mut state.phase {
             *until = None;
         }
         !state.closing
     }
 }
 
-/// Memory for one direction of a model's tensors: as much as there could be of blocks in use and blocks of other sizes
-/// that were used before. Address space is all that it costs.
+/// The arena for one direction of a model's tensors. It reserves address space for four times the machine's memory, since
+/// free blocks of other sizes take up space too; only pages in use are memory.
 pub fn arena(name: &str) -> Result<Arc<Arena>> {
-    const MOST: u64 = 512 << 30;
+    const MAX: u64 = 512 << 30;
     let system = rustix::system::sysinfo();
     let memory = system.totalram as u64 * u64::from(system.mem_unit.max(1));
-    Arena::new(name, (4 * memory).min(MOST) as usize)
+    Arena::new(name, (4 * memory).min(MAX) as usize)
 }

@@ -1,4 +1,5 @@
-//! Messages over a Unix socket: a length, then the message; files travel beside the first byte of theirs.
+//! Framing of messages over a Unix socket: a length prefix, then the message; file descriptors travel with its first
+//! byte (`SCM_RIGHTS`).
 
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
@@ -15,19 +16,19 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longer messages are a fault of the other side: whoever makes them sees to it that there are none.
-pub const LONGEST: usize = 64 << 20;
-/// What a longer message took is given back after it.
-const ROOM: usize = 1 << 20;
-/// Files in one message.
-const MOST_FILES: usize = 4;
+/// Size limit of a message. Senders refuse longer ones; to a receiver they are a protocol violation.
+pub const MAX_MESSAGE: usize = 64 << 20;
+/// Buffers that grew beyond this are freed after the message.
+const KEEP: usize = 1 << 20;
+/// Limit of file descriptors in one message.
+const MAX_FILES: usize = 4;
 
-/// Both directions of a fresh connection, one for each process.
+/// A new connection: one socket for each process.
 pub fn pair() -> Result<(UnixStream, UnixStream)> {
-    UnixStream::pair().map_err(|e| lost("made", e))
+    UnixStream::pair().map_err(|e| failed("created", e))
 }
 
-fn lost(what: &str, e: impl std::fmt::Display) -> Error {
+fn failed(what: &str, e: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("the connection between two processes cannot be {what}: {e}"))
 }
 
@@ -35,38 +36,38 @@ fn lost(what: &str, e: impl std::fmt::Display) -> Error {
 #[derive(Debug, PartialEq)]
 pub enum Received<M> {
     Message(M),
-    /// The other side is gone.
+    /// The peer closed the connection or died.
     Closed,
-    /// Nothing came in time.
-    Silence,
+    /// Nothing was received in time.
+    TimedOut,
 }
 
-/// The sending half; any thread may send, whole messages follow one another.
+/// The sending half. Any thread may send; messages are not interleaved.
 pub struct Sender {
     socket: Arc<UnixStream>,
     scratch: Mutex<Vec<u8>>,
 }
 
-/// The receiving half, of one thread.
+/// The receiving half, used by one thread.
 pub struct Receiver {
     socket: Arc<UnixStream>,
     buffer: Vec<u8>,
-    /// What was received and not yet taken lies in between.
+    /// Bounds of the received bytes that were not consumed.
     start: usize,
     end: usize,
     files: VecDeque<OwnedFd>,
     timeout: Option<Duration>,
-    /// How long to look for bytes again and again before sleeping until they come.
+    /// How long to poll before blocking.
     spin: Duration,
-    /// So many times it is not tried, because it was in vain.
+    /// Receives left that block at once, after polling was in vain.
     skip: u32,
 }
 
-/// Times that [`Receiver`] sleeps at once after it has spun in vain.
-const DISCOURAGED: u32 = 32;
+/// Receives that block at once after polling was in vain.
+const SPIN_BACKOFF: u32 = 32;
 
-/// The two halves of one end.
-pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
+/// Splits one end into its halves.
+pub fn split(socket: UnixStream) -> (Sender, Receiver) {
     let socket = Arc::new(socket);
     let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
     let buffer = vec![0; 4 << 10];
@@ -86,20 +87,20 @@ pub fn halves(socket: UnixStream) -> (Sender, Receiver) {
 }
 
 impl Sender {
-    /// Sends one message; blocks while the other side does not read.
+    /// Sends one message; blocks while the peer does not read.
     ///
     /// # Errors
-    /// The other side is gone, or has not read for as long as the connection's time allows; INVALID_ARG when the
-    /// message is longer than [`LONGEST`], of which nothing was sent.
+    /// The peer is gone, or has not read within the write timeout. INVALID_ARG for a message longer than
+    /// [`MAX_MESSAGE`]; nothing was sent then.
     pub fn send(&self, message: &impl Message) -> Result<()> {
         self.send_with(message, &[])
     }
 
-    /// The same with files, at most four.
+    /// Sends a message with at most [`MAX_FILES`] file descriptors.
     pub fn send_with(&self, message: &impl Message, files: &[BorrowedFd<'_>]) -> Result<()> {
         let mut scratch = self.scratch.lock();
         let len = message.encoded_len();
-        if len > LONGEST {
+        if len > MAX_MESSAGE {
             return Err(Error::invalid(format!(
                 "a message of {len} bytes is too long for the connection between two processes"
             )));
@@ -107,10 +108,10 @@ impl Sender {
         scratch.clear();
         scratch.extend_from_slice(&(len as u32).to_ne_bytes());
         message.encode_raw(&mut *scratch);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
-            return Err(lost("used", "too many files in one message"));
+            return Err(failed("used", "too many files in one message"));
         }
         let mut at = 0;
         while at < scratch.len() {
@@ -121,18 +122,18 @@ impl Sender {
                     ancillary.clear();
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(lost("written", e)),
+                Err(e) => return Err(failed("written", e)),
             }
         }
-        if scratch.capacity() > ROOM {
+        if scratch.capacity() > KEEP {
             *scratch = Vec::new();
         }
         Ok(())
     }
 
-    /// Sends one short message if that takes no waiting; false when it was not sent.
-    pub fn nudge(&self, message: &impl Message) -> bool {
-        // Who holds it may be waiting for the other side.
+    /// Sends one short message without blocking; false when it was not sent.
+    pub fn try_send(&self, message: &impl Message) -> bool {
+        // The holder of the lock may be blocked until the peer reads.
         let Some(mut scratch) = self.scratch.try_lock() else { return false };
         scratch.clear();
         scratch.extend_from_slice(&(message.encoded_len() as u32).to_ne_bytes());
@@ -140,7 +141,7 @@ impl Sender {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         match rustix::net::send(&self.socket, &scratch, flags) {
             Ok(sent) if sent == scratch.len() => true,
-            // Half a message cannot be taken back.
+            // A partly sent message would corrupt the stream.
             Ok(_) => {
                 self.shut_down();
                 false
@@ -149,22 +150,21 @@ impl Sender {
         }
     }
 
-    /// Ends the connection for both sides.
+    /// Closes the connection for both sides.
     pub fn shut_down(&self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 }
 
 impl Receiver {
-    /// How long [`Receiver::receive`] waits for the next bytes, and for all of a message that comes in pieces; `None` =
-    /// for ever.
+    /// How long [`Receiver::receive`] waits for the next bytes, and for all of a message that arrives in pieces;
+    /// `None` = no limit.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         self.timeout = timeout;
-        self.socket.set_read_timeout(timeout).map_err(|e| lost("used", e))
+        self.socket.set_read_timeout(timeout).map_err(|e| failed("used", e))
     }
 
-    /// The next bytes are looked for so long before this thread sleeps until they come: for those that mostly come
-    /// before a sleeping thread would be awake.
+    /// Polls for so long before blocking: worth it where messages mostly arrive sooner than a thread wakes up.
     pub fn set_spin(&mut self, spin: Duration) {
         self.spin = spin;
     }
@@ -172,38 +172,41 @@ impl Receiver {
     /// The next message.
     ///
     /// # Errors
-    /// What came is no message.
+    /// The bytes received are not a message.
     pub fn receive<M: Message + Default>(&mut self) -> Result<Received<M>> {
-        if let Some(nothing) = self.fill(4)? {
-            return Ok(nothing);
+        if let Some(end) = self.fill(4)? {
+            return Ok(end);
         }
         let mut len = [0; 4];
         len.copy_from_slice(&self.buffer[self.start..self.start + 4]);
         let len = u32::from_ne_bytes(len) as usize;
-        if len > LONGEST {
-            return Err(lost("read", format_args!("a message of {len} bytes is announced")));
+        if len > MAX_MESSAGE {
+            return Err(failed(
+                "read",
+                format_args!("a message of {len} bytes exceeds the limit of {MAX_MESSAGE}"),
+            ));
         }
-        if let Some(nothing) = self.fill(4 + len)? {
-            return Ok(nothing);
+        if let Some(end) = self.fill(4 + len)? {
+            return Ok(end);
         }
         let begin = self.start + 4;
-        let message = M::decode(&self.buffer[begin..begin + len]).map_err(|e| lost("read", e))?;
+        let message = M::decode(&self.buffer[begin..begin + len]).map_err(|e| failed("read", e))?;
         self.start = begin + len;
-        if self.buffer.len() > ROOM && self.end - self.start <= ROOM {
+        if self.buffer.len() > KEEP && self.end - self.start <= KEEP {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            self.buffer.truncate(ROOM);
+            self.buffer.truncate(KEEP);
             self.buffer.shrink_to_fit();
         }
         Ok(Received::Message(message))
     }
 
-    /// The next file that came with a message, in the order of sending.
+    /// The next file descriptor received, in the order of sending.
     pub fn file(&mut self) -> Option<OwnedFd> {
         self.files.pop_front()
     }
 
-    /// Receives until `need` bytes are there, or says why they do not come.
+    /// Receives until `need` bytes are buffered, or returns why not.
     fn fill<M>(&mut self, need: usize) -> Result<Option<Received<M>>> {
         if self.end - self.start >= need {
             return Ok(None);
@@ -217,7 +220,7 @@ impl Receiver {
         let mut spin = (!self.spin.is_zero() && self.skip == 0).then(|| Instant::now() + self.spin);
         let mut begun = None;
         while self.end < need {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let mut bytes = [IoSliceMut::new(&mut self.buffer[self.end..])];
             let mut flags = RecvFlags::CMSG_CLOEXEC;
@@ -226,8 +229,8 @@ impl Receiver {
                 Ok(got) => {
                     for message in ancillary.drain() {
                         if let RecvAncillaryMessage::ScmRights(files) = message {
-                            // Nobody sends more; those of somebody who does are closed.
-                            let room = (2 * MOST_FILES).saturating_sub(self.files.len());
+                            // Sound peers send no more; further ones are closed.
+                            let room = (2 * MAX_FILES).saturating_sub(self.files.len());
                             self.files.extend(files.take(room));
                         }
                     }
@@ -235,26 +238,26 @@ impl Receiver {
                         return Ok(Some(Received::Closed));
                     }
                     self.end += got.bytes;
-                    // Whoever sends byte by byte is as good as silent.
+                    // The timeout covers the whole message, so that sending byte by byte does not extend it.
                     if self.end < need
                         && let Some(timeout) = self.timeout
                         && begun.get_or_insert_with(Instant::now).elapsed() >= timeout
                     {
-                        return Ok(Some(Received::Silence));
+                        return Ok(Some(Received::TimedOut));
                     }
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                // As if it had been closed: the other side died with unread messages.
+                // The peer died with unread messages.
                 Err(rustix::io::Errno::CONNRESET) => return Ok(Some(Received::Closed)),
                 Err(rustix::io::Errno::AGAIN) if spin.is_some() => {
                     if spin.is_some_and(|until| Instant::now() >= until) {
-                        (spin, self.skip) = (None, DISCOURAGED);
+                        (spin, self.skip) = (None, SPIN_BACKOFF);
                     }
-                    // Somebody else may have something to do, and be it the other side.
+                    // The peer may need this core.
                     std::thread::yield_now();
                 }
-                Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::Silence)),
-                Err(e) => return Err(lost("read", e)),
+                Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::TimedOut)),
+                Err(e) => return Err(failed("read", e)),
             }
         }
         Ok(None)

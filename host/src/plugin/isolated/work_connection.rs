@@ -1,8 +1,8 @@
-//! The requests of one instance that its process has not answered yet: sent, answered, cancelled, failed.
+//! The work connection of an instance: sends batches and keeps the outstanding requests.
 
-use super::messages::{Batch, Call, Cancel, ask};
+use super::messages::{Cancel, ExecuteBatch, Request, control_request};
 use super::process::Process;
-use super::responses::Answers;
+use super::responses::ResponseReader;
 use super::wire::Sender;
 use crate::error::{Code, Error, Result};
 use crate::request::{CancelObserver, InferRequest, Responder};
@@ -12,85 +12,90 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// The work connection of one instance with one process, as the host writes it.
-pub struct Line {
+/// The host's sending side of a work connection, and the requests outstanding on it.
+pub struct WorkConnection {
     sender: Sender,
     pub process: Arc<Process>,
     ordinal: u32,
-    calls: Mutex<Calls>,
-    /// Where the instance's own thread reads the answers that it waits for, if no other thread does.
-    pub reading: Mutex<Option<Answers>>,
-    me: Weak<Line>,
+    state: Mutex<State>,
+    /// The receiving side, if the instance's own thread reads responses; else a thread of its own has it.
+    pub reader: Mutex<Option<ResponseReader>>,
+    me: Weak<WorkConnection>,
 }
 
-struct Calls {
+struct State {
     /// By key.
-    open: HashMap<u64, InferRequest>,
-    next: u64,
-    /// Nothing more is sent.
+    outstanding: HashMap<u64, InferRequest>,
+    next_key: u64,
+    /// Nothing is sent any more.
     closed: bool,
-    /// When the process last did something: got work while it had none, or answered.
-    moved: Instant,
+    /// When the child last responded, or got a request while none was outstanding.
+    last_activity: Instant,
 }
 
-/// A call that was answered.
-pub struct Answered {
+/// What a response belongs to.
+pub struct Target {
     pub reply: Arc<Responder>,
-    /// Kept up to here for the inputs, if it was the last answer.
+    /// Keeps the inputs until the final response was passed on.
     _request: Option<InferRequest>,
 }
 
-impl Line {
+impl WorkConnection {
     pub fn new(
         sender: Sender,
         process: Arc<Process>,
         ordinal: u32,
-        reading: Option<Answers>,
+        reader: Option<ResponseReader>,
     ) -> Arc<Self> {
-        let calls = Calls { open: HashMap::new(), next: 1, closed: false, moved: Instant::now() };
-        let (calls, reading) = (Mutex::new(calls), Mutex::new(reading));
-        Arc::new_cyclic(|me| Self { sender, process, ordinal, calls, reading, me: me.clone() })
+        let state = State {
+            outstanding: HashMap::new(),
+            next_key: 1,
+            closed: false,
+            last_activity: Instant::now(),
+        };
+        let (state, reader) = (Mutex::new(state), Mutex::new(reader));
+        Arc::new_cyclic(|me| Self { sender, process, ordinal, state, reader, me: me.clone() })
     }
 
-    /// Sends the requests as one batch, each as `call` shows it. False: the process is gone or about to be, and they are
-    /// still there.
+    /// Sends the requests as one batch of the messages that `encode` makes. Returns false if the child is gone or about
+    /// to be killed; `requests` are unchanged then.
     ///
     /// # Errors
-    /// They are too much for one message. They are still there; nothing that `call` has lent will be counted off.
+    /// The message is too large. `requests` are unchanged; the caller must return what `encode` has lent.
     pub fn send(
         &self,
-        batch: &mut Batch,
+        batch: &mut ExecuteBatch,
         requests: &mut Vec<InferRequest>,
-        mut call: impl FnMut(u64, &InferRequest) -> Call,
+        mut encode: impl FnMut(u64, &InferRequest) -> Request,
     ) -> Result<bool> {
         let mut sent: SmallVec<[(Arc<Responder>, u64); 8]> = SmallVec::new();
-        let mut calls = self.lock();
-        if calls.closed {
+        let mut state = self.lock();
+        if state.closed {
             return Ok(false);
         }
-        if calls.open.is_empty() {
-            calls.moved = Instant::now();
+        if state.outstanding.is_empty() {
+            state.last_activity = Instant::now();
         }
-        batch.calls.clear();
+        batch.requests.clear();
         for request in requests.drain(..) {
-            let key = calls.next;
-            calls.next += 1;
-            // Under the lock: what is lent after the end of a process would never come back.
-            batch.calls.push(call(key, &request));
+            let key = state.next_key;
+            state.next_key += 1;
+            // Under the lock: `close` happens before the loans of a dead child are reset, and nothing is lent after it.
+            batch.requests.push(encode(key, &request));
             sent.push((Arc::clone(&request.responder), key));
-            calls.open.insert(key, request);
+            state.outstanding.insert(key, request);
         }
-        drop(calls);
+        drop(state);
         if let Err(e) = self.sender.send(batch) {
-            // Nobody executes half a message. What is not there any more was answered by whoever ended the process.
-            let mut calls = self.lock();
-            requests.extend(sent.iter().filter_map(|(_, key)| calls.open.remove(key)));
-            drop(calls);
+            // A partial message is not executed. Requests that are no longer outstanding were failed by the supervisor.
+            let mut state = self.lock();
+            requests.extend(sent.iter().filter_map(|(_, key)| state.outstanding.remove(key)));
+            drop(state);
             if e.code == Code::InvalidArg {
                 return Err(e);
             }
-            // If it lives, it has not read for a long time, and must not be waited for.
-            self.process.lost(&format!("does not take requests any more ({e})"));
+            // If it is alive, it has not read for the whole write timeout.
+            self.process.connection_lost(&format!("stopped reading requests ({e})"));
             return Ok(requests.is_empty());
         }
         for (reply, key) in sent {
@@ -101,66 +106,63 @@ impl Line {
         Ok(true)
     }
 
-    /// The process has answered a call; `None` when there is no such call.
-    pub fn answered(&self, key: u64, last: bool) -> Option<Answered> {
-        let mut calls = self.lock();
-        calls.moved = Instant::now();
+    /// Finds the request of a response, and removes it if the response is the last; `None` if it is not outstanding.
+    pub fn target(&self, key: u64, last: bool) -> Option<Target> {
+        let mut state = self.lock();
+        state.last_activity = Instant::now();
         if last {
-            let request = calls.open.remove(&key)?;
-            return Some(Answered {
-                reply: Arc::clone(&request.responder),
-                _request: Some(request),
-            });
+            let request = state.outstanding.remove(&key)?;
+            return Some(Target { reply: Arc::clone(&request.responder), _request: Some(request) });
         }
-        let reply = Arc::clone(&calls.open.get(&key)?.responder);
-        Some(Answered { reply, _request: None })
+        let reply = Arc::clone(&state.outstanding.get(&key)?.responder);
+        Some(Target { reply, _request: None })
     }
 
-    /// How much longer the process may be silent; `None` when it owed an answer for too long.
-    pub fn patience(&self, limit: Duration) -> Option<Duration> {
-        let calls = self.lock();
-        if calls.open.is_empty() {
+    /// Time left until the response deadline; `None` when it has passed.
+    pub fn time_left(&self, limit: Duration) -> Option<Duration> {
+        let state = self.lock();
+        if state.outstanding.is_empty() {
             return Some(limit);
         }
-        limit.checked_sub(calls.moved.elapsed()).filter(|left| !left.is_zero())
+        limit.checked_sub(state.last_activity.elapsed()).filter(|left| !left.is_zero())
     }
 
-    /// When the process last did something, if it owes answers.
-    pub fn silent_since(&self) -> Option<Instant> {
-        let calls = self.lock();
-        (!calls.open.is_empty()).then_some(calls.moved)
+    /// The last activity of the child, if requests are outstanding.
+    pub fn inactive_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (!state.outstanding.is_empty()).then_some(state.last_activity)
     }
 
-    /// Whether the process owes answers.
-    pub fn owes(&self) -> bool {
-        !self.lock().open.is_empty()
+    /// Whether requests are outstanding.
+    pub fn has_outstanding(&self) -> bool {
+        !self.lock().outstanding.is_empty()
     }
 
-    /// Nothing is sent any more, and what was received meanwhile is all that there will be.
+    /// Sends nothing any more. Responses that were received already can still be read.
     pub fn close(&self) {
         self.lock().closed = true;
         self.sender.shut_down();
     }
 
-    /// Ends what is still open with this error.
+    /// Fails all outstanding requests.
     pub fn fail(&self, error: &Error) {
-        let open = std::mem::take(&mut self.lock().open);
-        for request in open.into_values() {
+        let outstanding = std::mem::take(&mut self.lock().outstanding);
+        for request in outstanding.into_values() {
             let _ = request.responder.finish(Err(error.clone()));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock()
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 }
 
-impl CancelObserver for Line {
-    /// The caller of the call with this key has gone away; its process is told if that takes no waiting.
+impl CancelObserver for WorkConnection {
+    /// Notifies the child of a cancelled request, if that does not block.
     fn cancelled(&self, key: u64) {
-        if self.lock().open.contains_key(&key) {
+        if self.lock().outstanding.contains_key(&key) {
             let cancel = Cancel { ordinal: self.ordinal, key };
-            self.process.nudge(ask::What::Cancel(cancel));
+            self.process.try_notify(control_request::Kind::Cancel(cancel));
         }
     }
 }

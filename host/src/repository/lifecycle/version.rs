@@ -140,13 +140,13 @@ impl Version {
     /// Why the version does not serve although it is loaded.
     fn failure(&self) -> Option<String> {
         let unmet = self.dependencies.get().and_then(|steps| steps.unmet());
-        unmet.or_else(|| self.health.load().as_deref()?.broken())
+        unmet.or_else(|| self.health.load().as_deref()?.failure())
     }
 
     /// Ends an isolated model's process within its grace period, even if requests still hold it.
     pub(super) fn retire(&self) {
         if let Some(health) = self.health.load().as_deref() {
-            health.retire();
+            health.begin_unload();
         }
     }
 

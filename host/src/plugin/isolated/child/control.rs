@@ -1,18 +1,20 @@
-//! What the process tells its host beside the answers to calls, and what it does when nobody listens any more.
+//! Sends messages over the control connection, and ends the process when the host is gone.
 
 use crate::error::{Code, Error, Result};
-use crate::plugin::isolated::messages::{Done, Failure, Tell, tell};
+use crate::plugin::isolated::messages::{
+    ControlMessage, ControlResponse, Failure, control_message,
+};
 use crate::plugin::isolated::wire::Sender;
 use crate::plugin::text::number_of;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Errors and log records are cut after so many bytes.
-pub const MOST_WORDS: usize = 1 << 20;
+/// Errors and log records are truncated to so many bytes.
+pub const MAX_TEXT: usize = 1 << 20;
 
 /// The sending half of the control connection.
 pub struct Control {
     sender: Sender,
-    /// The last answer is on its way: the host may close its end.
+    /// The last message was sent: the host may close its end.
     ending: AtomicBool,
 }
 
@@ -21,43 +23,46 @@ impl Control {
         Self { sender, ending: AtomicBool::new(false) }
     }
 
-    pub fn tell(&self, what: tell::What) {
-        let tell = Tell { what: Some(what) };
-        let sent = self.sender.send(&tell).or_else(|e| match (e.code, tell.what) {
-            (Code::InvalidArg, Some(tell::What::Done(Done { number, .. }))) => {
-                let what = tell::What::Done(Done {
+    pub fn send(&self, kind: control_message::Kind) {
+        let message = ControlMessage { kind: Some(kind) };
+        let sent = self.sender.send(&message).or_else(|e| match (e.code, message.kind) {
+            (
+                Code::InvalidArg,
+                Some(control_message::Kind::Response(ControlResponse { number, .. })),
+            ) => {
+                let kind = control_message::Kind::Response(ControlResponse {
                     number,
                     failure: Some(failure(&e)),
-                    ..Done::default()
+                    ..ControlResponse::default()
                 });
-                self.sender.send(&Tell { what: Some(what) })
+                self.sender.send(&ControlMessage { kind: Some(kind) })
             }
-            // What was said is lost; that it was, is not worth the process.
+            // A log record or metric that is too long for a message is dropped.
             (Code::InvalidArg, _) => Ok(()),
             _ => Err(e),
         });
         if sent.is_err() && !self.is_ending() {
-            gone();
+            exit_without_host();
         }
     }
 
-    /// Answers what was asked under `number`; 0 = nobody waits for it.
-    pub fn done(&self, number: u64, result: Result<Done>) {
-        let done = result.unwrap_or_else(|e| {
+    /// Responds to control request `number`; 0 = no response is sent.
+    pub fn respond(&self, number: u64, result: Result<ControlResponse>) {
+        let response = result.unwrap_or_else(|e| {
             if number == 0 {
                 tracing::error!("{e}");
             }
-            Done { failure: Some(failure(&e)), ..Done::default() }
+            ControlResponse { failure: Some(failure(&e)), ..ControlResponse::default() }
         });
         if number != 0 {
-            self.tell(tell::What::Done(Done { number, ..done }));
+            self.send(control_message::Kind::Response(ControlResponse { number, ..response }));
         }
     }
 
-    /// The last answer of all.
-    pub fn end(&self, number: u64) {
+    /// Sends the last response.
+    pub fn respond_last(&self, number: u64) {
         self.ending.store(true, Ordering::Release);
-        self.done(number, Ok(Done::default()));
+        self.respond(number, Ok(ControlResponse::default()));
     }
 
     pub fn is_ending(&self) -> bool {
@@ -67,20 +72,17 @@ impl Control {
 
 pub fn failure(error: &Error) -> Failure {
     let text = &error.message;
-    Failure {
-        code: number_of(error.code),
-        text: text[..text.floor_char_boundary(MOST_WORDS)].into(),
-    }
+    Failure { code: number_of(error.code), text: text[..text.floor_char_boundary(MAX_TEXT)].into() }
 }
 
-/// The host is gone, and so is everything for which the process was there. No destructor of any library may delay it.
-pub fn gone() -> ! {
+/// Ends the process at once because the host is gone. Not `exit`: destructors of libraries could delay it.
+pub fn exit_without_host() -> ! {
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::abort()
 }
 
-/// What the host says makes no sense: a fault of the server's, which it shows with the last words of the process.
-pub fn confused(e: &Error) -> ! {
+/// Ends the process because the host broke the protocol, a fault of the server. It logs standard error.
+pub fn exit_on_violation(e: &Error) -> ! {
     eprintln!("trtserver plugin-host: {e}");
     std::process::exit(1)
 }

@@ -1,14 +1,14 @@
-//! An instance's thread: opens the instance, executes what comes over its work connection, and closes it.
+//! The thread of an instance: opens it, executes the batches from its work connection, closes it.
 
-use super::control::{Control, confused};
-use super::model::Opened;
-use super::requests::request;
-use super::responses::Link;
+use super::control::{Control, exit_on_violation};
+use super::model::OpenModel;
+use super::requests::decode;
+use super::responses::ResponseSender;
 use crate::clock::now_ns;
 use crate::device::Streams;
 use crate::error::{Error, Result};
-use crate::plugin::isolated::messages::{self, Batch, Done};
-use crate::plugin::isolated::wire::{Received, Receiver, halves};
+use crate::plugin::isolated::messages::{self, ControlResponse, ExecuteBatch};
+use crate::plugin::isolated::wire::{Received, Receiver, split};
 use crate::plugin::model::{Instance, LocalInstance};
 use crate::plugin::{FrameHold, InstanceFacts, Runner};
 use crate::request::InferRequest;
@@ -23,30 +23,30 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_plugin_api::abi::descriptors::instance_kind;
 
-/// What a caller who waits for each answer takes to send the next request: looking out for so long spares the wake-up
-/// of this thread. Where it is in vain, it is left alone for a while (`Receiver`).
+/// Poll time: a client that waits for each response sends the next request within it, which saves waking this thread.
+/// `Receiver` stops polling for a while where it is in vain.
 const SPIN: Duration = Duration::from_micros(200);
 
 /// All instances of the process.
 #[derive(Default)]
-pub struct Instances(Mutex<Vec<Running>>);
+pub struct Instances(Mutex<Vec<OpenInstance>>);
 
-struct Running {
+struct OpenInstance {
     ordinal: u32,
-    link: Arc<Link>,
-    /// To tell the thread that nothing follows.
+    responses: Arc<ResponseSender>,
+    /// Shut down to end the thread.
     socket: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Instances {
-    /// Starts an instance, whose thread answers `number` when it is open.
+    /// Starts an instance, whose thread responds to control request `number`.
     ///
     /// # Errors
-    /// There is no thread or no connection; then nobody has answered.
+    /// There is no thread or no connection; no response was sent then.
     pub fn start(
         &self,
-        model: &Arc<Opened>,
+        model: &Arc<OpenModel>,
         facts: messages::InstanceFacts,
         file: OwnedFd,
         control: &Arc<Control>,
@@ -54,105 +54,109 @@ impl Instances {
     ) -> Result<()> {
         let failed = |e| Error::internal(format!("instance {}: {e}", facts.name));
         let socket = UnixStream::from(file);
-        let (sender, receiver) = halves(socket.try_clone().map_err(failed)?);
-        let link = Link::new(sender, &model.arena, &model.signature);
+        let (sender, receiver) = split(socket.try_clone().map_err(failed)?);
+        let responses = ResponseSender::new(sender, &model.arena, &model.signature);
         let name = format!("{}/{}#{}", model.signature.model, model.version, facts.ordinal);
         let ordinal = facts.ordinal;
         let stack = model.model.backend.facts.stack_bytes;
         let thread = std::thread::Builder::new().name(name).stack_size(stack);
-        let worker =
-            Worker { model: Arc::clone(model), link: Arc::clone(&link), facts: facts.clone() };
+        let worker = Worker {
+            model: Arc::clone(model),
+            responses: Arc::clone(&responses),
+            facts: facts.clone(),
+        };
         let control = Arc::clone(control);
         let thread =
             thread.spawn(move || worker.run(receiver, &control, number)).map_err(failed)?;
         let mut all = self.lock();
-        all.retain(|running| !running.thread.as_ref().is_some_and(JoinHandle::is_finished));
-        all.push(Running { ordinal, link, socket, thread: Some(thread) });
+        all.retain(|instance| !instance.thread.as_ref().is_some_and(JoinHandle::is_finished));
+        all.push(OpenInstance { ordinal, responses, socket, thread: Some(thread) });
         Ok(())
     }
 
-    /// Nobody waits for call `key` of instance `ordinal` any more.
+    /// Cancels request `key` of instance `ordinal`.
     pub fn cancel(&self, ordinal: u32, key: u64) {
         let all = self.lock();
-        let link = all.iter().rfind(|r| r.ordinal == ordinal).map(|r| Arc::clone(&r.link));
+        let found = all.iter().rfind(|i| i.ordinal == ordinal);
+        let responses = found.map(|instance| Arc::clone(&instance.responses));
         drop(all);
-        if let Some(link) = link {
-            link.cancel(key);
+        if let Some(responses) = responses {
+            responses.cancel(key);
         }
     }
 
-    /// Lets each finish what it has, and waits for that.
+    /// Drains and closes all instances.
     pub fn close(&self) {
-        // They are found until they have ended, so that cancellations reach them.
-        for running in &*self.lock() {
-            // What has come already is still read.
-            let _ = running.socket.shutdown(Shutdown::Read);
+        // They stay in the list, so that cancellations still reach them.
+        for instance in &*self.lock() {
+            // Batches that were received already are still read.
+            let _ = instance.socket.shutdown(Shutdown::Read);
         }
-        while let Some(thread) = self.next() {
-            // A panic was told on standard error.
+        while let Some(thread) = self.next_thread() {
+            // A panic was reported on standard error.
             let _ = thread.join();
         }
     }
 
-    /// The thread of an instance that has not been waited for.
-    fn next(&self) -> Option<JoinHandle<()>> {
-        self.lock().iter_mut().find_map(|running| running.thread.take())
+    /// A thread that was not joined yet.
+    fn next_thread(&self) -> Option<JoinHandle<()>> {
+        self.lock().iter_mut().find_map(|instance| instance.thread.take())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<OpenInstance>> {
         self.0.lock()
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Worker {
-    model: Arc<Opened>,
-    link: Arc<Link>,
+    model: Arc<OpenModel>,
+    responses: Arc<ResponseSender>,
     facts: messages::InstanceFacts,
 }
 
 impl Worker {
     fn run(self, mut receiver: Receiver, control: &Control, number: u64) {
-        // Whatever ends this thread, the host learns that nothing follows.
-        let _end = End(Arc::clone(&self.link));
+        // However this thread ends, the host sees the connection close.
+        let _close = CloseOnExit(Arc::clone(&self.responses));
         let opened = catch_unwind(AssertUnwindSafe(|| self.open())).unwrap_or_else(|_| {
             Err(Error::internal(format!(
                 "instance {}: the server failed while it opened the instance; see its log",
                 self.facts.name
             )))
         });
-        // The streams outlive the instance that works on them.
+        // Declared first: the streams outlive the instance that uses them.
         let (_streams, mut instance) = match opened {
             Ok(opened) => opened,
-            Err(e) => return control.done(number, Err(e)),
+            Err(e) => return control.respond(number, Err(e)),
         };
-        control.done(number, Ok(Done::default()));
-        let in_flight = Arc::new(OutstandingExecutions::default());
+        control.respond(number, Ok(ControlResponse::default()));
+        let outstanding = Arc::new(OutstandingExecutions::default());
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
         receiver.set_spin(SPIN);
         loop {
-            let batch = match receiver.receive::<Batch>() {
+            let batch = match receiver.receive::<ExecuteBatch>() {
                 Ok(Received::Message(batch)) => batch,
-                Ok(Received::Silence) => continue,
+                Ok(Received::TimedOut) => continue,
                 Ok(Received::Closed) => break,
-                Err(e) => confused(&e),
+                Err(e) => exit_on_violation(&e),
             };
             let execute = || {
-                self.execute(&mut instance, &mut hold, batch, &mut requests, &in_flight);
+                self.execute(&mut instance, &mut hold, batch, &mut requests, &outstanding);
             };
             if catch_unwind(AssertUnwindSafe(execute)).is_err() {
                 self.runner().fault(&mut hold, &mut requests);
             }
         }
-        // For ever, if the plugin never answers: the host ends the process when it has waited for long enough.
-        in_flight.wait_at_most(0, None);
+        // Without a limit: the host kills the process at its deadline.
+        outstanding.wait_at_most(0, None);
     }
 
     fn open(&self) -> Result<(Streams, LocalInstance)> {
         let Self { model, facts, .. } = self;
-        // First of all, because threads that the plugin starts inherit it. The host's limits are this process's, too:
-        // what was refused there is refused here.
+        // Before the backend starts threads, which inherit it. It may be refused, as it was in the host, since both
+        // processes have the same limits.
         let _ = rustix::process::setpriority_process(None, facts.nice);
         let gpu = facts.kind == instance_kind::GPU;
         let streams = Streams::for_instance(gpu, facts.device, model.priority)?;
@@ -169,8 +173,8 @@ impl Worker {
             drain: Duration::MAX,
         };
         match Instance::open(&model.model, &facts)? {
-            Instance::Here(instance) => Ok((streams, instance)),
-            Instance::Apart(_) => Err(Error::internal("the model is in yet another process")),
+            Instance::Local(instance) => Ok((streams, instance)),
+            Instance::Isolated(_) => Err(Error::internal("the model is isolated a second time")),
         }
     }
 
@@ -178,24 +182,24 @@ impl Worker {
         &self,
         instance: &mut LocalInstance,
         hold: &mut FrameHold,
-        Batch { id, calls }: Batch,
+        ExecuteBatch { id, requests: messages }: ExecuteBatch,
         requests: &mut Vec<InferRequest>,
-        in_flight: &Arc<OutstandingExecutions>,
+        outstanding: &Arc<OutstandingExecutions>,
     ) {
-        if calls.is_empty() {
+        if messages.is_empty() {
             return;
         }
-        let rows = calls.iter().map(|call| call.batch).fold(0, u32::saturating_add);
+        let rows = messages.iter().map(|message| message.batch).fold(0, u32::saturating_add);
         let ordinal = self.facts.ordinal as usize;
-        let execution = Execution::new(ordinal, calls.len() as u32, rows, now_ns(), in_flight);
+        let execution = Execution::new(ordinal, messages.len() as u32, rows, now_ns(), outstanding);
         let execution = Arc::new(execution);
-        for call in calls {
-            let key = call.key;
-            match request(call, &self.model, &self.link, &execution) {
+        for message in messages {
+            let key = message.key;
+            match decode(message, &self.model, &self.responses, &execution) {
                 Ok(request) => requests.push(request),
                 Err(e) => {
                     tracing::error!("instance {}: {e}", self.facts.name);
-                    self.link.refuse(key, &e);
+                    self.responses.refuse(key, &e);
                     execution.request_finished();
                 }
             }
@@ -211,10 +215,10 @@ impl Worker {
     }
 }
 
-/// See [`Worker::run`].
-struct End(Arc<Link>);
+/// Closes the work connection when the thread ends.
+struct CloseOnExit(Arc<ResponseSender>);
 
-impl Drop for End {
+impl Drop for CloseOnExit {
     fn drop(&mut self) {
         self.0.shut_down();
     }

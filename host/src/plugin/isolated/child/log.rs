@@ -1,8 +1,8 @@
-//! The log of the process: every record goes to the host, which writes it into its own.
+//! Logging of the child: forwards every record to the host, which logs it.
 
-use super::control::{Control, MOST_WORDS};
+use super::control::{Control, MAX_TEXT};
 use crate::log;
-use crate::plugin::isolated::messages::{LogRecord, tell};
+use crate::plugin::isolated::messages::{LogRecord, control_message};
 use crate::plugin::set_log_level;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,21 +12,21 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use trtserver_plugin_api::abi::types::level;
 
-/// Records beyond are not wanted.
+/// Records above this level are dropped.
 static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
 
-/// From here on events go over `control`.
+/// Forwards all events over `control` from here on.
 pub fn start(control: &Arc<Control>) {
     let forward = Forward(Arc::clone(control));
-    // Refused only if it was done before.
+    // Fails only if it was set before.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(forward));
 }
 
-/// Takes a level of the plugin interface; plugins read it, too.
+/// Sets a level of the plugin interface, also for the backend.
 pub fn set_level(level: u32) {
     LEVEL.store(level, Ordering::Relaxed);
     set_log_level(level);
-    // Every place that logs remembers whether it is on; make them ask again.
+    // Callsites cache whether they are enabled.
     tracing::callsite::rebuild_interest_cache();
 }
 
@@ -42,20 +42,20 @@ fn level_of(metadata: &Metadata<'_>) -> u32 {
     }
 }
 
-fn wants(metadata: &Metadata<'_>) -> bool {
+fn is_enabled(metadata: &Metadata<'_>) -> bool {
     let level = level_of(metadata);
-    // Details of libraries are for those who look for faults in the server itself.
+    // Verbose records are limited to our own code.
     let ours = metadata.target().starts_with("trtserver");
     level <= LEVEL.load(Ordering::Relaxed) && (ours || level <= level::INFO)
 }
 
 impl<S: Subscriber> Layer<S> for Forward {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if wants(metadata) { Interest::always() } else { Interest::never() }
+        if is_enabled(metadata) { Interest::always() } else { Interest::never() }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        wants(metadata)
+        is_enabled(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -71,8 +71,8 @@ impl<S: Subscriber> Layer<S> for Forward {
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let (mut text, file, line) = log::parts(event);
-        text.truncate(text.floor_char_boundary(MOST_WORDS));
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
         let level = level_of(event.metadata());
-        self.0.tell(tell::What::Log(LogRecord { level, text, file, line }));
+        self.0.send(control_message::Kind::Log(LogRecord { level, text, file, line }));
     }
 }

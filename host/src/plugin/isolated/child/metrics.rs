@@ -1,12 +1,12 @@
-//! Metrics that the plugin makes, for the host's page: each value when it has changed, a few times a second at most.
+//! Forwards metrics of the backend to the host: changed values only, a few times a second at most.
 //!
-//! A series is told at once when it is made. A change marks it and, if it was not marked, wakes the thread that sends;
-//! what changes while that thread rests goes with its next round. When nothing changes, nothing runs.
+//! A new series is sent at once. A change marks its series and, if it was not marked, wakes the sending thread; changes
+//! while that thread pauses are sent in its next round. While nothing changes, nothing runs.
 
 use super::control::Control;
 use crate::error::{Error, Result};
 use crate::plugin::host_api::metric::{self, Changed, Made, Series};
-use crate::plugin::isolated::messages::{Metric, MetricValue, tell};
+use crate::plugin::isolated::messages::{Metric, MetricValue, control_message};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,20 +15,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trtserver_plugin_api::abi::extensions::metric_kind;
 
-/// Between two rounds of the sending thread.
-const REST: Duration = Duration::from_millis(250);
+/// Pause between two rounds of the sending thread.
+const PAUSE: Duration = Duration::from_millis(250);
 
-static TABLE: OnceLock<Table> = OnceLock::new();
+static FORWARDER: OnceLock<Forwarder> = OnceLock::new();
 
-struct Table {
+struct Forwarder {
     control: Arc<Control>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Places in `series` by name and label values; made twice it is the same series.
-    places: HashMap<Vec<String>, usize>,
+    /// Indices in `series` by name and label values: a series created twice is the same.
+    indices: HashMap<Vec<String>, usize>,
     series: Vec<Watched>,
 }
 
@@ -38,39 +38,39 @@ struct Watched {
     marked: Arc<AtomicBool>,
 }
 
-/// Watches all metrics from here on.
+/// Forwards all metrics from here on.
 ///
 /// # Errors
-/// The system gives no further thread.
+/// The thread cannot be started.
 pub fn start(control: &Arc<Control>) -> Result<()> {
-    let table =
-        TABLE.get_or_init(|| Table { control: Arc::clone(control), state: Mutex::default() });
+    let forwarder = FORWARDER
+        .get_or_init(|| Forwarder { control: Arc::clone(control), state: Mutex::default() });
     let (wake, woken) = channel();
     std::thread::Builder::new()
         .name("metrics".into())
-        .spawn(move || run(table, &woken))
+        .spawn(move || run(forwarder, &woken))
         .map_err(|e| Error::internal(format!("no thread could be started: {e}")))?;
-    metric::watch(move |made| table.made(made, &wake));
+    metric::watch(move |made| forwarder.made(made, &wake));
     Ok(())
 }
 
-/// Sends what has changed, now.
+/// Sends changed values now.
 pub fn flush() {
-    if let Some(table) = TABLE.get() {
-        table.send();
+    if let Some(forwarder) = FORWARDER.get() {
+        forwarder.send();
     }
 }
 
-fn run(table: &Table, woken: &Receiver<()>) {
+fn run(forwarder: &Forwarder, woken: &Receiver<()>) {
     while woken.recv().is_ok() {
-        // One round is for all that have asked so far.
+        // One round covers all wake-ups so far.
         woken.try_iter().for_each(drop);
-        table.send();
-        std::thread::sleep(REST);
+        forwarder.send();
+        std::thread::sleep(PAUSE);
     }
 }
 
-impl Table {
+impl Forwarder {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -79,19 +79,19 @@ impl Table {
         let values = made.labels.iter().map(|(_, value)| value.clone());
         let key: Vec<String> = std::iter::once(made.name.to_owned()).chain(values).collect();
         let mut state = self.lock();
-        if let Some(place) = state.places.get(&key).copied() {
-            let known = &mut state.series[place];
-            // Its scope may have ended, and a new series has begun under the old name.
+        if let Some(index) = state.indices.get(&key).copied() {
+            let known = &mut state.series[index];
+            // The scope of the old series may have ended; this one replaces it.
             known.value = made.series.clone();
             return Arc::clone(&known.changed);
         }
-        let place = state.series.len();
+        let index = state.series.len();
         let kind = match made.series {
             Series::Counter(_) => metric_kind::COUNTER,
             Series::Gauge(_) => metric_kind::GAUGE,
         };
-        self.control.tell(tell::What::Metric(Metric {
-            number: place as u64 + 1,
+        self.control.send(control_message::Kind::Metric(Metric {
+            number: index as u64 + 1,
             kind,
             name: made.name.to_owned(),
             help: made.help.to_owned(),
@@ -108,17 +108,17 @@ impl Table {
         };
         let value = made.series.clone();
         state.series.push(Watched { value, changed: Arc::clone(&changed), marked });
-        state.places.insert(key, place);
+        state.indices.insert(key, index);
         changed
     }
 
     fn send(&self) {
         let state = self.lock();
-        for (place, series) in state.series.iter().enumerate() {
-            // Unmarked before it is read: what is put afterwards marks it again.
+        for (index, series) in state.series.iter().enumerate() {
+            // Unmarked before it is read: a later change marks it again.
             if series.marked.swap(false, Ordering::AcqRel) {
-                let value = MetricValue { number: place as u64 + 1, value: series.value.get() };
-                self.control.tell(tell::What::Value(value));
+                let value = MetricValue { number: index as u64 + 1, value: series.value.get() };
+                self.control.send(control_message::Kind::Value(value));
             }
         }
     }

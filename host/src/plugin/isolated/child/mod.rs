@@ -1,23 +1,25 @@
-//! The process itself: `trtserver plugin-host`, started by a server and by nobody else.
+//! The child process: `trtserver plugin-host`, started by the server for an isolated model.
 //!
-//! Its first thread does one after another what may take long: loading the library, opening backend and model,
-//! closing. A second one reads the control connection meanwhile, so that levels, cancellations and the end of the host
-//! are seen at once. Each instance has a thread of its own, as in a server's process.
+//! The main thread runs slow jobs one after another: loading the library, opening backend and model, closing. A second
+//! thread reads the control connection, so that log levels, cancellations and the end of the host are handled at once.
+//! Each instance has a thread of its own, as in the server.
 //!
-//! The system kills the process when the **thread** that started it ends, so the host starts it from one that lives as
-//! long as the host. Signals that are meant for the host and reach the whole group or service are ignored: the host
-//! says when it is over.
+//! The system kills the child when the **thread** that started it ends, so the host starts it from its supervisor
+//! thread. Signals that are sent to the whole process group or service are ignored: the host closes the child.
 
-mod control; // what is told besides
-mod instance; // an instance's thread
-mod log; // log records, for the host's log
-mod metrics; // metrics, for the host's page
-mod model; // the messages' facts as the backend wants them
-mod requests;
-mod responses; // what the plugin says to a call // calls as requests
+mod control; // sends control messages
+mod instance; // the thread of an instance
+mod log; // forwards log records
+mod metrics; // forwards metrics
+mod model; // decodes and opens the model
+mod requests; // decodes requests
+mod responses; // sends responses
 
-use super::messages::{About, Ask, Done, Hello, InstanceFacts, ModelFacts, Patch, ask};
-use super::wire::{Received, Receiver, halves};
+use super::messages::{
+    BackendInfo, ControlRequest, ControlResponse, Handshake, InstanceFacts, ModelFacts, Patch,
+    control_request,
+};
+use super::wire::{Received, Receiver, split};
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
@@ -25,7 +27,7 @@ use crate::plugin::host_api::set_isolated;
 use crate::request::buffer;
 use control::Control;
 use instance::Instances;
-use model::Opened;
+use model::OpenModel;
 use rustix::net::AddressFamily;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::OwnedFd;
@@ -41,14 +43,14 @@ pub fn run() -> ExitCode {
         Ok(socket) => socket,
         Err(why) => {
             eprintln!(
-                "trtserver plugin-host: {why}.\nA server starts this command for the models of a backend that has \
-                 'isolation=process': it runs the backend apart from the server, which it hears from over standard \
-                 input. Nothing can be done with it by hand."
+                "trtserver plugin-host: {why}.\nThe server starts this command for models of a backend with \
+                 'isolation=process': it runs the backend in a child process and talks to the server over standard \
+                 input. It cannot be used by hand."
             );
             return ExitCode::from(2);
         }
     };
-    let (sender, receiver) = halves(socket);
+    let (sender, receiver) = split(socket);
     let control = Arc::new(Control::new(sender));
     log::start(&control);
     if let Err(e) = metrics::start(&control) {
@@ -58,16 +60,25 @@ pub fn run() -> ExitCode {
     set_isolated();
     let instances = Arc::new(Instances::default());
     let (jobs, inbox) = channel();
-    let host = Listening { receiver, jobs, control: control.clone(), instances: instances.clone() };
-    let listening = std::thread::Builder::new().name("control".into()).spawn(move || host.listen());
-    if let Err(e) = listening {
+    let host =
+        ControlReader { receiver, jobs, control: control.clone(), instances: instances.clone() };
+    let reader = std::thread::Builder::new().name("control".into()).spawn(move || host.run());
+    if let Err(e) = reader {
         eprintln!("trtserver plugin-host: no thread could be started: {e}");
         return ExitCode::from(1);
     }
-    Work { control, instances, hello: None, backend: None, asked: false, model: None }.run(&inbox)
+    MainThread {
+        control,
+        instances,
+        handshake: None,
+        backend: None,
+        model_requested: false,
+        model: None,
+    }
+    .run(&inbox)
 }
 
-/// The host's connection, with nothing left on standard input that a plugin could read.
+/// Takes the control connection from standard input, and replaces that with `/dev/null`.
 fn connection() -> std::result::Result<UnixStream, String> {
     let input = std::io::stdin();
     match rustix::net::sockopt::socket_domain(&input) {
@@ -83,25 +94,25 @@ fn connection() -> std::result::Result<UnixStream, String> {
     let null = std::fs::File::open("/dev/null").map_err(said("/dev/null cannot be opened"))?;
     rustix::stdio::dup2_stdin(null)
         .map_err(|e| said("standard input cannot be replaced")(e.into()))?;
-    // A host that ended before this closed the connection, which the first reading finds.
+    // If the host exited before this, the first read finds the connection closed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|e| said("the end of the server cannot be heeded")(e.into()))?;
+        .map_err(|e| said("the parent-death signal cannot be set")(e.into()))?;
     for signal in [SIGINT, SIGTERM] {
-        // A handler rather than "ignored", which programs that the plugin starts would inherit.
+        // A handler rather than SIG_IGN, which programs started by the backend would inherit.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
             .map_err(said("signals cannot be ignored"))?;
     }
     Ok(UnixStream::from(socket))
 }
 
-/// Something to do in its turn, with the files that came along.
+/// A job for the main thread.
 struct Job {
     number: u64,
-    what: What,
+    kind: JobKind,
 }
 
-enum What {
-    Hello(Hello),
+enum JobKind {
+    Handshake(Handshake),
     Describe,
     Complete(ModelFacts),
     OpenModel(ModelFacts, [Option<OwnedFd>; 2]),
@@ -110,86 +121,89 @@ enum What {
 }
 
 /// The thread that reads the control connection.
-struct Listening {
+struct ControlReader {
     receiver: Receiver,
     jobs: Jobs<Job>,
     control: Arc<Control>,
     instances: Arc<Instances>,
 }
 
-impl Listening {
-    fn listen(mut self) {
+impl ControlReader {
+    fn run(mut self) {
         loop {
-            match self.receiver.receive::<Ask>() {
-                Ok(Received::Message(ask)) => self.take(ask),
-                Ok(Received::Silence) => {}
+            match self.receiver.receive::<ControlRequest>() {
+                Ok(Received::Message(request)) => self.handle(request),
+                Ok(Received::TimedOut) => {}
                 Ok(Received::Closed) if self.control.is_ending() => return,
-                Ok(Received::Closed) => control::gone(),
-                Err(e) => control::confused(&e),
+                Ok(Received::Closed) => control::exit_without_host(),
+                Err(e) => control::exit_on_violation(&e),
             }
         }
     }
 
-    fn take(&mut self, Ask { number, what }: Ask) {
-        let what = match what {
-            Some(ask::What::LogLevel(level)) => return log::set_level(level),
-            Some(ask::What::Cancel(cancel)) => {
+    fn handle(&mut self, ControlRequest { number, kind }: ControlRequest) {
+        let kind = match kind {
+            Some(control_request::Kind::LogLevel(level)) => return log::set_level(level),
+            Some(control_request::Kind::Cancel(cancel)) => {
                 return self.instances.cancel(cancel.ordinal, cancel.key);
             }
-            Some(ask::What::Hello(hello)) => What::Hello(hello),
-            Some(ask::What::Describe(_)) => What::Describe,
-            Some(ask::What::Complete(facts)) => What::Complete(facts),
-            Some(ask::What::OpenModel(facts)) => {
-                What::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
+            Some(control_request::Kind::Handshake(hello)) => JobKind::Handshake(hello),
+            Some(control_request::Kind::Describe(_)) => JobKind::Describe,
+            Some(control_request::Kind::Complete(facts)) => JobKind::Complete(facts),
+            Some(control_request::Kind::OpenModel(facts)) => {
+                JobKind::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
             }
-            Some(ask::What::OpenInstance(facts)) => What::OpenInstance(facts, self.receiver.file()),
-            Some(ask::What::Close(_)) => What::Close,
+            Some(control_request::Kind::OpenInstance(facts)) => {
+                JobKind::OpenInstance(facts, self.receiver.file())
+            }
+            Some(control_request::Kind::Close(_)) => JobKind::Close,
             None => {
-                let error = Error::unsupported("the host asked for something that is not known");
-                return self.control.done(number, Err(error));
+                let error = Error::unsupported("the control request is unknown");
+                return self.control.respond(number, Err(error));
             }
         };
-        // Refused only when the first thread has ended, and the process with it.
-        let _ = self.jobs.send(Job { number, what });
+        // Fails only when the main thread has ended, and the process with it.
+        let _ = self.jobs.send(Job { number, kind });
     }
 }
 
-/// What the first thread has made so far.
-struct Work {
+/// The main thread, and what it has opened so far.
+struct MainThread {
     control: Arc<Control>,
     instances: Arc<Instances>,
-    hello: Option<Hello>,
+    handshake: Option<Handshake>,
     backend: Option<Arc<Backend>>,
-    /// A model was to be opened.
-    asked: bool,
-    model: Option<Arc<Opened>>,
+    /// The host has asked to open a model.
+    model_requested: bool,
+    model: Option<Arc<OpenModel>>,
 }
 
-impl Work {
+impl MainThread {
     fn run(mut self, inbox: &Inbox<Job>) -> ExitCode {
-        // The other thread ends the process, or never drops its end.
-        while let Ok(Job { number, what }) = inbox.recv() {
-            let done = match what {
-                What::Hello(hello) => {
-                    log::set_level(hello.log_level);
-                    self.hello = Some(hello);
-                    Ok(Done::default())
+        // The reader never drops its end: it ends the process.
+        while let Ok(Job { number, kind }) = inbox.recv() {
+            let result = match kind {
+                JobKind::Handshake(handshake) => {
+                    log::set_level(handshake.log_level);
+                    self.handshake = Some(handshake);
+                    Ok(ControlResponse::default())
                 }
-                What::Describe => self.describe(),
-                What::Complete(facts) => self.complete(&facts),
-                What::OpenModel(facts, files) => self.open_model(&facts, files),
-                What::OpenInstance(facts, file) => match self.open_instance(number, facts, file) {
-                    // Its thread answers.
+                JobKind::Describe => self.describe(),
+                JobKind::Complete(facts) => self.complete(&facts),
+                JobKind::OpenModel(facts, files) => self.open_model(&facts, files),
+                JobKind::OpenInstance(facts, file) => match self.open_instance(number, facts, file)
+                {
+                    // Its thread responds.
                     Ok(()) => continue,
                     Err(e) => Err(e),
                 },
-                What::Close => {
+                JobKind::Close => {
                     self.close();
-                    self.control.end(number);
+                    self.control.respond_last(number);
                     return ExitCode::SUCCESS;
                 }
             };
-            self.control.done(number, done);
+            self.control.respond(number, result);
         }
         ExitCode::FAILURE
     }
@@ -198,17 +212,18 @@ impl Work {
         if let Some(backend) = &self.backend {
             return Ok(Arc::clone(backend));
         }
-        let Some(hello) = &self.hello else {
-            return Err(Error::internal("the host did not say which backend it wants"));
+        let Some(handshake) = &self.handshake else {
+            return Err(Error::internal("the host sent no handshake"));
         };
-        let backend = Backend::here(hello.file.clone().into(), hello.settings.clone())?;
+        let backend =
+            Backend::load_locally(handshake.file.clone().into(), handshake.settings.clone())?;
         Ok(Arc::clone(self.backend.insert(Arc::new(backend))))
     }
 
-    fn describe(&mut self) -> Result<Done> {
+    fn describe(&mut self) -> Result<ControlResponse> {
         let backend = self.backend()?;
         let facts = &backend.facts;
-        let about = About {
+        let info = BackendInfo {
             name: facts.name.clone(),
             version: facts.version.clone(),
             platforms: facts.platforms.iter().flat_map(|(p, f)| [p.clone(), f.clone()]).collect(),
@@ -221,19 +236,23 @@ impl Work {
             abi_minor: facts.abi.1,
             runtime: facts.runtime.clone(),
         };
-        Ok(Done { about: Some(about), ..Done::default() })
+        Ok(ControlResponse { backend: Some(info), ..ControlResponse::default() })
     }
 
-    fn complete(&mut self, facts: &ModelFacts) -> Result<Done> {
+    fn complete(&mut self, facts: &ModelFacts) -> Result<ControlResponse> {
         let backend = self.backend()?;
-        let patch = model::Facts::new(facts)?.with(|facts| backend.complete_here(facts))?;
+        let patch = model::Facts::new(facts)?.with(|facts| backend.complete_locally(facts))?;
         let patch = patch.map(|p| Patch { format: p.format, data: p.data });
-        Ok(Done { patch, ..Done::default() })
+        Ok(ControlResponse { patch, ..ControlResponse::default() })
     }
 
-    fn open_model(&mut self, facts: &ModelFacts, files: [Option<OwnedFd>; 2]) -> Result<Done> {
-        // Once, also if it fails: the memory of the process is that of this one model.
-        if std::mem::replace(&mut self.asked, true) {
+    fn open_model(
+        &mut self,
+        facts: &ModelFacts,
+        files: [Option<OwnedFd>; 2],
+    ) -> Result<ControlResponse> {
+        // Once, also if it fails: the allocator of this process uses the arena of that model.
+        if std::mem::replace(&mut self.model_requested, true) {
             return Err(Error::internal("the process has been given a model already"));
         }
         let [Some(inputs), Some(outputs)] = files else {
@@ -241,11 +260,11 @@ impl Work {
         };
         let reader = Reader::new(&inputs)?;
         let arena = Arena::over_file(outputs)?;
-        // Before the plugin allocates anything.
+        // Before the backend allocates anything.
         buffer::use_arena(Arc::clone(&arena));
         let backend = self.backend()?;
-        self.model = Some(Arc::new(Opened::new(&backend, facts, reader, arena)?));
-        Ok(Done::default())
+        self.model = Some(Arc::new(OpenModel::new(&backend, facts, reader, arena)?));
+        Ok(ControlResponse::default())
     }
 
     fn open_instance(
@@ -255,7 +274,7 @@ impl Work {
         file: Option<OwnedFd>,
     ) -> Result<()> {
         let Some(model) = &self.model else {
-            return Err(Error::internal("the host wants an instance of a model that is not open"));
+            return Err(Error::internal("the model of the instance is not open"));
         };
         let Some(file) = file else {
             return Err(Error::internal("the host sent no connection with the instance"));
@@ -263,7 +282,7 @@ impl Work {
         self.instances.start(model, facts, file, &self.control, number)
     }
 
-    /// Everything in the reverse order of opening. How long instances may take for what they have is the host's affair.
+    /// Closes everything in reverse order of opening. The host enforces the deadline.
     fn close(&mut self) {
         self.instances.close();
         self.model = None;

@@ -1,4 +1,4 @@
-//! The model of the process: what the messages say about it, as the backend and the requests want it.
+//! The model of the child: decodes the facts of the model and opens it.
 
 use crate::arena::{Arena, Reader};
 use crate::device::StreamPriority;
@@ -15,7 +15,7 @@ use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_optimization_policy::ModelPriority;
 
-/// Facts about a model version, taken out of their message.
+/// Facts of a model version, decoded.
 pub struct Facts<'a> {
     message: &'a messages::ModelFacts,
     pub config: ModelConfig,
@@ -44,7 +44,7 @@ impl<'a> Facts<'a> {
         Ok(Self { message, config, declared })
     }
 
-    /// Shows them as the backend wants them.
+    /// Calls `show` with the facts as the backend takes them.
     pub fn with<T>(&self, show: impl FnOnce(&ModelFacts<'_>) -> T) -> T {
         let message = self.message;
         show(&ModelFacts {
@@ -60,8 +60,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// What travels in calls: tensors as the model sees them, and those that the host adds.
-    fn travelling(&self) -> Result<Signature> {
+    /// The signature of request messages: tensors as the model sees them, and those that the host adds.
+    fn message_signature(&self) -> Result<Signature> {
         let message = self.message;
         let all = |specs: &[messages::TensorSpec]| {
             specs.iter().map(|s| spec(&message.name, s)).collect::<Result<Vec<_>>>()
@@ -72,7 +72,7 @@ impl<'a> Facts<'a> {
         let declared = message.n_declared_outputs as usize;
         for (i, output) in outputs.iter_mut().enumerate() {
             output.role = if i < declared { Role::Declared } else { Role::State };
-            // What is missing the host finds out, which knows who asked for it.
+            // The host checks for missing outputs, since it knows the requested ones.
             output.optional = true;
         }
         Ok(Signature { inputs, hidden, outputs, ..empty(message, &self.config) })
@@ -107,7 +107,7 @@ fn spec(model: &str, message: &messages::TensorSpec) -> Result<TensorSpec> {
     })
 }
 
-/// As the host's own instances have it.
+/// As for local instances.
 fn priority(config: &ModelConfig) -> StreamPriority {
     match config.optimization.as_ref().map(|o| o.priority()) {
         Some(ModelPriority::PriorityMax) => StreamPriority::Greatest,
@@ -117,20 +117,20 @@ fn priority(config: &ModelConfig) -> StreamPriority {
 }
 
 /// The open model, and what its instances share.
-pub struct Opened {
+pub struct OpenModel {
     pub model: Arc<Model>,
     pub version: i64,
     pub signature: Arc<Signature>,
     pub names: Arc<TensorNames>,
-    /// Of its GPU streams.
+    /// Priority of the GPU streams.
     pub priority: StreamPriority,
-    /// Where inputs come from.
+    /// The arena of the inputs.
     pub reader: Arc<Reader>,
-    /// Where outputs go.
+    /// The arena of the outputs.
     pub arena: Arc<Arena>,
 }
 
-impl Opened {
+impl OpenModel {
     pub fn new(
         backend: &Arc<Backend>,
         message: &messages::ModelFacts,
@@ -138,10 +138,10 @@ impl Opened {
         arena: Arc<Arena>,
     ) -> Result<Self> {
         let facts = Facts::new(message)?;
-        let signature = Arc::new(facts.travelling()?);
+        let signature = Arc::new(facts.message_signature()?);
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
-        let model = facts.with(|facts| backend.open_model_here(facts))?;
+        let model = facts.with(|facts| backend.open_model_locally(facts))?;
         Ok(Self { model, version: message.version, signature, names, priority, reader, arena })
     }
 }

@@ -1,9 +1,9 @@
-//! A call as the host sent it, as the request that the plugin will see.
+//! Decodes request messages.
 
-use super::model::Opened;
-use super::responses::{Link, ToHost};
+use super::model::OpenModel;
+use super::responses::{HostSink, ResponseSender};
 use crate::error::{Error, Result};
-use crate::plugin::isolated::messages::{Call, Input, Param, param};
+use crate::plugin::isolated::messages::{Input, Param, Request, param};
 use crate::request::tensor::element_count;
 use crate::request::{
     CorrelationId, InferRequest, InputTensor, Parameter, RequestContext, RequestedOutput,
@@ -15,42 +15,45 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::request_flags;
 
-/// Makes the request, whose answers go to `link`.
+/// Decodes a request; its responses go to `responses`.
 ///
 /// # Errors
-/// The call does not fit the model or points out of the shared memory: a fault of the host's.
-pub fn request(
-    call: Call,
-    model: &Opened,
-    link: &Arc<Link>,
+/// The message does not fit the model or has an invalid memory range, which is a fault of the host.
+pub fn decode(
+    message: Request,
+    model: &OpenModel,
+    responses: &Arc<ResponseSender>,
     execution: &Arc<Execution>,
 ) -> Result<InferRequest> {
-    // All of them, whatever is wrong with one: each is a loan to be given back.
+    // All of them even if one is invalid: each is a loan to be returned.
     let inputs: SmallVec<[Result<InputTensor>; 2]> =
-        call.inputs.into_iter().map(|i| input(i, model)).collect();
+        message.inputs.into_iter().map(|i| input(i, model)).collect();
     let inputs = inputs.into_iter().collect::<Result<_>>()?;
-    let outputs = call.wanted.chunks_exact(2).map(|pair| {
+    let outputs = message.requested_outputs.chunks_exact(2).map(|pair| {
         let [index, classes] = [pair[0], pair[1]];
         if index as usize >= model.signature.outputs.len() {
-            return Err(fault(model, format!("wants output number {index}, which is not there")));
+            return Err(fault(
+                model,
+                format!("requests output number {index}, which does not exist"),
+            ));
         }
         Ok(RequestedOutput { index: index as usize, classes })
     });
     let outputs = outputs.collect::<Result<_>>()?;
-    let has = |flag| call.flags & flag != 0;
-    let sink = ToHost::new(link, call.key, execution);
+    let has = |flag| message.flags & flag != 0;
+    let sink = HostSink::new(responses, message.key, execution);
     let context = RequestContext {
         signature: Arc::clone(&model.signature),
         stats: None,
-        received_ns: call.received_ns,
-        batch: call.batch,
+        received_ns: message.received_ns,
+        batch: message.batch,
         outputs,
     };
     let request = InferRequest {
-        id: call.id,
+        id: message.id,
         inputs,
         sequence: Sequence {
-            id: match (call.sequence, call.sequence_text) {
+            id: match (message.sequence, message.sequence_text) {
                 (0, text) if text.is_empty() => CorrelationId::None,
                 (0, text) => CorrelationId::Text(text),
                 (number, _) => CorrelationId::Number(number),
@@ -58,21 +61,21 @@ pub fn request(
             start: has(request_flags::SEQUENCE_START),
             end: has(request_flags::SEQUENCE_END),
         },
-        priority: call.priority,
+        priority: message.priority,
         timeout_us: 0,
-        parameters: parameters(call.params),
-        deadline_ns: call.deadline_ns,
+        parameters: parameters(message.params),
+        deadline_ns: message.deadline_ns,
         streaming: has(request_flags::STREAMING),
         warmup: has(request_flags::WARMUP),
         responder: Responder::new(context, sink),
     };
-    request.responder.queued(call.queued_ns);
+    request.responder.queued(message.queued_ns);
     request.responder.executed_in(Arc::clone(execution));
-    link.open(call.key, &request.responder);
+    responses.open(message.key, &request.responder);
     Ok(request)
 }
 
-fn input(input: Input, model: &Opened) -> Result<InputTensor> {
+fn input(input: Input, model: &OpenModel) -> Result<InputTensor> {
     let Input { index, shape, offset, bytes, slot } = input;
     let data = if bytes == 0 && offset == 0 {
         Bytes::new()
@@ -81,10 +84,10 @@ fn input(input: Input, model: &Opened) -> Result<InputTensor> {
     };
     let (index, signature) = (index as usize, &model.signature);
     if index >= signature.inputs.len() + signature.hidden.len() {
-        return Err(fault(model, format!("has input number {index}, which is not there")));
+        return Err(fault(model, format!("has input number {index}, which does not exist")));
     }
     let spec = signature.input_spec(index);
-    // A plugin believes the shape.
+    // Backends rely on the shape.
     if let Some(size) = spec.dtype.size() {
         let right = element_count(&shape).and_then(|n| n.checked_mul(size));
         if right != Some(data.len()) {
@@ -101,9 +104,9 @@ fn input(input: Input, model: &Opened) -> Result<InputTensor> {
     Ok(InputTensor { index, dtype: spec.dtype, shape: shape.into(), data })
 }
 
-fn fault(model: &Opened, what: String) -> Error {
+fn fault(model: &OpenModel, what: String) -> Error {
     Error::internal(format!(
-        "model '{}': a call from the server {what}; this is a fault of the server",
+        "model '{}': a request from the server {what}; this is a fault of the server",
         model.signature.model
     ))
 }

@@ -1,9 +1,9 @@
-//! Answers on their way to the host, over the work connection of their instance.
+//! Sends responses to the host over the work connection of an instance.
 
 use super::control::failure;
 use crate::arena::{Arena, Loan};
 use crate::error::{Code, Error, Result};
-use crate::plugin::isolated::messages::{Answer, Output, Param, Response, param};
+use crate::plugin::isolated::messages::{Output, Param, Response, ResponseData, param};
 use crate::plugin::isolated::wire::Sender;
 use crate::plugin::times;
 use crate::request::buffer::AlignedBuf;
@@ -13,100 +13,99 @@ use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-/// Cancellations that are remembered because their calls may still be on their way: they travel over another connection
-/// and may be faster. One that comes after the end of its call is remembered for nothing, until others follow.
-const EARLY: usize = 256;
+/// Limit of remembered cancellations. They arrive over another connection and may overtake their requests. One that
+/// arrives after the final response is remembered, too, until others displace it.
+const MAX_EARLY: usize = 256;
 
-/// The answering half of an instance's work connection.
-pub struct Link {
+/// The sending half of a work connection, and the requests without a final response.
+pub struct ResponseSender {
     sender: Sender,
     arena: Arc<Arena>,
     signature: Arc<Signature>,
-    calls: Mutex<Calls>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Calls {
-    /// Those without a last answer, by key.
-    open: HashMap<u64, Weak<Responder>>,
-    /// Cancelled before they came.
-    early: VecDeque<u64>,
+struct State {
+    /// Requests without a final response, by key.
+    outstanding: HashMap<u64, Weak<Responder>>,
+    /// Keys that were cancelled before their requests arrived.
+    early_cancels: VecDeque<u64>,
 }
 
-impl Link {
+impl ResponseSender {
     pub fn new(sender: Sender, arena: &Arc<Arena>, signature: &Arc<Signature>) -> Arc<Self> {
         let (arena, signature) = (Arc::clone(arena), Arc::clone(signature));
-        Arc::new(Self { sender, arena, signature, calls: Mutex::default() })
+        Arc::new(Self { sender, arena, signature, state: Mutex::default() })
     }
 
-    /// A call has come.
+    /// Registers a request.
     pub fn open(&self, key: u64, reply: &Arc<Responder>) {
-        let mut calls = self.lock();
-        calls.open.insert(key, Arc::downgrade(reply));
-        let early = calls.early.iter().position(|k| *k == key);
+        let mut state = self.lock();
+        state.outstanding.insert(key, Arc::downgrade(reply));
+        let early = state.early_cancels.iter().position(|k| *k == key);
         if let Some(at) = early {
-            calls.early.remove(at);
-            drop(calls);
+            state.early_cancels.remove(at);
+            drop(state);
             reply.cancel_token.cancel();
         }
     }
 
-    /// Nobody waits for the call any more.
+    /// Cancels a request, also before it arrives.
     pub fn cancel(&self, key: u64) {
-        let mut calls = self.lock();
-        let Some(reply) = calls.open.get(&key) else {
-            if calls.early.len() == EARLY {
-                calls.early.pop_front();
+        let mut state = self.lock();
+        let Some(reply) = state.outstanding.get(&key) else {
+            if state.early_cancels.len() == MAX_EARLY {
+                state.early_cancels.pop_front();
             }
-            calls.early.push_back(key);
+            state.early_cancels.push_back(key);
             return;
         };
         let reply = reply.upgrade();
-        // What is dropped last answers.
-        drop(calls);
+        // Dropping the last reference to a reply sends a response, which takes this lock.
+        drop(state);
         if let Some(reply) = reply {
             reply.cancel_token.cancel();
         }
     }
 
-    /// Answers a call of which no request could be made.
+    /// Fails a request that could not be decoded.
     pub fn refuse(&self, key: u64, error: &Error) {
         let failure = Some(failure(error));
-        let _ = self.send(Answer { key, last: true, failure, ..Answer::default() });
+        let _ = self.send(Response { key, last: true, failure, ..Response::default() });
     }
 
-    /// No answer follows.
+    /// Closes the connection.
     pub fn shut_down(&self) {
         self.sender.shut_down();
     }
 
-    /// What cannot be sent has nobody who waits for it: the host has given the instance up, or is gone, which the
-    /// control connection tells.
-    ///
-    /// An answer that is too long for a message becomes an error, and the last; true, if it was the last.
-    fn send(&self, answer: Answer) -> bool {
-        let last = answer.last;
-        if let Err(e) = self.sender.send(&answer)
+    /// Sends a response; returns whether it was the last. One that is too long for a message is replaced by an error, which
+    /// is the last. Other failures are ignored: the host closed the connection, or is gone, which the control connection
+    /// detects.
+    fn send(&self, response: Response) -> bool {
+        let last = response.last;
+        if let Err(e) = self.sender.send(&response)
             && e.code == Code::InvalidArg
         {
-            let outputs = answer.response.as_ref().map_or(&[][..], |response| &response.outputs);
-            self.take_back(outputs);
-            let e = Error::internal(format!("model '{}': the answer: {e}", self.signature.model));
+            let outputs = response.data.as_ref().map_or(&[][..], |data| &data.outputs);
+            self.return_loans(outputs);
+            let e = Error::internal(format!("model '{}': the response: {e}", self.signature.model));
             let failure = Some(failure(&e));
-            let _ = self.sender.send(&Answer { last: true, failure, response: None, ..answer });
+            let _ = self.sender.send(&Response { last: true, failure, data: None, ..response });
             return true;
         }
         last
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock()
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 
-    fn response(&self, response: InferResponse) -> Result<Response> {
+    fn encode(&self, response: InferResponse) -> Result<ResponseData> {
         let mut outputs = Vec::with_capacity(response.outputs.len());
         for output in response.outputs {
-            let output = self.output(output).inspect_err(|_| self.take_back(&outputs))?;
+            let output = self.output(output).inspect_err(|_| self.return_loans(&outputs))?;
             outputs.push(output);
         }
         let params = response.parameters.into_iter().map(|(key, value)| {
@@ -118,20 +117,20 @@ impl Link {
             });
             Param { key, value }
         });
-        Ok(Response { outputs, params: params.collect() })
+        Ok(ResponseData { outputs, params: params.collect() })
     }
 
-    /// Lends the tensor to the host. From then on this process has no further use for it.
+    /// Lends the tensor to the host.
     fn output(&self, output: OutputTensor) -> Result<Output> {
         let OutputTensor { name, dtype, shape, data } = output;
-        // The name is the signature's own.
+        // The name is a clone of the signature's.
         let index = self.signature.outputs.iter().position(|o| Arc::ptr_eq(&o.name, &name));
         let loan = if data.is_empty() { None } else { self.arena.lend(&data) };
         let loan = match loan {
             Some(loan) => loan,
             None => self.lend_copy(&data).ok_or_else(|| {
                 Error::internal(format!(
-                    "model '{}': there is no memory for the {} bytes of output '{name}'",
+                    "model '{}': shared-memory arena exhausted: {} bytes for output '{name}' cannot be allocated",
                     self.signature.model,
                     data.len()
                 ))
@@ -147,12 +146,12 @@ impl Link {
         })
     }
 
-    /// The host will not hear of these.
-    fn take_back(&self, outputs: &[Output]) {
-        outputs.iter().for_each(|output| self.arena.take_back(output.slot));
+    /// Returns the loans of outputs that were not sent.
+    fn return_loans(&self, outputs: &[Output]) {
+        outputs.iter().for_each(|output| self.arena.return_loan(output.slot));
     }
 
-    /// Of bytes that lie elsewhere, or of no bytes, which lie nowhere.
+    /// Lends a copy of bytes that are not in the arena, or of an empty tensor.
     fn lend_copy(&self, data: &[u8]) -> Option<Loan> {
         let end = [0];
         let block = AlignedBuf::try_copy_of(&[data, &end])?;
@@ -160,33 +159,33 @@ impl Link {
     }
 }
 
-/// The sink of one call.
-pub struct ToHost {
-    link: Arc<Link>,
+/// The response sink of one request.
+pub struct HostSink {
+    responses: Arc<ResponseSender>,
     key: u64,
     execution: Arc<Execution>,
-    /// An answer could not be sent, and the host was told so.
-    over: bool,
+    /// The last response was sent, if only an error in place of one that could not be sent.
+    ended: bool,
 }
 
-impl ToHost {
-    pub fn new(link: &Arc<Link>, key: u64, execution: &Arc<Execution>) -> Self {
-        let (link, execution) = (Arc::clone(link), Arc::clone(execution));
-        Self { link, key, execution, over: false }
+impl HostSink {
+    pub fn new(responses: &Arc<ResponseSender>, key: u64, execution: &Arc<Execution>) -> Self {
+        let (responses, execution) = (Arc::clone(responses), Arc::clone(execution));
+        Self { responses, key, execution, ended: false }
     }
 }
 
-impl ResponseSink for ToHost {
+impl ResponseSink for HostSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
         if last {
-            self.link.lock().open.remove(&self.key);
+            self.responses.lock().outstanding.remove(&self.key);
         }
-        if self.over {
+        if self.ended {
             return;
         }
-        let made = response.and_then(|r| r.map(|r| self.link.response(r)).transpose());
-        let (response, failure) = match made {
-            Ok(response) => (response, None),
+        let encoded = response.and_then(|r| r.map(|r| self.responses.encode(r)).transpose());
+        let (data, failure) = match encoded {
+            Ok(data) => (data, None),
             Err(e) => (None, Some(failure(&e))),
         };
         let last = last || failure.is_some();
@@ -195,6 +194,6 @@ impl ResponseSink for ToHost {
             [0, compute, output, 0]
         });
         let (key, times) = (self.key, times.to_vec());
-        self.over = self.link.send(Answer { key, last, response, failure, times });
+        self.ended = self.responses.send(Response { key, last, data, failure, times });
     }
 }

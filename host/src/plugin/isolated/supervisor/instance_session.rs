@@ -1,11 +1,11 @@
-//! The instances of a model: what stays of each while processes come and go, and how it is connected with one.
+//! Instance sessions: the state of an isolated instance across restarts, and its connection to the current child.
 
-use super::super::messages::{InstanceFacts, ask};
-use super::super::process::Asked;
-use super::super::responses::Answers;
+use super::super::messages::{InstanceFacts, control_request};
+use super::super::process::PendingResponse;
+use super::super::responses::ResponseReader;
 use super::super::wire;
-use super::super::work_connection::Line;
-use super::{Live, Phase, Shared, Unopened};
+use super::super::work_connection::WorkConnection;
+use super::{LiveProcess, OpenError, Phase, Shared};
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
@@ -13,101 +13,111 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-/// What remains of an instance while its processes come and go.
-pub struct Seat {
+/// See the module text.
+pub struct InstanceSession {
     facts: InstanceFacts,
-    line: Mutex<Connected>,
-    /// Called when a process is gone and with it what it remembered.
-    pub lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    connection: Mutex<Connected>,
+    /// Called when the sequence state in the child is lost.
+    pub on_sequences_lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// With the thread that reads, if it is another one than the instance's.
-pub(super) type Connected = Option<(Arc<Line>, Option<JoinHandle<()>>)>;
+/// The connection and the thread that reads responses, if it is not the instance's own.
+pub(super) type Connected = Option<(Arc<WorkConnection>, Option<JoinHandle<()>>)>;
 
-impl Seat {
+impl InstanceSession {
     pub fn new(facts: InstanceFacts) -> Arc<Self> {
-        Arc::new(Self { facts, line: Mutex::default(), lost: OnceLock::new() })
+        Arc::new(Self { facts, connection: Mutex::default(), on_sequences_lost: OnceLock::new() })
     }
 
-    pub fn line(&self) -> Option<Arc<Line>> {
-        self.lock().as_ref().map(|(line, _)| Arc::clone(line))
+    pub fn connection(&self) -> Option<Arc<WorkConnection>> {
+        self.lock().as_ref().map(|(connection, _)| Arc::clone(connection))
     }
 
-    pub fn tell_lost(&self) {
-        if let Some(lost) = self.lost.get() {
+    pub fn notify_lost(&self) {
+        if let Some(lost) = self.on_sequences_lost.get() {
             lost();
         }
     }
 
-    /// Takes the connection away, if there is one.
+    /// Removes the connection, if there is one.
     pub(super) fn disconnect(&self) -> Connected {
         self.lock().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Connected> {
-        self.line.lock()
+        self.connection.lock()
     }
 }
 
 impl Shared {
-    pub(super) fn ask_for<'a>(
+    /// Asks the child to open the instance. Returns the pending response and our end of the work connection.
+    pub(super) fn request_open<'a>(
         &self,
-        live: &'a Live,
-        seat: &Seat,
-    ) -> Result<(Asked<'a>, UnixStream), Unopened> {
+        live: &'a LiveProcess,
+        session: &InstanceSession,
+    ) -> Result<(PendingResponse<'a>, UnixStream), OpenError> {
         let (ours, theirs) = wire::pair()?;
-        // Where the instance reads the answers itself, nobody else would see that a batch is not taken.
-        ours.set_write_timeout(self.limits.answer).map_err(|e| {
-            Error::internal(format!("{}: no connection to its process: {e}", self.subject))
+        // The instance's thread may both send and read: only the timeout ends a send that the child does not read.
+        ours.set_write_timeout(self.limits.response).map_err(|e| {
+            Error::internal(format!("{}: cannot set up a work connection: {e}", self.subject))
         })?;
-        let open = ask::What::OpenInstance(seat.facts.clone());
-        Ok((live.process.ask(open, &[theirs.as_fd()])?, ours))
+        let open = control_request::Kind::OpenInstance(session.facts.clone());
+        Ok((live.process.request(open, &[theirs.as_fd()])?, ours))
     }
 
-    /// From here on requests go to the process.
-    pub(super) fn connect(&self, live: &Live, seat: &Seat, ours: UnixStream) -> Result<Arc<Line>> {
-        let (sender, receiver) = wire::halves(ours);
-        let answers = Answers::new(receiver, &live.memory, &self.names, self.limits.answer)?;
-        let (process, ordinal) = (Arc::clone(&live.process), seat.facts.ordinal);
-        if self.one_at_a_time {
-            let line = Line::new(sender, process, ordinal, Some(answers));
-            *seat.lock() = Some((Arc::clone(&line), None));
-            return Ok(line);
+    /// Connects the session: from here on batches go to this child.
+    pub(super) fn connect(
+        &self,
+        live: &LiveProcess,
+        session: &InstanceSession,
+        ours: UnixStream,
+    ) -> Result<Arc<WorkConnection>> {
+        let (sender, receiver) = wire::split(ours);
+        let reader =
+            ResponseReader::new(receiver, &live.outputs, &self.names, self.limits.response)?;
+        let (process, ordinal) = (Arc::clone(&live.process), session.facts.ordinal);
+        if self.one_batch_at_a_time {
+            let connection = WorkConnection::new(sender, process, ordinal, Some(reader));
+            *session.lock() = Some((Arc::clone(&connection), None));
+            return Ok(connection);
         }
-        let line = Line::new(sender, process, ordinal, None);
-        let (mut answers, read) = (answers, Arc::clone(&line));
+        let connection = WorkConnection::new(sender, process, ordinal, None);
+        let (mut reader, of_thread) = (reader, Arc::clone(&connection));
         let thread = std::thread::Builder::new()
-            .name(format!("answers {}", seat.facts.name))
-            .spawn(move || answers.read(&read, false))
-            .map_err(|e| Error::internal(format!("{}: no thread: {e}", self.subject)))?;
-        *seat.lock() = Some((Arc::clone(&line), Some(thread)));
-        Ok(line)
+            .name(format!("responses {}", session.facts.name))
+            .spawn(move || reader.read(&of_thread, false))
+            .map_err(|e| {
+                Error::internal(format!("{}: no thread could be started: {e}", self.subject))
+            })?;
+        *session.lock() = Some((Arc::clone(&connection), Some(thread)));
+        Ok(connection)
     }
 
-    /// Opens a further instance in the process that runs.
-    pub fn add(&self, seat: &Arc<Seat>) -> Result<(Arc<Line>, u64)> {
+    /// Opens a further instance in the running child.
+    pub fn add(&self, session: &Arc<InstanceSession>) -> Result<(Arc<WorkConnection>, u64)> {
         let live = self.live(0)?;
-        let opened = self.ask_for(&live, seat).and_then(|(asked, ours)| {
-            self.wait(asked)?;
-            Ok(self.connect(&live, seat, ours)?)
+        let opened = self.request_open(&live, session).and_then(|(pending, ours)| {
+            self.wait(pending)?;
+            Ok(self.connect(&live, session, ours)?)
         });
         match opened {
-            Ok(line) => {
+            Ok(connection) => {
                 let mut state = self.lock();
-                if matches!(&state.phase, Phase::Up(up) if up.generation == live.generation) {
-                    state.seats.push(Arc::clone(seat));
-                    return Ok((line, live.generation));
+                if matches!(&state.phase, Phase::Running(now) if now.generation == live.generation)
+                {
+                    state.sessions.push(Arc::clone(session));
+                    return Ok((connection, live.generation));
                 }
                 drop(state);
-                line.close();
+                connection.close();
             }
-            Err(Unopened::Refused(e)) => return Err(e),
-            Err(Unopened::Gone) => {}
+            Err(OpenError::Refused(e)) => return Err(e),
+            Err(OpenError::ProcessGone) => {}
         }
-        // Whoever reaped it knows why.
+        // The supervisor has the reason of the exit.
         Err(match self.live(live.generation) {
             Err(e) => e,
-            Ok(_) => Error::internal(format!("{}: its process ended meanwhile", self.subject)),
+            Ok(_) => Error::internal(format!("{}: its process exited meanwhile", self.subject)),
         })
     }
 }

@@ -1,0 +1,138 @@
+//! An isolated instance: moves inputs into shared memory and sends batches to the child process.
+
+use super::facts;
+use super::messages::ExecuteBatch;
+use super::model::IsolatedModel;
+use super::requests::{check_metadata_size, encode, move_to_arena, return_loans};
+use super::supervisor::InstanceSession;
+use super::work_connection::WorkConnection;
+use crate::error::{Error, Result};
+use crate::plugin::InstanceFacts;
+use crate::request::{InferRequest, implicit_state};
+use std::sync::Arc;
+
+/// See the module text.
+pub struct IsolatedInstance {
+    connection: Option<Arc<WorkConnection>>,
+    /// The child that last got a batch, see `LiveProcess::generation`.
+    generation: u64,
+    session: Arc<InstanceSession>,
+    batch: ExecuteBatch,
+    model: Arc<IsolatedModel>,
+}
+
+impl IsolatedInstance {
+    pub fn open(model: &Arc<IsolatedModel>, facts: &InstanceFacts<'_>) -> Result<Self> {
+        *model.shared.drain.lock() = facts.drain;
+        let session = InstanceSession::new(facts::instance(facts));
+        let (connection, generation) = model.shared.add(&session)?;
+        let (model, batch) = (Arc::clone(model), ExecuteBatch::default());
+        Ok(Self { connection: Some(connection), generation, session, batch, model })
+    }
+
+    /// Calls `lost`, from any thread, whenever the sequence state of this instance is lost.
+    pub fn on_sequences_lost(&self, lost: impl Fn() + Send + Sync + 'static) {
+        if self.model.keeps_sequences {
+            let _ = self.session.on_sequences_lost.set(Box::new(lost));
+        }
+    }
+
+    /// Sends the requests as batch `id`. Each gets a final response, whatever happens to the child.
+    pub fn execute(&mut self, id: u64, requests: &mut Vec<InferRequest>) {
+        self.prepare(requests);
+        if requests.is_empty() {
+            return;
+        }
+        self.batch.id = id;
+        loop {
+            let (model, batch) = (&self.model, &mut self.batch);
+            let encode =
+                |key, request: &_| encode(key, request, &model.shared.inputs, &model.states);
+            if let Some(connection) = &self.connection {
+                // Locked before sending: a supervisor that closes the connection takes this lock, and so waits until
+                // the responses received before are passed on.
+                let mut reader = connection.reader.lock();
+                match connection.send(batch, requests, encode) {
+                    Ok(true) => {
+                        if let Some(reader) = &mut *reader {
+                            reader.read(connection, true);
+                        }
+                        return;
+                    }
+                    Ok(false) => {}
+                    Err(e) => {
+                        drop(reader);
+                        return_loans(batch, &model.shared.inputs);
+                        let e = Error::new(e.code, format!("{}: {e}", model.shared.subject));
+                        return self.fail(requests, &e);
+                    }
+                }
+            }
+            self.connection = None;
+            match self.model.shared.live(self.generation) {
+                Ok(live) => {
+                    self.generation = live.generation;
+                    self.connection = self.session.connection();
+                    self.fail_lost_sequences(requests);
+                }
+                Err(e) => {
+                    self.fail(requests, &e);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Moves the inputs into the arena, and fails requests that cannot be sent.
+    fn prepare(&self, requests: &mut Vec<InferRequest>) {
+        let (arena, align) = (&self.model.shared.inputs, self.model.align);
+        let mut exhausted = None;
+        // Other requests were checked before they were queued, steps of an ensemble were not.
+        requests.retain_mut(|request| {
+            let Err(e) = check_metadata_size(request) else { return true };
+            let _ = request.responder.finish(Err(e));
+            request.id.clear();
+            request.parameters.clear();
+            // Where batch slots belong to sequences it is executed all the same, so that the others keep their slots.
+            self.model.keeps_sequences
+        });
+        requests.retain_mut(|request| match move_to_arena(request, arena, align) {
+            Ok(()) => true,
+            // As above, but its inputs are missing: the whole batch fails.
+            Err(e) if self.model.keeps_sequences => {
+                exhausted = Some(e);
+                true
+            }
+            Err(e) => {
+                let _ = request.responder.finish(Err(e));
+                false
+            }
+        });
+        if let Some(e) = exhausted {
+            self.fail(requests, &e);
+        }
+    }
+
+    /// Fails the requests. Their sequences are lost, since a step of each was not executed.
+    fn fail(&self, requests: &mut Vec<InferRequest>, e: &Error) {
+        self.session.notify_lost();
+        for request in requests.drain(..) {
+            let _ = request.responder.finish(Err(e.clone()));
+        }
+    }
+
+    /// Fails requests whose sequence state was in the lost child. They are executed all the same, without a response, so
+    /// that the other requests keep their batch slots.
+    fn fail_lost_sequences(&self, requests: &[InferRequest]) {
+        if !self.model.keeps_sequences {
+            return;
+        }
+        let lost = requests.iter().filter(|r| !r.sequence.start && r.context().is_counted());
+        for request in lost {
+            let signature = &request.context().signature;
+            let _ = request
+                .responder
+                .finish(Err(implicit_state::lost(&signature.model, &request.sequence.id)));
+        }
+    }
+}

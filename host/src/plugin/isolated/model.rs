@@ -1,0 +1,106 @@
+//! An isolated model version, as the rest of the server sees it.
+
+use super::exit_reason::KillReason;
+use super::facts;
+use super::one_shot::handshake;
+use super::supervisor::{Health, Shared, State, arena, supervise};
+use crate::arena::Arena;
+use crate::error::{Error, Result};
+use crate::plugin::ModelFacts;
+use crate::plugin::backend::Backend;
+use crate::sync::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use trtserver_proto::v2::model_config::SchedulingChoice;
+
+/// Grace period of closing until an instance has set its own.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// See the module text. Dropping it closes the model and ends the child.
+pub struct IsolatedModel {
+    pub shared: Arc<Shared>,
+    /// Positions of the states among the outputs.
+    pub states: Vec<u32>,
+    /// Alignment of inputs that the backend requires.
+    pub align: usize,
+    /// The backend keeps sequence state, which is lost with the child.
+    pub keeps_sequences: bool,
+    supervisor: Option<JoinHandle<()>>,
+}
+
+impl IsolatedModel {
+    pub fn open(backend: &Arc<Backend>, facts: &ModelFacts<'_>) -> Result<Arc<Self>> {
+        let message = facts::model(facts);
+        let label = format!("model {}:{}", facts.name, facts.version);
+        let shared = Arc::new(Shared {
+            subject: format!("model '{}' version {}", facts.name, facts.version),
+            backend: Arc::clone(backend),
+            handshake: handshake(&backend.path, &backend.settings),
+            names: message.outputs.iter().map(|output| output.name.clone()).collect(),
+            facts: message,
+            one_batch_at_a_time: backend.facts.max_in_flight <= 1,
+            limits: backend.limits.of_model(facts.config)?,
+            inputs: arena(&format!("{label} inputs"))?,
+            health: Arc::default(),
+            state: Mutex::new(State::new()),
+            changed: Condvar::new(),
+            drain: Mutex::new(GRACE),
+            label,
+        });
+        shared.health.attach(&shared);
+        let (sender, opened) = std::sync::mpsc::channel();
+        let of_thread = Arc::clone(&shared);
+        // The system kills the child when the thread that started it ends.
+        let supervisor = std::thread::Builder::new()
+            .name(format!("supervisor {}", shared.label))
+            .spawn(move || supervise(&of_thread, sender))
+            .map_err(|e| Error::internal(format!("{}: no thread: {e}", shared.subject)))?;
+        let sequences =
+            matches!(facts.config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
+        let model = Arc::new(Self {
+            states: facts::state_positions(facts.signature),
+            align: backend.facts.align,
+            keeps_sequences: sequences && facts.signature.states.is_empty(),
+            supervisor: Some(supervisor),
+            shared,
+        });
+        let ended =
+            |_| Error::internal(format!("{}: its supervisor thread ended", model.shared.subject));
+        opened.recv().map_err(ended)??;
+        Ok(model)
+    }
+
+    /// The arena of the inputs: network threads receive tensors there, which saves a copy.
+    pub fn inputs(&self) -> Arc<Arena> {
+        Arc::clone(&self.shared.inputs)
+    }
+
+    /// Whether the model serves, for lookups that do not keep it open.
+    pub fn health(&self) -> Arc<Health> {
+        Arc::clone(&self.shared.health)
+    }
+}
+
+impl Drop for IsolatedModel {
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock();
+        state.closing = true;
+        let sessions = state.sessions.clone();
+        drop(state);
+        self.shared.changed.notify_all();
+        if let Some(process) = self.shared.process() {
+            let mut connections = sessions.iter().filter_map(|session| session.connection());
+            if connections.any(|connection| connection.has_outstanding()) {
+                // The drain time of the instances has passed.
+                process.kill(KillReason::Closing);
+            } else {
+                let drain = *self.shared.drain.lock();
+                process.close(drain);
+            }
+        }
+        if let Some(supervisor) = self.supervisor.take() {
+            let _ = supervisor.join();
+        }
+    }
+}

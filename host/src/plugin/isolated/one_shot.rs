@@ -1,0 +1,65 @@
+//! Child processes that serve one control request: backend info, completion of a configuration.
+
+use super::facts;
+use super::limits::Limits;
+use super::messages::{ControlResponse, Empty, Handshake, control_request};
+use super::process::{ProcessGone, spawn};
+use crate::error::{Error, Result};
+use crate::plugin::backend::{Backend, Facts};
+use crate::plugin::{ModelFacts, Patch};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the child may take to exit.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The first message to a child of this backend.
+pub fn handshake(file: &Path, settings: &BTreeMap<String, String>) -> Handshake {
+    let file = file.to_string_lossy().into_owned();
+    Handshake { file, settings: settings.clone(), log_level: 0 }
+}
+
+/// Facts of a backend whose library must not be loaded into this process.
+pub fn describe(path: &Path, limits: Limits) -> Result<Facts> {
+    let label = format!("backend '{}'", path.display());
+    let describe = control_request::Kind::Describe(Empty {});
+    let response = run(&label, handshake(path, &BTreeMap::new()), describe, limits)?;
+    response.backend.map(facts::backend).ok_or_else(|| {
+        Error::internal(format!("{label}: its process responded without backend info"))
+    })
+}
+
+/// Calls `model_complete` in a child.
+pub fn complete(backend: &Backend, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
+    let limits = backend.limits.of_model(facts.config)?;
+    let label = format!("model '{}'", facts.name);
+    let complete = control_request::Kind::Complete(facts::model(facts));
+    let response = run(&label, handshake(&backend.path, &backend.settings), complete, limits)?;
+    Ok(response.patch.map(facts::patch))
+}
+
+/// Starts a child, sends `request`, and ends the child.
+fn run(
+    label: &str,
+    handshake: Handshake,
+    request: control_request::Kind,
+    limits: Limits,
+) -> Result<ControlResponse> {
+    let mut running = spawn(label, handshake, limits.open)?;
+    let process = Arc::clone(&running.process);
+    match process.request(request, &[]).and_then(|pending| pending.wait(limits.open, || true)) {
+        Ok(ControlResponse { failure: Some(failure), .. }) => {
+            process.close(GRACE);
+            Err(facts::error(&failure))
+        }
+        Ok(response) => {
+            process.close(GRACE);
+            Ok(response)
+        }
+        Err(ProcessGone) => {
+            Err(Error::internal(format!("{label}: its process {}", running.reap().text())))
+        }
+    }
+}
