@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::plugin::model::Instance;
-use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, Style, TensorNames};
+use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions};
 use trtserver::request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
 use trtserver::stats::Execution;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
@@ -222,13 +222,13 @@ impl Stand {
         request.responder.queued(now_ns());
         let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
         request.responder.executed_in(Arc::clone(&execution));
-        let style = Style { signature: &self.signature, names: &self.names, align: 0 };
+        let style = ViewOptions { signature: &self.signature, names: &self.names, align: 0 };
         self.hold.fill(1, &mut vec![request], &style, &execution);
         let Instance::Local(instance) = &mut self.instance else {
             return Err("the backend is not in this process".into());
         };
         instance.execute(&self.hold).map_err(|e| e.message)?;
-        self.hold.frame().settle(&|_| error::Error::internal("not answered"));
+        self.hold.frame().fail_unanswered(&|_| error::Error::internal("not answered"));
         self.hold.recycle();
         Ok(())
     }

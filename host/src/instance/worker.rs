@@ -163,7 +163,7 @@ impl Worker {
         let requests = &mut batch.requests;
         let execute = || self.execute(instance, context, requests);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
-            self.runner().fault(&mut context.hold, &mut batch.requests);
+            self.runner().fail_after_panic(&mut context.hold, &mut batch.requests);
         }
     }
 

@@ -1,4 +1,4 @@
-//! One backend: its library, what it says of itself, and the safe face of its entries.
+//! One backend: its facts, its settings, and its entries as safe calls.
 
 use super::descriptors::{ModelFacts, ModelHold};
 use super::discovery::directories::Candidate;
@@ -20,19 +20,19 @@ use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags};
 use trtserver_plugin_api::abi::types::{self, BackendHandle, Param, Str, param};
 
-/// Stack of an instance's thread in bytes, where its backend has no opinion.
+/// Stack of an instance's thread in bytes, unless the backend declares another.
 pub const DEFAULT_STACK: usize = 8 << 20;
-/// What the host's own frames need on an instance's thread, whatever a backend declares.
-const LEAST_STACK: usize = 512 << 10;
+/// Smallest stack: what the host's own frames need on an instance's thread.
+const MIN_STACK: usize = 512 << 10;
 
 /// What a backend declares about itself, in our own memory.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub name: String,
     pub version: String,
-    /// The interface that the file was built for; zeros where only another process has looked into it.
+    /// The interface version that the file was built for.
     pub abi: (u32, u32),
-    /// The framework behind it, as far as it is known without a model; may be empty.
+    /// The framework behind it, as far as known without a model; may be empty.
     pub runtime: String,
     /// Platform and its default model file ("" = none).
     pub platforms: Vec<(String, String)>,
@@ -46,7 +46,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What a library says of itself before the backend is open.
+    /// The facts of a library whose backend is not open.
     fn of(table: &BackendTable) -> Self {
         // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
         let facts = unsafe { facts((table.backend_info)(null_mut())) };
@@ -58,41 +58,41 @@ impl Facts {
 pub struct Backend {
     pub facts: Facts,
     pub path: PathBuf,
-    /// What lay there when the facts were read.
+    /// The file when the facts were read.
     stamp: Stamp,
-    /// The library in this process, loaded when first needed.
+    /// The table of the library, loaded into this process when first needed.
     table: OnceLock<Result<&'static BackendTable>>,
     /// From `plugin.toml`, overridden by `--backend-config`.
     pub settings: BTreeMap<String, String>,
-    /// Where its models run, unless they say otherwise.
+    /// Where its models run, unless their configuration sets it.
     pub isolation: Isolation,
-    /// For those that run in processes of their own.
+    /// Deadlines of isolated models.
     pub limits: Limits,
     opened: OnceLock<Result<Opened>>,
-    /// Held while the plugin opens and while it closes: the one that closes with its last model is gone before the same
-    /// library is opened for the next.
-    life: Arc<Mutex<()>>,
-    /// What it says of its framework once it is open.
+    /// Held while the backend opens or closes, shared by all `Backend`s of the library: a backend is closed before the same
+    /// library is opened for the next model.
+    lifecycle: Arc<Mutex<()>>,
+    /// The framework as reported by the open backend.
     runtime: OnceLock<String>,
-    /// Instances open one at a time unless the backend allows more.
+    /// Held while an instance opens, unless the backend allows parallel opening.
     pub(super) opening: Mutex<()>,
 }
 
-/// A backend after `backend_open`; open until its last user is gone.
+/// An open backend; closed when its last user drops it.
 struct Opened {
     table: &'static BackendTable,
     handle: *mut BackendHandle,
     _scope: Arc<Scope>,
 }
 
-// SAFETY: the interface lets any loader thread use an open plugin.
+// SAFETY: the interface allows any loader thread to use an open backend.
 unsafe impl Send for Opened {}
 // SAFETY: as above.
 unsafe impl Sync for Opened {}
 
 impl Backend {
-    /// Reads the library's description; the backend itself opens with its first model. The library is loaded
-    /// into this process only if the operator has not said that it must not be.
+    /// Reads the facts of the library; the backend itself opens with its first model. With the setting `isolation=process`
+    /// the library is not loaded into this process.
     pub fn load(
         candidate: Candidate,
         stamp: Stamp,
@@ -101,7 +101,7 @@ impl Backend {
         let mut settings = candidate.settings;
         settings.extend(overrides.clone());
         let file = candidate.path.display();
-        let said = match settings.remove(isolation::KEY) {
+        let setting = match settings.remove(isolation::KEY) {
             Some(value) => Some(Isolation::parse(&value).map_err(|e| {
                 Error::invalid(format!("backend '{file}': setting '{}' {e}", isolation::KEY))
             })?),
@@ -109,15 +109,15 @@ impl Backend {
         };
         let limits = Limits::take(&mut settings)
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
-        let facts = match said {
+        let facts = match setting {
             Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
             _ => Facts::of(library::open_same(&candidate.path, &stamp)?),
         };
         let demanded = facts.flags & backend_flags::MUST_ISOLATE != 0;
-        if demanded && said == Some(Isolation::None) {
+        if demanded && setting == Some(Isolation::None) {
             tracing::warn!(
-                "backend '{file}' asks for a process of its own for what it runs, and is not given one because \
-                 of '{}=none': what crashes there takes the server down",
+                "backend '{file}' declares that its models must be isolated, but '{}=none' is set: a crash of the \
+                 backend ends the server",
                 isolation::KEY
             );
         }
@@ -128,16 +128,16 @@ impl Backend {
             stamp,
             table: OnceLock::new(),
             settings,
-            isolation: said.unwrap_or(by_default),
+            isolation: setting.unwrap_or(by_default),
             limits,
             opened: OnceLock::new(),
-            life: Arc::default(),
+            lifecycle: Arc::default(),
             runtime: OnceLock::new(),
             opening: Mutex::new(()),
         })
     }
 
-    /// The same backend, not open: for the first model after the last one.
+    /// The same backend, not open, for the next model after its last one was closed.
     pub fn unopened(&self) -> Self {
         Self {
             facts: self.facts.clone(),
@@ -148,26 +148,26 @@ impl Backend {
             isolation: self.isolation,
             limits: self.limits,
             opened: OnceLock::new(),
-            life: Arc::clone(&self.life),
+            lifecycle: Arc::clone(&self.lifecycle),
             runtime: OnceLock::new(),
             opening: Mutex::new(()),
         }
     }
 
-    /// Whether its file is not the one that lies there now.
+    /// Whether its file was replaced or removed.
     pub fn is_replaced(&self) -> bool {
         Stamp::of(&self.path).ok() != Some(self.stamp)
     }
 
-    /// The framework behind it, as far as it is known by now; may be empty.
+    /// The framework behind it, as far as known; may be empty.
     pub fn runtime(&self) -> String {
         self.runtime.get().unwrap_or(&self.facts.runtime).clone()
     }
 
-    /// The backend of a process that a server started for it: it runs here, whatever anybody says elsewhere.
+    /// Loads a backend that runs in this process whatever the settings say: the one of a child process.
     ///
     /// # Errors
-    /// The file is no backend.
+    /// The file cannot be used.
     pub fn load_locally(path: PathBuf, mut settings: BTreeMap<String, String>) -> Result<Self> {
         settings.remove(isolation::KEY);
         let stamp = Stamp::of(&path).map_err(|e| library::refused(&path, e))?;
@@ -182,13 +182,12 @@ impl Backend {
             isolation: Isolation::None,
             limits: Limits::default(),
             opened: OnceLock::new(),
-            life: Arc::default(),
+            lifecycle: Arc::default(),
             runtime: OnceLock::new(),
             opening: Mutex::new(()),
         })
     }
 
-    /// The library in this process.
     fn table(&self) -> Result<&'static BackendTable> {
         self.table.get_or_init(|| library::open_same(&self.path, &self.stamp)).clone()
     }
@@ -203,8 +202,8 @@ impl Backend {
         let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
         let settings = Texts::new(&self.settings);
         let (table, mut handle) = (self.table()?, null_mut());
-        let _one = self.life.lock();
-        // SAFETY: all texts live through the call; the scope lives as long as the plugin.
+        let _one = self.lifecycle.lock();
+        // SAFETY: all strings live through the call; the scope lives as long as the open backend.
         let error = unsafe {
             let params = settings.params();
             let n = params.len() as u32;
@@ -212,7 +211,7 @@ impl Backend {
             (table.backend_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
         self.check(error, "backend_open", "")?;
-        // SAFETY: the plugin is open; what it says then lives until it is closed.
+        // SAFETY: the backend is open; the backend info it returns lives until it is closed.
         let info = unsafe { (table.backend_info)(handle) };
         if table::check_info(info).is_ok() {
             // SAFETY: just checked.
@@ -223,7 +222,7 @@ impl Backend {
         Ok(Opened { table, handle, _scope: scope })
     }
 
-    /// Takes an error that an entry returned; texts of entries other than `execute` say who spoke.
+    /// Takes an error that an entry returned; an empty text is replaced by one that names the entry.
     pub(super) fn check(&self, error: *mut types::Error, entry: &str, subject: &str) -> Result<()> {
         // SAFETY: entries return null or an error made by the host.
         unsafe { take(error) }.map_err(|e| {
@@ -239,7 +238,7 @@ impl Backend {
         })
     }
 
-    /// Asks the backend to fill in what a configuration leaves out.
+    /// Asks the backend to complete a configuration.
     pub fn complete(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
             return isolated::complete(self, facts);
@@ -247,7 +246,7 @@ impl Backend {
         self.complete_locally(facts)
     }
 
-    /// The same in this process, whatever the configuration says.
+    /// As [`Backend::complete`], always in this process.
     pub fn complete_locally(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         let Some(extension) = table::autocomplete(self.table()?) else { return Ok(None) };
         let opened = self.opened()?;
@@ -258,7 +257,7 @@ impl Backend {
         Ok(hold.scope.patch.lock().take())
     }
 
-    /// Opens one version of a model, here or in a process of its own.
+    /// Opens one version of a model, local or isolated.
     pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
         match isolation::of_model(facts.config, self.isolation)? {
             Isolation::Process => Ok(Model::isolated(self, IsolatedModel::open(self, facts)?)),
@@ -266,7 +265,7 @@ impl Backend {
         }
     }
 
-    /// Opens one version of a model in this process, whatever the configuration says.
+    /// As [`Backend::open_model`], always in this process.
     pub fn open_model_locally(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, false);
@@ -281,15 +280,15 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
-            let _one = self.life.lock();
-            // SAFETY: models hold their backend, so none is left; this is the only close.
+            let _one = self.lifecycle.lock();
+            // SAFETY: models hold their backend, so none is open; this is the only close.
             unsafe { (opened.table.backend_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);
         }
     }
 }
 
-/// Keys and values as text that plugins can read.
+/// Keys and values in memory that backends can read.
 pub struct Texts {
     pairs: Vec<(CString, CString)>,
     params: Vec<Param>,
@@ -352,7 +351,7 @@ unsafe fn facts(info: *const BackendInfo) -> Facts {
             stack_bytes: if info.stack_kib == 0 {
                 DEFAULT_STACK
             } else {
-                (info.stack_kib as usize * 1024).max(LEAST_STACK)
+                (info.stack_kib as usize * 1024).max(MIN_STACK)
             },
             preferred,
         }

@@ -1,4 +1,4 @@
-//! Descriptors of models and instances in memory that plugins may point into until close.
+//! Descriptors of models and instances for backends, in memory that stays valid until they are closed.
 
 use super::backend::Texts;
 use super::host_api::scope::Scope;
@@ -15,13 +15,13 @@ use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_proto::v2::ModelConfig;
 
-/// What there is to say about a model version.
+/// Facts about a model version.
 pub struct ModelFacts<'a> {
     pub name: &'a str,
     pub version: i64,
     pub dir: &'a Path,
     pub version_dir: &'a Path,
-    /// Model file inside the version's directory.
+    /// Model file in the version's directory.
     pub file: &'a str,
     pub config: &'a ModelConfig,
     pub signature: &'a Signature,
@@ -146,10 +146,10 @@ impl ModelHold {
     }
 }
 
-/// What there is to say about an instance.
+/// Facts about an instance.
 pub struct InstanceFacts<'a> {
     pub name: &'a str,
-    /// Number of `instance_kind`.
+    /// Value of `instance_kind`.
     pub kind: u32,
     pub ordinal: u32,
     /// GPU ordinal, -1 for a CPU instance.
@@ -157,11 +157,11 @@ pub struct InstanceFacts<'a> {
     pub threads: u32,
     pub max_rows: u32,
     pub profiles: &'a [String],
-    /// CUDA context and the three streams, null without a GPU.
+    /// CUDA context and three streams, null without a GPU.
     pub streams: [*mut u8; 4],
-    /// Nice value of the thread that executes.
+    /// Nice value of the executing thread.
     pub nice: i32,
-    /// How long a closing instance may take.
+    /// Drain time: how long a closing instance may take.
     pub drain: Duration,
 }
 

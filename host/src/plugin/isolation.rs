@@ -1,12 +1,12 @@
-//! Whether a backend's models run in the server's process or each in one of its own, and who decides.
+//! The isolation setting: whether models run in the server's process (local) or in child processes (isolated).
 //!
-//! The model's parameter counts first, then `--backend-config=NAME,isolation=…`, then `plugin.toml`, then what the
-//! backend asks for (`MUST_ISOLATE`); else models run in the server's process.
+//! Precedence, highest first: the model's parameter, `--backend-config=NAME,isolation=…`, `plugin.toml`, the backend's
+//! `MUST_ISOLATE` flag. The default is local.
 
 use crate::error::{Error, Result};
 use trtserver_proto::v2::ModelConfig;
 
-/// The model parameter and the backend setting.
+/// Name of the model parameter and of the backend setting.
 pub const KEY: &str = "isolation";
 
 /// See the module text.
@@ -17,7 +17,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// From the value of a setting; the error completes a sentence that names it.
+    /// Parses a value; the error completes a sentence that names the setting.
     pub fn parse(value: &str) -> Result<Self, String> {
         match value {
             "none" => Ok(Self::None),
@@ -27,10 +27,10 @@ impl Isolation {
     }
 }
 
-/// What holds for a model.
+/// The setting for a model.
 ///
 /// # Errors
-/// Its parameter has another value than there are.
+/// Its parameter has an unknown value.
 pub fn of_model(config: &ModelConfig, by_default: Isolation) -> Result<Isolation> {
     let Some(value) = config.parameters.get(KEY) else { return Ok(by_default) };
     Isolation::parse(&value.string_value)

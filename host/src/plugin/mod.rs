@@ -17,7 +17,7 @@ pub use backend::DEFAULT_STACK;
 pub use batch::frame::FrameHold;
 pub use batch::run::Runner;
 pub use batch::timing::times;
-pub use batch::views::{Style, TensorNames};
+pub use batch::views::{TensorNames, ViewOptions};
 pub use descriptors::{InstanceFacts, ModelFacts};
 pub use discovery::backends::{Backends, Listed};
 pub use discovery::inventory::Unusable;

@@ -1,7 +1,7 @@
-//! An open model version and its instances, in this process or in one of their own.
+//! An open model version and its instances, local or isolated.
 
 use super::backend::Backend;
-use super::batch::cancel_notifier::Nudges;
+use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
 use super::descriptors::{InstanceFacts, InstanceHold, ModelHold};
 use super::isolated::{Health, IsolatedInstance, IsolatedModel};
@@ -15,7 +15,7 @@ use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
 
-/// Open model versions in this process; shutdown waits until none is left.
+/// Number of open model versions; shutdown waits until it is zero.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a model while it is open.
@@ -42,7 +42,7 @@ pub fn live_models() -> usize {
 pub struct Model {
     placement: Placement,
     pub backend: Arc<Backend>,
-    /// Last, so that the backend, if this was its last model, is closed before the process may end.
+    /// Declared last: the backend, if this was its last model, is closed before shutdown may go on.
     _live: Live,
 }
 
@@ -58,7 +58,7 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// What `model_open` made in this process.
+    /// A model opened in this process.
     pub(super) fn local(
         backend: &Arc<Backend>,
         table: &'static BackendTable,
@@ -68,7 +68,7 @@ impl Model {
         Self::new(backend, Placement::Local { table, handle, _hold: Box::new(hold) })
     }
 
-    /// In a process of its own.
+    /// A model opened in a child process.
     pub(super) fn isolated(backend: &Arc<Backend>, remote: Arc<IsolatedModel>) -> Arc<Self> {
         Self::new(backend, Placement::Isolated(remote))
     }
@@ -77,12 +77,11 @@ impl Model {
         Arc::new(Self { placement, backend: Arc::clone(backend), _live: Live::new() })
     }
 
-    /// In a process of its own.
     pub fn is_isolated(&self) -> bool {
         matches!(self.placement, Placement::Isolated(_))
     }
 
-    /// Where inputs are best received: memory that the model's process sees.
+    /// The arena for inputs of an isolated model: network threads receive tensors there, which saves a copy.
     pub fn arena(&self) -> Option<Arc<Arena>> {
         match &self.placement {
             Placement::Local { .. } => None,
@@ -90,7 +89,7 @@ impl Model {
         }
     }
 
-    /// Whether it serves; `None` = always, as long as it is open.
+    /// Whether an isolated model serves; a local one always does while it is open.
     pub fn health(&self) -> Option<Arc<Health>> {
         match &self.placement {
             Placement::Local { .. } => None,
@@ -108,14 +107,14 @@ impl Drop for Model {
     }
 }
 
-/// An open instance; stays on the thread that opened it, unless it is made for [`AnyThread`].
+/// An open instance. It stays on the thread that opened it, unless it becomes [`AnyThread`].
 pub enum Instance {
     Local(LocalInstance),
     Isolated(IsolatedInstance),
 }
 
 impl Instance {
-    /// Opens an instance on this thread, or has its process open it.
+    /// Opens an instance on this thread, or in the child process.
     pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
         match &model.placement {
             Placement::Local { table, handle, .. } => {
@@ -128,16 +127,15 @@ impl Instance {
     }
 }
 
-/// An instance of a backend that does not care which thread executes it.
+/// An instance of a backend that declares `ANY_THREAD`.
 pub struct AnyThread(Instance);
 
-// SAFETY: the backend has declared `ANY_THREAD`, which allows to execute the instance on any thread, one at a time; that is
-// all that `AnyThread` offers. It is closed, by the interface, on the thread that opened it: whoever holds an `AnyThread`
-// lets go of it there.
+// SAFETY: `ANY_THREAD` allows executing the instance on any thread, one at a time, which is all that `AnyThread` offers.
+// The interface requires closing on the opening thread: the owner of an `AnyThread` must drop it there.
 unsafe impl Send for AnyThread {}
 
 impl AnyThread {
-    /// The instance for any thread, or back if it is not made for that, or not in this process.
+    /// Wraps a local instance of a backend that declares `ANY_THREAD`; else returns it.
     pub fn new(instance: Instance) -> std::result::Result<Self, Instance> {
         match &instance {
             Instance::Local(here)
@@ -158,8 +156,8 @@ impl AnyThread {
 pub struct LocalInstance {
     table: &'static BackendTable,
     handle: *mut InstanceHandle,
-    /// If the plugin wants to be told.
-    nudges: Option<Arc<Nudges>>,
+    /// If the backend has a `cancel` entry.
+    cancel_notifier: Option<Arc<CancelNotifier>>,
     model: Arc<Model>,
     _hold: InstanceHold,
 }
@@ -179,14 +177,14 @@ impl LocalInstance {
         // SAFETY: the descriptor lives until `instance_close`, in the instance.
         let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
         backend.check(error, "instance_open", facts.name)?;
-        let nudges = table::cancel(table).map(|e| Nudges::new(e.cancel, handle));
-        Ok(Self { table, handle, nudges, model: Arc::clone(model), _hold: hold })
+        let cancel_notifier = table::cancel(table).map(|e| CancelNotifier::new(e.cancel, handle));
+        Ok(Self { table, handle, cancel_notifier, model: Arc::clone(model), _hold: hold })
     }
 
-    /// Executes the batch in `hold`. An error means that nothing was accepted.
+    /// Executes the batch in `hold`. After an error no request was accepted.
     pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
-        if let Some(nudges) = &self.nudges {
-            hold.frame().requests.watch(&nudges.weak());
+        if let Some(cancel_notifier) = &self.cancel_notifier {
+            hold.frame().requests.watch(&cancel_notifier.observer());
         }
         // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
         let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
@@ -200,8 +198,8 @@ impl LocalInstance {
 
 impl Drop for LocalInstance {
     fn drop(&mut self) {
-        if let Some(nudges) = &self.nudges {
-            nudges.close();
+        if let Some(cancel_notifier) = &self.cancel_notifier {
+            cancel_notifier.close();
         }
         // SAFETY: on the instance's thread, with nothing executing.
         unsafe { (self.table.instance_close)(self.handle) };

@@ -1,4 +1,4 @@
-//! Counted text and errors across the boundary.
+//! Conversion of strings and errors between host and backend.
 
 use crate::error::{Code, Error};
 use std::borrow::Cow;
@@ -21,12 +21,12 @@ pub fn bytes(data: &[u8]) -> Bytes {
     Bytes { p: data.as_ptr(), n: data.len() as u64 }
 }
 
-/// NUL-terminated text; inner NULs, which only hostile input holds, become spaces.
+/// A NUL-terminated string; inner NULs, which only hostile input has, become spaces.
 pub fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
 }
 
-/// What a plugin passed as text; invalid UTF-8 is replaced.
+/// Copies a string from a backend; invalid UTF-8 is replaced.
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for the duration of the call.
@@ -35,7 +35,7 @@ pub unsafe fn read(s: Str) -> String {
     unsafe { lent(s) }.into_owned()
 }
 
-/// The same, where it lies.
+/// As [`read`], without a copy if the string is valid UTF-8.
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for `'a`.
@@ -43,11 +43,11 @@ pub unsafe fn lent<'a>(s: Str) -> Cow<'a, str> {
     if s.p.is_null() || s.n == 0 || isize::try_from(s.n).is_err() {
         return Cow::Borrowed("");
     }
-    // SAFETY: by the caller's promise, and of a size that can be.
+    // SAFETY: by the caller's promise; the size was checked.
     String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(s.p, s.n as usize) })
 }
 
-/// What a `trts_error` points at.
+/// The target of a `trts_error`.
 pub struct PluginError {
     pub code: u32,
     pub flags: u32,
@@ -55,25 +55,22 @@ pub struct PluginError {
 }
 
 impl PluginError {
-    /// A new error, owned by whoever gets the pointer.
+    /// A new error, owned by the receiver of the pointer.
     pub fn raw(code: u32, flags: u32, text: &str) -> *mut types::Error {
         Box::into_raw(Box::new(Self { code, flags, text: c_text(text) })).cast()
     }
 
-    /// The server's error for a plugin's. A report that the model or its device is lost goes to the
-    /// log as well: the caller's message alone would not reach the operator.
+    /// Converts to a host error. A lost model or device is also logged, because the response to the client does not
+    /// reach the operator.
     pub fn to_error(&self) -> Error {
         if self.flags & (error_flags::MODEL_BROKEN | error_flags::DEVICE_LOST) != 0 {
-            tracing::error!(
-                "a backend reports that its model cannot answer any more: {:?}",
-                self.text
-            );
+            tracing::error!("a backend reports that its model or device is lost: {:?}", self.text);
         }
         Error::new(code_of(self.code), self.text.to_string_lossy())
     }
 }
 
-/// What a plugin's code means here.
+/// The host's code for a code of the interface.
 pub fn code_of(number: u32) -> Code {
     match number {
         code::UNKNOWN => Code::Unknown,
@@ -87,7 +84,7 @@ pub fn code_of(number: u32) -> Code {
     }
 }
 
-/// The number of a code in the interface.
+/// The interface's code for a code of the host.
 pub fn number_of(code: Code) -> u32 {
     match code {
         Code::Unknown => code::UNKNOWN,
@@ -101,15 +98,15 @@ pub fn number_of(code: Code) -> u32 {
     }
 }
 
-/// An error for a plugin to free.
+/// An error for the backend to free.
 pub fn give(error: &Error) -> *mut types::Error {
     PluginError::raw(number_of(error.code), 0, &error.message)
 }
 
-/// Takes and frees what a plugin returned; null is success.
+/// Takes and frees an error that a backend returned; null is success.
 ///
 /// # Safety
-/// `error` is null or came from [`PluginError::raw`] and is used by nobody else.
+/// `error` is null or came from [`PluginError::raw`], and is not used after this.
 pub unsafe fn take(error: *mut types::Error) -> Result<(), Box<PluginError>> {
     if error.is_null() {
         Ok(())

@@ -1,8 +1,8 @@
-//! Telling a plugin at once that nobody waits any more for a call that it has.
+//! The cancel notifier: calls a backend's `cancel` entry when a request that it executes is cancelled.
 //!
-//! Callers go away on any thread, also on one that is inside of a plugin's call into the host and holds that plugin's
-//! locks. So plugins are told from a thread where nothing of theirs is below, which lives as long as there is something
-//! to tell its instance; a plugin that blocks there holds up nobody but itself.
+//! A request may be cancelled on any thread, also inside a host function that the backend called with its own locks held.
+//! So `cancel` is called from a separate thread, which runs while there are notifications for its instance; a backend
+//! that blocks there delays only its own notifications.
 
 use super::slot::Handle;
 use crate::request::CancelObserver;
@@ -12,101 +12,103 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Weak};
 use trtserver_plugin_api::abi::types::{InstanceHandle, Responder};
 
-/// Starts the threads that tell, so that whoever cancels does not wait for the start of one; `None` if there can be none.
-static STARTER: LazyLock<Option<Sender<Arc<Nudges>>>> = LazyLock::new(|| {
-    let (sender, wanted) = channel::<Arc<Nudges>>();
+/// Starts the notifying threads, so that the cancelling thread does not wait for a thread start. `None` if that failed.
+static STARTER: LazyLock<Option<Sender<Arc<CancelNotifier>>>> = LazyLock::new(|| {
+    let (sender, receiver) = channel::<Arc<CancelNotifier>>();
     let starts = move || {
-        for nudges in wanted {
-            let of_thread = Arc::clone(&nudges);
+        for notifier in receiver {
+            let of_thread = Arc::clone(&notifier);
             let thread = std::thread::Builder::new().name("cancellation".into());
-            if thread.spawn(move || of_thread.tell()).is_err() {
-                nudges.rest(nudges.lock());
+            if thread.spawn(move || of_thread.run()).is_err() {
+                notifier.stop(notifier.lock());
             }
         }
     };
     let started = std::thread::Builder::new().name("cancellations".into()).spawn(starts);
     if let Err(e) = &started {
-        tracing::warn!("backends are not told of cancellations: no thread could be started: {e}");
+        tracing::warn!(
+            "backends are not notified of cancellations: no thread could be started: {e}"
+        );
     }
     started.ok().map(|_| sender)
 });
 
-/// The plugin's entry.
+/// The backend's `cancel` entry.
 type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
 
-/// Tells one instance. Its tickets are those of [`Handle::ticket`].
-pub struct Nudges {
+/// Notifies one instance. Its tickets are those of [`Handle::ticket`].
+pub struct CancelNotifier {
     cancel: Cancel,
     instance: *mut InstanceHandle,
     state: Mutex<State>,
-    /// Nobody tells any more.
-    quiet: Condvar,
-    me: Weak<Nudges>,
+    /// Notified when the thread has stopped.
+    stopped: Condvar,
+    me: Weak<CancelNotifier>,
 }
 
 #[derive(Default)]
 struct State {
-    due: VecDeque<u64>,
-    /// There is a thread that tells.
-    telling: bool,
+    pending: VecDeque<u64>,
+    /// A notifying thread is running or being started.
+    running: bool,
     /// The instance is about to be closed.
     closed: bool,
 }
 
 // SAFETY: the interface lets any thread call `cancel` of an open instance, which `closed` guards.
-unsafe impl Send for Nudges {}
+unsafe impl Send for CancelNotifier {}
 // SAFETY: as above.
-unsafe impl Sync for Nudges {}
+unsafe impl Sync for CancelNotifier {}
 
-impl Nudges {
-    /// For an instance that is open until [`Nudges::close`] has returned.
+impl CancelNotifier {
+    /// For an instance that is open until [`CancelNotifier::close`] has returned.
     pub fn new(cancel: Cancel, instance: *mut InstanceHandle) -> Arc<Self> {
         LazyLock::force(&STARTER);
         Arc::new_cyclic(|me| Self {
             cancel,
             instance,
             state: Mutex::default(),
-            quiet: Condvar::new(),
+            stopped: Condvar::new(),
             me: me.clone(),
         })
     }
 
-    pub fn weak(&self) -> Weak<dyn CancelObserver> {
+    pub fn observer(&self) -> Weak<dyn CancelObserver> {
         self.me.clone()
     }
 
-    /// Tells nothing from here on, and waits for what is being told.
+    /// Stops notifying, and waits for a call of `cancel` that is running.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        state.due.clear();
-        let quiet = self.quiet.wait_while(state, |state| state.telling);
-        drop(quiet);
+        state.pending.clear();
+        let stopped = self.stopped.wait_while(state, |state| state.running);
+        drop(stopped);
     }
 
-    fn tell(&self) {
+    fn run(&self) {
         let mut state = self.lock();
-        while let Some(ticket) = state.due.pop_front() {
+        while let Some(ticket) = state.pending.pop_front() {
             drop(state);
             if let Some(handle) = Handle::of_ticket(ticket)
-                && let Ok(reply) = handle.reply()
-                && !reply.is_finished()
+                && let Ok(responder) = handle.responder()
+                && !responder.is_finished()
             {
-                // SAFETY: whoever closes the instance waits while `telling` is set. The handle is one of the
-                // instance's; if its call ends meanwhile, it is stale, which host calls notice.
+                // SAFETY: `close` waits while `running` is set, so the instance is open. If the request ends meanwhile,
+                // its handle is stale, which host functions detect.
                 unsafe { (self.cancel)(self.instance, handle.raw()) };
             }
             state = self.lock();
         }
-        self.rest(state);
+        self.stop(state);
     }
 
-    /// Nobody tells any more.
-    fn rest(&self, mut state: MutexGuard<'_, State>) {
-        state.due.clear();
-        state.telling = false;
+    /// Marks the thread as stopped.
+    fn stop(&self, mut state: MutexGuard<'_, State>) {
+        state.pending.clear();
+        state.running = false;
         drop(state);
-        self.quiet.notify_all();
+        self.stopped.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -114,22 +116,22 @@ impl Nudges {
     }
 }
 
-impl CancelObserver for Nudges {
+impl CancelObserver for CancelNotifier {
     fn cancelled(&self, ticket: u64) {
         let Some(me) = self.me.upgrade() else { return };
         let mut state = self.lock();
         if state.closed {
             return;
         }
-        state.due.push_back(ticket);
-        if std::mem::replace(&mut state.telling, true) {
+        state.pending.push_back(ticket);
+        if std::mem::replace(&mut state.running, true) {
             return;
         }
         drop(state);
         let starter = STARTER.as_ref();
         if starter.is_none_or(|starter| starter.send(me).is_err()) {
-            // The plugin sees the word of the call, later.
-            self.rest(self.lock());
+            // Without a thread the backend has only the cancel flag of the request to poll.
+            self.stop(self.lock());
         }
     }
 }

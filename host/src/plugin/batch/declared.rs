@@ -1,22 +1,22 @@
-//! An output as a plugin announces it, held against what the model configuration says.
+//! Checks an output of a backend against its declaration in the model configuration.
 
 use crate::error::{Error, Result};
 use crate::request::signature::dims_match;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Shape, ShapeText, Signature};
 
-/// What a produced tensor is: an output that callers may want, a state that the host keeps, or both.
+/// What a produced tensor is declared as: an output, an implicit state, or both.
 pub struct Declared {
-    /// Number in the configuration, and the shape as callers see it.
+    /// Index in the configuration, and the shape for the client.
     pub output: Option<(usize, Shape)>,
-    /// Number of the state, and the shape as the model sees it.
+    /// Index of the state, and the shape for the model.
     pub state: Option<(usize, Shape)>,
     pub dtype: DType,
-    /// The first dimension counts rows.
+    /// The first dimension is the batch dimension.
     pub batched: bool,
 }
 
-/// Whose rows a tensor must have.
+/// The batch size that a tensor must have.
 #[derive(Clone, Copy)]
 pub enum Rows {
     Request(u32),
@@ -95,7 +95,7 @@ impl Declared {
         })
     }
 
-    /// The same of so many rows.
+    /// The same with another batch size.
     pub fn with_rows(&self, rows: u32) -> Self {
         let cut = |(number, shape): &(usize, Shape)| {
             let mut shape = shape.clone();
@@ -112,7 +112,7 @@ impl Declared {
         }
     }
 
-    /// Elements of one row as the plugin counts them, of the whole tensor when there are no rows.
+    /// Elements of one row; of the whole tensor without a batch dimension.
     pub fn row_elements(shape: &[i64], batched: bool) -> usize {
         element_count(&shape[usize::from(batched).min(shape.len())..]).unwrap_or(0)
     }

@@ -1,16 +1,15 @@
-//! One batch as a plugin sees it: flat views over requests that stay where they are.
+//! A batch frame: the batch as the backend sees it, with views over the requests, gathered inputs, scattered outputs.
 //!
-//! A frame is filled by the instance's thread, lives until the last of its requests is released, and
-//! is then used again, so that steady work allocates nothing here. Requests that a plugin keeps past
-//! `execute` keep the whole frame; the instance takes another one meanwhile. Frames are never freed:
-//! a batch that a plugin hands back too late is still a frame's, and found to be over.
+//! A frame is filled by the instance's thread and reused after its last request is released, so that steady work does not
+//! allocate. Requests that a backend retains past `execute` keep the whole frame; the instance uses another one meanwhile.
+//! Frames are never freed, so that a stale batch pointer from a backend is still one of a frame, which detects it.
 
-use super::gather::Gathered;
+use super::gather::GatheredInputs;
 use super::requests::BatchRequests;
-use super::scatter::{Scatter, Scattered};
-use super::slot::{Handle, Released, Share, Slot};
+use super::scatter::{Scatter, ScatteredOutputs};
+use super::slot::{FrameShare, Handle, Released, Slot};
 use super::timing;
-use super::views::Style;
+use super::views::ViewOptions;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Responder};
 use crate::stats::Execution;
@@ -25,24 +24,23 @@ use trtserver_plugin_api::abi::types::Buf;
 /// See the module text.
 pub struct Frame {
     batch: UnsafeCell<Batch>,
-    /// `execute` runs with the batch.
+    /// `execute` is running.
     executing: AtomicBool,
     pub requests: BatchRequests,
-    gathered: Mutex<Gathered>,
-    scattered: Mutex<Scattered>,
+    gathered: Mutex<GatheredInputs>,
+    scattered: Mutex<ScatteredOutputs>,
     /// Requests not released, plus one while the instance's thread holds the frame.
-    open: AtomicUsize,
+    shares: AtomicUsize,
     execution: Option<Arc<Execution>>,
 }
 
-// SAFETY: a frame is filled by one thread, then only read, but for its atomics, what is behind locks,
-// and the batch, whose times are touched by the executing thread alone. Pointers among what it holds
-// go to plain memory that it keeps.
+// SAFETY: a frame is filled by one thread, then only read, except for its atomics, what is behind locks, and the batch,
+// whose times only the executing thread accesses. Its pointers go to memory that it keeps.
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
 
-/// A frame that nobody uses.
+/// An unused frame.
 struct Idle(NonNull<Frame>);
 
 // SAFETY: frames are `Send`.
@@ -69,25 +67,25 @@ impl Frame {
             requests: BatchRequests::default(),
             gathered: Mutex::default(),
             scattered: Mutex::default(),
-            open: AtomicUsize::new(0),
+            shares: AtomicUsize::new(0),
             execution: None,
         }
     }
 
-    /// `me` is this frame; slots keep it rather than a pointer made of `self`, which ends with this call.
+    /// `me` is this frame: shares need a pointer that outlives the borrow of `self`.
     fn fill(
         &mut self,
         me: NonNull<Frame>,
         id: u64,
         requests: &mut Vec<InferRequest>,
-        style: &Style<'_>,
+        options: &ViewOptions<'_>,
         execution: &Arc<Execution>,
     ) {
-        // The statistics may count fewer: not what the host made up.
+        // Statistics may count fewer rows: they exclude null requests.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         self.execution = Some(Arc::clone(execution));
-        *self.open.get_mut() = requests.len() + 1;
-        self.requests.fill(requests, style, || Share::new(me.cast()));
+        *self.shares.get_mut() = requests.len() + 1;
+        self.requests.fill(requests, options, || FrameShare::new(me.cast()));
         let batch = self.batch.get_mut();
         (batch.id, batch.n_requests, batch.rows) = (id, self.requests.slots().len() as u32, rows);
         batch.requests = self.requests.views.requests();
@@ -98,11 +96,11 @@ impl Frame {
     fn clear(&mut self) {
         self.requests.clear();
         self.gathered.get_mut().clear();
-        *self.scattered.get_mut() = Scattered::default();
+        *self.scattered.get_mut() = ScatteredOutputs::default();
         self.execution = None;
     }
 
-    /// The input in place `position` of all requests as one block.
+    /// The input at `position` of all requests as one block.
     pub fn gather(&self, position: u32) -> Result<Buf> {
         self.gathered.lock().gather(&self.requests, position)
     }
@@ -111,26 +109,26 @@ impl Frame {
         Scatter { requests: &self.requests, scattered: &self.scattered }
     }
 
-    /// Gives one share back; the last one leaves the frame for others.
+    /// Releases one share; the last one makes the frame unused.
     ///
     /// # Safety
-    /// The share was the caller's.
-    unsafe fn let_go(this: NonNull<Frame>) {
+    /// The caller owns the share.
+    unsafe fn release_share(this: NonNull<Frame>) {
         // SAFETY: the share keeps the frame up to here.
-        if unsafe { this.as_ref() }.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: nobody else has a share.
+        if unsafe { this.as_ref() }.shares.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: this was the last share.
             let frame = unsafe { &mut *this.as_ptr() };
             frame.clear();
-            // It may lie there for long.
-            *frame.gathered.get_mut() = Gathered::default();
+            // It may be unused for long.
+            *frame.gathered.get_mut() = GatheredInputs::default();
             IDLE.lock().push(Idle(this));
         }
     }
 
-    /// The frame of a batch that a plugin hands back.
+    /// The frame of a batch pointer from a backend.
     ///
     /// # Errors
-    /// Null, or a batch whose `execute` does not run any more.
+    /// Null, or a batch whose `execute` has returned.
     ///
     /// # Safety
     /// `batch` is null or was given to `execute`, however long ago.
@@ -139,7 +137,7 @@ impl Frame {
             return Err(Error::invalid("no batch was given"));
         }
         let offset = std::mem::offset_of!(Frame, batch);
-        // SAFETY: the batch is a field of its frame, its address made of the frame's; frames are never freed.
+        // SAFETY: the batch is a field of its frame, derived from the frame's pointer; frames are never freed.
         let frame = unsafe { &*batch.byte_sub(offset).cast::<Frame>() };
         if frame.executing.load(Ordering::Acquire) {
             Ok(frame)
@@ -148,25 +146,24 @@ impl Frame {
         }
     }
 
-    /// Ends what the plugin neither answered nor kept, and releases its request. Gives the number of
-    /// such omissions.
-    pub fn settle(&self, omission: &dyn Fn(&Responder) -> Error) -> usize {
-        let mut omissions = 0;
+    /// Fails the requests that the backend neither finished nor retained, and releases them. Returns their number.
+    pub fn fail_unanswered(&self, error: &dyn Fn(&Responder) -> Error) -> usize {
+        let mut failed = 0;
         for slot in self.requests.slots() {
-            let Some(reply) = slot.unkept() else { continue };
-            if !reply.is_finished() && reply.finish(Err(omission(&reply))).is_ok() {
-                omissions += 1;
+            let Some(responder) = slot.unretained() else { continue };
+            if !responder.is_finished() && responder.finish(Err(error(&responder))).is_ok() {
+                failed += 1;
             }
             release(slot);
         }
-        omissions
+        failed
     }
 
-    /// Ends every reply that is still open with `error` and releases every request.
+    /// Fails every unfinished request with `error`, and releases all requests.
     pub fn fail(&self, error: &Error) {
         for slot in self.requests.slots() {
-            if let Some(reply) = slot.reply().filter(|r| !r.is_finished()) {
-                let _ = reply.finish(Err(error.clone()));
+            if let Some(responder) = slot.responder().filter(|r| !r.is_finished()) {
+                let _ = responder.finish(Err(error.clone()));
             }
             release(slot);
         }
@@ -178,25 +175,25 @@ impl Frame {
 /// # Errors
 /// The handle is stale, or the request was released before.
 pub fn release_request(handle: Handle) -> Result<()> {
-    handle.take_request().map(give_back)
+    handle.take_request().map(drop_released)
 }
 
 fn release(slot: &Slot) {
     if let Some(released) = slot.take_request() {
-        give_back(released);
+        drop_released(released);
     }
 }
 
-fn give_back(Released { request, share }: Released) {
+fn drop_released(Released { request, share }: Released) {
     drop(request);
     // SAFETY: only `Frame::fill` makes shares, of its frame; this one was taken from its slot once.
-    unsafe { Frame::let_go(share.owner().cast()) };
+    unsafe { Frame::release_share(share.owner().cast()) };
 }
 
-/// The instance's hold on a frame; a raw pointer, because plugins hold addresses into it at the same time.
+/// The instance's share in a frame. A raw pointer, because backends hold addresses into the frame at the same time.
 pub struct FrameHold(NonNull<Frame>);
 
-// SAFETY: frames are `Send` and `Sync`, and what a hold alone may do needs `&mut` or happens inside `execute`.
+// SAFETY: frames are `Send` and `Sync`; operations exclusive to the hold need `&mut` or happen inside `execute`.
 unsafe impl Send for FrameHold {}
 
 impl FrameHold {
@@ -204,21 +201,21 @@ impl FrameHold {
         let idle = IDLE.lock().pop();
         let Idle(frame) =
             idle.unwrap_or_else(|| Idle(NonNull::from(Box::leak(Box::new(Frame::new())))));
-        // SAFETY: nobody else has the frame.
-        unsafe { *(*frame.as_ptr()).open.get_mut() = 1 };
+        // SAFETY: the frame is unused or new.
+        unsafe { *(*frame.as_ptr()).shares.get_mut() = 1 };
         Self(frame)
     }
 
-    /// Builds the views over `requests`; the hold is new or recycled.
+    /// Takes `requests` and builds their views; the hold must be new or recycled.
     pub fn fill(
         &mut self,
         id: u64,
         requests: &mut Vec<InferRequest>,
-        style: &Style<'_>,
+        options: &ViewOptions<'_>,
         execution: &Arc<Execution>,
     ) {
-        // SAFETY: the frame is empty, so nobody else has a share.
-        unsafe { (*self.0.as_ptr()).fill(self.0, id, requests, style, execution) }
+        // SAFETY: the frame is empty, so this is the only share.
+        unsafe { (*self.0.as_ptr()).fill(self.0, id, requests, options, execution) }
     }
 
     pub fn frame(&self) -> &Frame {
@@ -226,25 +223,24 @@ impl FrameHold {
         unsafe { self.0.as_ref() }
     }
 
-    /// Runs `execute` on this thread with the batch as the plugin gets it.
+    /// Runs `execute` on this thread with the batch.
     pub fn enter<T>(&self, execute: impl FnOnce(*mut Batch) -> T) -> T {
         let frame = self.frame();
         let execution = frame.execution.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
         frame.executing.store(true, Ordering::Release);
-        // SAFETY: a field of the frame, as an address from which the frame's can be made.
+        // SAFETY: a field of the frame, with the provenance of the whole frame for `Frame::of_batch`.
         let batch = unsafe { UnsafeCell::raw_get(&raw const (*self.0.as_ptr()).batch) };
         let result = timing::during(batch, execution, execute);
         self.frame().executing.store(false, Ordering::Release);
         result
     }
 
-    /// Gives the hold back and gets an empty frame: the same one if nobody else has a share;
-    /// otherwise the old one goes with its last release.
+    /// Exchanges the frame for an empty one: the same, if no request is retained, else another.
     pub fn recycle(&mut self) {
         // SAFETY: this hold keeps the frame up to here.
-        let open = &unsafe { self.0.as_ref() }.open;
-        if open.load(Ordering::Acquire) == 1 {
-            // SAFETY: only this hold is left, and nobody else can get a share.
+        let shares = &unsafe { self.0.as_ref() }.shares;
+        if shares.load(Ordering::Acquire) == 1 {
+            // SAFETY: this is the only share, and others come only from `fill`.
             unsafe { (*self.0.as_ptr()).clear() };
         } else {
             *self = Self::new();
@@ -258,7 +254,7 @@ impl Drop for FrameHold {
             self.frame().fail(&Error::internal("the instance's thread panicked; see the log"));
         }
         // SAFETY: this hold's own share.
-        unsafe { Frame::let_go(self.0) };
+        unsafe { Frame::release_share(self.0) };
     }
 }
 

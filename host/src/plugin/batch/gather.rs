@@ -1,4 +1,4 @@
-//! One block of an input over all calls of a batch: what touches already is lent, the rest copied once.
+//! Gathers an input of all requests of a batch into one block: contiguous tensors by reference, others with one copy.
 
 use super::requests::BatchRequests;
 use super::views::InputView;
@@ -11,53 +11,53 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use trtserver_plugin_api::abi::types::{Buf, Memory, tensor_flags};
 
-/// What a batch has gathered so far, and small blocks of earlier ones.
+/// The gathered inputs of a batch, and small blocks of earlier batches for reuse.
 #[derive(Default)]
-pub struct Gathered {
-    done: Vec<Done>,
+pub struct GatheredInputs {
+    done: Vec<GatheredInput>,
     spare: Vec<AlignedBuf>,
 }
 
-struct Done {
+struct GatheredInput {
     position: u32,
     buf: Buf,
     held: Held,
 }
 
-/// What keeps a gathered block: it outlives the requests that its bytes came from.
+/// Keeps the memory of a gathered block, also after its requests are released.
 enum Held {
-    Lent(#[allow(dead_code, reason = "held, not read")] SmallVec<[Bytes; 4]>),
+    Shared(#[allow(dead_code, reason = "held, not read")] SmallVec<[Bytes; 4]>),
     Copied(AlignedBuf),
 }
 
-/// One call's share, and what keeps it while it is looked at.
+/// The input of one request, and the owner of its memory.
 type Part<'a> = (InputView<'a>, Bytes);
 
-impl Gathered {
-    /// The input in place `position` of all calls as one block.
+impl GatheredInputs {
+    /// The input at `position` of all requests as one block.
     ///
     /// # Errors
-    /// The calls' inputs do not fit together, or one was released before.
+    /// The inputs are not compatible, or a request was released before.
     pub fn gather(&mut self, requests: &BatchRequests, position: u32) -> Result<Buf> {
         if let Some(done) = self.done.iter().find(|d| d.position == position) {
             return Ok(done.buf);
         }
         let signature = requests.signature()?;
         let parts = parts_of(requests, &signature, position)?;
-        fit_together(&signature, &parts)?;
-        let (buf, held) = match touching(&parts) {
-            Some(buf) => (buf, Held::Lent(parts.into_iter().map(|(_, keeper)| keeper).collect())),
+        check_compatible(&signature, &parts)?;
+        let (buf, held) = match contiguous(&parts) {
+            Some(buf) => (buf, Held::Shared(parts.into_iter().map(|(_, keeper)| keeper).collect())),
             None => self.copy(&signature, &parts)?,
         };
-        self.done.push(Done { position, buf, held });
+        self.done.push(GatheredInput { position, buf, held });
         Ok(buf)
     }
 
     fn copy(&mut self, signature: &Signature, parts: &[Part<'_>]) -> Result<(Buf, Held)> {
         let total = parts.iter().map(|(view, _)| view.buf.bytes as usize).sum();
-        let mut block = self.room(total).ok_or_else(|| {
+        let mut block = self.take_block(total).ok_or_else(|| {
             Error::internal(format!(
-                "model '{}': the {total} bytes to gather an input in are not there",
+                "model '{}': out of memory: {total} bytes to gather an input",
                 signature.model
             ))
         })?;
@@ -65,8 +65,8 @@ impl Gathered {
         for (view, _) in parts {
             let (to, behind) = rest.split_at_mut(view.buf.bytes as usize);
             if !to.is_empty() {
-                // SAFETY: bytes of a request's tensor, which the keeper beside it keeps, or of the
-                // frame's aligned copy; the block is another one.
+                // SAFETY: bytes of a request's tensor, kept by its owner in `parts`, or of the aligned copy in the
+                // views; the block is separate memory.
                 to.copy_from_slice(unsafe { std::slice::from_raw_parts(view.buf.ptr, to.len()) });
             }
             rest = behind;
@@ -78,21 +78,21 @@ impl Gathered {
     }
 
     /// The smallest spare block that is large enough, or a new one.
-    fn room(&mut self, bytes: usize) -> Option<AlignedBuf> {
+    fn take_block(&mut self, bytes: usize) -> Option<AlignedBuf> {
         let fitting = self.spare.iter().enumerate().filter(|(_, block)| block.len() >= bytes);
         match fitting.min_by_key(|(_, block)| block.len()) {
             Some((at, _)) => Some(self.spare.swap_remove(at)),
-            // All of it is written at once.
+            // Not zeroed: all of it is written.
             None => AlignedBuf::try_for_input(None, bytes),
         }
     }
 
-    /// The batch is over: its small blocks wait for the next one, large ones go where every model finds them. Those that
-    /// it had no use for go.
+    /// Ends the batch. Small blocks are kept for the next one, large ones go to the pool of all models; spare blocks that
+    /// this batch did not use are freed.
     pub fn clear(&mut self) {
         let used = self.done.drain(..).filter_map(|done| match done.held {
             Held::Copied(block) => Some(block),
-            Held::Lent(_) => None,
+            Held::Shared(_) => None,
         });
         let mut used = used.peekable();
         if used.peek().is_none() {
@@ -117,15 +117,15 @@ fn parts_of<'a>(
     let views = requests.views.inputs_at(at);
     let mut parts = SmallVec::new();
     for (slot, view) in requests.slots().iter().zip(views) {
-        let view = view.ok_or_else(|| fault("a call of the batch has fewer inputs"))?;
-        // The views show the inputs of a request in the request's own order.
+        let view = view.ok_or_else(|| fault("a request of the batch has fewer inputs"))?;
+        // Views and request have the inputs in the same order.
         let keeper = slot.input(at).ok_or_else(|| fault("a request was released before"))?;
         parts.push((view, keeper));
     }
     Ok(parts)
 }
 
-fn fit_together(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
+fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
     let Some(((first, _), others)) = parts.split_first() else {
         return Err(Error::invalid("an empty batch has nothing to gather"));
     };
@@ -143,9 +143,11 @@ fn fit_together(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
         return fault("it has no batch dimension, and there are several requests".into());
     }
     for (other, _) in others {
-        // Names of one model are one text.
+        // Names of one model share one string, so pointers can be compared.
         if other.tensor.name.p != first.tensor.name.p || other.tensor.dtype != first.tensor.dtype {
-            return fault("another request of the batch has another input in its place".into());
+            return fault(
+                "the requests of the batch have different inputs at this position".into(),
+            );
         }
         if first.shape.get(1..) != other.shape.get(1..) {
             return fault(format!(
@@ -166,8 +168,8 @@ fn fit_together(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
     }
 }
 
-/// The parts as one piece of memory, if they lie so: one request, or slices of one block in order.
-fn touching(parts: &[Part<'_>]) -> Option<Buf> {
+/// The parts as one piece of memory if they are contiguous: one request, or slices of one block in order.
+fn contiguous(parts: &[Part<'_>]) -> Option<Buf> {
     let mut with_bytes = parts.iter().map(|(view, _)| view.buf).filter(|buf| buf.bytes > 0);
     let Some(first) = with_bytes.next() else { return parts.first().map(|(view, _)| *view.buf) };
     let mut end = first.ptr.addr() + first.bytes as usize;

@@ -1,4 +1,4 @@
-//! Memory that becomes an output: the host's, or a plugin's that was donated.
+//! Memory of outputs: allocated by the host, or donated by the backend.
 
 use crate::error::{Error, Result};
 use crate::request::buffer::{self, AlignedBuf};
@@ -13,7 +13,29 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// From here on the memory is only read.
+    /// Host memory for the backend to write.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn allocate(name: &str, bytes: u64) -> Result<(Self, *mut u8)> {
+        let Some(mut block) = AlignedBuf::try_new(bytes as usize) else {
+            return Err(out_of_memory(name, bytes));
+        };
+        let ptr = block.as_mut_ptr();
+        Ok((Self::Ours(block), ptr))
+    }
+
+    /// Donated memory, see [`Donation::bytes`].
+    ///
+    /// # Errors
+    /// Out of memory for the copy.
+    pub fn adopt(name: &str, donation: &mut Option<Donation>, parts: &[Buf]) -> Result<Self> {
+        let bytes = parts.iter().map(|part| part.bytes).sum();
+        let data = Donation::bytes(donation, parts).ok_or_else(|| out_of_memory(name, bytes))?;
+        Ok(Self::Donated(data))
+    }
+
+    /// The finished output; not written any more.
     pub fn into_bytes(self) -> Bytes {
         match self {
             Self::Ours(block) => block.into_bytes(),
@@ -22,7 +44,7 @@ impl Memory {
     }
 }
 
-/// Memory given by a plugin; calls its release exactly once, when the last user is gone.
+/// Memory donated by a backend. Its release function is called exactly once, when the last user drops it.
 pub struct Donation {
     release: Release,
     ctx: *mut u8,
@@ -40,13 +62,13 @@ impl Donation {
         Self { release, ctx, view: std::ptr::null(), len: 0 }
     }
 
-    /// The memory in `parts`, in one piece: without a copy if it is that already and need not lie elsewhere. What was
-    /// copied stays in `donation`, to be dropped, which calls the plugin, when no lock is held. The parts were checked
-    /// by [`size_of_parts`]. `None` when there is no memory for the copy.
-    pub fn bytes(donation: &mut Option<Self>, parts: &[Buf]) -> Option<Bytes> {
+    /// The memory in `parts` as one piece, without a copy if it is one part. If it was copied, `donation` stays for the
+    /// caller to drop when no lock is held, because that calls the backend. The parts were checked by [`size_of_parts`].
+    /// `None` when there is no memory for the copy.
+    fn bytes(donation: &mut Option<Self>, parts: &[Buf]) -> Option<Bytes> {
         match parts {
             [] => Some(Bytes::new()),
-            // Another process would read it later than the plugin could be told to wait.
+            // Not in a child process: outputs must be in its arena.
             [one] if !buffer::uses_arena() => {
                 let mut whole = donation.take()?;
                 (whole.view, whole.len) = (one.ptr, one.bytes as usize);
@@ -72,7 +94,7 @@ impl AsRef<[u8]> for Donation {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the plugin promised the memory until its release.
+        // SAFETY: by the interface the memory is valid until its release.
         unsafe { std::slice::from_raw_parts(self.view, self.len) }
     }
 }
@@ -86,14 +108,18 @@ impl Drop for Donation {
     }
 }
 
-/// Bytes of all parts together.
+fn out_of_memory(name: &str, bytes: u64) -> Error {
+    Error::internal(format!("out of memory: {bytes} bytes for output '{name}'"))
+}
+
+/// Total bytes of all parts.
 ///
 /// # Errors
-/// More than there can be, or a null pointer with bytes behind it.
+/// The sum exceeds the address space, or a part with bytes is null.
 pub fn size_of_parts(name: &str, parts: &[Buf]) -> Result<u64> {
     let bytes = parts.iter().try_fold(0u64, |sum, p| sum.checked_add(p.bytes));
     let Some(bytes) = bytes.filter(|n| isize::try_from(*n).is_ok()) else {
-        return Err(Error::internal(format!("output '{name}' was donated in an impossible size")));
+        return Err(Error::internal(format!("output '{name}' was donated with an invalid size")));
     };
     if parts.iter().any(|p| p.ptr.is_null() && p.bytes > 0) {
         return Err(Error::internal(format!("output '{name}' was donated as a null pointer")));

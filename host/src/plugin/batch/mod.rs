@@ -1,15 +1,18 @@
 //! One batch between the host and a backend: request views, input gathering, output scattering, responses.
+//!
+//! Files use each other in this order, lowest first: `timing`, `declared`, `memory`; `outputs`; `slot`; `views`;
+//! `requests`; `gather`, `scatter`; `frame`; `run`.
 
 pub mod cancel_notifier; // calls a backend's `cancel` entry
-pub mod declared; // an output against its declaration
+pub mod declared; // checks an output against its declaration
 pub mod frame; // a batch as backends see it
 mod gather; // an input of all requests as one block
 pub mod memory; // memory that becomes an output
-pub mod outputs; // a response while it is built
+pub mod outputs; // a response being built
 mod requests; // the requests of a batch
 pub mod run; // one batch through an instance
 mod scatter; // an output of all requests as one block
-pub mod slot; // what the handles of a request stand for
+pub mod slot; // the state behind request and response handles
 pub mod timing; // phase times of the batch being executed
 pub mod views; // the flat arrays of a batch
 

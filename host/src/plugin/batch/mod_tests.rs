@@ -1,7 +1,7 @@
-//! Tests of gathering and scattering, through the entries that plugins call.
+//! Unit tests of gathering and scattering, through the host functions that backends call.
 
 use super::frame::FrameHold;
-use super::views::{Style, TensorNames};
+use super::views::{TensorNames, ViewOptions};
 use crate::error::Result;
 use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, take, view};
@@ -60,7 +60,7 @@ fn texts(texts: &[&str]) -> Bytes {
     all.into()
 }
 
-/// A request that wants outputs of these numbers.
+/// A request for outputs of these indices.
 fn request(
     signature: &Arc<Signature>,
     rows: u32,
@@ -98,15 +98,15 @@ fn with_batch(requests: Vec<InferRequest>, work: impl FnOnce(*mut Batch)) {
     let in_flight = Arc::new(OutstandingExecutions::default());
     let calls = requests.len() as u32;
     let execution = Arc::new(Execution::new(0, calls, 1, 0, &in_flight));
-    let style = Style { signature: &signature, names: &names, align: 0 };
+    let options = ViewOptions { signature: &signature, names: &names, align: 0 };
     let mut hold = FrameHold::new();
-    hold.fill(1, &mut { requests }, &style, &execution);
+    hold.fill(1, &mut { requests }, &options, &execution);
     hold.enter(work);
     hold.recycle();
 }
 
 fn check(error: *mut types::Error) -> std::result::Result<(), String> {
-    // SAFETY: what an entry has just returned.
+    // SAFETY: just returned by a host function.
     unsafe { take(error) }.map_err(|e| e.to_error().message)
 }
 
@@ -115,7 +115,7 @@ const NOTHING: Buf =
 
 fn gather(batch: *mut Batch, input: u32) -> std::result::Result<(usize, Vec<u8>), String> {
     let mut buf = NOTHING;
-    // SAFETY: the batch is being executed, or the entry is to find out that it is not.
+    // SAFETY: the batch is being executed, or the host function must detect that it is not.
     let error = unsafe { (table().gather)(batch, input, Memory::CPU, 0, null_mut(), &raw mut buf) };
     check(error)?;
     if buf.bytes == 0 {
@@ -126,7 +126,7 @@ fn gather(batch: *mut Batch, input: u32) -> std::result::Result<(usize, Vec<u8>)
     Ok((buf.ptr.addr(), bytes.to_vec()))
 }
 
-/// Scatters `data` in memory of the host; gives whether somebody wanted it.
+/// Scatters `data` in memory of the host; returns whether it was requested.
 fn scatter(
     batch: *mut Batch,
     name: &str,
@@ -197,7 +197,7 @@ fn failure(told: &Told) -> String {
 }
 
 #[test]
-fn one_call_is_gathered_where_it_lies() {
+fn gather_of_one_request_does_not_copy() {
     for (model, shape) in [(signature(8), &[1, 2][..]), (signature(0), &[2])] {
         let data = floats(&[1.0, 2.0]);
         let (one, told) = request(&model, 1, &[(0, data.clone())], &[0]);
@@ -213,7 +213,7 @@ fn one_call_is_gathered_where_it_lies() {
 }
 
 #[test]
-fn parts_that_touch_are_lent_and_others_copied_once() {
+fn gather_copies_only_noncontiguous_inputs() {
     let model = signature(8);
     let all = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let of = |rows, data: Bytes| request(&model, rows, &[(0, data)], &[]).0;
@@ -231,16 +231,16 @@ fn parts_that_touch_are_lent_and_others_copied_once() {
 }
 
 #[test]
-fn a_gathered_block_serves_the_next_batch() {
+fn gathered_block_is_reused_by_the_next_batch() {
     let model = signature(8);
     let names = Arc::new(TensorNames::new(&model));
-    let style = Style { signature: &model, names: &names, align: 0 };
+    let options = ViewOptions { signature: &model, names: &names, align: 0 };
     let mut hold = FrameHold::new();
     let mut seen = Vec::new();
     for round in 0..3 {
         let of = |v: f32| request(&model, 1, &[(0, floats(&[v, v]))], &[]).0;
         let execution = Arc::new(Execution::new(0, 2, 2, 0, &Arc::default()));
-        hold.fill(1, &mut vec![of(round as f32), of(9.0)], &style, &execution);
+        hold.fill(1, &mut vec![of(round as f32), of(9.0)], &options, &execution);
         hold.enter(|batch| {
             let (ptr, bytes) = gather(batch, 0).unwrap();
             assert_eq!(bytes, floats(&[round as f32, round as f32, 9.0, 9.0]));
@@ -255,7 +255,7 @@ fn a_gathered_block_serves_the_next_batch() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_not_gathered() {
+fn gather_refuses_incompatible_inputs() {
     let model = signature(8);
     let one = |inputs: &[(usize, Bytes)]| request(&model, 1, inputs, &[]).0;
     let mut wide = one(&[(0, floats(&[1.0; 3]))]);
@@ -273,7 +273,7 @@ fn what_does_not_fit_together_is_not_gathered() {
     );
     says(
         vec![one(&[(0, two.clone())]), one(&[(1, texts(&["", ""]))])],
-        "another input in its place",
+        "different inputs at this position",
     );
     let flat = signature(0);
     let flat = |()| request(&flat, 1, &[(0, two.clone())], &[]).0;
@@ -294,7 +294,7 @@ fn what_does_not_fit_together_is_not_gathered() {
 }
 
 #[test]
-fn each_call_gets_its_rows_by_reference() {
+fn scatter_gives_each_request_its_rows_by_reference() {
     let model = signature(8);
     let strings = |rows: usize| (1, texts(&vec!["x"; 2 * rows]));
     let (a, told_a) = request(&model, 2, &[strings(2)], &[1, 0]);
@@ -328,7 +328,7 @@ fn each_call_gets_its_rows_by_reference() {
 }
 
 #[test]
-fn donated_blocks_are_released_with_their_last_slice() {
+fn donated_block_is_released_with_its_last_slice() {
     let model = signature(8);
     let input = [(0, floats(&[0.0; 2]))];
     let (a, told_a) = request(&model, 1, &input, &[0]);
@@ -351,7 +351,7 @@ fn donated_blocks_are_released_with_their_last_slice() {
 }
 
 #[test]
-fn states_go_to_their_sequences() {
+fn scattered_states_go_to_their_sequences() {
     let model = signature(8);
     let (a, told_a) = request(&model, 1, &[], &[]);
     let (b, _told_b) = request(&model, 1, &[], &[]);
@@ -381,7 +381,7 @@ fn states_go_to_their_sequences() {
 }
 
 #[test]
-fn a_state_comes_with_a_response_too() {
+fn response_can_carry_a_state() {
     let mut model = Arc::into_inner(signature(8)).unwrap();
     model.states[0].output = "O".into();
     let model = Arc::new(model);
@@ -424,7 +424,7 @@ fn a_state_comes_with_a_response_too() {
 }
 
 #[test]
-fn misdeeds_are_errors_and_spare_the_neighbours() {
+fn misuse_is_an_error_and_spares_other_requests() {
     let model = signature(8);
     let input = [(0, floats(&[0.0; 2]))];
     let (failed, told_failed) = request(&model, 1, &input, &[0]);
@@ -466,7 +466,7 @@ fn misdeeds_are_errors_and_spare_the_neighbours() {
 }
 
 #[test]
-fn malformed_and_missing_outputs_are_their_callers_errors() {
+fn malformed_and_missing_outputs_fail_their_requests() {
     let model = signature(8);
     let (a, told_a) = request(&model, 1, &[], &[1]);
     let (b, told_b) = request(&model, 1, &[], &[0]);
@@ -481,7 +481,7 @@ fn malformed_and_missing_outputs_are_their_callers_errors() {
 }
 
 #[test]
-fn an_error_of_the_batch_wins_over_what_was_scattered() {
+fn batch_error_discards_scattered_outputs() {
     let model = signature(8);
     let (a, told) = request(&model, 1, &[], &[0]);
     with_batch(vec![a], |batch| {

@@ -1,12 +1,12 @@
-//! The requests of one batch: their slots, in the order of the batch, and the views that backends see.
+//! The requests of one batch: their slots, in the order of the batch, and the views that the backend reads.
 
-use super::slot::{Share, Slot};
-use super::views::{Style, Views};
+use super::slot::{FrameShare, Slot};
+use super::views::{ViewOptions, Views};
 use crate::error::{Error, Result};
 use crate::request::{CancelObserver, InferRequest, Signature};
 use std::sync::{Arc, Weak};
 
-/// See the module text. Used for one batch after another, so that steady work allocates nothing here.
+/// See the module text. Reused for one batch after another, so that steady work does not allocate.
 #[derive(Default)]
 pub struct BatchRequests {
     slots: Vec<&'static Slot>,
@@ -16,27 +16,27 @@ pub struct BatchRequests {
 }
 
 impl BatchRequests {
-    /// Takes the requests in. Each gets a `share` in what keeps this.
+    /// Takes the requests; each gets a `share` in the frame.
     pub fn fill(
         &mut self,
         requests: &mut Vec<InferRequest>,
-        style: &Style<'_>,
-        share: impl Fn() -> Share,
+        options: &ViewOptions<'_>,
+        share: impl Fn() -> FrameShare,
     ) {
-        self.views.reserve(requests, style);
+        self.views.reserve(requests, options);
         for request in requests.drain(..) {
             let slot = self.spare.pop().unwrap_or_else(Slot::obtain);
-            // The views point at tensors and texts on the heap, which stay where they are when the request moves.
-            self.views.add(slot.handle(), &request, style);
+            // The views point at heap memory of the request, which does not move with it.
+            self.views.add(slot.handle(), &request, options);
             slot.put(request, share());
             self.slots.push(slot);
         }
     }
 
-    /// Ends the batch: handles are stale from here on, but for those of replies that the backend retains.
+    /// Ends the batch: handles become stale, except those of replies that the backend retains.
     pub fn clear(&mut self) {
         let slots = self.slots.drain(..);
-        self.spare.extend(slots.filter(|slot| slot.leave()));
+        self.spare.extend(slots.filter(|slot| slot.detach()));
         self.views.clear();
     }
 
@@ -46,16 +46,17 @@ impl BatchRequests {
 
     /// The signature of the batch's model.
     pub fn signature(&self) -> Result<Arc<Signature>> {
-        let reply = self.slots.first().and_then(|slot| slot.reply());
-        let reply = reply.ok_or_else(|| Error::invalid("an empty batch has no tensors"))?;
-        Ok(Arc::clone(&reply.context.signature))
+        let responder = self.slots.first().and_then(|slot| slot.responder());
+        let responder = responder.ok_or_else(|| Error::invalid("an empty batch has no tensors"))?;
+        Ok(Arc::clone(&responder.context.signature))
     }
 
-    /// Has `observer` notified of cancellations from here on, by the tickets of the requests' handles. Earlier ones are
-    /// seen in the cancel flag of the request.
+    /// Has `observer` notified of cancellations, by the tickets of the handles. Earlier cancellations show in the cancel
+    /// flag of the request.
     pub fn watch(&self, observer: &Weak<dyn CancelObserver>) {
-        for (handle, reply) in self.slots.iter().filter_map(|slot| slot.answerable()) {
-            reply.cancel_token.notify(Weak::clone(observer), handle.ticket());
+        for (handle, responder) in self.slots.iter().filter_map(|slot| slot.handle_and_responder())
+        {
+            responder.cancel_token.notify(Weak::clone(observer), handle.ticket());
         }
     }
 }

@@ -1,23 +1,23 @@
-//! One batch through an instance in this process, and what callers are told whom the plugin did not answer.
+//! Executes one batch on a local instance, and fails the requests that the backend does not respond to.
 
 use super::frame::FrameHold;
-use super::views::{Style, TensorNames};
+use super::views::{TensorNames, ViewOptions};
 use crate::error::{Code, Error};
 use crate::plugin::model::LocalInstance;
 use crate::request::{InferRequest, Signature};
 use crate::stats::Execution;
 use std::sync::Arc;
 
-/// What an instance's thread says of itself and of its model.
+/// Names and model of an instance, for errors and views.
 pub struct Runner<'a> {
-    /// The instance.
+    /// Name of the instance.
     pub name: &'a str,
     pub signature: &'a Signature,
     pub names: &'a Arc<TensorNames>,
 }
 
 impl Runner<'_> {
-    /// Executes `requests` as batch `id`; the plugin may answer later.
+    /// Executes `requests` as batch `id`. The backend may respond later.
     pub fn execute(
         &self,
         instance: &mut LocalInstance,
@@ -27,17 +27,17 @@ impl Runner<'_> {
         execution: &Arc<Execution>,
     ) {
         let align = instance.backend().facts.align;
-        let style = Style { signature: self.signature, names: self.names, align };
-        hold.fill(id, requests, &style, execution);
+        let options = ViewOptions { signature: self.signature, names: self.names, align };
+        hold.fill(id, requests, &options, execution);
         match instance.execute(hold) {
             Err(e) => hold.frame().fail(&self.named(e)),
-            Ok(()) => self.settle(hold, &instance.backend().facts.name),
+            Ok(()) => self.fail_unanswered(hold, &instance.backend().facts.name),
         }
         hold.recycle();
     }
 
-    /// The host itself panicked over a batch, which is a fault of ours: its callers are told, and the instance goes on.
-    pub fn fault(&self, hold: &mut FrameHold, requests: &mut Vec<InferRequest>) {
+    /// Fails a batch during which the host itself panicked; the instance goes on.
+    pub fn fail_after_panic(&self, hold: &mut FrameHold, requests: &mut Vec<InferRequest>) {
         let error = Error::internal(format!(
             "model '{}': the server failed while it executed the request; see its log",
             self.signature.model
@@ -50,23 +50,23 @@ impl Runner<'_> {
         hold.recycle();
     }
 
-    /// Ends what a backend that returned has neither answered nor kept.
-    fn settle(&self, hold: &FrameHold, backend: &str) {
-        let omitted = hold.frame().settle(&|_| {
+    /// Fails what the backend neither finished nor retained when `execute` returned.
+    fn fail_unanswered(&self, hold: &FrameHold, backend: &str) {
+        let failed = hold.frame().fail_unanswered(&|_| {
             Error::internal(format!(
                 "model '{}': the backend '{backend}' returned without answering the request",
                 self.signature.model
             ))
         });
-        if omitted > 0 {
+        if failed > 0 {
             tracing::error!(
-                "instance {}: the backend returned without answering {omitted} request(s)",
+                "instance {}: the backend returned without a response to {failed} request(s)",
                 self.name
             );
         }
     }
 
-    /// An empty text from a backend says at least whose it is.
+    /// Replaces an empty error text of a backend.
     fn named(&self, e: Error) -> Error {
         if !e.message.is_empty() || e.code == Code::Cancelled {
             return e;

@@ -1,12 +1,11 @@
-//! Outputs of a whole batch: one block each, of which every call gets its rows by reference.
+//! Scatters outputs of a whole batch: one block each, of which every request gets its rows by reference.
 
 use super::declared::{Declared, Rows};
 use super::memory::{Donation, Memory, size_of_parts};
-use super::outputs::Building;
+use super::outputs::ResponseBuilder;
 use super::requests::BatchRequests;
-use super::slot::Standing;
+use super::slot::BatchStatus;
 use crate::error::{Error, Result};
-use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};
 use crate::request::{DType, Responder, Shape, ShapeText};
 use crate::sync::{Mutex, MutexGuard};
@@ -15,12 +14,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::types::Buf;
 
-/// What was scattered and not sent yet.
+/// The outputs scattered and not sent yet.
 #[derive(Default)]
-pub struct Scattered {
-    /// What nobody wants is not among them.
+pub struct ScatteredOutputs {
+    /// Only outputs that a request wants.
     blocks: Vec<Block>,
-    begun: bool,
+    /// Something was scattered, even if no request wants it.
+    used: bool,
 }
 
 struct Block {
@@ -30,16 +30,16 @@ struct Block {
     memory: Memory,
 }
 
-/// The scattered outputs of one batch.
+/// The operations on the scattered outputs of a batch.
 #[derive(Clone, Copy)]
 pub struct Scatter<'a> {
     pub requests: &'a BatchRequests,
-    pub scattered: &'a Mutex<Scattered>,
+    pub scattered: &'a Mutex<ScatteredOutputs>,
 }
 
 impl<'a> Scatter<'a> {
-    /// Memory for an output of all calls; `None` when nobody wants it. The plugin writes there until
-    /// the batch is sent: until then nothing here looks into it.
+    /// Memory for an output of all requests; `None` when none requested it. The backend may write it until the batch is
+    /// sent; it is not read before.
     pub fn alloc(
         self,
         name: &str,
@@ -47,18 +47,13 @@ impl<'a> Scatter<'a> {
         shape: &[i64],
         bytes: u64,
     ) -> Result<Option<*mut u8>> {
-        let Some(room) = self.room(name, dtype, shape, bytes)? else { return Ok(None) };
-        let Some(mut memory) = AlignedBuf::try_new(bytes as usize) else {
-            return Err(Error::internal(format!(
-                "the backend asked for {bytes} bytes for output '{name}', which are not there"
-            )));
-        };
-        let ptr = memory.as_mut_ptr();
-        room.fill(Memory::Ours(memory));
+        let Some(output) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
+        let (memory, ptr) = Memory::allocate(name, bytes)?;
+        output.add(memory);
         Ok(Some(ptr))
     }
 
-    /// Takes donated memory as an output of all calls.
+    /// Adopts donated memory as an output of all requests.
     pub fn adopt(
         self,
         name: &str,
@@ -69,22 +64,23 @@ impl<'a> Scatter<'a> {
     ) -> Result<()> {
         let parts = std::slice::from_ref(memory);
         let bytes = size_of_parts(name, parts)?;
-        // What is dropped on the way out calls the plugin: only after the lock is gone, and so it is,
-        // because the donation was here first.
+        // Declared before the lock is taken, so dropped after it is released: dropping a donation calls the backend.
         let mut donation = Some(donation);
-        if let Some(room) = self.room(name, dtype, shape, bytes)? {
-            let Some(data) = Donation::bytes(&mut donation, parts) else {
-                return Err(Error::internal(format!(
-                    "{bytes} bytes for output '{name}' are not there"
-                )));
-            };
-            room.fill(Memory::Donated(data));
+        if let Some(output) = self.check(name, dtype, shape, bytes)? {
+            let memory = Memory::adopt(name, &mut donation, parts)?;
+            output.add(memory);
         }
         Ok(())
     }
 
-    /// Checks an output of the batch; `None` = nobody wants it.
-    fn room(self, name: &str, dtype: u32, shape: &[i64], bytes: u64) -> Result<Option<Room<'a>>> {
+    /// Checks an output of the batch; `None` when no request wants it.
+    fn check(
+        self,
+        name: &str,
+        dtype: u32,
+        shape: &[i64],
+        bytes: u64,
+    ) -> Result<Option<CheckedOutput<'a>>> {
         let signature = self.requests.signature()?;
         let rows = Rows::Batch(self.requests.views.rows().sum());
         let declared = Declared::check(&signature, name, dtype, shape, bytes, rows)?;
@@ -92,134 +88,137 @@ impl<'a> Scatter<'a> {
             Err(Error::internal(format!("model '{}': output '{name}' {what}", signature.model)))
         };
         if !declared.batched && self.requests.slots().len() > 1 {
-            return fault("has no batch dimension and cannot answer several requests");
+            return fault("has no batch dimension and cannot be split among several requests");
         }
-        let mut wanted = false;
+        let mut requested = false;
         for slot in self.requests.slots() {
-            match slot.standing() {
-                Standing::Over => {}
-                Standing::Responding => {
+            match slot.batch_status() {
+                BatchStatus::Done => {}
+                BatchStatus::Responding => {
                     return fault("was scattered while a response of the batch was being built");
                 }
-                Standing::Open(reply) => wanted |= wants(&reply, &declared),
+                BatchStatus::Open(responder) => requested |= is_requested(&responder, &declared),
             }
         }
         let mut scattered = self.scattered.lock();
-        scattered.begun = true;
-        if !wanted {
+        scattered.used = true;
+        if !requested {
             return Ok(None);
         }
         if scattered.blocks.iter().any(|block| block.name == name) {
             return fault("was scattered twice");
         }
-        Ok(Some(Room { scattered, name: name.to_owned(), declared, shape: shape.into() }))
+        Ok(Some(CheckedOutput { scattered, name: name.to_owned(), declared, shape: shape.into() }))
     }
 
-    /// Drops what was scattered.
+    /// Drops the scattered outputs.
     pub fn discard(self) {
         let scattered = std::mem::take(&mut *self.scattered.lock());
         drop(scattered);
     }
 
-    /// Answers every call that is still open with its rows of what was scattered, if anything was.
+    /// Sends every open request its rows of the scattered outputs, if there are any.
     pub fn send(self) {
-        let Scattered { blocks, begun } = std::mem::take(&mut *self.scattered.lock());
-        if !begun {
+        let ScatteredOutputs { blocks, used } = std::mem::take(&mut *self.scattered.lock());
+        if !used {
             return;
         }
         let rows: Vec<u32> = self.requests.views.rows().collect();
-        let cut: Vec<Cut> = blocks.into_iter().map(|block| Cut::new(block, &rows)).collect();
-        for (call, (slot, &rows)) in self.requests.slots().iter().zip(&rows).enumerate() {
-            let Standing::Open(reply) = slot.standing() else { continue };
+        let split: Vec<SplitOutput> =
+            blocks.into_iter().map(|block| SplitOutput::new(block, &rows)).collect();
+        for (position, (slot, &rows)) in self.requests.slots().iter().zip(&rows).enumerate() {
+            let BatchStatus::Open(responder) = slot.batch_status() else { continue };
             let mut fault = None;
-            let mut answer = Building::new(Arc::clone(&reply));
-            for block in cut.iter().filter(|block| wants(&reply, &block.declared)) {
-                match &block.pieces {
-                    Ok(pieces) => {
-                        let data = block.data.slice(pieces[call].clone());
-                        answer.take_rows(block.declared.with_rows(rows), data);
+            let mut response = ResponseBuilder::new(Arc::clone(&responder));
+            for output in split.iter().filter(|output| is_requested(&responder, &output.declared)) {
+                match &output.ranges {
+                    Ok(ranges) => {
+                        let data = output.data.slice(ranges[position].clone());
+                        response.add_rows(output.declared.with_rows(rows), data);
                     }
-                    Err(what) => fault = Some(block.malformed(&reply, what)),
+                    Err(what) => fault = Some(output.malformed(&responder, what)),
                 }
             }
-            // Refused only if the plugin ended the reply on another thread in this moment.
-            let _ = answer.send(true, fault);
+            // Fails only if the backend has just ended the request on another thread.
+            let _ = response.send(true, fault);
         }
     }
 }
 
 /// An output that passed its checks and has no memory yet.
-struct Room<'a> {
-    scattered: MutexGuard<'a, Scattered>,
+struct CheckedOutput<'a> {
+    scattered: MutexGuard<'a, ScatteredOutputs>,
     name: String,
     declared: Declared,
     shape: Shape,
 }
 
-impl Room<'_> {
-    fn fill(self, memory: Memory) {
+impl CheckedOutput<'_> {
+    fn add(self, memory: Memory) {
         let Self { mut scattered, name, declared, shape } = self;
         scattered.blocks.push(Block { name, declared, shape, memory });
     }
 }
 
-fn wants(reply: &Responder, declared: &Declared) -> bool {
-    let output =
-        declared.output.as_ref().is_some_and(|(index, _)| reply.context.position(*index).is_some());
-    output || (declared.state.is_some() && reply.implicit_state().is_some())
+fn is_requested(responder: &Responder, declared: &Declared) -> bool {
+    let output = declared
+        .output
+        .as_ref()
+        .is_some_and(|(index, _)| responder.context.position(*index).is_some());
+    output || (declared.state.is_some() && responder.implicit_state().is_some())
 }
 
-/// A block that nobody writes any more, and which part of it is whose.
-struct Cut {
+/// A finished output, and the byte range of each request in it.
+struct SplitOutput {
     name: String,
     shape: Shape,
     declared: Declared,
     data: Bytes,
-    /// By call.
-    pieces: Result<Vec<Range<usize>>, StringFault>,
+    /// By position of the request in the batch.
+    ranges: Result<Vec<Range<usize>>, StringFault>,
 }
 
-impl Cut {
+impl SplitOutput {
     fn new(block: Block, rows: &[u32]) -> Self {
         let Block { name, declared, shape, memory } = block;
         let data = memory.into_bytes();
         let elements = Declared::row_elements(&shape, declared.batched);
-        // Without rows there is one call, and the whole tensor is its.
+        // Without a batch dimension there is one request, which gets the whole tensor.
         let counts =
             rows.iter().map(|&n| if declared.batched { n as usize * elements } else { elements });
-        let pieces = match declared.dtype {
-            DType::String => cut_strings(&data, counts),
-            other => Ok(cut_elements(counts, other.size().unwrap_or(0))),
+        let ranges = match declared.dtype {
+            DType::String => split_strings(&data, counts),
+            other => Ok(split_elements(counts, other.size().unwrap_or(0))),
         };
-        Self { name, shape, declared, data, pieces }
+        Self { name, shape, declared, data, ranges }
     }
 
-    fn malformed(&self, reply: &Responder, fault: &StringFault) -> Error {
+    fn malformed(&self, responder: &Responder, fault: &StringFault) -> Error {
         Error::internal(format!(
             "model '{}': the backend produced malformed strings in output '{}' of shape {}: {fault:?}",
-            reply.context.signature.model,
+            responder.context.signature.model,
             self.name,
             ShapeText(&self.shape)
         ))
     }
 }
 
-fn cut_elements(counts: impl Iterator<Item = usize>, size: usize) -> Vec<Range<usize>> {
-    let piece = |at: &mut usize, count: usize| {
+fn split_elements(counts: impl Iterator<Item = usize>, size: usize) -> Vec<Range<usize>> {
+    let range = |at: &mut usize, count: usize| {
         let begin = std::mem::replace(at, *at + count * size);
         Some(begin..*at)
     };
-    counts.scan(0, piece).collect()
+    counts.scan(0, range).collect()
 }
 
-/// Strings end where their lengths say. Up to three stray bytes belong to nobody.
-fn cut_strings(
+/// Splits by the string lengths. Up to three trailing bytes are ignored.
+fn split_strings(
     data: &[u8],
     counts: impl Iterator<Item = usize>,
 ) -> Result<Vec<Range<usize>>, StringFault> {
     let (mut at, mut total) = (0, 0);
-    let mut pieces = Vec::new();
-    let mut whole = true;
+    let mut ranges = Vec::new();
+    let mut complete = true;
     for count in counts {
         let begin = at;
         let mut found = 0;
@@ -227,15 +226,15 @@ fn cut_strings(
             at += 4 + element.len();
             found += 1;
         }
-        whole &= found == count;
+        complete &= found == count;
         total += count;
-        pieces.push(begin..at);
+        ranges.push(begin..at);
     }
-    if whole && data.len() - at < 4 {
-        return Ok(pieces);
+    if complete && data.len() - at < 4 {
+        return Ok(ranges);
     }
-    // Walked again only to say what is wrong.
-    strings::check(data, total).map(|_| pieces)
+    // Walked again only for the error.
+    strings::check(data, total).map(|_| ranges)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What the handles of a call stand for: its request, its reply and the response being made.
+//! The state behind the handles of a request that backends hold: the request, its responder, the response being built.
 //!
-//! A handle is the address of a slot and, in the bits that alignment leaves free, the slot's
-//! generation. Slots are never freed and never become anything else, and each use of one is another
-//! generation; so a plugin that uses a handle too late gets an error (but for one chance in
-//! [`GENERATIONS`]) where a plain pointer would be undefined behaviour.
+//! A handle is the address of a slot and, in the bits that are zero because of its alignment, the slot's generation.
+//! Slots are never freed, and each use of a slot is a new generation. So a backend that uses a stale handle gets an error
+//! (unless the generation has wrapped around, one chance in [`GENERATIONS`]), where a plain pointer would be undefined
+//! behaviour.
 
-use super::outputs::Building;
+use super::outputs::ResponseBuilder;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Responder};
 use crate::sync::{Mutex, MutexGuard};
@@ -13,10 +13,10 @@ use bytes::Bytes;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Uses of a slot that handles can tell apart; also a slot's alignment.
+/// Number of generations that handles distinguish; also the alignment of a slot.
 const GENERATIONS: usize = 512;
 
-/// One call's place. See the module text.
+/// See the module text.
 #[repr(align(512))]
 pub struct Slot {
     state: Mutex<State>,
@@ -25,48 +25,48 @@ pub struct Slot {
 #[derive(Default)]
 struct State {
     generation: usize,
-    /// Until the release: the request, whose tensors the views point at, and the frame of the views.
+    /// The request, whose tensors the views point at, and its share in the frame; until the backend releases it.
     request: Option<Released>,
     /// Until the generation ends.
-    reply: Option<Arc<Responder>>,
-    /// Times that the plugin asked to keep the reply, less the times it let go.
+    responder: Option<Arc<Responder>>,
+    /// Calls of `reply_retain` less calls of `reply_release`.
     retained: u32,
     response: Response,
-    /// Room for the next one.
-    spare: Option<Box<Room>>,
-    /// The frame is done with it: the generation ends with the last hold of the plugin.
-    left: bool,
+    /// Memory for the next builder.
+    spare: Option<Box<BuilderCell>>,
+    /// The frame was cleared: the generation ends when the backend releases the reply.
+    detached: bool,
 }
 
-/// Where a response is built; used again and again.
-type Room = Option<Building>;
+/// Memory of a builder, reused for one response after another.
+type BuilderCell = Option<ResponseBuilder>;
 
-/// The response of a reply; there is one at a time.
+/// The response being built; one at a time per request.
 #[derive(Default)]
 enum Response {
     #[default]
     None,
-    /// A host call works on it.
-    Lent,
-    Here(Box<Room>),
+    /// In use by a host function.
+    InUse,
+    Ready(Box<BuilderCell>),
 }
 
-/// See [`Slot::standing`].
-pub enum Standing {
-    /// Nothing: it is answered, released or kept by the plugin.
-    Over,
-    /// Nothing yet: a response is being built.
+/// What an operation on the whole batch may do for a request.
+pub enum BatchStatus {
+    /// Nothing: it was responded to, released or retained.
+    Done,
+    /// Nothing: a response to it is being built.
     Responding,
     Open(Arc<Responder>),
 }
 
-/// A request's share in what keeps its views, opaque here: `frame` makes shares and takes them back.
-pub struct Share(NonNull<()>);
+/// A request's share in the frame that keeps its views; opaque here, `frame` creates and releases shares.
+pub struct FrameShare(NonNull<()>);
 
-// SAFETY: the owner lives until its last share is given back, which may happen on any thread.
-unsafe impl Send for Share {}
+// SAFETY: the frame lives until its last share is released, which may happen on any thread.
+unsafe impl Send for FrameShare {}
 
-impl Share {
+impl FrameShare {
     pub fn new(owner: NonNull<()>) -> Self {
         Self(owner)
     }
@@ -76,93 +76,93 @@ impl Share {
     }
 }
 
-/// A request taken out of its slot. The request is dropped first, then the share goes back to its owner.
+/// A request taken out of its slot. It must be dropped before its share is released.
 #[must_use]
 pub struct Released {
     pub request: InferRequest,
-    pub share: Share,
+    pub share: FrameShare,
 }
 
-/// Slots that nobody uses.
+/// Unused slots.
 static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
 impl Slot {
-    /// An empty slot.
+    /// Takes an unused slot or creates one.
     pub fn obtain() -> &'static Slot {
         let idle = IDLE.lock().pop();
         idle.unwrap_or_else(|| Box::leak(Box::new(Slot { state: Mutex::default() })))
     }
 
-    /// Puts a request in, with its share in what keeps the views.
-    pub fn put(&'static self, request: InferRequest, share: Share) {
+    /// Puts a request in, with its share in the frame.
+    pub fn put(&'static self, request: InferRequest, share: FrameShare) {
         let mut state = self.lock();
-        state.reply = Some(Arc::clone(&request.responder));
+        state.responder = Some(Arc::clone(&request.responder));
         state.request = Some(Released { request, share });
-        state.left = false;
+        state.detached = false;
     }
 
-    /// The handle of this use.
+    /// The handle of the current generation.
     pub fn handle(&'static self) -> Handle {
         Handle { slot: self, generation: self.lock().generation }
     }
 
-    /// The reply, unless the plugin keeps it.
-    pub fn unkept(&self) -> Option<Arc<Responder>> {
+    /// The responder, unless the backend retains it.
+    pub fn unretained(&self) -> Option<Arc<Responder>> {
         let state = self.lock();
-        if state.retained == 0 { state.reply.clone() } else { None }
+        if state.retained == 0 { state.responder.clone() } else { None }
     }
 
-    pub fn reply(&self) -> Option<Arc<Responder>> {
-        self.lock().reply.clone()
+    pub fn responder(&self) -> Option<Arc<Responder>> {
+        self.lock().responder.clone()
     }
 
-    /// The bytes of the request's input in place `at`; `None` after the release.
+    /// The bytes of the input at this position; `None` after the release.
     pub fn input(&self, at: usize) -> Option<Bytes> {
         Some(self.lock().request.as_ref()?.request.inputs.get(at)?.data.clone())
     }
 
-    /// The handle of this use and its reply, as long as it has one.
-    pub fn answerable(&'static self) -> Option<(Handle, Arc<Responder>)> {
+    /// The current handle and the responder, while the generation lasts.
+    pub fn handle_and_responder(&'static self) -> Option<(Handle, Arc<Responder>)> {
         let state = self.lock();
-        let reply = state.reply.clone()?;
-        Some((Handle { slot: self, generation: state.generation }, reply))
+        let responder = state.responder.clone()?;
+        Some((Handle { slot: self, generation: state.generation }, responder))
     }
 
-    /// What the batch as a whole may still do for the call.
-    pub fn standing(&self) -> Standing {
+    /// See [`BatchStatus`].
+    pub fn batch_status(&self) -> BatchStatus {
         let state = self.lock();
-        match &state.reply {
-            Some(reply)
-                if state.request.is_some() && state.retained == 0 && !reply.is_finished() =>
+        match &state.responder {
+            Some(responder)
+                if state.request.is_some() && state.retained == 0 && !responder.is_finished() =>
             {
                 match state.response {
-                    Response::None => Standing::Open(Arc::clone(reply)),
-                    Response::Lent | Response::Here(_) => Standing::Responding,
+                    Response::None => BatchStatus::Open(Arc::clone(responder)),
+                    Response::InUse | Response::Ready(_) => BatchStatus::Responding,
                 }
             }
-            _ => Standing::Over,
+            _ => BatchStatus::Done,
         }
     }
 
-    /// Takes the request out; `None` if that was done before.
+    /// Takes the request out; `None` if it was released before.
     pub fn take_request(&self) -> Option<Released> {
         self.lock().request.take()
     }
 
-    /// The frame is done with it. True: it is empty again and may be used at once; otherwise it
-    /// finds its own way back when the plugin lets go of the reply.
-    pub fn leave(&'static self) -> bool {
+    /// Detaches the slot from its frame. True: it is empty and can be reused at once. False: the backend retains the
+    /// reply, and its release returns the slot.
+    pub fn detach(&'static self) -> bool {
         let mut state = self.lock();
         if state.retained > 0 {
-            state.left = true;
+            state.detached = true;
             return false;
         }
         end_generation(state);
         true
     }
 
-    /// Leaves a slot for others.
-    pub fn idle(&'static self) {
+    /// Adds the slot to the unused ones.
+    fn recycle(&'static self) {
         IDLE.lock().push(self);
     }
 
@@ -171,15 +171,16 @@ impl Slot {
     }
 }
 
-/// Handles of this use are stale from here on. What is dropped may call plugin and sink: not under the lock.
+/// Makes the handles of this generation stale. Values are dropped without the lock, since that may call the backend or
+/// the sink.
 fn end_generation(mut state: MutexGuard<'_, State>) {
     state.generation = (state.generation + 1) % GENERATIONS;
-    let gone = (state.reply.take(), std::mem::take(&mut state.response));
+    let dropped = (state.responder.take(), std::mem::take(&mut state.response));
     drop(state);
-    drop(gone);
+    drop(dropped);
 }
 
-/// A slot in one of its generations: what `trts_request_handle`, `trts_responder` and `trts_response` are.
+/// A slot in one generation: `trts_request_handle`, `trts_responder` and `trts_response` are such handles.
 #[derive(Clone, Copy)]
 pub struct Handle {
     slot: &'static Slot,
@@ -200,7 +201,9 @@ impl Handle {
         // SAFETY: slots are never freed.
         match unsafe { slot.as_ref() } {
             Some(slot) => Ok(Self { slot, generation }),
-            None => Err(Error::invalid("a host call got null for a request, reply or response")),
+            None => {
+                Err(Error::invalid("a host call got null for a request, responder or response"))
+            }
         }
     }
 
@@ -208,40 +211,40 @@ impl Handle {
         std::ptr::from_ref(self.slot).map_addr(|a| a + self.generation).cast_mut().cast()
     }
 
-    /// The handle as a number, for those that keep no pointers.
+    /// The handle as a number, the ticket of a `CancelObserver`.
     pub fn ticket(self) -> u64 {
         self.raw::<Slot>().expose_provenance() as u64
     }
 
     /// The handle of a number from [`Handle::ticket`], however long ago.
     pub fn of_ticket(ticket: u64) -> Option<Self> {
-        // SAFETY: tickets are made of handles, as pointers of which anything may be known.
+        // SAFETY: tickets are addresses of handles with exposed provenance.
         unsafe { Self::of(std::ptr::with_exposed_provenance::<Slot>(ticket as usize)) }.ok()
     }
 
     fn lock(self) -> Result<MutexGuard<'static, State>> {
         let state = self.slot.lock();
-        if state.generation == self.generation && state.reply.is_some() {
+        if state.generation == self.generation && state.responder.is_some() {
             Ok(state)
         } else {
             Err(stale())
         }
     }
 
-    pub fn reply(self) -> Result<Arc<Responder>> {
-        self.lock()?.reply.clone().ok_or_else(stale)
+    pub fn responder(self) -> Result<Arc<Responder>> {
+        self.lock()?.responder.clone().ok_or_else(stale)
     }
 
     /// Takes the request out.
     ///
     /// # Errors
-    /// That was done before.
+    /// The handle is stale, or the request was released before.
     pub fn take_request(self) -> Result<Released> {
         let released = self.lock()?.request.take();
         released.ok_or_else(|| Error::internal("a request was released twice"))
     }
 
-    /// Keeps the reply past the release of the request.
+    /// Keeps the responder usable past the release of the request.
     pub fn retain(self) -> Result<()> {
         self.lock()?.retained += 1;
         Ok(())
@@ -251,66 +254,71 @@ impl Handle {
     pub fn release_reply(self) -> Result<()> {
         let mut state = self.lock()?;
         let Some(less) = state.retained.checked_sub(1) else {
-            return Err(Error::internal("a reply was released more often than it was retained"));
+            return Err(Error::internal(
+                "a responder was released more often than it was retained",
+            ));
         };
         state.retained = less;
-        if less == 0 && state.left {
+        if less == 0 && state.detached {
             end_generation(state);
-            self.slot.idle();
+            self.slot.recycle();
         }
         Ok(())
     }
 
     /// Begins a response.
-    pub fn begin(self) -> Result<()> {
+    pub fn begin_response(self) -> Result<()> {
         let mut state = self.lock()?;
-        let reply = state.reply.clone().ok_or_else(stale)?;
-        if reply.is_finished() {
-            return Err(Error::internal("a response was begun after the reply had ended"));
+        let responder = state.responder.clone().ok_or_else(stale)?;
+        if responder.is_finished() {
+            return Err(Error::internal("a response was begun after the responder had ended"));
         }
         if !matches!(state.response, Response::None) {
             return Err(Error::internal(
-                "a response was begun before the previous one of the same reply was sent or dropped",
+                "a response was begun before the previous one of the same responder was sent or dropped",
             ));
         }
-        let mut room = state.spare.take().unwrap_or_default();
-        *room = Some(Building::new(reply));
-        state.response = Response::Here(room);
+        let mut builder = state.spare.take().unwrap_or_default();
+        *builder = Some(ResponseBuilder::new(responder));
+        state.response = Response::Ready(builder);
         Ok(())
     }
 
-    /// Works on the response, with no lock held: memory that a plugin donated may be released on the way.
-    pub fn with_response<T>(self, work: impl FnOnce(&mut Building) -> Result<T>) -> Result<T> {
-        let mut response = self.take(Response::Lent)?;
+    /// Works on the response without the lock, since donated memory may be released, which calls the backend.
+    pub fn with_response<T>(
+        self,
+        work: impl FnOnce(&mut ResponseBuilder) -> Result<T>,
+    ) -> Result<T> {
+        let mut response = self.take(Response::InUse)?;
         let result = match response.as_mut() {
-            Some(building) => work(building),
+            Some(builder) => work(builder),
             None => Err(stale()),
         };
-        let left = match self.lock() {
-            Ok(mut state) => std::mem::replace(&mut state.response, Response::Here(response)),
-            // Everybody let go of the reply meanwhile.
-            Err(_) => Response::Here(response),
+        let dropped = match self.lock() {
+            Ok(mut state) => std::mem::replace(&mut state.response, Response::Ready(response)),
+            // The reply was released meanwhile.
+            Err(_) => Response::Ready(response),
         };
-        drop(left);
+        drop(dropped);
         result
     }
 
     /// The response, to be sent or dropped.
-    pub fn take_response(self) -> Result<Building> {
-        let mut room = self.take(Response::None)?;
-        let building = room.take();
+    pub fn take_response(self) -> Result<ResponseBuilder> {
+        let mut cell = self.take(Response::None)?;
+        let builder = cell.take();
         if let Ok(mut state) = self.lock() {
-            state.spare = Some(room);
+            state.spare = Some(cell);
         }
-        building.ok_or_else(stale)
+        builder.ok_or_else(stale)
     }
 
-    fn take(self, leave: Response) -> Result<Box<Room>> {
+    fn take(self, leave: Response) -> Result<Box<BuilderCell>> {
         let mut state = self.lock()?;
         match std::mem::replace(&mut state.response, leave) {
-            Response::Here(response) => Ok(response),
+            Response::Ready(response) => Ok(response),
             other => {
-                let busy = matches!(other, Response::Lent);
+                let busy = matches!(other, Response::InUse);
                 state.response = other;
                 Err(Error::internal(if busy {
                     "a response was used by two threads at once"
@@ -323,7 +331,7 @@ impl Handle {
 }
 
 fn stale() -> Error {
-    Error::internal("a request, reply or response was used after it had been released")
+    Error::internal("a request, responder or response was used after it had been released")
 }
 
 #[cfg(test)]

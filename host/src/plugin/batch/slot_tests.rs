@@ -2,20 +2,20 @@
 
 use super::*;
 use crate::plugin::batch::frame::{FrameHold, release_request};
-use crate::plugin::batch::views::{Style, TensorNames};
+use crate::plugin::batch::views::{TensorNames, ViewOptions};
 use crate::request::testing::{RecordedResponses, request, signature};
 use crate::stats::{Execution, OutstandingExecutions};
 use trtserver_plugin_api::abi::types::Responder as Raw;
 
-/// A frame with one request, its handle, and what the caller was told.
+/// Fills a frame with one request; returns its handle and recorded responses.
 fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
     let (request, _, told) = request("r");
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
     let execution = Arc::new(Execution::new(0, 1, 1, 0, &in_flight));
-    let style = Style { signature: &signature, names: &names, align: 0 };
-    hold.fill(1, &mut vec![request], &style, &execution);
+    let options = ViewOptions { signature: &signature, names: &names, align: 0 };
+    hold.fill(1, &mut vec![request], &options, &execution);
     // SAFETY: the batch lives as long as the hold; its handle was just made.
     let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).requests).responder });
     // SAFETY: as above.
@@ -27,13 +27,13 @@ fn says<T>(result: Result<T>) -> String {
 }
 
 #[test]
-fn a_plugin_sees_all_rows_counted_or_not() {
+fn batch_rows_include_uncounted_requests() {
     let mut hold = FrameHold::new();
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
     let execution = Arc::new(Execution::new(0, 2, 0, 0, &Arc::default()));
-    let style = Style { signature: &signature, names: &names, align: 0 };
-    hold.fill(1, &mut vec![request("a").0, request("b").0], &style, &execution);
+    let options = ViewOptions { signature: &signature, names: &names, align: 0 };
+    hold.fill(1, &mut vec![request("a").0, request("b").0], &options, &execution);
     // SAFETY: the batch lives as long as the hold.
     assert_eq!(hold.enter(|batch| unsafe { (*batch).rows }), 2);
     hold.frame().fail(&Error::internal("over"));
@@ -41,22 +41,22 @@ fn a_plugin_sees_all_rows_counted_or_not() {
 }
 
 #[test]
-fn doing_it_twice_is_an_error() {
+fn double_release_and_stale_handles_are_errors() {
     let mut hold = FrameHold::new();
     let (handle, _) = filled(&mut hold);
     assert!(says(handle.release_reply()).contains("more often"));
-    handle.begin().unwrap();
-    assert!(says(handle.begin()).contains("before the previous one"));
+    handle.begin_response().unwrap();
+    assert!(says(handle.begin_response()).contains("before the previous one"));
     handle.take_response().unwrap().send(true, Some(Error::internal("x"))).unwrap();
     assert!(says(handle.take_response()).contains("after it had been sent"));
-    assert!(says(handle.begin()).contains("had ended"));
+    assert!(says(handle.begin_response()).contains("had ended"));
     release_request(handle).unwrap();
     assert!(says(release_request(handle)).contains("twice"));
     hold.recycle();
-    for late in [release_request(handle), handle.retain(), handle.begin()] {
+    for late in [release_request(handle), handle.retain(), handle.begin_response()] {
         assert!(says(late).contains("after it had been released"));
     }
-    // The same place, and another call in it.
+    // The same slot in the next generation.
     let (next, _) = filled(&mut hold);
     assert!(std::ptr::eq(next.slot, handle.slot));
     assert!(release_request(handle).is_err());
@@ -65,23 +65,23 @@ fn doing_it_twice_is_an_error() {
 }
 
 #[test]
-fn a_kept_reply_outlives_frame_and_request() {
+fn retained_reply_outlives_frame_and_request() {
     let mut hold = FrameHold::new();
     let (handle, told) = filled(&mut hold);
     handle.retain().unwrap();
-    assert_eq!(hold.frame().settle(&|_| Error::internal("omitted")), 0);
+    assert_eq!(hold.frame().fail_unanswered(&|_| Error::internal("omitted")), 0);
     hold.recycle();
     release_request(handle).unwrap();
     drop(hold);
-    handle.begin().unwrap();
-    handle.reply().unwrap().finish(Err(Error::internal("late"))).unwrap();
+    handle.begin_response().unwrap();
+    handle.responder().unwrap().finish(Err(Error::internal("late"))).unwrap();
     handle.release_reply().unwrap();
-    assert!(handle.reply().is_err());
+    assert!(handle.responder().is_err());
     assert_eq!(told.lock()[0].0.as_ref().unwrap_err().message, "late");
 }
 
 #[test]
-fn a_reply_that_is_let_go_unanswered_ends_with_an_error() {
+fn retained_reply_released_unfinished_ends_with_an_error() {
     let mut hold = FrameHold::new();
     let (handle, told) = filled(&mut hold);
     handle.retain().unwrap();

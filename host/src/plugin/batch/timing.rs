@@ -1,4 +1,4 @@
-//! Phase times of the batch that this thread executes, as its backend has written them so far.
+//! Phase times of the batch that this thread executes, as far as its backend has written them.
 
 use crate::stats::Execution;
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! The flat arrays behind a batch: requests, tensors, shapes and texts as plugins read them.
+//! The views of a batch: flat arrays of requests, tensors, shapes and strings that backends read.
 
 use super::slot::Handle;
 use crate::plugin::text::{EMPTY, c_text, view};
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use trtserver_plugin_api::abi::request::{Request, RequestedOutput, request_flags};
 use trtserver_plugin_api::abi::types::{Buf, Memory, Param, Str, Tensor, param, tensor_flags};
 
-/// Names of a model's tensors as NUL-terminated text, made once per model.
+/// Names of a model's tensors as NUL-terminated strings, created once per model.
 pub struct TensorNames {
-    /// The declared inputs, then the hidden ones.
+    /// The declared inputs, then those that the host adds.
     pub inputs: Vec<CString>,
     pub outputs: Vec<CString>,
-    /// The outputs that write states, each with its number if it is declared, too.
+    /// The outputs that write implicit states, each with its index if it is also declared as an output.
     states: Vec<(CString, Option<usize>)>,
 }
 
@@ -38,25 +38,25 @@ impl TensorNames {
     }
 }
 
-/// How the requests of a batch are shown.
-pub struct Style<'a> {
+/// Model and alignment for the views of a batch.
+pub struct ViewOptions<'a> {
     pub signature: &'a Signature,
     pub names: &'a Arc<TensorNames>,
-    /// What the backend wants of its inputs, 0 = natural alignment.
+    /// Alignment of inputs that the backend requires, 0 = natural.
     pub align: usize,
 }
 
-/// An input of one request, as the plugin sees it.
+/// An input of one request, as the backend sees it.
 pub struct InputView<'a> {
     pub tensor: &'a Tensor,
     pub shape: &'a [i64],
     pub buf: &'a Buf,
-    /// Rows of the request.
+    /// Batch size of the request.
     pub rows: u32,
 }
 
-/// See the module text. Pointers go from one array into another: no array may grow past what
-/// [`Views::reserve`] made room for.
+/// See the module text. Pointers go from one array into another, so no array may grow beyond what [`Views::reserve`]
+/// reserved.
 #[derive(Default)]
 pub struct Views {
     requests: Vec<Request>,
@@ -67,21 +67,21 @@ pub struct Views {
     requested: Vec<RequestedOutput>,
     params: Vec<Param>,
     texts: Vec<CString>,
-    /// Inputs that had to be copied to an aligned place.
+    /// Copies of misaligned inputs.
     aligned: Vec<Bytes>,
-    /// What the tensors' names point into.
+    /// Keeps the names of the tensors.
     names: Option<Arc<TensorNames>>,
 }
 
 impl Views {
-    /// Makes room for `requests`, so that nothing moves while they are added.
-    pub fn reserve(&mut self, requests: &[InferRequest], style: &Style<'_>) {
+    /// Reserves memory for `requests`, so that the arrays do not move while they are added.
+    pub fn reserve(&mut self, requests: &[InferRequest], options: &ViewOptions<'_>) {
         let sum = |of: fn(&InferRequest) -> usize| requests.iter().map(of).sum::<usize>();
         let inputs = sum(|r| r.inputs.len());
-        // As many dimensions as the caller gave, or where the model is reshaped what it declares, and a batch.
+        // The dimensions of the request, or of the model if it is reshaped, and a batch dimension.
         let dims = requests.iter().flat_map(|r| &r.inputs);
         let dims = dims.map(|input| {
-            input.shape.len().max(style.signature.input_spec(input.index).model_dims.len()) + 1
+            input.shape.len().max(options.signature.input_spec(input.index).model_dims.len()) + 1
         });
         self.shapes.reserve(dims.sum());
         self.requests.reserve(requests.len());
@@ -89,33 +89,33 @@ impl Views {
         self.tensors.reserve(inputs);
         self.bufs.reserve(inputs);
         self.aligned.reserve(inputs);
-        let states = style.names.states.len() * requests.len();
+        let states = options.names.states.len() * requests.len();
         self.requested.reserve(sum(|r| r.context().outputs.len()) + states);
         self.params.reserve(sum(|r| r.parameters.len()));
-        self.names = Some(Arc::clone(style.names));
+        self.names = Some(Arc::clone(options.names));
     }
 
-    /// The requests that were added.
+    /// Pointers to the requests added.
     pub fn requests(&mut self) -> *const *const Request {
         self.request_ptrs.clear();
         self.request_ptrs.extend(self.requests.iter().map(|c| c as *const Request));
         self.request_ptrs.as_ptr()
     }
 
-    /// Shows one request; what it points at must stay where it is until [`Views::clear`].
-    pub fn add(&mut self, handle: Handle, request: &InferRequest, style: &Style<'_>) {
+    /// Adds one request; its heap memory must stay in place until [`Views::clear`].
+    pub fn add(&mut self, handle: Handle, request: &InferRequest, options: &ViewOptions<'_>) {
         let inputs = self.tensors.len();
-        self.inputs(request, style);
+        self.inputs(request, options);
         let requested = self.requested.len();
         self.requested.extend(request.context().outputs.iter().map(|o| RequestedOutput {
-            name: view(&style.names.outputs[o.index]),
-            index: number(&style.signature.outputs[o.index], o.index),
+            name: view(&options.names.outputs[o.index]),
+            index: number(&options.signature.outputs[o.index], o.index),
             classes: o.classes,
         }));
-        // What the host keeps for the next step of a sequence is made like any output.
+        // Implicit states are produced like outputs, so they are requested, too.
         let asked =
             |index: Option<usize>| request.context().outputs.iter().any(|o| Some(o.index) == index);
-        let states = style.names.states.iter().filter(|(_, index)| !asked(*index));
+        let states = options.names.states.iter().filter(|(_, index)| !asked(*index));
         self.requested.extend(states.map(|(name, index)| RequestedOutput {
             name: view(name),
             index: index.map_or(u32::MAX, |i| i as u32),
@@ -163,12 +163,12 @@ impl Views {
         self.requests.push(request);
     }
 
-    fn inputs(&mut self, request: &InferRequest, style: &Style<'_>) {
+    fn inputs(&mut self, request: &InferRequest, options: &ViewOptions<'_>) {
         for input in &request.inputs {
-            let spec = style.signature.input_spec(input.index);
+            let spec = options.signature.input_spec(input.index);
             let shape_at = self.shapes.len();
-            self.shapes.extend_from_slice(&style.signature.to_model(spec, &input.shape));
-            let need = style.align.max(spec.dtype.size().unwrap_or(1));
+            self.shapes.extend_from_slice(&options.signature.to_model(spec, &input.shape));
+            let need = options.align.max(spec.dtype.size().unwrap_or(1));
             let in_place = input.data.is_empty() || input.data.as_ptr().addr().is_multiple_of(need);
             let data = if in_place {
                 &input.data
@@ -184,7 +184,7 @@ impl Views {
                 memory_handle: 0,
             });
             self.tensors.push(Tensor {
-                name: view(&style.names.inputs[input.index]),
+                name: view(&options.names.inputs[input.index]),
                 index: number(spec, input.index),
                 dtype: input.dtype.number(),
                 rank: (self.shapes.len() - shape_at) as u32,
@@ -198,12 +198,12 @@ impl Views {
         }
     }
 
-    /// Rows of each request.
+    /// Batch size of each request.
     pub fn rows(&self) -> impl Iterator<Item = u32> {
         self.requests.iter().map(|request| request.batch_size)
     }
 
-    /// The input in that place of each request; `None` where a request has fewer.
+    /// The input at that position of each request; `None` where a request has fewer.
     pub fn inputs_at(&self, position: usize) -> impl Iterator<Item = Option<InputView<'_>>> {
         let mut begin = 0;
         self.requests.iter().map(move |request| {
@@ -213,7 +213,7 @@ impl Views {
                 return None;
             }
             let tensor = self.tensors.get(at)?;
-            // SAFETY: a shape points at `rank` numbers of `self.shapes`, which does not move.
+            // SAFETY: a shape points at `rank` elements of `self.shapes`, which does not move.
             let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.rank as usize) };
             Some(InputView { tensor, shape, buf: self.bufs.get(at)?, rows: request.batch_size })
         })
@@ -223,7 +223,7 @@ impl Views {
         if text.is_empty() {
             return EMPTY;
         }
-        // Text lives on the heap: the vector may move its elements, not what they point at.
+        // The strings are on the heap and stay in place when the vector grows.
         self.texts.push(c_text(text));
         view(&self.texts[self.texts.len() - 1])
     }
@@ -242,7 +242,7 @@ impl Views {
     }
 }
 
-/// What a request says of itself.
+/// The flags of a request.
 pub fn request_flags_of(request: &InferRequest) -> u32 {
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     flag(request.sequence.start, request_flags::SEQUENCE_START)
@@ -251,7 +251,7 @@ pub fn request_flags_of(request: &InferRequest) -> u32 {
         | flag(request.streaming, request_flags::STREAMING)
 }
 
-/// Place in the configuration, which what the host adds has not.
+/// Index in the configuration; none for inputs that the host adds.
 fn number(spec: &TensorSpec, index: usize) -> u32 {
     match spec.role {
         Role::Declared => index as u32,
@@ -259,7 +259,7 @@ fn number(spec: &TensorSpec, index: usize) -> u32 {
     }
 }
 
-/// What a tensor says of itself.
+/// The flags of an input.
 pub fn tensor_flags_of(spec: &TensorSpec) -> u32 {
     let role = match spec.role {
         Role::Declared => 0,

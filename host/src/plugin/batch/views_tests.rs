@@ -7,28 +7,28 @@ use crate::request::testing::{request, signature};
 use crate::request::{DType, InputTensor};
 
 #[test]
-fn a_reshape_to_many_dimensions_moves_nothing() {
+fn reshape_to_more_dimensions_does_not_reallocate() {
     let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
     declared.inputs[0].model_dims = vec![1; 40];
     declared.inputs[0].model_dims[0] = 2;
     declared.inputs.push(declared.inputs[0].clone());
     let names = Arc::new(TensorNames::new(&declared));
-    let style = Style { signature: &declared, names: &names, align: 0 };
+    let options = ViewOptions { signature: &declared, names: &names, align: 0 };
     let mut request = request("").0;
     let data = Bytes::from(vec![0; 8]);
     request.inputs.push(InputTensor { index: 1, dtype: DType::Fp32, shape: [2][..].into(), data });
     let requests = [request];
     let mut views = Views::default();
-    views.reserve(&requests, &style);
+    views.reserve(&requests, &options);
     let room = views.shapes.capacity();
-    views.add(Slot::obtain().handle(), &requests[0], &style);
+    views.add(Slot::obtain().handle(), &requests[0], &options);
     assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, room));
     assert_eq!(views.tensors[0].shape, views.shapes.as_ptr());
     assert_eq!(views.tensors[1].rank, 40);
 }
 
 #[test]
-fn what_the_host_adds_is_shown_and_marked() {
+fn added_inputs_and_states_are_flagged() {
     let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
     let hidden = |name, role| TensorSpec { role, ..TensorSpec::new(name, DType::Fp32, &[1]) };
     declared.hidden = vec![hidden("START", Role::Control), hidden("S_IN", Role::State)];
@@ -41,7 +41,7 @@ fn what_the_host_adds_is_shown_and_marked() {
     };
     declared.states = vec![state("S_OUT"), state("O")];
     let names = Arc::new(TensorNames::new(&declared));
-    let style = Style { signature: &declared, names: &names, align: 0 };
+    let options = ViewOptions { signature: &declared, names: &names, align: 0 };
     let mut request = request("").0;
     let (one, data) = ([1][..].into(), Bytes::from(vec![0; 4]));
     let start = InputTensor { index: 1, dtype: DType::Fp32, shape: one, data };
@@ -51,15 +51,15 @@ fn what_the_host_adds_is_shown_and_marked() {
     Arc::get_mut(&mut silent.responder).unwrap().context.outputs.clear();
     let requests = [request, silent];
     let mut views = Views::default();
-    views.reserve(&requests, &style);
+    views.reserve(&requests, &options);
     for request in &requests {
-        views.add(Slot::obtain().handle(), request, &style);
+        views.add(Slot::obtain().handle(), request, &options);
     }
     let seen: Vec<_> = views.tensors.iter().map(|t| (t.index, t.flags)).collect();
     let none = u32::MAX;
     assert_eq!(seen, [(0, 0), (none, tensor_flags::STATE), (none, tensor_flags::CONTROL), (0, 0)]);
     assert_eq!(views.tensors[1].name.p, names.inputs[2].as_ptr().cast());
-    // `O` is a state and asked for by the first call, so it is not there twice.
+    // `O` is also a state and requested by the first request, so it appears once.
     let requested: Vec<_> = views.requested.iter().map(|w| w.index).collect();
     assert_eq!(requested, [0, none, none, 0]);
     assert_eq!((views.requests[0].flags, views.requests[1].flags), (request_flags::WARMUP, 0));

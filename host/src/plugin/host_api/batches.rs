@@ -99,11 +99,11 @@ pub(super) unsafe extern "C" fn batch_finish(
         match error {
             Some(error) => {
                 frame.scatter().discard();
-                frame.settle(&|_| error.to_error());
+                frame.fail_unanswered(&|_| error.to_error());
             }
             None => {
                 frame.scatter().send();
-                frame.settle(&|reply| {
+                frame.fail_unanswered(&|reply| {
                     let model = &reply.context.signature.model;
                     HostError::internal(format!(
                         "model '{model}': its backend ended the batch without answering the request"

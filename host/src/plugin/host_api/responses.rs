@@ -45,7 +45,7 @@ pub(super) unsafe extern "C" fn response_new(
         let handle = unsafe { Handle::of(reply) }?;
         // SAFETY: as above.
         unsafe { put(out, handle.raw()) }?;
-        handle.begin()
+        handle.begin_response()
     })
 }
 
@@ -188,7 +188,7 @@ pub(super) unsafe extern "C" fn responder_finish(
     guard(|| {
         // SAFETY: null or a handle of ours; the error is null or alive and stays the sender's.
         let (reply, error) =
-            unsafe { (Handle::of(reply)?.reply()?, error.cast::<PluginError>().as_ref()) };
+            unsafe { (Handle::of(reply)?.responder()?, error.cast::<PluginError>().as_ref()) };
         match error {
             Some(error) => reply.finish(Err(error.to_error())),
             None => reply.finish(Ok(None)),

@@ -7,7 +7,7 @@ use super::wire::{Received, Receiver};
 use super::work_connection::WorkConnection;
 use crate::arena::Reader;
 use crate::error::Result;
-use crate::plugin::batch::outputs::Building;
+use crate::plugin::batch::outputs::ResponseBuilder;
 use crate::request::Parameter;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -109,7 +109,7 @@ impl ResponseReader {
             (Some(failure), _) => drop(reply.finish(Err(facts::error(&failure)))),
             (None, None) => drop(reply.finish(Ok(None))),
             (None, Some(outputs)) => {
-                let mut building = Building::new(Arc::clone(reply));
+                let mut building = ResponseBuilder::new(Arc::clone(reply));
                 building.parameters.extend(params.into_iter().filter_map(parameter));
                 let mut fault = None;
                 for (output, data) in outputs.iter().zip(data) {

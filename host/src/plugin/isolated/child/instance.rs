@@ -146,7 +146,7 @@ impl Worker {
                 self.execute(&mut instance, &mut hold, batch, &mut requests, &outstanding);
             };
             if catch_unwind(AssertUnwindSafe(execute)).is_err() {
-                self.runner().fault(&mut hold, &mut requests);
+                self.runner().fail_after_panic(&mut hold, &mut requests);
             }
         }
         // Without a limit: the host kills the process at its deadline.
