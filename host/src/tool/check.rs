@@ -1,11 +1,8 @@
 //! `trtserver plugin check`: the conformance kit. A child works with the backend and reports; what it does not live
 //! to report is a finding, too.
 
-mod bench; // a backend at work
 mod child; // the process that runs the scenarios
-mod host; // a host that watches
 mod kit; // what scenarios work with
-mod memory; // canaries and guarded pages
 mod model; // models to check with
 mod process; // what a backend must leave as it was
 mod promise; // the list

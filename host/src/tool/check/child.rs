@@ -1,8 +1,6 @@
 //! The kit's child: runs one scenario after another and tells its parent everything at once, for it may not live to
 //! tell it later.
 
-use super::bench;
-use super::host::TABLE;
 use super::kit::Kit;
 use super::scenarios::{SCENARIOS, Scenario, Verdict};
 use crate::plugin::library::{self, Stage};
@@ -13,9 +11,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
+use trtserver_plugin_testkit as testkit;
 
 /// What the parent asks for.
 #[derive(Clone, Serialize, Deserialize)]
@@ -64,7 +62,6 @@ pub enum Line {
 }
 
 static VOICE: OnceLock<Voice> = OnceLock::new();
-static LIMIT: OnceLock<Duration> = OnceLock::new();
 static SEEN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 static BREACHES: LazyLock<Mutex<HashMap<&'static str, HashSet<String>>>> =
     LazyLock::new(Mutex::default);
@@ -99,25 +96,6 @@ pub fn seen(promise: &'static str) {
     }
 }
 
-static GAVE_UP: AtomicBool = AtomicBool::new(false);
-
-/// How long a call that was accepted may take. Whoever let one wait for ever is not waited for as long again.
-pub fn patience() -> Duration {
-    match GAVE_UP.load(Relaxed) {
-        true => Duration::from_millis(10),
-        false => LIMIT.get().copied().unwrap_or(Duration::from_secs(10)) / 4,
-    }
-}
-
-/// A call has not ended.
-pub fn give_up() {
-    GAVE_UP.store(true, Relaxed);
-}
-
-pub fn gave_up() -> bool {
-    GAVE_UP.load(Relaxed)
-}
-
 /// Says what is being tried, in the middle of a scenario.
 pub fn at(id: &str) {
     say(&Line::At { id: id.to_owned() });
@@ -127,7 +105,11 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
     let voice = Voice::take()?;
     let task: Task = serde_json::from_str(task).map_err(|e| e.to_string())?;
     let _ = VOICE.set(voice);
-    let _ = LIMIT.set(Duration::from_secs_f64(task.limit));
+    testkit::set_timeout(Duration::from_secs_f64(task.limit / 4.0));
+    testkit::set_observer(testkit::Observer {
+        violation: |violation| breach(violation.promise, violation.text.as_str()),
+        exercised: seen,
+    });
     crate::plugin::set_log_level(0);
     let before = super::process::Snapshot::take();
     let first = !task.skip.contains("file.entry_symbol");
@@ -135,7 +117,7 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
     if first {
         begin("file.entry_symbol");
     }
-    let table = match library::enter(&task.file, &TABLE.0) {
+    let table = match library::enter(&task.file, testkit::host_table()) {
         Ok(table) => table,
         Err(refusal) => {
             refused(refusal.stage, &refusal.why);
@@ -165,7 +147,7 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
         begin(id);
         let already = breaches(id);
         let verdict = run(&mut kit);
-        bench::close_books();
+        testkit::settle();
         if !matches!(verdict, Verdict::Kept(_)) || breaches(id) > already {
             kit.task.failed.insert((*id).to_owned());
         }

@@ -1,11 +1,10 @@
 //! What scenarios work with: the backend's table, the model, and how to open them.
 
-use super::bench::{Outcome, Plugin};
-use super::child::{Task, at, breach, gave_up};
-use super::host::{Failure, HOST};
+use super::child::{Task, at, breach};
 use super::model::{Plan, Served};
 use super::process::Snapshot;
 use super::scenarios::Verdict;
+use crate::plugin::Patch;
 use crate::plugin::library;
 use crate::plugin::text::{literal, read};
 use std::collections::BTreeMap;
@@ -13,6 +12,7 @@ use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::BackendInfo;
 use trtserver_plugin_api::abi::types::{Extension, Str};
+use trtserver_plugin_testkit::{self as testkit, Backend, Failure, InstanceSpec, Outcome};
 
 pub struct Kit {
     pub task: Task,
@@ -94,7 +94,7 @@ impl Kit {
         Verdict::Kept(offered.iter().map(named).collect::<Vec<_>>().join(", "))
     }
 
-    pub fn open(&self) -> Result<Plugin, Failure> {
+    pub fn open(&self) -> Result<Backend, Failure> {
         self.open_as(&self.served.name, &self.task.settings)
     }
 
@@ -102,8 +102,10 @@ impl Kit {
         &self,
         name: &str,
         settings: &BTreeMap<String, String>,
-    ) -> Result<Plugin, Failure> {
-        Plugin::open(self.table, &self.task.file, name, settings)
+    ) -> Result<Backend, Failure> {
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&**k, &**v)).collect();
+        let dir = self.task.file.parent().unwrap_or(&self.task.file).to_string_lossy();
+        Backend::open(self.table, name, &dir, &settings)
     }
 
     /// The model to check with. Without `--model` the kit's own are tried until one is answered.
@@ -118,12 +120,14 @@ impl Kit {
 
     fn find(&self) -> Result<Plan, String> {
         let text = |e: Failure| e.text;
-        let plugin = self.open().map_err(text)?;
+        let backend = self.open().map_err(text)?;
         if let Some(dir) = &self.task.model {
-            return Plan::from_dir(dir, &self.served, |bare| match plugin.complete(bare) {
-                None => Ok(None),
-                Some(Err(e)) => Err(e.text),
-                Some(Ok(patch)) => Ok(patch),
+            return Plan::from_dir(dir, &self.served, |bare| {
+                match backend.autocomplete(&bare.spec()) {
+                    None => Ok(None),
+                    Some(Err(e)) => Err(e.text),
+                    Some(Ok(patches)) => Ok(last_patch(patches)),
+                }
             });
         }
         if let Some(id) =
@@ -133,30 +137,30 @@ impl Kit {
         }
         let (mut opened, mut last, mut suspect) = (None, String::new(), None);
         for plan in Plan::own(&self.task.scratch.join("check"), &self.served) {
-            let model = match plugin.model(&plan, 1, |_| {}) {
+            let model = match backend.open_model(&plan.spec()) {
                 Ok(model) => model,
                 Err(e) => {
                     last = e.text;
                     continue;
                 }
             };
-            let mut call = plan.call(1, 3, 0);
-            call.lenient = true;
-            // What happens in the call is not the opening's fault.
+            let request = plan.request(1, 3, 0).unchecked();
+            // A crash in the request is not a fault of opening the model.
             at("call.single");
-            let outcome = model.on_instance(0, |instance| instance.execute(&[call]).pop());
-            let answered = outcome
-                .map_err(text)
-                .and_then(|o| o.map_or(Err("no outcome".to_owned()), |o| o.answer().map(|_| ())));
+            let instance = model.open_instance(&InstanceSpec::default());
+            let outcome = instance.map(|instance| instance.execute(&[request]).pop());
+            let answered = outcome.map_err(text).and_then(|outcome| {
+                outcome.map_or(Err("no outcome".to_owned()), |o| o.response().map(|_| ()))
+            });
             at("model.open");
             drop(model);
-            suspect = suspect.or(HOST.lock().suspect.take());
+            suspect = suspect.or(testkit::take_suspect());
             match answered {
                 Ok(()) => return Ok(plan),
                 Err(e) => {
                     // The first is the likeliest, and its words the clearest.
                     opened.get_or_insert((plan, e));
-                    if gave_up() {
+                    if testkit::timed_out() {
                         break;
                     }
                 }
@@ -174,6 +178,11 @@ impl Kit {
             ),
         })
     }
+}
+
+/// The patch that counts when there are several.
+pub fn last_patch(mut patches: Vec<testkit::Patch>) -> Option<Patch> {
+    patches.pop().map(|(format, data)| Patch { format, data })
 }
 
 /// # Safety

@@ -1,15 +1,17 @@
 //! Models to check a backend with: one from a directory, or the kit's own, which need no file.
 
-use super::bench::{CallSpec, InputSpec};
-use crate::plugin::{Patch, TensorNames};
+use crate::plugin::Patch;
 use crate::repository::disk::listing;
 use crate::repository::lifecycle::{decode, merge};
 use crate::repository::model_config::{self, ConfigError, FILE_NAME, Machine, Platforms};
 use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Signature, TensorSpec};
+use prost::Message;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trtserver_plugin_api::abi::types::tensor_flags;
+use trtserver_plugin_testkit::{self as testkit, ModelSpec, Request};
 use trtserver_proto::v2::ModelConfig;
 
 /// A model as a backend is asked to open it.
@@ -22,7 +24,6 @@ pub struct Plan {
     pub version: i64,
     pub config: ModelConfig,
     pub signature: Arc<Signature>,
-    pub names: Arc<TensorNames>,
     /// The kit's own; its tensors may be none of what the backend serves.
     pub own: bool,
 }
@@ -87,13 +88,12 @@ impl Plan {
         model_config::normalise(&mut config, &machine, &[]);
         model_config::check(&config, &machine).map_err(|e: ConfigError| e.message)?;
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
-        let names = Arc::new(TensorNames::new(&signature));
         let (dir, version_dir) = (dir.to_owned(), dir.join(entry));
         let label = match own {
             true => own_label(&signature),
             false => format!("'{}'", dir.display()),
         };
-        Ok(Self { label, dir, version_dir, version, config, signature, names, own })
+        Ok(Self { label, dir, version_dir, version, config, signature, own })
     }
 
     /// The model in `dir`: its latest version. `complete` asks the backend for what the configuration leaves out.
@@ -110,7 +110,6 @@ impl Plan {
         model_config::complete(&mut config, &name, &files, served).map_err(|e| e.message)?;
         if config.input.is_empty() || config.output.is_empty() {
             let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
-            let names = Arc::new(TensorNames::new(&signature));
             let bare = Self {
                 label: String::new(),
                 version_dir: dir.join(&entry),
@@ -118,7 +117,6 @@ impl Plan {
                 version: number,
                 config: config.clone(),
                 signature,
-                names,
                 own: false,
             };
             if let Some(patch) = complete(&bare)? {
@@ -184,35 +182,61 @@ impl Plan {
         self.signature.inputs.iter().any(|i| i.dims.contains(&-1))
     }
 
-    /// A call of so many rows, the same for the same numbers. Variable dimensions become `variable`.
-    pub fn call(&self, rows: u32, variable: i64, seed: usize) -> CallSpec {
-        let input = |(at, spec): (usize, &TensorSpec)| self.input(at, spec, rows, variable, seed);
-        CallSpec {
-            rows,
-            inputs: self.signature.inputs.iter().enumerate().map(input).collect(),
-            wanted: (0..self.signature.outputs.len()).collect(),
-            ..CallSpec::default()
+    /// The model for the test host.
+    pub fn spec(&self) -> ModelSpec {
+        let (config, signature) = (&self.config, &self.signature);
+        let tensors = |specs: &[TensorSpec]| specs.iter().map(tensor).collect();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let parameters = config.parameters.iter();
+        let graph = config.optimization.as_ref().and_then(|o| o.graph.as_ref());
+        let states = signature.states.iter();
+        ModelSpec {
+            name: config.name.clone(),
+            version: self.version,
+            dir: text(&self.dir),
+            version_dir: text(&self.version_dir),
+            file: config.default_model_filename.clone(),
+            config_pb: config.encode_to_vec(),
+            config_json: trtserver_proto::json::model_config(config),
+            parameters: parameters.map(|(k, v)| (k.clone(), v.string_value.clone())).collect(),
+            max_batch_size: config.max_batch_size,
+            inputs: tensors(&signature.inputs),
+            outputs: tensors(&signature.outputs),
+            states: states
+                .map(|s| testkit::TensorSpec::new(&s.output, s.dtype.number(), &s.dims))
+                .collect(),
+            graph_level: graph.map_or(0, |g| g.level),
+            ..ModelSpec::new("")
         }
     }
 
-    fn input(
-        &self,
-        index: usize,
-        spec: &TensorSpec,
-        rows: u32,
-        variable: i64,
-        seed: usize,
-    ) -> InputSpec {
-        let mut shape: Vec<i64> = Vec::new();
-        if self.batches() && !spec.shape_tensor {
-            shape.push(rows.into());
+    /// A request of so many rows for all outputs, the same for equal numbers. Variable dimensions become `variable`.
+    pub fn request(&self, rows: u32, variable: i64, seed: usize) -> Request {
+        let mut request = Request::new(rows);
+        for (index, spec) in self.signature.inputs.iter().enumerate() {
+            let mut shape: Vec<i64> = Vec::new();
+            if self.batches() && !spec.shape_tensor {
+                shape.push(rows.into());
+            }
+            shape.extend(spec.dims.iter().map(|d| if *d < 0 { variable } else { *d }));
+            let count = element_count(&shape).unwrap_or(0);
+            let shape = self.signature.to_model(spec, &shape);
+            let data: Vec<u8> =
+                (0..count).flat_map(|i| element(spec.dtype, i + 3 * index + 5 * seed)).collect();
+            request = request.input(&spec.name, spec.dtype.number(), &shape, &data);
         }
-        shape.extend(spec.dims.iter().map(|d| if *d < 0 { variable } else { *d }));
-        let count = element_count(&shape).unwrap_or(0);
-        let shape = self.signature.to_model(spec, &shape).to_vec();
-        let data = (0..count).flat_map(|i| element(spec.dtype, i + 3 * index + 5 * seed)).collect();
-        InputSpec { index, dtype: spec.dtype.number(), shape, data }
+        let outputs = self.signature.outputs.iter();
+        outputs.fold(request, |request, output| request.request_output(&output.name))
     }
+}
+
+fn tensor(spec: &TensorSpec) -> testkit::TensorSpec {
+    let flag = |on: bool, bit| if on { bit } else { 0 };
+    let (dtype, name) = (spec.dtype.number(), &spec.name);
+    let mut tensor = testkit::TensorSpec::reshaped(name, dtype, &spec.dims, &spec.model_dims);
+    tensor.flags = flag(spec.optional, tensor_flags::OPTIONAL)
+        | flag(spec.shape_tensor, tensor_flags::SHAPE_TENSOR);
+    tensor
 }
 
 /// Types of the kit's own models.

@@ -90,12 +90,12 @@ pub const PROMISES: &[Promise] = &[
         "output.declared",
         "outputs are of the declared name, type, shape and size, each once",
     ),
-    asked(OUTPUTS, "output.unwanted", "outputs that nobody wants do no harm"),
+    asked(OUTPUTS, "output.not_requested", "outputs that nobody wants do no harm"),
     watched(OUTPUTS, "output.bounds", "memory around an output is not written"),
     watched(OUTPUTS, "output.late", "outputs are not written after they were sent"),
     asked(
         OUTPUTS,
-        "output.donated",
+        "output.adopted",
         "donated memory stays as it is until its release, which may come late",
     ),
     watched(HOST, "host.calls", "the host's entries are called as the interface allows"),
@@ -103,10 +103,10 @@ pub const PROMISES: &[Promise] = &[
     watched(HOST, "host.errors", "every error that was received is freed"),
     watched(
         HOST,
-        "host.replies",
+        "host.responders",
         "every reply that was retained is released before the instance is closed",
     ),
-    asked(HOST, "host.leases", "memory of the host does not pile up from call to call"),
+    asked(HOST, "host.memory", "memory of the host does not pile up from call to call"),
     asked(
         CANCEL,
         "cancel.before",

@@ -1,102 +1,101 @@
-//! Calls: good ones, several at once, empty ones, wrong ones; where inputs lie and what becomes of outputs.
+//! Requests: valid ones, batches, empty and invalid ones; layouts of inputs and handling of outputs.
 
 use super::Verdict;
 use crate::request::DType;
-use crate::tool::check::bench::{CallSpec, Instance, Lay, Outcome};
 use crate::tool::check::child::breaches;
-use crate::tool::check::host::{Answer, HOST};
 use crate::tool::check::kit::Kit;
 use crate::tool::check::model::{Plan, TYPES, same};
 use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_testkit::{
+    self as testkit, Failure, Instance, InstanceSpec, Layout, Outcome, Request, Response,
+};
 
-/// Runs `work` on an instance of the model, with everything closed behind it.
-pub(super) fn with_instance<T: Send>(
+pub(super) fn text(failure: Failure) -> String {
+    failure.text
+}
+
+/// Opens everything, runs `work` on an instance of the model, closes everything.
+pub(super) fn with_instance<T>(
     kit: &mut Kit,
-    work: impl FnOnce(&mut Instance<'_>) -> T + Send,
+    work: impl FnOnce(&Instance) -> T,
 ) -> Result<T, String> {
     let plan = kit.plan()?;
     with_plan(kit, &plan, work)
 }
 
-fn with_plan<T: Send>(
-    kit: &Kit,
-    plan: &Plan,
-    work: impl FnOnce(&mut Instance<'_>) -> T + Send,
-) -> Result<T, String> {
-    let plugin = kit.open().map_err(|e| e.text)?;
-    let model = plugin.model(plan, 1, |_| {}).map_err(|e| e.text)?;
-    model.on_instance(0, work).map_err(|e| e.text)
+fn with_plan<T>(kit: &Kit, plan: &Plan, work: impl FnOnce(&Instance) -> T) -> Result<T, String> {
+    let model = kit.open().and_then(|backend| backend.open_model(&plan.spec())).map_err(text)?;
+    let instance = model.open_instance(&InstanceSpec::default()).map_err(text)?;
+    Ok(work(&instance))
 }
 
-fn verdict(result: Result<Verdict, String>) -> Verdict {
-    result.unwrap_or_else(Verdict::Broken)
+fn one(instance: &Instance, request: Request, layout: Layout) -> Result<Outcome, String> {
+    let outcome = instance.execute_with(&[request], layout, |_| {}).pop();
+    outcome.ok_or_else(|| "out of memory".to_owned())
 }
 
-fn one(instance: &mut Instance<'_>, call: CallSpec, lay: Lay) -> Result<Outcome, String> {
-    instance.run(&[call], lay, None).pop().ok_or_else(|| "the call was lost".to_owned())
-}
-
-/// Whether two answers say the same; the name of the output that does not.
-pub(super) fn differs(plan: &Plan, a: &Answer, b: &Answer) -> Option<String> {
-    let spec = |name: &str| plan.signature.output(name).map(|i| plan.signature.outputs[i].dtype);
-    let other = |name: &str| b.iter().find(|o| o.name == name);
-    let unlike = a.iter().find(|o| {
-        let dtype = spec(&o.name).unwrap_or(DType::Uint8);
-        other(&o.name).is_none_or(|p| p.shape != o.shape || !same(dtype, &o.data, &p.data))
+/// The name of an output that differs between two responses.
+pub(super) fn differs(plan: &Plan, a: &Response, b: &Response) -> Option<String> {
+    let dtype = |name: &str| plan.signature.output(name).map(|i| plan.signature.outputs[i].dtype);
+    let different = a.outputs.iter().find(|o| {
+        let dtype = dtype(&o.name).unwrap_or(DType::Uint8);
+        b.output(&o.name).is_none_or(|p| p.shape != o.shape || !same(dtype, &o.data, &p.data))
     });
-    unlike.map(|o| o.name.clone())
+    different.map(|o| o.name.clone())
+}
+
+/// The model to check with, or why the scenario does not apply.
+fn plan(kit: &mut Kit) -> Result<Plan, Verdict> {
+    kit.plan().map_err(Verdict::NotApplicable)
 }
 
 pub fn single(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+    let plan = match plan(kit) {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
     let found = with_instance(kit, |instance| {
-        let call = || instance_call(&plan, 1, 0);
-        let first = one(instance, call(), Lay::Ordinary)?;
-        first.answer()?;
-        let again = one(instance, call(), Lay::Ordinary)?;
-        again.answer()?;
-        Ok((first, again))
+        let first = one(instance, plan.request(1, 3, 0), Layout::Ordinary)?;
+        first.response()?;
+        let second = one(instance, plan.request(1, 3, 0), Layout::Ordinary)?;
+        second.response()?;
+        Ok((first, second))
     });
     match found.and_then(|r: Result<_, String>| r) {
         Err(why) => Verdict::Broken(format!("with {}: {why}", plan.label)),
-        Ok((first, again)) => {
-            let steady = matches!((first.answer(), again.answer()), (Ok(a), Ok(b)) if differs(&plan, a, b).is_none());
+        Ok((first, second)) => {
+            let steady = matches!((first.response(), second.response()), (Ok(a), Ok(b)) if differs(&plan, a, b).is_none());
             kit.usual = steady.then_some(first);
             Verdict::Kept(format!("with {}", plan.label))
         }
     }
 }
 
-fn instance_call(plan: &Plan, rows: u32, seed: usize) -> CallSpec {
-    plan.call(rows, 3, seed)
-}
-
 pub fn batch(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+    let plan = match plan(kit) {
         Ok(plan) if !plan.batches() || plan.signature.max_batch_size < 2 => {
-            return Verdict::NotApplicable("the model takes one call at a time".to_owned());
+            return Verdict::NotApplicable("the model takes one request at a time".to_owned());
         }
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
     let most = plan.signature.max_batch_size;
     let rows: Vec<u32> = if most >= 5 { vec![2, 1, 2] } else { vec![1; most.min(3) as usize] };
     let steady = kit.usual.is_some();
     let result = with_instance(kit, |instance| {
-        let calls: Vec<CallSpec> =
-            rows.iter().enumerate().map(|(seed, n)| instance_call(&plan, *n, seed)).collect();
-        let together = instance.execute(&calls);
-        for (at, (call, outcome)) in calls.into_iter().zip(&together).enumerate() {
-            let label = format!("call {} of {}", at + 1, rows.len());
-            let answer = outcome.answer().map_err(|e| format!("{label}: {e}"))?;
+        let requests = rows.iter().enumerate().map(|(seed, n)| plan.request(*n, 3, seed));
+        let requests: Vec<Request> = requests.collect();
+        let together = instance.execute(&requests);
+        for (at, (request, outcome)) in requests.into_iter().zip(&together).enumerate() {
+            let label = format!("request {} of {}", at + 1, rows.len());
+            let response = outcome.response().map_err(|e| format!("{label}: {e}"))?;
             if steady {
-                let alone = one(instance, call, Lay::Ordinary)?;
-                let alone = alone.answer().map_err(|e| format!("{label}, alone: {e}"))?;
-                if let Some(name) = differs(&plan, alone, answer) {
-                    return Err(format!("{label} gets another '{name}' in a batch than alone"));
+                let alone = one(instance, request, Layout::Ordinary)?;
+                let alone = alone.response().map_err(|e| format!("{label}, alone: {e}"))?;
+                if let Some(name) = differs(&plan, alone, response) {
+                    return Err(format!(
+                        "'{name}' of {label} differs from that of the request alone"
+                    ));
                 }
             }
         }
@@ -106,56 +105,56 @@ pub fn batch(kit: &mut Kit) -> Verdict {
 }
 
 pub fn empty(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+    let plan = match plan(kit) {
         Ok(plan) if !plan.has_variable_dims() => {
             return Verdict::NotApplicable("no input has a variable dimension".to_owned());
         }
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
-    // Frameworks have their own ideas of what becomes of nothing; refused it may be as well as answered.
-    let call = CallSpec { lenient: true, ..plan.call(1, 0, 0) };
-    let result = with_instance(kit, |instance| one(instance, call, Lay::Ordinary));
+    // Frameworks differ in what they do with empty tensors, so a refusal is as good as a response.
+    let request = plan.request(1, 0, 0).unchecked();
+    let result = with_instance(kit, |instance| one(instance, request, Layout::Ordinary));
     match result.and_then(|r| r) {
         Err(why) => Verdict::Broken(why),
-        Ok(outcome) => in_words(&outcome),
+        Ok(outcome) => finished(&outcome),
     }
 }
 
-/// An answer, or an error that says something.
-fn in_words(outcome: &Outcome) -> Verdict {
-    match &outcome.end {
+/// Any response, or an error with a text.
+fn finished(outcome: &Outcome) -> Verdict {
+    match &outcome.result {
         Ok(()) => Verdict::Kept("answered".to_owned()),
-        Err(e) if e.text.trim().is_empty() => Verdict::Broken("refused without a word".to_owned()),
+        Err(e) if e.text.trim().is_empty() => {
+            Verdict::Broken("refused with an error without a text".to_owned())
+        }
         Err(e) => Verdict::Kept(format!("refused: {}", e.text)),
     }
 }
 
 pub fn types(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+    let plan = match plan(kit) {
         Ok(plan) if !plan.own => {
-            return Verdict::NotApplicable(
-                "the model given by --model has the types that it has".to_owned(),
-            );
+            return Verdict::NotApplicable("--model determines the data types".to_owned());
         }
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
     let mut served = Vec::new();
     for dtype in TYPES {
         let Some(other) = plan.retyped(&kit.served, dtype) else { continue };
-        let mut call = other.call(1, 3, 0);
-        call.lenient = true;
-        let outcome = with_plan(kit, &other, |instance| one(instance, call, Lay::Ordinary));
+        let request = other.request(1, 3, 0).unchecked();
+        let outcome = with_plan(kit, &other, |instance| one(instance, request, Layout::Ordinary));
         match outcome {
             Err(text) if text.trim().is_empty() => {
-                return Verdict::Broken(format!("{dtype} is refused without a word"));
+                let text = format!("{dtype} is refused with an error without a text");
+                return Verdict::Broken(text);
             }
             Err(_) => {}
             Ok(Err(text)) => return Verdict::Broken(format!("{dtype}: {text}")),
-            Ok(Ok(outcome)) => match in_words(&outcome) {
+            Ok(Ok(outcome)) => match finished(&outcome) {
                 Verdict::Broken(why) => return Verdict::Broken(format!("{dtype}: {why}")),
-                _ if outcome.answer().is_ok() => served.push(*dtype),
+                _ if outcome.response().is_ok() => served.push(*dtype),
                 _ => {}
             },
         }
@@ -164,75 +163,75 @@ pub fn types(kit: &mut Kit) -> Verdict {
 }
 
 pub fn misfit(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+    let plan = match plan(kit) {
         Ok(plan) if plan.signature.inputs.is_empty() => {
             return Verdict::NotApplicable("the model has no inputs".to_owned());
         }
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
-    let mut wrong = Vec::new();
-    let good = || CallSpec { lenient: true, ..instance_call(&plan, 1, 0) };
-    let mut call = good();
-    call.inputs[0].dtype =
-        if call.inputs[0].dtype == dtype::INT16 { dtype::UINT8 } else { dtype::INT16 };
-    let elements = crate::request::tensor::element_count(&call.inputs[0].shape).unwrap_or(0);
-    let size = if call.inputs[0].dtype == dtype::INT16 { 2 } else { 1 };
-    call.inputs[0].data = vec![1; elements * size];
-    wrong.push(("a wrong data type", call));
-    let mut call = good();
-    call.inputs[0].shape.push(2);
-    let data = call.inputs[0].data.clone();
-    call.inputs[0].data.extend(data);
-    wrong.push(("a wrong shape", call));
-    let mut call = good();
-    call.inputs.remove(0);
-    wrong.push(("a missing input", call));
+    let valid = || plan.request(1, 3, 0).unchecked();
+    let mut wrong_type = valid();
+    let input = &mut wrong_type.inputs[0];
+    let elements = crate::request::tensor::element_count(&input.shape).unwrap_or(0);
+    let (dtype, size) =
+        if input.dtype == dtype::INT16 { (dtype::UINT8, 1) } else { (dtype::INT16, 2) };
+    (input.dtype, input.parts) = (dtype, vec![vec![1; elements * size]]);
+    let mut wrong_shape = valid();
+    let input = &mut wrong_shape.inputs[0];
+    input.shape.push(2);
+    input.parts = vec![input.parts.concat().repeat(2)];
+    let mut missing = valid();
+    missing.inputs.remove(0);
+    let invalid = [
+        ("a wrong data type", wrong_type),
+        ("a wrong shape", wrong_shape),
+        ("a missing input", missing),
+    ];
     let result = with_instance(kit, |instance| {
-        for (what, call) in wrong {
-            let outcome = one(instance, call, Lay::Ordinary)?;
-            if let Verdict::Broken(why) = in_words(&outcome) {
+        for (what, request) in invalid {
+            let outcome = one(instance, request, Layout::Ordinary)?;
+            if let Verdict::Broken(why) = finished(&outcome) {
                 return Err(format!("{what}: {why}"));
             }
         }
-        // And it still works.
-        let after = one(instance, instance_call(&plan, 1, 0), Lay::Ordinary)?;
-        after.answer().map(|_| ()).map_err(|e| format!("afterwards a good call fails: {e}"))
+        let after = one(instance, plan.request(1, 3, 0), Layout::Ordinary)?;
+        after.response().map(|_| ()).map_err(|e| format!("a valid request afterwards: {e}"))
     });
     Verdict::of(result.and_then(|r| r))
 }
 
 pub fn protected(kit: &mut Kit) -> Verdict {
-    lain(kit, &[Lay::Protected])
+    with_layouts(kit, &[Layout::Protected])
 }
 
 pub fn aligned(kit: &mut Kit) -> Verdict {
-    lain(kit, &[Lay::Skewed, Lay::Parts])
+    with_layouts(kit, &[Layout::Unaligned, Layout::Parts])
 }
 
-/// The usual call with its inputs elsewhere must have the usual answer. Parts may be refused.
-fn lain(kit: &mut Kit, lays: &[Lay]) -> Verdict {
-    let plan = match kit.plan() {
+/// The layout of inputs must not change the response. Inputs in parts may be refused.
+fn with_layouts(kit: &mut Kit, layouts: &[Layout]) -> Verdict {
+    let plan = match plan(kit) {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
     let usual = kit.usual.clone();
     let result = with_instance(kit, |instance| {
-        for lay in lays {
-            let outcome = one(instance, instance_call(&plan, 1, 0), *lay)?;
-            let answer = match outcome.answer() {
-                Ok(answer) => answer,
-                Err(_) if *lay == Lay::Parts => continue,
+        for layout in layouts {
+            let outcome = one(instance, plan.request(1, 3, 0), *layout)?;
+            let response = match outcome.response() {
+                Ok(response) => response,
+                Err(_) if *layout == Layout::Parts => continue,
                 Err(e) => return Err(e),
             };
-            let usual = usual.as_ref().and_then(|u| u.answer().ok());
-            if let Some(name) = usual.and_then(|u| differs(&plan, u, answer)) {
-                let what = match lay {
-                    Lay::Parts => "lies in two parts",
-                    Lay::Skewed => "is aligned no more than was asked for",
-                    _ => "lies in memory that cannot be written",
+            let usual = usual.as_ref().and_then(|u| u.response().ok());
+            if let Some(name) = usual.and_then(|u| differs(&plan, u, response)) {
+                let what = match layout {
+                    Layout::Parts => "is in two parts",
+                    Layout::Unaligned => "has the least alignment",
+                    _ => "is read-only",
                 };
-                return Err(format!("output '{name}' is another when its input {what}"));
+                return Err(format!("output '{name}' differs when an input {what}"));
             }
         }
         Ok(())
@@ -240,25 +239,25 @@ fn lain(kit: &mut Kit, lays: &[Lay]) -> Verdict {
     Verdict::of(result.and_then(|r| r))
 }
 
-pub fn unwanted(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+pub fn not_requested(kit: &mut Kit) -> Verdict {
+    let plan = match plan(kit) {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
-    let n = plan.signature.outputs.len();
-    let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
-    if n > 1 {
-        choices.extend((0..n).map(|i| vec![i]));
+    let outputs = plan.signature.outputs.iter().map(|output| output.name.to_string());
+    let mut choices: Vec<Vec<String>> = vec![Vec::new()];
+    if outputs.len() > 1 {
+        choices.extend(outputs.map(|name| vec![name]));
     }
     let result = with_instance(kit, |instance| {
-        for wanted in choices {
-            let none = wanted.is_empty();
-            let call = CallSpec { wanted, ..instance_call(&plan, 1, 0) };
-            let outcome = one(instance, call, Lay::Ordinary)?;
-            match in_words(&outcome) {
+        for requested_outputs in choices {
+            let none = requested_outputs.is_empty();
+            let request = Request { requested_outputs, ..plan.request(1, 3, 0) };
+            let outcome = one(instance, request, Layout::Ordinary)?;
+            match finished(&outcome) {
                 Verdict::Broken(why) => return Err(why),
                 _ if none => {}
-                _ => drop(outcome.answer()?),
+                _ => drop(outcome.response()?),
             }
         }
         Ok(())
@@ -266,62 +265,52 @@ pub fn unwanted(kit: &mut Kit) -> Verdict {
     Verdict::of(result.and_then(|r| r))
 }
 
-/// Donated memory, held until everything is closed.
-pub fn donated(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+/// Adopted memory is released after everything is closed.
+pub fn adopted(kit: &mut Kit) -> Verdict {
+    let plan = match plan(kit) {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
-    let before = {
-        let mut state = HOST.lock();
-        state.hold_releases = true;
-        state.donated
-    };
-    let result =
-        with_instance(kit, |instance| one(instance, instance_call(&plan, 1, 0), Lay::Ordinary));
-    if let Err(why) = result.and_then(|r| r?.answer().map(|_| ())) {
+    let before = testkit::counts().adopted;
+    testkit::hold_releases(true);
+    let request = plan.request(1, 3, 0);
+    let result = with_instance(kit, |instance| one(instance, request, Layout::Ordinary));
+    if let Err(why) = result.and_then(|r| r?.response().map(|_| ())) {
         return Verdict::Broken(why);
     }
-    let (done, donated) = {
-        let mut state = HOST.lock();
-        state.hold_releases = false;
-        (std::mem::take(&mut state.done), state.donated > before)
-    };
-    crate::tool::check::host::release(done);
-    if !donated {
-        return Verdict::NotApplicable("it donates no memory".to_owned());
+    testkit::hold_releases(false);
+    if testkit::counts().adopted == before {
+        return Verdict::NotApplicable("the backend passes on no memory of its own".to_owned());
     }
-    verdict(Ok(Verdict::Kept("released after the close".to_owned())))
+    Verdict::Kept("released after the close".to_owned())
 }
 
-pub fn leases(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+pub fn memory(kit: &mut Kit) -> Verdict {
+    const REQUESTS: usize = 20;
+    let plan = match plan(kit) {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
-    const CALLS: usize = 20;
     let result = with_instance(kit, |instance| {
-        let mut run = |n: usize| {
-            (0..n).try_for_each(|_| {
-                one(instance, instance_call(&plan, 1, 0), Lay::Ordinary).map(drop)
-            })
+        let run = |n: usize| {
+            (0..n)
+                .try_for_each(|_| one(instance, plan.request(1, 3, 0), Layout::Ordinary).map(drop))
         };
-        let leases = || HOST.lock().leases.len();
         run(2)?;
-        let before = leases();
-        run(CALLS)?;
-        Ok((before, leases()))
+        let before = testkit::counts().allocations;
+        run(REQUESTS)?;
+        Ok((before, testkit::counts().allocations))
     });
     match result.and_then(|r: Result<_, String>| r) {
         Err(why) => Verdict::Broken(why),
-        Ok((before, after)) if after >= before + CALLS => Verdict::Broken(format!(
-            "after {CALLS} calls it holds {} more blocks of memory_alloc than before",
+        Ok((before, after)) if after >= before + REQUESTS => Verdict::Broken(format!(
+            "{} more blocks of memory_alloc after {REQUESTS} requests",
             after - before
         )),
-        Ok(_) if HOST.lock().leased == 0 => {
-            Verdict::NotApplicable("it takes no memory of the host".to_owned())
+        Ok(_) if testkit::counts().allocated == 0 => {
+            Verdict::NotApplicable("the backend calls no memory_alloc".to_owned())
         }
-        Ok(_) if breaches("host.leases") > 0 => Verdict::Broken("see above".to_owned()),
+        Ok(_) if breaches("host.memory") > 0 => Verdict::Broken("see above".to_owned()),
         Ok(_) => Verdict::kept(),
     }
 }

@@ -1,24 +1,20 @@
-//! Calls that nobody waits for any more.
+//! Cancelled requests and passed deadlines.
 
 use super::Verdict;
 use super::calls::with_instance;
-use crate::plugin::library::table;
-use crate::tool::check::bench::{CallSpec, Instance, Lay, Outcome};
-use crate::tool::check::host::{HOST, responder_handle};
 use crate::tool::check::kit::Kit;
 use crate::tool::check::model::Plan;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::abi::types::code;
+use trtserver_plugin_testkit::{Instance, Layout, Outcome, Request, now_ns};
 
-/// Answered, or ended with one of these codes.
+/// Answered, or failed with one of these codes.
 fn allowed(outcome: &Outcome, codes: &[u32]) -> Result<(), String> {
-    match &outcome.end {
+    match &outcome.result {
         Ok(()) => Ok(()),
         Err(e) if codes.contains(&e.code) => Ok(()),
         Err(e) => Err(format!(
-            "it ended with code {} ('{}'), which does not say that it was cancelled",
+            "the request failed with code {} ('{}') instead of CANCELLED",
             e.code, e.text
         )),
     }
@@ -27,7 +23,7 @@ fn allowed(outcome: &Outcome, codes: &[u32]) -> Result<(), String> {
 fn run(
     kit: &mut Kit,
     codes: &[u32],
-    work: impl FnOnce(&mut Instance<'_>, &Plan) -> Vec<Outcome> + Send,
+    work: impl FnOnce(&Instance, &Plan) -> Vec<Outcome>,
 ) -> Verdict {
     let plan = match kit.plan() {
         Ok(plan) => plan,
@@ -44,30 +40,19 @@ fn run(
 
 pub fn before(kit: &mut Kit) -> Verdict {
     run(kit, &[code::CANCELLED], |instance, plan| {
-        instance.execute(&[CallSpec { cancelled: true, ..plan.call(1, 3, 0) }])
+        instance.execute(&[plan.request(1, 3, 0).cancelled()])
     })
 }
 
 pub fn during(kit: &mut Kit) -> Verdict {
-    let cancel = table::cancel(kit.table).map(|e| e.cancel);
     run(kit, &[code::CANCELLED], |instance, plan| {
         let mut outcomes = Vec::new();
-        let handle = instance.handle.expose_provenance();
         for delay in [0, 50, 200, 1000, 5000] {
-            let nudge = |calls: &[(u64, Arc<AtomicU32>)]| {
+            let request = plan.request(1, 3, 0);
+            outcomes.extend(instance.execute_with(&[request], Layout::Ordinary, |in_flight| {
                 std::thread::sleep(Duration::from_micros(delay));
-                for (id, word) in calls {
-                    word.store(1, Ordering::Release);
-                    // Once a call has ended its reply is nobody's.
-                    let open = HOST.lock().calls.get(id).is_some_and(|c| c.end.is_none());
-                    if let Some(cancel) = cancel.filter(|_| open) {
-                        let instance = std::ptr::with_exposed_provenance_mut(handle);
-                        // SAFETY: the instance is open: this thread ends before `execute` is over.
-                        unsafe { cancel(instance, responder_handle(*id)) };
-                    }
-                }
-            };
-            outcomes.extend(instance.run(&[plan.call(1, 3, 0)], Lay::Ordinary, Some(&nudge)));
+                in_flight.cancel();
+            }));
         }
         outcomes
     })
@@ -75,7 +60,7 @@ pub fn during(kit: &mut Kit) -> Verdict {
 
 pub fn deadline(kit: &mut Kit) -> Verdict {
     run(kit, &[code::CANCELLED, code::DEADLINE], |instance, plan| {
-        let past = crate::clock::now_ns().saturating_sub(1_000_000_000).max(1);
-        instance.execute(&[CallSpec { deadline_ns: past, ..plan.call(1, 3, 0) }])
+        let deadline_ns = now_ns().saturating_sub(1_000_000_000).max(1);
+        instance.execute(&[Request { deadline_ns, ..plan.request(1, 3, 0) }])
     })
 }

@@ -1,28 +1,23 @@
 //! Opening and closing: backends, models, instances; and what is left behind.
 
 use super::Verdict;
-use super::calls::{differs, with_instance};
+use super::calls::{differs, text, with_instance};
 use crate::plugin::library::table;
-use crate::tool::check::host::Failure;
-use crate::tool::check::kit::{Kit, agrees};
+use crate::tool::check::kit::{Kit, agrees, last_patch};
 use crate::tool::check::model::Plan;
 use crate::tool::check::process::{self, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use trtserver_plugin_api::abi::descriptors::TensorDecl;
-
-fn text(e: Failure) -> String {
-    e.text
-}
+use trtserver_plugin_testkit::{Failure, InstanceSpec, Model, settle};
 
 pub fn backend_open(kit: &mut Kit) -> Verdict {
-    let plugin = match kit.open() {
-        Ok(plugin) => plugin,
+    let backend = match kit.open() {
+        Ok(backend) => backend,
         Err(e) => return Verdict::Broken(format!("it does not open: {}", e.text)),
     };
-    // SAFETY: the plugin is open.
-    match unsafe { agrees((kit.table.backend_info)(plugin.handle), &kit.served) } {
+    // SAFETY: the backend is open.
+    match unsafe { agrees(backend.info(), &kit.served) } {
         Ok(runtime) if runtime.is_empty() => Verdict::kept(),
         Ok(runtime) => Verdict::Kept(format!("framework: {runtime}")),
         Err(why) => Verdict::Broken(why),
@@ -42,7 +37,7 @@ pub fn settings(kit: &mut Kit) -> Verdict {
 
 pub fn two_names(kit: &mut Kit) -> Verdict {
     let first = match kit.open() {
-        Ok(plugin) => plugin,
+        Ok(backend) => backend,
         Err(e) => return Verdict::Broken(e.text),
     };
     let second = kit.open_as(&format!("{}_2", kit.served.name), &kit.task.settings);
@@ -51,8 +46,7 @@ pub fn two_names(kit: &mut Kit) -> Verdict {
     match second {
         Err(e) => Verdict::NotApplicable(format!("it refuses a second name: {}", e.text)),
         // SAFETY: the second is open.
-        Ok(second) => match unsafe { agrees((kit.table.backend_info)(second.handle), &kit.served) }
-        {
+        Ok(second) => match unsafe { agrees(second.info(), &kit.served) } {
             Ok(_) => Verdict::kept(),
             Err(why) => Verdict::Broken(why),
         },
@@ -66,8 +60,8 @@ pub fn model_open(kit: &mut Kit) -> Verdict {
         Err(why) => return Verdict::NotApplicable(why),
     };
     let opened = || -> Result<(), String> {
-        let plugin = kit.open().map_err(text)?;
-        plugin.model(&plan, 1, |_| {}).map(drop).map_err(text)
+        let backend = kit.open().map_err(text)?;
+        backend.open_model(&plan.spec()).map(drop).map_err(text)
     };
     match opened() {
         Ok(()) => Verdict::Kept(plan.label),
@@ -85,8 +79,8 @@ pub fn broken_config(kit: &mut Kit) -> Verdict {
     let Some(plan) = any_plan(kit) else {
         return Verdict::NotApplicable("the kit has no model for it".to_owned());
     };
-    let plugin = match kit.open() {
-        Ok(plugin) => plugin,
+    let backend = match kit.open() {
+        Ok(backend) => backend,
         Err(e) => return Verdict::Broken(e.text),
     };
     let (mut said, mut silent) = (None, Vec::new());
@@ -95,20 +89,16 @@ pub fn broken_config(kit: &mut Kit) -> Verdict {
         Err(e) if e.text.trim().is_empty() => silent.push(what.to_owned()),
         Err(e) => said = said.take().or(Some(format!("{what}: {}", e.text))),
     };
-    let empty = plugin.model(&plan, 1, |desc| (desc.n_inputs, desc.n_outputs) = (0, 0));
-    look("no inputs and outputs", empty.map(drop));
-    let mut decls: Vec<TensorDecl> = Vec::new();
-    let untyped = plugin.model(&plan, 1, |desc| {
-        // SAFETY: the host's own descriptor: so many declarations.
-        decls = unsafe { std::slice::from_raw_parts(desc.inputs, desc.n_inputs as usize) }.to_vec();
-        decls.iter_mut().for_each(|d| d.dtype = 99);
-        desc.inputs = decls.as_ptr();
-    });
-    look("an unknown data type", untyped.map(drop));
-    let mut elsewhere = plan.clone();
-    elsewhere.version_dir = plan.dir.join("nowhere");
-    elsewhere.config.default_model_filename = "nothing".to_owned();
-    look("a file that is not there", plugin.model(&elsewhere, 1, |_| {}).map(drop));
+    let mut empty = plan.spec();
+    (empty.inputs, empty.outputs) = (Vec::new(), Vec::new());
+    look("no inputs and outputs", backend.open_model(&empty).map(drop));
+    let mut untyped = plan.spec();
+    untyped.inputs.iter_mut().for_each(|input| input.dtype = 99);
+    look("an unknown data type", backend.open_model(&untyped).map(drop));
+    let mut missing = plan.spec();
+    missing.version_dir = format!("{}/missing", missing.dir);
+    missing.file = "missing".to_owned();
+    look("a missing model file", backend.open_model(&missing).map(drop));
     match (silent.first(), said) {
         (Some(what), _) => Verdict::Broken(format!("{what} is refused without a word")),
         (None, Some(said)) => Verdict::Kept(said),
@@ -123,11 +113,11 @@ pub fn complete(kit: &mut Kit) -> Verdict {
     let Some(plan) = any_plan(kit) else {
         return Verdict::NotApplicable("the kit has no model for it".to_owned());
     };
-    let plugin = match kit.open() {
-        Ok(plugin) => plugin,
+    let backend = match kit.open() {
+        Ok(backend) => backend,
         Err(e) => return Verdict::Broken(e.text),
     };
-    match plugin.complete(&plan) {
+    match backend.autocomplete(&plan.spec()).map(|result| result.map(last_patch)) {
         None | Some(Ok(None)) => Verdict::kept(),
         Some(Err(e)) if e.text.trim().is_empty() => {
             Verdict::Broken("refused without a word".to_owned())
@@ -147,12 +137,15 @@ pub fn together(kit: &mut Kit) -> Verdict {
         Err(why) => return Verdict::NotApplicable(why),
     };
     let work = || -> Result<(), String> {
-        let plugin = kit.open().map_err(text)?;
-        let first = plugin.model(&plan, 1, |_| {}).map_err(text)?;
-        let second = plugin.model(&plan, 1, |desc| desc.version += 1).map_err(text)?;
-        let call = || vec![plan.call(1, 3, 0)];
-        let run = |model: &crate::tool::check::bench::Model<'_>| {
-            model.on_instance(0, |instance| instance.execute(&call())).map(drop).map_err(text)
+        let backend = kit.open().map_err(text)?;
+        let mut next = plan.spec();
+        next.version += 1;
+        let first = backend.open_model(&plan.spec()).map_err(text)?;
+        let second = backend.open_model(&next).map_err(text)?;
+        let run = |model: &Model| {
+            let instance = model.open_instance(&InstanceSpec::default()).map_err(text)?;
+            instance.execute(&[plan.request(1, 3, 0)]);
+            Ok(())
         };
         run(&first)?;
         run(&second)?;
@@ -168,38 +161,37 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
         Ok(plan) => plan,
         Err(why) => return Verdict::NotApplicable(why),
     };
-    let usual = kit.usual.as_ref().and_then(|u| u.answer().ok()).cloned();
+    let usual = kit.usual.as_ref().and_then(|u| u.response().ok()).cloned();
     let work = |n: u32| -> Result<(), String> {
-        let plugin = kit.open().map_err(text)?;
-        let model = plugin.model(&plan, n, |_| {}).map_err(text)?;
+        let backend = kit.open().map_err(text)?;
+        let mut spec = plan.spec();
+        spec.instances = n;
+        let model = backend.open_model(&spec).map_err(text)?;
         let all_open = Barrier::new(n as usize);
-        let one = &|ordinal: u32| -> Result<(), String> {
-            let instance = model.instance(ordinal);
-            // Whoever could not open must not keep the others waiting.
+        let one = |ordinal: u32| -> Result<(), String> {
+            let instance = model.open_instance(&InstanceSpec { ordinal, ..Default::default() });
+            // An instance that failed to open must not keep the others waiting.
             all_open.wait();
-            let mut instance = instance.map_err(text)?;
+            let instance = instance.map_err(text)?;
             for _ in 0..ROUNDS {
-                let outcome = instance.execute(&[plan.call(1, 3, 0)]).pop();
-                let answer = outcome
+                let outcome = instance.execute(&[plan.request(1, 3, 0)]).pop();
+                let outcome = outcome.ok_or("out of memory")?;
+                if let Some(name) = usual
                     .as_ref()
-                    .map_or_else(|| Err("no outcome".to_owned()), |o| o.answer())?;
-                if let Some(name) = usual.as_ref().and_then(|u| differs(&plan, u, answer)) {
-                    return Err(format!(
-                        "output '{name}' is another than when one instance works alone"
-                    ));
+                    .zip(outcome.response().ok())
+                    .and_then(|(u, r)| differs(&plan, u, r))
+                {
+                    return Err(format!("output '{name}' differs from that of a single instance"));
                 }
+                outcome.response()?;
             }
             Ok(())
         };
         std::thread::scope(|scope| {
-            let spawn = |ordinal| {
-                let thread = std::thread::Builder::new().stack_size(plugin.stack);
-                thread.spawn_scoped(scope, move || one(ordinal))
-            };
-            let threads: Vec<_> = (0..n).map(spawn).collect();
-            threads.into_iter().try_for_each(|thread| match thread {
-                Ok(thread) => thread.join().unwrap_or_else(|_| Err("the kit failed".to_owned())),
-                Err(e) => Err(format!("no thread: {e}")),
+            let one = &one;
+            let threads: Vec<_> = (0..n).map(|ordinal| scope.spawn(move || one(ordinal))).collect();
+            threads.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err("the check panicked".to_owned()))
             })
         })
         .map_err(|e| format!("{n} instances: {e}"))
@@ -212,7 +204,7 @@ fn once(kit: &mut Kit) -> Result<(), String> {
     let calls = !kit.task.failed.contains("call.single");
     match kit.plan() {
         Ok(plan) if calls => {
-            with_instance(kit, |instance| drop(instance.execute(&[plan.call(1, 3, 0)])))
+            with_instance(kit, |instance| drop(instance.execute(&[plan.request(1, 3, 0)])))
         }
         _ => kit.open().map(drop).map_err(text),
     }
@@ -259,7 +251,7 @@ pub fn cycles(kit: &mut Kit) -> Verdict {
                 return Ok(false);
             }
             once(kit)?;
-            crate::tool::check::bench::close_books();
+            settle();
             count += 1;
         }
         Ok(true)

@@ -1,14 +1,14 @@
-//! Memory that a backend works in while it is watched: canaries around blocks, pages that cannot be written.
+//! Memory for a backend under test: blocks between canaries, and pages that cannot be written.
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ptr::null_mut;
 
-/// Watched bytes before and behind a block.
+/// Canary bytes before and behind a block.
 const FRONT: usize = 128;
 const BACK: usize = 256;
 const CANARY: u8 = 0xC5;
-/// What is left in a block that the backend must not touch any more.
-const SPENT: u8 = 0xA7;
+/// Contents of a block that the backend must not write any more.
+const POISON: u8 = 0xA7;
 const PAGE: usize = 4096;
 
 #[derive(Clone, Copy)]
@@ -22,11 +22,11 @@ pub struct Block {
     pub bytes: usize,
 }
 
-// SAFETY: the memory belongs to the block alone; the backend's accesses are what is being checked.
+// SAFETY: the memory is owned by the block; the backend's accesses are what is being checked.
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Zeroed; begins `skew` bytes behind a multiple of 64. `None` = not so much memory.
+    /// Zeroed; begins `skew` bytes behind a multiple of 64. `None` = out of memory.
     pub fn new(bytes: usize, skew: usize) -> Option<Self> {
         let offset = FRONT + skew;
         let total = offset.checked_add(bytes)?.checked_add(BACK)?;
@@ -41,7 +41,7 @@ impl Block {
 
     pub fn of(data: &[u8], skew: usize) -> Option<Self> {
         let block = Self::new(data.len(), skew)?;
-        // SAFETY: the block has just so many bytes and nobody else knows it yet.
+        // SAFETY: the block has that many bytes and is not shared yet.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), block.ptr(), data.len()) };
         Some(block)
     }
@@ -60,32 +60,28 @@ impl Block {
         unsafe { std::ptr::write_bytes(self.ptr(), with, self.bytes) };
     }
 
-    /// What is in it now.
     pub fn copy(&self) -> Vec<u8> {
         // SAFETY: initialised bytes of the allocation.
         unsafe { std::slice::from_raw_parts(self.ptr(), self.bytes) }.to_vec()
     }
 
-    /// From here on nobody may write to it.
-    pub fn spend(&self) {
-        self.fill(SPENT);
+    /// Fills the block with a pattern that reveals later writes.
+    pub fn poison(&self) {
+        self.fill(POISON);
     }
 
-    pub fn touched_since_spent(&self) -> bool {
-        self.copy().iter().any(|b| *b != SPENT)
+    pub fn written_since_poison(&self) -> bool {
+        self.copy().iter().any(|b| *b != POISON)
     }
 
-    /// What was written around it, in words.
+    /// Describes what was written around the block.
     pub fn overrun(&self) -> Option<String> {
         // SAFETY: the whole allocation, initialised.
         let all = unsafe { std::slice::from_raw_parts(self.base(), self.lines.len() * 64) };
         let end = self.offset + self.bytes;
         let before = all[..self.offset].iter().position(|b| *b != CANARY);
         if let Some(at) = before {
-            return Some(format!(
-                "memory was written {} bytes before its beginning",
-                self.offset - at
-            ));
+            return Some(format!("memory {} bytes before its start was written", self.offset - at));
         }
         let behind = all[end..].iter().rposition(|b| *b != CANARY)?;
         Some(format!("{} bytes behind its end were written", behind + 1))
@@ -99,7 +95,7 @@ impl Drop for Block {
     }
 }
 
-/// Pages that a backend may only read, and one behind them that it may not even read.
+/// Read-only pages, followed by one that cannot be accessed.
 pub struct Pages {
     base: *mut u8,
     total: usize,
@@ -107,26 +103,26 @@ pub struct Pages {
     bytes: usize,
 }
 
-// SAFETY: the pages belong to this alone.
+// SAFETY: the pages are owned by this value.
 unsafe impl Send for Pages {}
 
 impl Pages {
-    /// The data, padded to 64 bytes, ends where the forbidden page begins.
+    /// The data, padded to 64 bytes, ends where the inaccessible page begins.
     pub fn of(data: &[u8]) -> Option<Self> {
         let padded = data.len().next_multiple_of(64).max(64);
-        let room = padded.next_multiple_of(PAGE);
-        let total = room + PAGE;
+        let length = padded.next_multiple_of(PAGE);
+        let total = length + PAGE;
         let flags = MapFlags::PRIVATE;
         // SAFETY: new anonymous memory.
         let base =
             unsafe { mmap_anonymous(null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags) };
         let base = base.ok()?.cast::<u8>();
-        let pages = Self { base, total, data: room - padded, bytes: data.len() };
+        let pages = Self { base, total, data: length - padded, bytes: data.len() };
         // SAFETY: inside the mapping, which is writable until the next line; then only protections change.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), pages.ptr(), pages.bytes);
-            mprotect(base.cast(), room, MprotectFlags::READ).ok()?;
-            mprotect(base.add(room).cast(), PAGE, MprotectFlags::empty()).ok()?;
+            mprotect(base.cast(), length, MprotectFlags::READ).ok()?;
+            mprotect(base.add(length).cast(), PAGE, MprotectFlags::empty()).ok()?;
         }
         Some(pages)
     }
@@ -136,9 +132,9 @@ impl Pages {
         unsafe { self.base.add(self.data) }
     }
 
-    /// From here on nobody may read it either.
+    /// Makes the data inaccessible, too.
     pub fn forbid(&self) {
-        // SAFETY: the mapping is this one's; who still reads it is found out, which is the purpose.
+        // SAFETY: the mapping is owned by this value; an access crashes, which is the purpose.
         let _ = unsafe { mprotect(self.base.cast(), self.total, MprotectFlags::empty()) };
     }
 }

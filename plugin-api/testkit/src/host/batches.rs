@@ -1,0 +1,249 @@
+//! Entries for a batch as a whole.
+
+use super::responses::{adopt, deliver, dims, output_block};
+use super::{
+    Adopted, BatchRecord, Failure, OpenOutput, Output, OutputMemory, Refusal, Response, Scattered,
+    State, Str, buf, entry, misuse, put, text,
+};
+use crate::memory::Block;
+use crate::model::{element_count, element_size};
+use crate::report::{exercised, violation};
+use crate::request::{forbid_inputs, gather_input};
+use std::collections::hash_map::Entry;
+use trtserver_plugin_api::abi::host::{Release, gather_mode};
+use trtserver_plugin_api::abi::request::Batch;
+use trtserver_plugin_api::abi::types::{
+    Buf, Error, Event, Memory, code, dtype as dtypes, memory_type,
+};
+
+fn executing(state: &mut State, batch: *const Batch) -> Result<&mut BatchRecord, Refusal> {
+    match state.batches.get_mut(&batch.addr()) {
+        Some(record) => Ok(record),
+        None if batch.is_null() => misuse("null passed as batch"),
+        None => misuse("a batch that is not executing was passed"),
+    }
+}
+
+pub(super) unsafe extern "C" fn gather(
+    batch: *const Batch,
+    input: u32,
+    preferred_memory: Memory,
+    mode: u32,
+    _stream: *mut u8,
+    out: *mut Buf,
+) -> *mut Error {
+    entry("gather", |state| {
+        let ids = executing(state, batch)?.requests.clone();
+        let refuse = |code, text| Err(Refusal { promise: None, code, text });
+        if mode != gather_mode::ROWS {
+            return misuse(format!("unknown mode {mode}"));
+        }
+        if !matches!(preferred_memory.memory_type, memory_type::CPU | memory_type::PINNED) {
+            let text = format!("memory type {}", preferred_memory.memory_type);
+            return refuse(code::UNSUPPORTED, text);
+        }
+        if ids.iter().any(|id| state.requests.get(id).is_none_or(|r| r.released)) {
+            return misuse("an input was gathered after a request of the batch was released");
+        }
+        state.counts.gathered += 1;
+        let (block, _) = match executing(state, batch)?.gathered.entry(input) {
+            Entry::Occupied(gathered) => gathered.into_mut(),
+            Entry::Vacant(vacant) => {
+                let data = match gather_input(&ids, input as usize) {
+                    Ok(data) => data,
+                    Err(text) => return refuse(code::INVALID, text),
+                };
+                let Some(block) = Block::of(&data, 0) else {
+                    return refuse(code::EXHAUSTED, "no memory".to_owned());
+                };
+                vacant.insert((block, data))
+            }
+        };
+        // SAFETY: null or valid for one buffer.
+        unsafe { put(out, buf(block.ptr(), block.bytes, 0)) }
+    })
+}
+
+/// Checks an output of the batch. Returns whether it is batched; `None` if no request asked for it.
+fn check(
+    state: &mut State,
+    batch: *const Batch,
+    name: &str,
+    dtype: u32,
+    shape: &[i64],
+    bytes: u64,
+) -> Result<Option<bool>, Refusal> {
+    state.counts.scattered += 1;
+    let record = executing(state, batch)?;
+    record.scatter_called = true;
+    let ids = record.requests.clone();
+    if record.scattered.iter().any(|scattered| scattered.output.name == name) {
+        return misuse(format!("output '{name}' was scattered twice"));
+    }
+    let requests: Vec<_> = ids.iter().filter_map(|id| state.requests.get(id)).collect();
+    let Some(first) = requests.first() else { return misuse("the batch has no requests") };
+    exercised("output.declared");
+    if requests.iter().any(|request| request.open_response.is_some()) {
+        return misuse(format!("output '{name}' was scattered while a response existed"));
+    }
+    let rows = requests.iter().map(|request| request.rows).sum();
+    match first.model.check_output(name, dtype, shape, bytes, rows) {
+        Err(text) => {
+            let unchecked = requests.iter().any(|request| request.unchecked);
+            let promise = (!unchecked).then_some("output.declared");
+            Err(Refusal { promise, code: code::INTERNAL, text })
+        }
+        Ok(batched) => {
+            let open = requests.iter().filter(|request| request.result.is_none());
+            let mut requested = open.flat_map(|request| &request.requested);
+            Ok(requested.any(|requested| requested == name).then_some(batched))
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
+pub(super) unsafe extern "C" fn scatter_alloc(
+    batch: *const Batch,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    bytes: u64,
+    _preferred_memory: Memory,
+    out: *mut Buf,
+) -> *mut Error {
+    entry("scatter_alloc", |state| {
+        // SAFETY: name and shape are valid during the call.
+        let (name, shape) = unsafe { (text(name, "the name of an output")?, dims(rank, shape)?) };
+        let Some(batched) = check(state, batch, &name, dtype, &shape, bytes)? else {
+            // SAFETY: null or valid for one buffer.
+            return unsafe { put(out, buf(std::ptr::null_mut(), 0, 0)) };
+        };
+        let block = output_block(&name, bytes)?;
+        // SAFETY: as above.
+        unsafe { put(out, buf(block.ptr(), block.bytes, 0)) }?;
+        let output = OpenOutput { name, dtype, shape, memory: OutputMemory::Host(block) };
+        executing(state, batch)?.scattered.push(Scattered { output, batched });
+        Ok(())
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
+pub(super) unsafe extern "C" fn scatter_adopt(
+    batch: *const Batch,
+    name: Str,
+    dtype: u32,
+    rank: u32,
+    shape: *const i64,
+    given: *const Buf,
+    release: Release,
+    ctx: *mut u8,
+) -> *mut Error {
+    entry("scatter_adopt", |state| {
+        let adopted = Adopted { release, ctx };
+        // SAFETY: name and shape are valid during the call.
+        let (name, shape) =
+            match unsafe { (text(name, "the name of an output"), dims(rank, shape)) } {
+                (Ok(name), Ok(shape)) if !given.is_null() => (name, shape),
+                (name, shape) => {
+                    state.done.push(adopted);
+                    name?;
+                    shape?;
+                    return misuse("null passed as adopted memory");
+                }
+            };
+        // SAFETY: not null: one buffer.
+        let (memory, bytes) = unsafe { adopt(&name, given, 1, adopted, state) }?;
+        let checked = check(state, batch, &name, dtype, &shape, bytes);
+        let output = OpenOutput { name, dtype, shape, memory };
+        match checked {
+            Ok(Some(batched)) => {
+                executing(state, batch)?.scattered.push(Scattered { output, batched });
+            }
+            Ok(None) => drop(state.retire_output(output)),
+            Err(refusal) => {
+                state.retire_output(output);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn batch_finish(
+    batch: *const Batch,
+    error: *const Error,
+    _after: *mut Event,
+) -> *mut Error {
+    entry("batch_finish", |state| {
+        let error = state.error(error)?;
+        let record = executing(state, batch)?;
+        let (ids, called) = (record.requests.clone(), std::mem::take(&mut record.scatter_called));
+        let scattered = std::mem::take(&mut record.scattered);
+        let mut whole: Vec<(Output, bool, usize)> = Vec::new();
+        for Scattered { output, batched } in scattered {
+            whole.push((state.retire_output(output), batched, 0));
+        }
+        for id in ids {
+            let Some(request) = state.requests.get_mut(&id) else { continue };
+            let (open, rows) = (request.detached == 0 && request.result.is_none(), request.rows);
+            // Every request takes its rows, so that those behind it get theirs.
+            let mut outputs: Vec<Output> = whole
+                .iter_mut()
+                .map(|(output, batched, at)| cut(output, *batched, at, rows))
+                .collect();
+            outputs.retain(|output| request.requested.contains(&output.name));
+            if open {
+                let unsent = request.open_response.take();
+                let omitted = error.is_none() && (!called || unsent.is_some() || request.released);
+                let (label, unchecked) = (request.label.clone(), request.unchecked);
+                if let Some(response) = unsent {
+                    state.discard_unsent(response, &label);
+                }
+                if omitted {
+                    let text = format!("batch_finish: {label} has no response");
+                    if unchecked {
+                        state.suspect = Some(("call.once", text.clone()));
+                    } else {
+                        violation("call.once", &text);
+                    }
+                    state.finish(id, Err(Failure::internal(text)));
+                } else if let Some(error) = &error {
+                    state.finish(id, Err(error.clone()));
+                } else {
+                    deliver(state, id, Response { outputs, params: Vec::new() }, false);
+                    state.finish(id, Ok(()));
+                }
+            }
+            if let Some(request) = state.requests.get_mut(&id)
+                && request.detached == 0
+                && !request.released
+            {
+                request.released = true;
+                exercised("call.release");
+                forbid_inputs(id);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The rows of one request, which begin at `at`.
+fn cut(whole: &Output, batched: bool, at: &mut usize, rows: u32) -> Output {
+    let mut shape = whole.shape.clone();
+    if batched && let Some(first) = shape.first_mut() {
+        *first = i64::from(rows);
+    }
+    let count = element_count(&shape).unwrap_or(0);
+    let begin = *at;
+    if whole.dtype == dtypes::STRING {
+        for _ in 0..count {
+            let length = whole.data.get(*at..*at + 4).and_then(|b| b.try_into().ok());
+            *at += length.map_or(0, |b| 4 + u32::from_le_bytes(b) as usize);
+        }
+    } else {
+        *at += count * element_size(whole.dtype).unwrap_or(0);
+    }
+    let data = whole.data.get(begin..*at).unwrap_or_default().to_vec();
+    Output { shape, data, name: whole.name.clone(), ..*whole }
+}

@@ -1,0 +1,148 @@
+//! Extensions of the host: metrics and memory.
+
+use super::{
+    Allocation, METRIC, Refusal, Str, buf, entry, handle, id_of, misuse, put, text, void_entry,
+};
+use crate::host::records::Metric as MetricRecord;
+use crate::memory::Block;
+use trtserver_plugin_api::abi::extensions::{Metric, metric_kind};
+use trtserver_plugin_api::abi::types::{
+    Buf, Error, Event, Memory, Param, Scope, code, memory_type, param,
+};
+
+pub(super) unsafe extern "C" fn memory_alloc(
+    scope: *mut Scope,
+    memory: Memory,
+    bytes: u64,
+    align: u64,
+    _flags: u32,
+    _stream: *mut u8,
+    out: *mut Buf,
+) -> *mut Error {
+    entry("memory_alloc", |state| {
+        let (scope, _) = state.scope(scope)?;
+        if align != 0 && !align.is_power_of_two() {
+            return misuse(format!("alignment {align} is not a power of two"));
+        }
+        let refuse = |code, text| Err(Refusal { promise: None, code, text });
+        if memory.memory_type != memory_type::CPU || align > 64 {
+            let text = format!("memory type {} aligned to {align}", memory.memory_type);
+            return refuse(code::UNSUPPORTED, text);
+        }
+        let bytes_here = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
+        let Some(block) = bytes_here.and_then(|n| Block::new(n, 0)) else {
+            return refuse(code::EXHAUSTED, format!("no memory for {bytes} bytes"));
+        };
+        let id = state.id();
+        // SAFETY: null or valid for one buffer.
+        unsafe { put(out, buf(block.ptr(), block.bytes, id)) }?;
+        state.allocations.insert(id, Allocation { scope, block });
+        state.counts.allocated += 1;
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn memory_free(memory_handle: u64, _after: *mut Event) {
+    void_entry("memory_free", |state| match state.allocations.remove(&memory_handle) {
+        Some(allocation) => match allocation.block.overrun() {
+            Some(overrun) => misuse(format!("memory of memory_alloc: {overrun}")),
+            None => Ok(()),
+        },
+        None => misuse(format!(
+            "memory handle {memory_handle} is unknown, was freed before or closed with its scope"
+        )),
+    });
+}
+
+pub(super) unsafe extern "C" fn metric_new(
+    scope: *mut Scope,
+    kind: u32,
+    name: Str,
+    help: Str,
+    labels: *const Param,
+    n_labels: u32,
+    out: *mut *mut Metric,
+) -> *mut Error {
+    entry("metric_new", |state| {
+        // SAFETY: the strings are valid during the call.
+        let name = unsafe {
+            text(help, "the help of a metric")?;
+            text(name, "the name of a metric")?
+        };
+        let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+        let valid =
+            name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
+        if !valid {
+            return misuse(format!("'{name}' is not a valid metric name"));
+        }
+        if kind > metric_kind::GAUGE {
+            return misuse(format!("metric '{name}' is of unknown kind {kind}"));
+        }
+        if labels.is_null() && n_labels > 0 {
+            return misuse(format!("metric '{name}' has {n_labels} labels at null"));
+        }
+        let mut pairs = Vec::new();
+        for at in 0..n_labels as usize {
+            // SAFETY: the backend passes `n_labels` parameters, whose strings are valid during the call.
+            let label = unsafe { &*labels.add(at) };
+            if label.kind != param::STRING {
+                return misuse(format!("metric '{name}': a label has kind {}", label.kind));
+            }
+            // SAFETY: as above.
+            pairs.push(unsafe {
+                (text(label.key, "the name of a label")?, text(label.text, "the value of a label")?)
+            });
+        }
+        let mut names: Vec<String> = pairs.iter().map(|(name, _)| name.clone()).collect();
+        names.sort();
+        let family = state.families.entry(name.clone()).or_insert_with(|| (kind, names.clone()));
+        if *family != (kind, names) {
+            return misuse(format!("metric '{name}' has another kind or other labels than before"));
+        }
+        let id = state.id();
+        let (scope, record) = state.scope(scope)?;
+        record.metrics.push(MetricRecord { name, labels: pairs, value: 0.0 });
+        let index = record.metrics.len() - 1;
+        state.metrics.insert(id, (scope, index, kind));
+        // SAFETY: null or valid for one handle.
+        unsafe { put(out, handle(METRIC, id)) }
+    })
+}
+
+pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
+    entry("metric_put", |state| {
+        let found = state.metrics.get(&id_of(METRIC, metric, "metric")?).copied();
+        let Some((scope, index, kind)) = found else {
+            return misuse("a metric was used after it was freed");
+        };
+        let record = state.scopes.get_mut(&scope).and_then(|s| s.metrics.get_mut(index));
+        let Some(MetricRecord { value: now, .. }) = record else { return Ok(()) };
+        match kind {
+            metric_kind::COUNTER if value < 0.0 || value.is_nan() => {
+                return misuse(format!("{value} was added to a counter"));
+            }
+            metric_kind::COUNTER => *now += value,
+            _ => *now = value,
+        }
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
+    let state = super::state();
+    let found = id_of(METRIC, metric, "metric").ok().and_then(|id| state.metrics.get(&id));
+    let record = found.and_then(|(scope, index, _)| state.scopes.get(scope)?.metrics.get(*index));
+    record.map_or(0.0, |metric| metric.value)
+}
+
+pub(super) unsafe extern "C" fn metric_free(metric: *mut Metric) {
+    if metric.is_null() {
+        return;
+    }
+    let body =
+        |state: &mut super::State| match state.metrics.remove(&id_of(METRIC, metric, "metric")?) {
+            Some(_) => Ok(()),
+            None => misuse("a metric was freed twice"),
+        };
+    void_entry("metric_free", body);
+}

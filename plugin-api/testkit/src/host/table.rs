@@ -1,0 +1,85 @@
+//! The host table.
+
+use super::{batches, extensions, responses, services, state};
+use crate::text::{literal, read};
+use trtserver_plugin_api::abi::extensions::{
+    MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
+};
+use trtserver_plugin_api::abi::host::HostTable;
+use trtserver_plugin_api::abi::types::{Extension, Str};
+use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+
+struct Shared(HostTable);
+
+// SAFETY: the table is constant and its strings are literals.
+unsafe impl Sync for Shared {}
+
+const OFFERED: &[Extension] = &[
+    Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
+    Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
+];
+
+static MEMORY_TABLE: MemoryExtension = MemoryExtension {
+    size: size_of::<MemoryExtension>() as u64,
+    memory_alloc: extensions::memory_alloc,
+    memory_free: extensions::memory_free,
+};
+
+static METRICS_TABLE: MetricsExtension = MetricsExtension {
+    size: size_of::<MetricsExtension>() as u64,
+    metric_new: extensions::metric_new,
+    metric_put: extensions::metric_put,
+    metric_get: extensions::metric_get,
+    metric_free: extensions::metric_free,
+};
+
+unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
+    // SAFETY: the name is valid during the call.
+    let name = unsafe { read(name) };
+    state().lookups.push((name.clone(), version));
+    match name.as_str() {
+        MEMORY if version <= MEMORY_VERSION => (&raw const MEMORY_TABLE).cast(),
+        METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
+        _ => std::ptr::null(),
+    }
+}
+
+static TABLE: Shared = Shared(HostTable {
+    size: size_of::<HostTable>() as u64,
+    abi_major: ABI_MAJOR,
+    abi_minor: ABI_MINOR,
+    name: literal(c"trtserver test host"),
+    version: literal(c"1"),
+    flags: 0,
+    n_extensions: OFFERED.len() as u32,
+    extensions: OFFERED.as_ptr(),
+    get_extension,
+    error_new: services::error_new,
+    error_code: services::error_code,
+    error_text: services::error_text,
+    error_free: services::error_free,
+    log_level: services::log_level,
+    log: services::log,
+    now_ns: services::now_ns,
+    config_patch: services::config_patch,
+    progress: services::progress,
+    gather: batches::gather,
+    request_release: responses::request_release,
+    responder_detach: responses::responder_detach,
+    responder_release: responses::responder_release,
+    response_new: responses::response_new,
+    response_free: responses::response_free,
+    output_alloc: responses::output_alloc,
+    output_adopt: responses::output_adopt,
+    response_param: responses::response_param,
+    response_send: responses::response_send,
+    responder_finish: responses::responder_finish,
+    scatter_alloc: batches::scatter_alloc,
+    scatter_adopt: batches::scatter_adopt,
+    batch_finish: batches::batch_finish,
+});
+
+/// The table for backends under test. Valid for the life of the process.
+pub fn host_table() -> &'static HostTable {
+    &TABLE.0
+}
