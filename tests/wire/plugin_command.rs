@@ -93,10 +93,10 @@ fn probe_misbehaviour_is_detected() {
     for (value, promise, words) in [
         ("wrong_dtype", "output.declared", "data type"),
         ("unknown_output", "output.declared", "NOT_AN_OUTPUT"),
-        ("missing_output", "call.single", "OUTPUT0"),
+        ("missing_output", "request.single", "OUTPUT0"),
         ("short", "output.declared", "bytes"),
-        ("twice", "call.once", "second time"),
-        ("never", "call.once", "not answered"),
+        ("twice", "request.once", "finished"),
+        ("never", "request.once", "no response"),
     ] {
         let model = probe_model(dir.path(), "garbage", value);
         found_out(&probe, &["--model", &model], promise, words);
@@ -124,27 +124,27 @@ fn misdeed(dir: &Path, name: &str) -> PathBuf {
 fn each_violation_is_detected() {
     let dir = folder();
     let misdeeds = [
-        ("FINISHES_TWICE", "call.once", "ended a second time"),
-        ("OMITS_RESPONSE", "call.once", "was not answered"),
-        ("WRITES_INPUT", "input.unchanged", "'INPUT0' was written to"),
+        ("FINISHES_TWICE", "request.once", "finished twice"),
+        ("OMITS_RESPONSE", "request.once", "has no response"),
+        ("WRITES_INPUT", "input.unchanged", "'INPUT0' was written"),
         ("WRITES_INPUT", "input.protected", "SIGSEGV"),
         ("READS_RELEASED_INPUT", "input.protected", "SIGSEGV"),
         ("WRITES_BEYOND_OUTPUT", "output.bounds", "1 bytes behind its end"),
-        ("WRITES_SENT_OUTPUT", "output.late", "after it had been sent"),
-        ("LEAKS_HOST_MEMORY", "host.leases", "20 more blocks"),
-        ("LEAVES_THREAD", "life.threads", "1 called 'stays'"),
-        ("HANGS", "call.single", "did not come back within 1 s"),
-        ("CRASHES", "call.single", "SIGSEGV"),
+        ("WRITES_SENT_OUTPUT", "output.late", "after it was sent"),
+        ("LEAKS_HOST_MEMORY", "host.memory", "20 more blocks"),
+        ("LEAVES_THREAD", "life.threads", "1 named 'stays'"),
+        ("HANGS", "request.single", "did not return within 1 s"),
+        ("CRASHES", "request.single", "SIGSEGV"),
         ("CRASHES_ON_CLOSE", "backend.open", "SIGABRT"),
-        ("EXITS", "call.single", "exit status 3"),
-        ("IGNORES_CANCEL", "cancel.before", "did not come back"),
+        ("EXITS", "request.single", "exit status 3"),
+        ("IGNORES_CANCEL", "cancel.before", "did not return"),
         ("CANCELS_WITH_WRONG_CODE", "cancel.before", "the client disconnected"),
         ("FORGETS_ERROR", "host.errors", "lost"),
-        ("FORGETS_RESPONSE", "host.responses", "neither sent nor dropped"),
-        ("KEEPS_RESPONDER", "host.replies", "not released"),
-        ("KEEPS_REQUEST", "call.release", "was not released"),
-        ("FAILS_AFTER_RESPONDING", "call.refused", "after all"),
-        ("SWAPS_ROWS", "call.batch", "in a batch than alone"),
+        ("FORGETS_RESPONSE", "host.responses", "neither sent nor freed"),
+        ("KEEPS_RESPONDER", "host.responders", "not released"),
+        ("KEEPS_REQUEST", "request.release", "was not released"),
+        ("FAILS_AFTER_RESPONDING", "request.refused", "after all"),
+        ("SWAPS_ROWS", "request.batch", "the request alone"),
         ("WRONG_SHAPE", "output.declared", "OUTPUT0"),
         ("CHANGES_SIGNAL", "life.process", "signal 10"),
         ("CHANGES_DIRECTORY", "life.process", "working directory"),
@@ -178,7 +178,7 @@ fn files_that_are_no_backends_are_reported() {
         ("old_size", "file.interface", "bytes"),
         ("wrong_major", "file.interface", "99.0"),
         ("missing_entry", "file.entries", "'execute'"),
-        ("misuse", "host.calls", "null was passed"),
+        ("misuse", "host.calls", "null passed"),
     ] {
         let file = compile_c(&format!("tests/plugins/broken/{name}.c"), dir.path(), name);
         found_out(&file, &[], promise, words);
@@ -322,7 +322,7 @@ fn list_marks_backends_the_server_refuses() {
     assert_eq!(problems(&[]), (vec!["none".to_owned(); 2], 0));
     fs::copy(&first, dir.path().join("libtrtserver_twin.so")).expect("a copy");
     let (told, code) = problems(&[]);
-    assert!(code == 1 && told[2].contains("is claimed by"), "{told:?}");
+    assert!(code == 1 && told[2].contains("claimed by"), "{told:?}");
     let (told, code) = problems(&["--backend-config=c_merge,isolation=proces"]);
     assert!(code == 1 && told[0].contains("must be 'none' or 'process', got 'proces'"), "{told:?}");
     fs::write(dir.path().join("plugin.toml"), "isolaton = \"process\"\n").expect("a file");
@@ -336,7 +336,7 @@ fn unknown_subcommand_is_refused() {
     let ended = trtserver(["plugin", "lst"]);
     assert_eq!((ended.code(), ended.stdout.as_str()), (2, ""));
     assert!(
-        ended.stderr.contains("no command 'lst'; there are list, check and new"),
+        ended.stderr.contains("unknown command 'lst'; expected list, check or new"),
         "{}",
         ended.stderr
     );

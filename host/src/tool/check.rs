@@ -1,15 +1,15 @@
-//! `trtserver plugin check`: the conformance kit. A child works with the backend and reports; what it does not live
-//! to report is a finding, too.
+//! `trtserver plugin check`: the conformance check. A child process runs scenarios on the backend and reports each
+//! finding at once, so that a crash or a hang is a finding, too.
 
 mod child; // the process that runs the scenarios
-mod kit; // what scenarios work with
+mod kit; // state of the child, used by scenarios
 mod model; // models to check with
-mod process; // what a backend must leave as it was
-mod promise; // the list
-mod report; // findings for people and for programs
+mod process; // process state that a backend must not change
+mod promise; // the list of promises
+mod report; // findings as text and JSON
 mod scenarios;
 
-use super::{apart, list};
+use super::{list, subprocess};
 use child::{Line, Task};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use promise::PROMISES;
@@ -21,11 +21,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub fn command() -> Command {
-    let long = "Runs the conformance kit against one backend and prints each promise of the interface as kept, broken \
-                or not applicable, with the reason. The backend runs in a process of its own; if it crashes or hangs \
-                there, that is a finding, and the kit goes on.\n\nWithout --model the kit tries models of its own that \
-                need no file. A backend that needs model files is checked as far as that goes.\n\nExit status: 0 = no \
-                promise is broken, 1 = one is, or the file cannot be checked, 2 = wrong use.";
+    let long = "Checks one backend against the promises of the plugin interface, and prints each as kept, broken or \
+                not applicable, with the reason. The backend runs in a child process; a crash or a hang is a finding, \
+                and the check continues.\n\nWithout --model the check uses models of its own, which have no file. A \
+                backend that needs model files is then checked in part.\n\nExit status: 0 = no promise is broken, 1 = \
+                one is, or the file cannot be checked, 2 = wrong usage.";
     let ids = PROMISES.iter().map(|p| format!("  {:<22}{}", p.id, p.text)).collect::<Vec<_>>();
     Command::new("check")
         .about("Checks that a backend keeps the promises of the interface")
@@ -44,14 +44,14 @@ pub fn command() -> Command {
                 .long("model")
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
-                .help("A model's directory, with its config.pbtxt, to check with"),
+                .help("Directory of a model to check with; contains its config.pbtxt"),
         )
         .arg(
             Arg::new("setting")
                 .long("setting")
                 .value_name("KEY=VALUE")
                 .action(clap::ArgAction::Append)
-                .help("A setting for the backend, as --backend-config would give it"),
+                .help("A setting for the backend, like --backend-config"),
         )
         .arg(
             Arg::new("only")
@@ -61,7 +61,7 @@ pub fn command() -> Command {
                     PROMISES.iter().map(|p| p.id),
                 ))
                 .hide_possible_values(true)
-                .help("Checks this promise alone; --help lists the names"),
+                .help("Checks this promise only; --help lists the names"),
         )
         .arg(
             Arg::new("time-limit")
@@ -69,10 +69,10 @@ pub fn command() -> Command {
                 .value_name("S")
                 .value_parser(value_parser!(f64))
                 .default_value("10")
-                .help("Seconds for one promise, after which the backend counts as hanging"),
+                .help("Seconds for one scenario, after which the backend counts as hanging"),
         )
         .arg(list::json_flag())
-        // The tool calls itself so.
+        // For the child process.
         .arg(Arg::new("task").long("task").hide(true))
 }
 
@@ -81,7 +81,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
         return child::run(task);
     }
     let file = matches.get_one::<PathBuf>("file").cloned().unwrap_or_default();
-    let file = looked_at(&file)?;
+    let file = check_file(&file)?;
     let limit = matches.get_one::<f64>("time-limit").copied().unwrap_or(10.0);
     if !(0.1..=3600.0).contains(&limit) {
         return Err(format!("--time-limit={limit}: expected 0.1 to 3600 seconds"));
@@ -118,21 +118,21 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(report.broken(only) > 0)))
 }
 
-/// What can be said without running anything.
-fn looked_at(file: &Path) -> Result<PathBuf, String> {
+/// Checks the file without running anything; returns its absolute path.
+fn check_file(file: &Path) -> Result<PathBuf, String> {
     let shown = file.display();
     let found = std::fs::metadata(file).map_err(|e| format!("'{shown}': {e}"))?;
     if found.is_dir() {
         return Err(format!(
-            "'{shown}' is a directory: name the library in it (trtserver plugin list --backend-dir '{shown}' shows them)"
+            "'{shown}' is a directory: expected a library (trtserver plugin list --backend-dir '{shown}' lists them)"
         ));
     }
     trtserver_library_file::check(file).map_err(|fault| format!("'{shown}': {fault}"))?;
-    // With a directory the loader takes the file and does not search for it.
+    // The loader searches for names without a directory.
     std::path::absolute(file).map_err(|e| format!("'{shown}': {e}"))
 }
 
-/// Children one after another, until every scenario was begun.
+/// Runs children one after another, until every scenario has started.
 fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), String> {
     let limit = Duration::from_secs_f64(task.limit);
     if let Some(only) = only {
@@ -147,7 +147,7 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         let words = serde_json::to_string(&task).map_err(|e| e.to_string())?;
         let words = ["plugin", "check", "--task", &words].map(Into::into);
         let (mut now, mut done) = (None, false);
-        let ended = apart::run(&words, limit, |value| {
+        let ended = subprocess::run(&words, limit, |value| {
             let Ok(line) = serde_json::from_value::<Line>(value) else { return false };
             match &line {
                 Line::Begin { id } => {
@@ -161,11 +161,11 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
             }
             false
         })?;
-        if done && ended.end == apart::End::Exit(0) {
+        if done && ended.end == subprocess::End::Exit(0) {
             task.failed.clear();
             break;
         }
-        // What it was busy with is what it failed at.
+        // The scenario that was running has failed.
         let id = match (done, now) {
             (true, _) => "life.process".to_owned(),
             (false, Some(id)) => id,
@@ -173,9 +173,9 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         };
         let again = !task.failed.insert(id.clone()) || done || id == "file.entry_symbol";
         task.skip.insert(id.clone());
-        report.add(&Line::Broken { id, why: format!("it {}", ended.words()) });
-        // What others need and came to no good end is known to the next child.
-        task.failed.extend(report.not_good());
+        report.add(&Line::Broken { id, why: format!("it {}", ended.describe()) });
+        // Scenarios that need a failed one are skipped by the next child.
+        task.failed.extend(report.not_kept());
         task.skip.insert("file.entry_symbol".to_owned());
         if again {
             break;

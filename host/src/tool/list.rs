@@ -1,8 +1,8 @@
-//! `trtserver plugin list`: what backend directories hold, and why a file in them cannot be used.
+//! `trtserver plugin list`: the backends in a directory, and why a file in it cannot be used.
 
-mod describe; // asking one file, in a child
-mod libraries; // shared libraries that a file needs and that are not there
-mod show; // table and JSON
+mod describe; // the description of one file, read in a child process
+mod libraries; // missing shared libraries
+mod show; // output as table and JSON
 
 use crate::config::backend_settings;
 use crate::plugin::Isolation;
@@ -18,16 +18,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a backend may take to describe itself and to open.
+/// Time limit for loading, opening and closing a backend.
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn command() -> Command {
-    let long = "Shows what backend directories hold: name, version, interface, framework, platforms and isolation of \
-                each backend; of a file that cannot be used the reason, with every missing shared library by name. \
-                Each file is loaded and opened in a process of its own, so a broken one harms nothing.\n\nExit \
-                status: 0 = all can be used, 1 = a file or a directory cannot, 2 = wrong use.";
+    let long = "Lists the backends in directories with name, version, interface version, framework, platforms and \
+                isolation. For a file that cannot be used it prints the reason, with all missing shared libraries. \
+                Each file is loaded and opened in a child process.\n\nExit status: 0 = all can be used, 1 = a file \
+                or a directory cannot, 2 = wrong usage.";
     Command::new("list")
-        .about("Shows the backends in a directory")
+        .about("Lists the backends in a directory")
         .long_about(long)
         .arg(
             Arg::new("backend-dir")
@@ -35,32 +35,32 @@ pub fn command() -> Command {
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
                 .action(ArgAction::Append)
-                .help("A directory to look into; without one, the server's own"),
+                .help("A backend directory [default: those of the server]"),
         )
         .arg(
             Arg::new("backend-config")
                 .long("backend-config")
                 .value_name("[NAME,]KEY=VALUE")
                 .action(ArgAction::Append)
-                .help("A setting for backends, as the server takes it"),
+                .help("A setting for backends, as for the server"),
         )
         .arg(json_flag())
         .arg(
-            // The tool calls itself so: a file and its settings as JSON.
+            // For the child process: a file and its settings as JSON.
             Arg::new("describe").long("describe").num_args(2).hide(true),
         )
 }
 
-/// `--json`, the same for every command here.
+/// `--json`, the same for all commands.
 pub(super) fn json_flag() -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON document")
 }
 
-/// What there is to say about one file.
+/// One file.
 #[derive(Serialize)]
 struct Entry {
     file: PathBuf,
-    /// From the file's name until the file has told its own.
+    /// As the backend says, else from the file's name.
     name: String,
     #[serde(flatten)]
     facts: describe::Facts,
@@ -85,7 +85,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     }
     let typed = matches.get_many::<String>("backend-config").unwrap_or_default();
     let settings = backend_settings(typed.map(String::as_str))?;
-    let (mut entries, mut complaints) = (Vec::new(), Vec::new());
+    let (mut entries, mut errors) = (Vec::new(), Vec::new());
     for dir in &dirs {
         let listing = directories::scan(std::slice::from_ref(dir));
         for candidate in listing.candidates {
@@ -95,16 +95,16 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
             let listed = entry(candidate, &settings)?;
             entries.push(Entry { usable: false, problem: Some(e.message), ..listed });
         }
-        complaints.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
+        errors.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
     }
     clashes(&mut entries);
     let text = if matches.get_flag("json") {
-        show::json(&dirs, &entries, &complaints)?
+        show::json(&dirs, &entries, &errors)?
     } else {
-        show::table(&dirs, &entries, &complaints)
+        show::table(&dirs, &entries, &errors)
     };
     let _ = std::io::stdout().write_all(text.as_bytes());
-    let good = complaints.is_empty() && entries.iter().all(|e| e.usable);
+    let good = errors.is_empty() && entries.iter().all(|e| e.usable);
     Ok(ExitCode::from(u8::from(!good)))
 }
 
@@ -138,23 +138,23 @@ fn entry(
     Ok(Entry { file, name, facts, isolation, usable, problem, missing_libraries })
 }
 
-/// Two files cannot be the same version of a backend, nor serve one platform under different names; a server would
-/// refuse to start.
+/// Finds files that are the same version of a backend, or claim one platform under different names: a server refuses
+/// to start with them.
 fn clashes(entries: &mut [Entry]) {
     for at in 1..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
         let Some(entry) = rest.first_mut().filter(|e| e.usable) else { continue };
         let is_twin = |b: &&Entry| {
             let same = b.name == entry.name && b.facts.version == entry.facts.version;
-            same && which(&b.file) != which(&entry.file)
+            same && file_id(&b.file) != file_id(&entry.file)
         };
         let twin = before.iter().filter(|b| b.usable).find(is_twin).map(|b| {
             let version = entry.facts.version.as_deref().unwrap_or_default();
-            format!("version '{version}' of '{}' is claimed by '{}', too", b.name, b.file.display())
+            format!("version '{version}' of '{}' is also claimed by '{}'", b.name, b.file.display())
         });
         let shared = before.iter().filter(|b| b.usable && b.name != entry.name).find_map(|b| {
             let platform = entry.facts.platforms.iter().find(|p| b.facts.platforms.contains(p))?;
-            Some(format!("platform '{platform}' is claimed by '{}', too", b.file.display()))
+            Some(format!("platform '{platform}' is also claimed by '{}'", b.file.display()))
         });
         if let Some(problem) = twin.or(shared) {
             entry.usable = false;
@@ -163,7 +163,7 @@ fn clashes(entries: &mut [Entry]) {
     }
 }
 
-/// Tells files apart; two names of one file are one.
-fn which(file: &Path) -> Option<(u64, u64)> {
+/// Identity of a file, the same for all its names.
+fn file_id(file: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(file).ok().map(|m| (m.dev(), m.ino()))
 }

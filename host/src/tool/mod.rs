@@ -1,9 +1,9 @@
-//! `trtserver plugin …`: what authors and operators of backends do without a server.
+//! `trtserver plugin …`: commands for authors and operators of backends, without a server.
 
-mod apart; // code of others runs in a child
-mod check; // a conformance kit
-mod list; // what a backend directory holds
-mod new; // a working template
+mod check; // the conformance check
+mod list; // contents of backend directories
+mod new; // a new backend from a template
+mod subprocess; // child processes for code under test
 
 use clap::Command;
 use clap::error::{ContextKind, ErrorKind};
@@ -11,14 +11,13 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs `trtserver plugin` with the words that follow it. Exit status: 0 = done and good, 1 = something is
-/// wrong with what was looked at, 2 = wrong use.
+/// Runs `trtserver plugin` with these arguments. Exit status: 0 = success, 1 = a problem was found, 2 = wrong usage.
 pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     let command = Command::new("trtserver plugin")
-        .about("Looks at backends, checks them, and starts new ones. None of it needs a server.")
+        .about("Lists backends, checks them, and creates new ones. No server is needed.")
         .after_help(
-            "trtserver plugin COMMAND --help says more.\n\nExit status: 0 = done and good, 1 = something is wrong \
-             with what was looked at, 2 = wrong use.",
+            "trtserver plugin COMMAND --help says more.\n\nExit status: 0 = success, 1 = a problem was found, \
+             2 = wrong usage.",
         )
         .subcommand_required(true)
         .subcommands([list::command(), check::command(), new::command()]);
@@ -30,7 +29,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
             let _ = match (e.kind(), e.get(ContextKind::InvalidSubcommand)) {
                 (ErrorKind::InvalidSubcommand, Some(word)) => writeln!(
                     std::io::stderr(),
-                    "trtserver plugin: there is no command '{word}'; there are list, check and new\n\
+                    "trtserver plugin: unknown command '{word}'; expected list, check or new\n\
                      trtserver plugin --help says what they do."
                 ),
                 _ => e.print(),

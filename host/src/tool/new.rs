@@ -1,7 +1,7 @@
-//! `trtserver plugin new`: a small backend that builds, serves and answers, to be changed into one's own.
+//! `trtserver plugin new`: creates a small working backend from a template.
 //!
-//! The Rust and C sources are those of `examples/backends` with another name, so that they cannot drift apart; the
-//! headers are the interface's own.
+//! The Rust and C sources are those of `examples/backends` with another name, and the headers are those of
+//! `plugin-api`, so that no copy can become outdated.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Longest name: `libtrtserver_NAME.so` stays far from what file systems allow.
+/// Longest name; file systems allow much longer ones.
 const MAX_NAME: usize = 64;
 
-/// Names that a configuration gives another meaning.
+/// Names with another meaning in model configurations.
 const TAKEN: &[&str] = &["ensemble", "onnxruntime", "custom"];
 
-/// Where a Rust project finds the interface. Relative to a checkout: `plugin-api`.
+/// Name of the interface's crate, which is the folder `plugin-api` of a checkout.
 const PLUGIN_API: &str = "trtserver-plugin-api";
 
 macro_rules! headers {
@@ -42,7 +42,7 @@ const CPP_HEADERS: &[(&str, &str)] = headers![
     "cpp/request.hpp"
 ];
 
-/// Common to all languages; `{name}` is the backend's.
+/// Files for all languages; `{name}` is replaced by the backend's name.
 const COMMON: &[(&str, &str)] = &[
     ("plugin.toml", include_str!("templates/plugin.toml")),
     ("request.json", include_str!("templates/request.json")),
@@ -56,11 +56,11 @@ const CONFIG: &str =
 
 pub fn command() -> Command {
     Command::new("new")
-        .about("Makes a new backend from a template: source, build, a model and a request to it")
+        .about("Creates a new backend from a template: source, build, a model and a request")
         .after_help(
-            "Exit status: 0 = made, 1 = nothing was made, with the reason, 2 = wrong use.",
+            "Exit status: 0 = created, 1 = not created, with the reason, 2 = wrong usage.",
         )
-        .arg(Arg::new("NAME").required(true).help("What models will call it: letters, digits and _"))
+        .arg(Arg::new("NAME").required(true).help("Name of the backend in model configurations: letters, digits and _"))
         .arg(
             Arg::new("lang")
                 .long("lang")
@@ -74,16 +74,16 @@ pub fn command() -> Command {
                 .long("dir")
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
-                .help("Where to put it; must not exist or be empty [default: NAME]"),
+                .help("Directory to create; may exist if it is empty [default: NAME]"),
         )
         .arg(Arg::new("plugin-api").long("plugin-api").value_name("PATH|URL").help(
             "For Rust: the folder plugin-api of a checkout of the server, or the URL of its git repository \
-             [default: the checkout in which this program was built, if it lies in one]",
+             [default: the checkout that contains this program, if there is one]",
         ))
 }
 
 /// # Errors
-/// The name is none, the folder is in use or cannot be written, or the interface's crate is not found.
+/// The name is invalid, the folder is in use or cannot be written, or the interface's crate is not found.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let text = |id: &str| matches.get_one::<String>(id).map(String::as_str);
     let name = text("NAME").unwrap_or_default();
@@ -94,7 +94,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
         "rust" => rust(name, &dependency(plugin_api)?),
         _ if plugin_api.is_some() => {
             return Err(format!(
-                "trtserver plugin new: --plugin-api is for Rust; a project in {language} gets the headers themselves"
+                "trtserver plugin new: --plugin-api is for Rust; a project in {language} contains the headers"
             ));
         }
         "c" => c(name),
@@ -108,7 +108,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
          cd {shown} && make\n  trtserver --model-repository models --backend-dir .\n  \
          curl -s localhost:8000/v2/models/{name}_example/infer -d @request.json\n"
     );
-    // Whoever closed the pipe has the project all the same.
+    // The project exists even if the pipe is closed.
     let _ = std::io::stdout().write_all(said.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
@@ -116,7 +116,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
 fn check_name(name: &str) -> Result<(), String> {
     let refuse = |why: &dyn Display| {
         Err(format!(
-            "trtserver plugin new: '{name}' cannot be the name of a backend: {why} (letters, digits and _, \
+            "trtserver plugin new: '{name}' is not a valid name for a backend: {why} (letters, digits and _, \
              beginning with a letter, at most {MAX_NAME})"
         ))
     };
@@ -126,7 +126,7 @@ fn check_name(name: &str) -> Result<(), String> {
         _ if wrong.is_some() => refuse(&format!("it contains '{}'", wrong.unwrap_or_default())),
         Some(first) if !first.is_ascii_alphabetic() => refuse(&format!("it begins with '{first}'")),
         _ if name.len() > MAX_NAME => refuse(&format!("it has {} characters", name.len())),
-        _ if TAKEN.contains(&name) => refuse(&"the server has one of that name"),
+        _ if TAKEN.contains(&name) => refuse(&"the server has a backend of that name"),
         _ => Ok(()),
     }
 }
@@ -153,7 +153,7 @@ fn include(files: &mut Vec<File>, headers: &[(&str, &str)]) {
 }
 
 fn c(name: &str) -> Vec<File> {
-    let rows = [("{name}.c", "the backend"), ("include/", "the interface; nothing else is needed")];
+    let rows = [("{name}.c", "the backend"), ("include/", "the interface")];
     let mut files = project(name, include_str!("templates/c.mk"), &rows);
     let source = include_str!("../../../examples/backends/c-addsub/addsub.c");
     files.push((format!("{name}.c"), source.replace("c_addsub", name)));
@@ -162,8 +162,7 @@ fn c(name: &str) -> Vec<File> {
 }
 
 fn cpp(name: &str) -> Vec<File> {
-    let rows =
-        [("{name}.cpp", "the backend"), ("include/", "the interface; nothing else is needed")];
+    let rows = [("{name}.cpp", "the backend"), ("include/", "the interface")];
     let mut files = project(name, include_str!("templates/cpp.mk"), &rows);
     let source = include_str!("templates/backend.cpp");
     files.push((format!("{name}.cpp"), source.replace("{name}", name)));
@@ -173,7 +172,10 @@ fn cpp(name: &str) -> Vec<File> {
 }
 
 fn rust(name: &str, dependency: &str) -> Vec<File> {
-    let rows = [("src/lib.rs", "the backend"), ("Cargo.toml", "where its interface comes from")];
+    let rows = [
+        ("src/lib.rs", "the backend"),
+        ("Cargo.toml", "the package, with its dependency on the interface"),
+    ];
     let mut files = project(name, include_str!("templates/rust.mk"), &rows);
     let mut take = |path: &str, text: &str| {
         files.push((path.to_owned(), text.replace("rust_addsub", name)));
@@ -185,7 +187,7 @@ fn rust(name: &str, dependency: &str) -> Vec<File> {
     files
 }
 
-/// The right side of the dependency on the interface's crate.
+/// The value of the dependency on the interface's crate in Cargo.toml.
 fn dependency(given: Option<&str>) -> Result<String, String> {
     if let Some(url) = given.filter(|given| is_url(given)) {
         return Ok(format!("{{ git = {} }}", quoted(url)));
@@ -202,9 +204,9 @@ fn dependency(given: Option<&str>) -> Result<String, String> {
             .and_then(|program| program.ancestors().skip(1).find_map(crate_in))
             .ok_or_else(|| {
                 format!(
-                    "trtserver plugin new: a backend in Rust depends on the crate {PLUGIN_API}, which is on no \
-                     registry, and this program lies in no checkout of the server: say --plugin-api=PATH of the \
-                     folder plugin-api in one, or --plugin-api=URL of its git repository"
+                    "trtserver plugin new: a backend in Rust depends on the crate {PLUGIN_API}, which is in no \
+                     registry, and this program is in no checkout of the server: give --plugin-api=PATH of the \
+                     folder plugin-api of a checkout, or --plugin-api=URL of its git repository"
                 )
             })?,
     };
@@ -218,12 +220,12 @@ fn is_url(text: &str) -> bool {
     text.contains("://") || text.starts_with("git@")
 }
 
-/// As TOML spells a text.
+/// A TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-/// The interface's crate, if it is this folder or lies in it.
+/// The folder of the interface's crate: this one or `plugin-api` in it.
 fn crate_in(folder: &Path) -> Option<PathBuf> {
     [folder.to_path_buf(), folder.join("plugin-api")].into_iter().find_map(|folder| {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).ok()?;
@@ -241,8 +243,8 @@ fn write_all(dir: &Path, files: &[File]) -> Result<(), String> {
         Ok(mut entries) => {
             if entries.next().is_some() {
                 return Err(format!(
-                    "trtserver plugin new: '{}' exists and is not empty; nothing was written (--dir names another \
-                     place)",
+                    "trtserver plugin new: '{}' exists and is not empty; nothing was written (choose another place \
+                     with --dir)",
                     dir.display()
                 ));
             }

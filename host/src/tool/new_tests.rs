@@ -14,7 +14,7 @@ fn names() {
         ("a-b", "it contains '-'"),
         ("../up", "it contains '.'"),
         ("größe", "it contains 'ö'"),
-        ("ensemble", "the server has one"),
+        ("ensemble", "the server has a backend"),
         (&"x".repeat(65), "it has 65 characters"),
     ] {
         let text = check_name(bad).unwrap_err();

@@ -258,7 +258,7 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
         let label = request.label.clone();
         let unsent = if request.detached == 0 { request.open_response.take() } else { None };
         if let Some(refused) = &refused {
-            exercised("call.refused");
+            exercised("request.refused");
             let accepted = request.result.is_some()
                 || request.released
                 || request.detached > 0
@@ -266,7 +266,7 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
             if accepted {
                 let text =
                     format!("execute failed ('{}') after it had accepted {label}", refused.text);
-                violation("call.refused", text);
+                violation("request.refused", text);
             }
             request.detached = 0;
             request.result.get_or_insert_with(|| Err(refused.clone()));
@@ -274,12 +274,12 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
             if request.result.is_none() {
                 let text =
                     format!("execute returned success, {label} is neither finished nor detached");
-                violation("call.once", &text);
+                violation("request.once", &text);
                 request.result = Some(Err(Failure::internal(text)));
             }
             if !request.released {
                 let text = format!("execute returned success, {label} was not released");
-                violation("call.release", text);
+                violation("request.release", text);
                 request.released = true;
             }
         }
@@ -307,14 +307,14 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
         let (label, seconds) = (&request.label, limit.as_secs_f64());
         if request.result.is_none() {
             let text = format!("{label} was detached and not finished within {seconds} s");
-            violation("call.once", text);
+            violation("request.once", text);
         } else if request.detached > 0 {
             let text = format!(
                 "the responder of {label} was detached and not released within {seconds} s"
             );
             violation("host.responders", text);
         } else if !request.released && refused.is_none() {
-            violation("call.release", format!("{label} was not released within {seconds} s"));
+            violation("request.release", format!("{label} was not released within {seconds} s"));
         }
         let unfinished = || Err(Failure::internal("the request was never finished"));
         let (responses, missing) = (request.responses, request.missing);

@@ -178,7 +178,7 @@ fn plugin_new_refuses_invalid_arguments() {
         (
             vec!["no-dash", "--lang", "c", "--dir", free],
             1,
-            "'no-dash' cannot be the name of a backend: it contains '-'",
+            "'no-dash' is not a valid name for a backend: it contains '-'",
         ),
         (vec!["../../etc", "--lang", "c"], 1, "it contains '.'"),
         (

@@ -1,11 +1,11 @@
-//! The kit's child: runs one scenario after another and tells its parent everything at once, for it may not live to
-//! tell it later.
+//! The child process of `plugin check`: runs the scenarios and sends each finding to the parent at once, since the
+//! backend may crash the process.
 
 use super::kit::Kit;
 use super::scenarios::{SCENARIOS, Scenario, Verdict};
 use crate::plugin::library::{self, Stage};
 use crate::sync::Mutex;
-use crate::tool::apart::Voice;
+use crate::tool::subprocess::ReportPipe;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,19 +15,19 @@ use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use trtserver_plugin_testkit as testkit;
 
-/// What the parent asks for.
+/// What the child does.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
     pub file: PathBuf,
     pub model: Option<PathBuf>,
     pub settings: BTreeMap<String, String>,
-    /// A directory for the kit's own models.
+    /// An empty directory for models of the check.
     pub scratch: PathBuf,
     /// Seconds for one scenario.
     pub limit: f64,
-    /// Scenarios to leave out: done before, or not asked for.
+    /// Scenarios to skip: done before, or not requested.
     pub skip: BTreeSet<String>,
-    /// Those that came to a bad end; others need them.
+    /// Failed scenarios, which others may need.
     pub failed: BTreeSet<String>,
 }
 
@@ -38,7 +38,7 @@ pub enum Line {
     Begin {
         id: String,
     },
-    /// If it ends now, this is what it ended in.
+    /// A crash from here on is a finding of this scenario.
     At {
         id: String,
     },
@@ -54,28 +54,28 @@ pub enum Line {
         id: String,
         why: String,
     },
-    /// A standing promise was put to the test.
+    /// A standing promise was exercised.
     Seen {
         id: String,
     },
     Done,
 }
 
-static VOICE: OnceLock<Voice> = OnceLock::new();
+static PIPE: OnceLock<ReportPipe> = OnceLock::new();
 static SEEN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 static BREACHES: LazyLock<Mutex<HashMap<&'static str, HashSet<String>>>> =
     LazyLock::new(Mutex::default);
 
-/// Ways to break one promise that are told; more are like them.
+/// Violations of one promise that are reported.
 const MOST: usize = 3;
 
 fn say(line: &Line) {
-    if let Some(voice) = VOICE.get() {
-        voice.say(line);
+    if let Some(pipe) = PIPE.get() {
+        pipe.send(line);
     }
 }
 
-/// A promise was broken.
+/// Reports a violation.
 pub fn breach(promise: &'static str, why: impl Into<String>) {
     let why = why.into();
     let mut breaches = BREACHES.lock();
@@ -89,22 +89,22 @@ pub fn breaches(promise: &'static str) -> usize {
     BREACHES.lock().get(promise).map_or(0, HashSet::len)
 }
 
-/// A standing promise was put to the test.
+/// A standing promise was exercised.
 pub fn seen(promise: &'static str) {
     if SEEN.lock().insert(promise) {
         say(&Line::Seen { id: promise.to_owned() });
     }
 }
 
-/// Says what is being tried, in the middle of a scenario.
+/// Attributes what follows in a scenario to another one.
 pub fn at(id: &str) {
     say(&Line::At { id: id.to_owned() });
 }
 
 pub fn run(task: &str) -> Result<ExitCode, String> {
-    let voice = Voice::take()?;
+    let pipe = ReportPipe::open()?;
     let task: Task = serde_json::from_str(task).map_err(|e| e.to_string())?;
-    let _ = VOICE.set(voice);
+    let _ = PIPE.set(pipe);
     testkit::set_timeout(Duration::from_secs_f64(task.limit / 4.0));
     testkit::set_observer(testkit::Observer {
         violation: |violation| breach(violation.promise, violation.text.as_str()),
@@ -166,7 +166,7 @@ fn tell(id: &'static str, verdict: Verdict) {
     }
 }
 
-/// What is known of a file that is no backend for this host.
+/// Reports a file that is not a backend for this host.
 fn refused(stage: Stage, why: &str) {
     let at = match stage {
         Stage::Load | Stage::Entry => 0,

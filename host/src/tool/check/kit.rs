@@ -1,4 +1,4 @@
-//! What scenarios work with: the backend's table, the model, and how to open them.
+//! State of the child process: the backend's table, the model to check with, and how to open them.
 
 use super::child::{Task, at, breach};
 use super::model::{Plan, Served};
@@ -20,9 +20,9 @@ pub struct Kit {
     pub served: Served,
     /// The process before the library was loaded.
     pub before: Snapshot,
-    /// The model to check with, once one is found; or why there is none.
+    /// The model to check with, once it was looked for, or why there is none.
     plan: Option<Result<Plan, String>>,
-    /// What the model answers to its first call, if it says the same each time.
+    /// The outcome of the first request, if it is the same each time.
     pub usual: Option<Outcome>,
 }
 
@@ -33,7 +33,7 @@ impl Kit {
         Self { task, table, served, before, plan: None, usual: None }
     }
 
-    /// Everything about the file that was not said by its being loaded.
+    /// Checks of the file, after it was loaded.
     pub fn look_at_file(&self) -> Vec<(&'static str, Verdict)> {
         let t = self.table;
         let Served { name, platforms } = &self.served;
@@ -46,7 +46,9 @@ impl Kit {
                 // SAFETY: as above.
                 let now = unsafe { (facts(first), facts(again)) };
                 if now.0 != now.1 {
-                    Verdict::Broken("backend_info returns other values the second time".to_owned())
+                    Verdict::Broken(
+                        "backend_info returns different values the second time".to_owned(),
+                    )
                 } else {
                     let platforms: Vec<&str> = platforms.iter().map(|p| &*p.0).collect();
                     Verdict::Kept(format!(
@@ -108,7 +110,7 @@ impl Kit {
         Backend::open(self.table, name, &dir, &settings)
     }
 
-    /// The model to check with. Without `--model` the kit's own are tried until one is answered.
+    /// The model to check with. Without `--model`, the first model of the check that responds.
     pub fn plan(&mut self) -> Result<Plan, String> {
         if let Some(found) = &self.plan {
             return found.clone();
@@ -131,7 +133,7 @@ impl Kit {
             });
         }
         if let Some(id) =
-            ["model.open", "call.single"].into_iter().find(|id| self.task.failed.contains(*id))
+            ["model.open", "request.single"].into_iter().find(|id| self.task.failed.contains(*id))
         {
             return Err(format!("not reached: it needs '{id}'"));
         }
@@ -146,7 +148,7 @@ impl Kit {
             };
             let request = plan.request(1, 3, 0).unchecked();
             // A crash in the request is not a fault of opening the model.
-            at("call.single");
+            at("request.single");
             let instance = model.open_instance(&InstanceSpec::default());
             let outcome = instance.map(|instance| instance.execute(&[request]).pop());
             let answered = outcome.map_err(text).and_then(|outcome| {
@@ -158,7 +160,7 @@ impl Kit {
             match answered {
                 Ok(()) => return Ok(plan),
                 Err(e) => {
-                    // The first is the likeliest, and its words the clearest.
+                    // The first model is the likeliest, and its error the clearest.
                     opened.get_or_insert((plan, e));
                     if testkit::timed_out() {
                         break;
@@ -169,11 +171,11 @@ impl Kit {
         if let Some((promise, text)) = suspect {
             breach(promise, text);
         }
-        let hint = "--model DIR, a model's directory with its config.pbtxt, allows the rest";
+        let hint = "check with --model DIR, the directory of a model with its config.pbtxt";
         Err(match opened {
-            None => format!("it refuses all models of the kit ('{last}'); {hint}"),
+            None => format!("it refuses all models of the check ('{last}'); {hint}"),
             Some((plan, e)) => format!(
-                "it answers no call to a model of the kit (for {}: {e}); {hint}",
+                "no request to a model of the check succeeds (with {}: {e}); {hint}",
                 plan.label
             ),
         })
@@ -214,7 +216,7 @@ pub unsafe fn facts(info: &BackendInfo) -> Facts {
     unsafe { (read(info.name), read(info.version), platforms, files) }
 }
 
-/// What an open backend says of itself must go with what its library said.
+/// Compares the info of an open backend with that of its library. Returns the runtime.
 ///
 /// # Safety
 /// `info` comes from `backend_info`.
@@ -225,7 +227,7 @@ pub unsafe fn agrees(info: *const BackendInfo, served: &Served) -> Result<String
     // SAFETY: as above.
     let (name, ..) = unsafe { facts(info) };
     if name != served.name {
-        return Err(format!("it is called '{name}' once it is open, and '{}' before", served.name));
+        return Err(format!("its name is '{name}' when it is open, and '{}' before", served.name));
     }
     // SAFETY: as above.
     Ok(unsafe { read(info.runtime) })

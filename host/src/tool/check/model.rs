@@ -1,4 +1,4 @@
-//! Models to check a backend with: one from a directory, or the kit's own, which need no file.
+//! Models to check a backend with: from a directory, or made by the check, which have no file.
 
 use crate::plugin::Patch;
 use crate::repository::disk::listing;
@@ -17,18 +17,18 @@ use trtserver_proto::v2::ModelConfig;
 /// A model as a backend is asked to open it.
 #[derive(Clone)]
 pub struct Plan {
-    /// For reports: what it is.
+    /// Describes the model in reports.
     pub label: String,
     pub dir: PathBuf,
     pub version_dir: PathBuf,
     pub version: i64,
     pub config: ModelConfig,
     pub signature: Arc<Signature>,
-    /// The kit's own; its tensors may be none of what the backend serves.
+    /// Made by the check; the backend may not support its tensors.
     pub own: bool,
 }
 
-/// What a backend said of itself, as far as configurations are concerned.
+/// Name and platforms of the backend.
 pub struct Served {
     pub name: String,
     pub platforms: Vec<(String, String)>,
@@ -59,14 +59,14 @@ impl Platforms for Served {
     }
 }
 
-/// What a model's directory says without a backend: the configuration as it is written, and the latest version with
-/// the directory that it lies in.
+/// Reads a model's directory: the configuration as written, the latest version and its directory.
 ///
 /// # Errors
-/// What is wrong with the directory, which is not a backend's fault.
+/// The directory is not a model's.
 pub fn read(dir: &Path) -> Result<(ModelConfig, i64, String), String> {
-    let wrong =
-        |what: &str| format!("--model={}: expected a model's directory with {what}", dir.display());
+    let wrong = |what: &str| {
+        format!("--model={}: expected the directory of a model with {what}", dir.display())
+    };
     let config = model_config::read(&dir.join(FILE_NAME)).map_err(|e| e.message)?;
     let config = config.ok_or_else(|| wrong("a 'config.pbtxt', which is not there"))?;
     let found = VersionDirs::read(dir).map_err(|e| e.message)?;
@@ -96,7 +96,7 @@ impl Plan {
         Ok(Self { label, dir, version_dir, version, config, signature, own })
     }
 
-    /// The model in `dir`: its latest version. `complete` asks the backend for what the configuration leaves out.
+    /// The latest version of the model in `dir`. `complete` asks the backend for what the configuration omits.
     pub fn from_dir(
         dir: &Path,
         served: &Served,
@@ -126,7 +126,7 @@ impl Plan {
         Self::of(config, &dir, &entry, number, false)
     }
 
-    /// The kit's own, likely ones first. `dir` is an empty model directory called `check`.
+    /// Models of the check, likely ones first. `dir` is an empty model directory named `check`.
     pub fn own(dir: &Path, served: &Served) -> Vec<Self> {
         const NAMES: &[(&[&str], &[&str])] = &[
             (&["INPUT0"], &["OUTPUT0"]),
@@ -239,7 +239,7 @@ fn tensor(spec: &TensorSpec) -> testkit::TensorSpec {
     tensor
 }
 
-/// Types of the kit's own models.
+/// Types of the models of the check.
 pub const TYPES: &[&str] = &["FP32", "INT32", "INT64", "UINT8", "STRING", "BOOL", "FP64"];
 
 fn own_label(signature: &Signature) -> String {
@@ -251,13 +251,13 @@ fn own_label(signature: &Signature) -> String {
     };
     let batch = if signature.batching() { "batching" } else { "not batching" };
     format!(
-        "a model of the kit ({} -> {}, {batch})",
+        "a model of the check ({} -> {}, {batch})",
         list(&signature.inputs),
         list(&signature.outputs)
     )
 }
 
-/// Small values that every model can take.
+/// Small values that are valid for most models.
 fn element(dtype: DType, i: usize) -> Vec<u8> {
     let n = (i % 7) as u8;
     match (dtype, dtype.size()) {
@@ -279,7 +279,7 @@ fn element(dtype: DType, i: usize) -> Vec<u8> {
     }
 }
 
-/// Whether two tensors say the same: floating-point sums may be taken in another order.
+/// Whether two tensors are equal, up to the order of floating-point sums.
 pub fn same(dtype: DType, a: &[u8], b: &[u8]) -> bool {
     let close = |x: f64, y: f64| {
         x == y || (x - y).abs() <= 1e-3 * x.abs().max(y.abs()).max(1.0) || x.is_nan() && y.is_nan()

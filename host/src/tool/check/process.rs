@@ -1,11 +1,11 @@
-//! What of the process a backend must leave as it was.
+//! Process state that a backend must not change.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// State of the process that belongs to everybody in it.
+/// State shared by everything in the process.
 pub struct Snapshot {
     handlers: Vec<(usize, u64)>,
     blocked: String,
@@ -17,7 +17,7 @@ pub struct Snapshot {
 impl Snapshot {
     pub fn take() -> Self {
         let handlers = (1..=64).map(handler).collect();
-        // SAFETY: with null the locale is asked for, not set; the text is valid until the next call.
+        // SAFETY: with null the locale is read, not set; the text is valid until the next call.
         let locale = unsafe {
             let text = libc::setlocale(libc::LC_ALL, std::ptr::null());
             if text.is_null() {
@@ -35,7 +35,7 @@ impl Snapshot {
         }
     }
 
-    /// In words, what is different in `now`.
+    /// Describes what differs in `now`.
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         for (at, (before, after)) in self.handlers.iter().zip(&now.handlers).enumerate() {
@@ -71,7 +71,7 @@ impl Snapshot {
 }
 
 fn handler(signal: i32) -> (usize, u64) {
-    // SAFETY: all zero is a valid value; with a null action the handler is only asked for.
+    // SAFETY: all zero is a valid value; with a null action the handler is only read.
     unsafe {
         let mut old: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal, std::ptr::null(), &mut old) != 0 {
@@ -97,7 +97,7 @@ pub fn threads() -> BTreeMap<String, String> {
     named.collect()
 }
 
-/// Threads that were not there `before`. One that has been joined may be listed a moment longer: it is waited for.
+/// Threads that did not exist `before`. Waits for joined threads, which may be listed a moment longer.
 pub fn new_threads(before: &BTreeMap<String, String>) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_millis(500);
     loop {

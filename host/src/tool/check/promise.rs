@@ -1,19 +1,19 @@
-//! What a backend promises, in the order in which a report shows it.
+//! The promises of a backend, in the order of the report.
 
 /// One promise. Ids are stable: `--only` and scripts name them.
 pub struct Promise {
     pub id: &'static str,
     pub group: &'static str,
     pub text: &'static str,
-    /// Watched in every scenario, not only in one of its own name.
+    /// Checked in every scenario, instead of in one of its own.
     pub standing: bool,
 }
 
-const fn asked(group: &'static str, id: &'static str, text: &'static str) -> Promise {
+const fn scenario(group: &'static str, id: &'static str, text: &'static str) -> Promise {
     Promise { id, group, text, standing: false }
 }
 
-const fn watched(group: &'static str, id: &'static str, text: &'static str) -> Promise {
+const fn standing(group: &'static str, id: &'static str, text: &'static str) -> Promise {
     Promise { id, group, text, standing: true }
 }
 
@@ -21,117 +21,109 @@ const FILE: &str = "File";
 const BACKEND: &str = "Backend";
 const MODELS: &str = "Models";
 const INSTANCES: &str = "Instances";
-const CALLS: &str = "Calls";
+const REQUESTS: &str = "Requests";
 const INPUTS: &str = "Inputs";
 const OUTPUTS: &str = "Outputs";
-const HOST: &str = "Host calls";
+const HOST: &str = "Host API";
 const CANCEL: &str = "Cancellation";
 const LIFE: &str = "Open and close";
 
 pub const PROMISES: &[Promise] = &[
-    asked(
+    scenario(FILE, "file.entry_symbol", "loads, and exports a root module or trts_backend_main"),
+    scenario(
         FILE,
-        "file.entry_symbol",
-        "it loads and exports an abi_stable root module or trts_backend_main",
+        "file.interface",
+        "its table is complete and of a version that this host offers",
     ),
-    asked(FILE, "file.interface", "its table is of an interface that this host offers, and whole"),
-    asked(FILE, "file.entries", "required entries are there"),
-    asked(FILE, "file.info", "backend_info returns a valid, static info, the same each time"),
-    asked(
+    scenario(FILE, "file.entries", "required entries are not null"),
+    scenario(FILE, "file.info", "backend_info returns a valid, static info, the same each time"),
+    scenario(
         FILE,
         "file.extensions",
         "the host offers what it requires; get_extension returns what it lists, and null for the rest",
     ),
-    asked(
-        BACKEND,
-        "backend.open",
-        "it opens and closes; the description of an open backend is valid and of the same name",
+    scenario(BACKEND, "backend.open", "opens and closes; the info of the open backend is valid"),
+    scenario(BACKEND, "backend.two_names", "can be open under two names at once"),
+    scenario(BACKEND, "backend.settings", "unknown settings are ignored or refused with a text"),
+    scenario(MODELS, "model.open", "a model opens and closes"),
+    scenario(MODELS, "model.broken_config", "an invalid model is refused with a text"),
+    scenario(MODELS, "model.complete", "autocomplete adds valid fields or fails with a text"),
+    scenario(MODELS, "model.together", "two models can be open at once, and close in any order"),
+    scenario(INSTANCES, "instance.many", "1, 4 and 16 instances execute at once on their threads"),
+    scenario(REQUESTS, "request.single", "the response has every requested output"),
+    scenario(
+        REQUESTS,
+        "request.batch",
+        "requests of different batch sizes get their own rows from one batch",
     ),
-    asked(BACKEND, "backend.two_names", "it may be open under two names at once"),
-    asked(BACKEND, "backend.settings", "settings that it does not know do no harm"),
-    asked(MODELS, "model.open", "a model opens and closes"),
-    asked(MODELS, "model.broken_config", "a model that cannot be is refused in words"),
-    asked(
-        MODELS,
-        "model.complete",
-        "autocomplete adds valid fields to a configuration or fails in words",
+    scenario(REQUESTS, "request.empty", "tensors without elements are accepted or refused"),
+    scenario(REQUESTS, "request.types", "unsupported data types are refused with a text"),
+    scenario(
+        REQUESTS,
+        "request.misfit",
+        "a wrong data type, a wrong shape or a missing input leads to a response or an error",
     ),
-    asked(MODELS, "model.together", "two models are open at once, and close in any order"),
-    asked(INSTANCES, "instance.many", "1, 4 and 16 instances work at once, each on its own thread"),
-    asked(CALLS, "call.single", "a call is answered with every output that is wanted"),
-    asked(
-        CALLS,
-        "call.batch",
-        "several calls with different rows are answered in one batch, each with its own rows",
-    ),
-    asked(CALLS, "call.empty", "tensors without elements are answered or refused"),
-    asked(CALLS, "call.types", "data types that it does not serve are refused in words"),
-    asked(
-        CALLS,
-        "call.misfit",
-        "a wrong data type, a wrong shape and a missing input end in an answer or an error",
-    ),
-    watched(CALLS, "call.once", "each accepted call is ended exactly once"),
-    watched(CALLS, "call.release", "each accepted request is released exactly once"),
-    watched(CALLS, "call.refused", "an error from execute means that nothing was accepted"),
-    watched(INPUTS, "input.unchanged", "inputs are not written to"),
-    asked(
+    standing(REQUESTS, "request.once", "each accepted request is finished exactly once"),
+    standing(REQUESTS, "request.release", "each accepted request is released exactly once"),
+    standing(REQUESTS, "request.refused", "an error from execute means that nothing was accepted"),
+    standing(INPUTS, "input.unchanged", "inputs are not written"),
+    scenario(
         INPUTS,
         "input.protected",
-        "inputs are only read, not beyond their end, and not after their release",
+        "inputs are not written, read beyond their end, or read after their release",
     ),
-    asked(
+    scenario(
         INPUTS,
         "input.aligned",
-        "inputs need no more alignment than was asked for, and may come in several parts",
+        "the least alignment is enough, and inputs may have several parts",
     ),
-    watched(
+    standing(
         OUTPUTS,
         "output.declared",
-        "outputs are of the declared name, type, shape and size, each once",
+        "outputs have the declared name, type, shape and size, each once",
     ),
-    asked(OUTPUTS, "output.not_requested", "outputs that nobody wants do no harm"),
-    watched(OUTPUTS, "output.bounds", "memory around an output is not written"),
-    watched(OUTPUTS, "output.late", "outputs are not written after they were sent"),
-    asked(
+    scenario(OUTPUTS, "output.not_requested", "outputs may be left out of a request"),
+    standing(OUTPUTS, "output.bounds", "memory around an output is not written"),
+    standing(OUTPUTS, "output.late", "outputs are not written after they were sent"),
+    scenario(
         OUTPUTS,
         "output.adopted",
-        "donated memory stays as it is until its release, which may come late",
+        "adopted memory does not change until its release, which may be late",
     ),
-    watched(HOST, "host.calls", "the host's entries are called as the interface allows"),
-    watched(HOST, "host.responses", "every response that was begun is sent or dropped"),
-    watched(HOST, "host.errors", "every error that was received is freed"),
-    watched(
+    standing(HOST, "host.calls", "the host's functions are called as documented"),
+    standing(HOST, "host.responses", "every response is sent or freed"),
+    standing(HOST, "host.errors", "every error that was received is freed"),
+    standing(
         HOST,
         "host.responders",
-        "every reply that was retained is released before the instance is closed",
+        "every detached responder is released before the instance is closed",
     ),
-    asked(HOST, "host.memory", "memory of the host does not pile up from call to call"),
-    asked(
+    scenario(HOST, "host.memory", "host memory does not accumulate over requests"),
+    scenario(
         CANCEL,
         "cancel.before",
-        "a call that is cancelled before it begins ends in time, answered or CANCELLED",
+        "a request cancelled before execution is finished in time, answered or CANCELLED",
     ),
-    asked(
+    scenario(
         CANCEL,
         "cancel.during",
-        "a call that is cancelled meanwhile ends in time, answered or CANCELLED",
+        "a request cancelled during execution is finished in time, answered or CANCELLED",
     ),
-    asked(
+    scenario(
         CANCEL,
         "cancel.deadline",
-        "a call whose deadline has passed ends in time, answered, CANCELLED or DEADLINE",
+        "a request past its deadline is finished in time, answered, CANCELLED or DEADLINE",
     ),
-    asked(
+    scenario(
         LIFE,
         "life.cycles",
-        "opening and closing again and again leaves no memory, thread or descriptor behind",
+        "repeated opening and closing leaks no memory, thread or descriptor",
     ),
-    asked(LIFE, "life.threads", "its own threads have ended when backend_close returns"),
-    asked(
+    scenario(LIFE, "life.threads", "its threads have ended when backend_close returns"),
+    scenario(
         LIFE,
         "life.process",
-        "signal handlers, working directory, locale and environment stay as they were",
+        "signal handlers, working directory, locale and environment are unchanged",
     ),
 ];
 

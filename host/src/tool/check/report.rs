@@ -14,7 +14,7 @@ pub struct Report {
     seen: BTreeSet<String>,
 }
 
-/// What a report says of one promise.
+/// The verdict on one promise.
 struct Finding<'a> {
     promise: &'static Promise,
     state: &'static str,
@@ -39,12 +39,12 @@ impl Report {
         }
     }
 
-    /// Promises that others cannot build on.
-    pub fn not_good(&self) -> impl Iterator<Item = String> {
+    /// Promises that are not kept.
+    pub fn not_kept(&self) -> impl Iterator<Item = String> {
         self.broken.keys().chain(self.not_applicable.keys()).cloned()
     }
 
-    /// The file itself is the trouble: nothing else was looked at.
+    /// Whether nothing but the file was checked.
     fn unusable(&self) -> bool {
         let tried = |id: &str| self.kept.contains_key(id) || self.broken.contains_key(id);
         self.broken.keys().any(|id| id.starts_with("file.")) && !tried("backend.open")
@@ -67,7 +67,7 @@ impl Report {
             }
             let why = match self.not_applicable.get(promise.id) {
                 Some(text) => note(text),
-                None if promise.standing => vec!["nothing that was done put it to the test"],
+                None if promise.standing => vec!["not exercised"],
                 None => vec!["not reached"],
             };
             Finding { promise, state: "not applicable", why }
@@ -75,7 +75,7 @@ impl Report {
         chosen.map(find).collect()
     }
 
-    /// How many promises are broken; whichever they are, for a crash may be found anywhere.
+    /// The number of broken promises.
     pub fn broken(&self, only: Option<&str>) -> usize {
         let findings = self.findings(only);
         findings.iter().filter(|f| f.state == "broken").count()
@@ -121,7 +121,7 @@ impl Report {
             }
         }
         if stuck {
-            text += "\nThe rest was not reached: the file cannot be used.\n";
+            text += "\nThe file cannot be used, so nothing else was checked.\n";
         }
         let count = |state: &str| findings.iter().filter(|f| f.state == state).count();
         let (kept, broken, rest) = (count("kept"), count("broken"), count("not applicable"));

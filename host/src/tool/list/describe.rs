@@ -1,10 +1,10 @@
-//! One file asked what it is: in a child that loads, opens and closes it.
+//! The description of one plugin file, read by a child process that loads, opens and closes the backend.
 
 use crate::plugin::backend::Texts;
 use crate::plugin::host_api::scope::Scope;
 use crate::plugin::library;
 use crate::plugin::text::{c_text, read, take, view};
-use crate::tool::apart::{self, Voice};
+use crate::tool::subprocess::{self, ReportPipe};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,7 +60,7 @@ pub fn ask(
     let settings = serde_json::to_string(settings).map_err(|e| e.to_string())?;
     let words = ["plugin".into(), "list".into(), "--describe".into(), file.into(), settings.into()];
     let mut last: Option<Line> = None;
-    let ended = apart::run(&words, limit, |value| {
+    let ended = subprocess::run(&words, limit, |value| {
         last = serde_json::from_value(value).ok();
         false
     })?;
@@ -73,14 +73,14 @@ pub fn ask(
         } else {
             "while it was loaded"
         };
-        line.problem = Some(format!("{at} it {}", ended.words()));
+        line.problem = Some(format!("{at} it {}", ended.describe()));
     }
     Ok((line.facts, line.problem))
 }
 
 /// The child.
 pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
-    let voice = Voice::take()?;
+    let pipe = ReportPipe::open()?;
     let settings: BTreeMap<String, String> =
         serde_json::from_str(settings).map_err(|e| e.to_string())?;
     let mut line = Line { name: None, facts: Facts::default(), problem: None, done: false };
@@ -94,12 +94,12 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
             let name = unsafe { tell(&mut line.facts, table, (table.backend_info)(null_mut())) };
             line.name = Some(name.clone());
             // If opening crashes, this is what remains known.
-            voice.say(&line);
+            pipe.send(&line);
             line.problem = open(file, table, &name, &settings, &mut line.facts).err();
         }
     }
     line.done = true;
-    voice.say(&line);
+    pipe.send(&line);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Serialize)]
 pub struct Missing {
     pub name: String,
-    /// Who needs it: the file itself or another library.
+    /// The file itself or other libraries.
     pub needed_by: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The missing ones in order of their names. A file that is no library at all misses none.
+/// Missing libraries by name. None for a file that is not a library.
 pub fn missing(file: &Path) -> Vec<Missing> {
     let Ok(tree) = DependencyAnalyzer::new(PathBuf::from("/")).analyze(file) else {
         return Vec::new();

@@ -1,17 +1,17 @@
-//! A list of backends for people and for programs.
+//! The list of backends as table and JSON.
 
 use super::Entry;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// One JSON document with its newline.
-pub fn json(dirs: &[PathBuf], entries: &[Entry], complaints: &[String]) -> Result<String, String> {
-    let document = json!({ "directories": dirs, "backends": entries, "errors": complaints });
+pub fn json(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> Result<String, String> {
+    let document = json!({ "directories": dirs, "backends": entries, "errors": errors });
     serde_json::to_string_pretty(&document).map(|text| text + "\n").map_err(|e| e.to_string())
 }
 
-/// Columns, then what is wrong below the backend that it is wrong with.
-pub fn table(dirs: &[PathBuf], entries: &[Entry], complaints: &[String]) -> String {
+/// A table; the problem of a backend follows its row.
+pub fn table(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> String {
     let mut rows = vec![
         ["NAME", "VERSION", "ABI", "RUNTIME", "PLATFORMS", "ISOLATION", "FILE"].map(str::to_owned),
     ];
@@ -52,8 +52,8 @@ pub fn table(dirs: &[PathBuf], entries: &[Entry], complaints: &[String]) -> Stri
         };
         text = format!("no backends in {searched}\n");
     }
-    for complaint in complaints {
-        text += &format!("error: {complaint}\n");
+    for error in errors {
+        text += &format!("error: {error}\n");
     }
     text
 }

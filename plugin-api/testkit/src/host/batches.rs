@@ -203,9 +203,9 @@ pub(super) unsafe extern "C" fn batch_finish(
                 if omitted {
                     let text = format!("batch_finish: {label} has no response");
                     if unchecked {
-                        state.suspect = Some(("call.once", text.clone()));
+                        state.suspect = Some(("request.once", text.clone()));
                     } else {
-                        violation("call.once", &text);
+                        violation("request.once", &text);
                     }
                     state.finish(id, Err(Failure::internal(text)));
                 } else if let Some(error) = &error {
@@ -220,7 +220,7 @@ pub(super) unsafe extern "C" fn batch_finish(
                 && !request.released
             {
                 request.released = true;
-                exercised("call.release");
+                exercised("request.release");
                 forbid_inputs(id);
             }
         }

@@ -193,7 +193,7 @@ impl State {
     pub fn finish(&mut self, id: u64, result: Result<(), Failure>) {
         if let Some(request) = self.requests.get_mut(&id) {
             request.result = Some(result);
-            exercised("call.once");
+            exercised("request.once");
         }
         CHANGED.notify_all();
     }

@@ -16,7 +16,7 @@ use trtserver_plugin_api::abi::types::{
 };
 
 fn finished<T>(text: String) -> Result<T, Refusal> {
-    Err(Refusal { promise: Some("call.once"), code: code::INTERNAL, text })
+    Err(Refusal { promise: Some("request.once"), code: code::INTERNAL, text })
 }
 
 pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _after: *mut Event) {
@@ -25,10 +25,10 @@ pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _af
         let request = state.request(id)?;
         if request.released {
             let text = format!("{} was released twice", request.label);
-            return Err(Refusal { promise: Some("call.release"), code: code::INTERNAL, text });
+            return Err(Refusal { promise: Some("request.release"), code: code::INTERNAL, text });
         }
         request.released = true;
-        exercised("call.release");
+        exercised("request.release");
         forbid_inputs(id);
         CHANGED.notify_all();
         Ok(())

@@ -1,7 +1,7 @@
 //! Cancelled requests and passed deadlines.
 
 use super::Verdict;
-use super::calls::with_instance;
+use super::requests::with_instance;
 use crate::tool::check::kit::Kit;
 use crate::tool::check::model::Plan;
 use std::time::{Duration, Instant};

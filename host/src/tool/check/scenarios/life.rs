@@ -1,7 +1,7 @@
-//! Opening and closing: backends, models, instances; and what is left behind.
+//! Opening and closing of backends, models and instances, and what remains afterwards.
 
 use super::Verdict;
-use super::calls::{differs, text, with_instance};
+use super::requests::{differs, text, with_instance};
 use crate::plugin::library::table;
 use crate::tool::check::kit::{Kit, agrees, last_patch};
 use crate::tool::check::model::Plan;
@@ -26,11 +26,13 @@ pub fn backend_open(kit: &mut Kit) -> Verdict {
 
 pub fn settings(kit: &mut Kit) -> Verdict {
     let mut settings = kit.task.settings.clone();
-    settings.insert("a setting that nobody knows".to_owned(), "1".to_owned());
+    settings.insert("unknown setting".to_owned(), "1".to_owned());
     settings.insert("x".to_owned(), String::new());
     match kit.open_as(&kit.served.name, &settings) {
         Ok(_) => Verdict::kept(),
-        Err(e) if e.text.trim().is_empty() => Verdict::Broken("refused without a word".to_owned()),
+        Err(e) if e.text.trim().is_empty() => {
+            Verdict::Broken("refused with an error without a text".to_owned())
+        }
         Err(e) => Verdict::Kept(format!("refused: {}", e.text)),
     }
 }
@@ -41,7 +43,7 @@ pub fn two_names(kit: &mut Kit) -> Verdict {
         Err(e) => return Verdict::Broken(e.text),
     };
     let second = kit.open_as(&format!("{}_2", kit.served.name), &kit.task.settings);
-    // The first one goes first, and the second must not notice.
+    // Closing the first must not affect the second.
     drop(first);
     match second {
         Err(e) => Verdict::NotApplicable(format!("it refuses a second name: {}", e.text)),
@@ -69,7 +71,7 @@ pub fn model_open(kit: &mut Kit) -> Verdict {
     }
 }
 
-/// The model, or one that the backend may well refuse.
+/// The model, or one that the backend may refuse.
 fn any_plan(kit: &mut Kit) -> Option<Plan> {
     let dir = kit.task.scratch.join("check");
     kit.plan().ok().or_else(|| Plan::own(&dir, &kit.served).into_iter().next())
@@ -77,7 +79,7 @@ fn any_plan(kit: &mut Kit) -> Option<Plan> {
 
 pub fn broken_config(kit: &mut Kit) -> Verdict {
     let Some(plan) = any_plan(kit) else {
-        return Verdict::NotApplicable("the kit has no model for it".to_owned());
+        return Verdict::NotApplicable("no model".to_owned());
     };
     let backend = match kit.open() {
         Ok(backend) => backend,
@@ -100,18 +102,20 @@ pub fn broken_config(kit: &mut Kit) -> Verdict {
     missing.file = "missing".to_owned();
     look("a missing model file", backend.open_model(&missing).map(drop));
     match (silent.first(), said) {
-        (Some(what), _) => Verdict::Broken(format!("{what} is refused without a word")),
+        (Some(what), _) => {
+            Verdict::Broken(format!("{what} is refused with an error without a text"))
+        }
         (None, Some(said)) => Verdict::Kept(said),
-        (None, None) => Verdict::NotApplicable("it takes every configuration".to_owned()),
+        (None, None) => Verdict::NotApplicable("it accepts every configuration".to_owned()),
     }
 }
 
 pub fn complete(kit: &mut Kit) -> Verdict {
     if table::autocomplete(kit.table).is_none() {
-        return Verdict::NotApplicable("it does not offer that".to_owned());
+        return Verdict::NotApplicable("the backend has no such extension".to_owned());
     }
     let Some(plan) = any_plan(kit) else {
-        return Verdict::NotApplicable("the kit has no model for it".to_owned());
+        return Verdict::NotApplicable("no model".to_owned());
     };
     let backend = match kit.open() {
         Ok(backend) => backend,
@@ -120,7 +124,7 @@ pub fn complete(kit: &mut Kit) -> Verdict {
     match backend.autocomplete(&plan.spec()).map(|result| result.map(last_patch)) {
         None | Some(Ok(None)) => Verdict::kept(),
         Some(Err(e)) if e.text.trim().is_empty() => {
-            Verdict::Broken("refused without a word".to_owned())
+            Verdict::Broken("refused with an error without a text".to_owned())
         }
         Some(Err(e)) => Verdict::Kept(format!("refused: {}", e.text)),
         Some(Ok(Some(patch))) => {
@@ -199,9 +203,9 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
     Verdict::of([1, 4, 16].into_iter().try_for_each(work))
 }
 
-/// Everything once: opened, a call if there is a model for it, closed.
+/// Opens everything, executes a request if there is a model, closes everything.
 fn once(kit: &mut Kit) -> Result<(), String> {
-    let calls = !kit.task.failed.contains("call.single");
+    let calls = !kit.task.failed.contains("request.single");
     match kit.plan() {
         Ok(plan) if calls => {
             with_instance(kit, |instance| drop(instance.execute(&[plan.request(1, 3, 0)])))
@@ -222,8 +226,8 @@ pub fn threads(kit: &mut Kit) -> Verdict {
     if names.is_empty() {
         return Verdict::kept();
     }
-    let list: Vec<String> = names.iter().map(|(name, n)| format!("{n} called '{name}'")).collect();
-    Verdict::Broken(format!("threads are left after backend_close: {}", list.join(", ")))
+    let list: Vec<String> = names.iter().map(|(name, n)| format!("{n} named '{name}'")).collect();
+    Verdict::Broken(format!("threads remain after backend_close: {}", list.join(", ")))
 }
 
 pub fn process_state(kit: &mut Kit) -> Verdict {
@@ -236,7 +240,7 @@ pub fn process_state(kit: &mut Kit) -> Verdict {
     }
 }
 
-/// What a backend may grow by without being told: allocators keep some of what they were given back.
+/// Growth that is not reported: allocators keep some freed memory.
 const SLACK_KIB: usize = 1024;
 
 pub fn cycles(kit: &mut Kit) -> Verdict {
@@ -269,14 +273,14 @@ pub fn cycles(kit: &mut Kit) -> Verdict {
     let (kib, descriptors) = (process::resident_kib(), process::descriptors());
     let Some((_, first, _)) = measured.get(1) else {
         return Verdict::NotApplicable(format!(
-            "only {count} cycles in {} s: give a longer --time-limit",
+            "only {count} cycles in {} s: a longer --time-limit is needed",
             patience.as_secs_f64()
         ));
     };
     if descriptors > *first {
         return Verdict::Broken(format!("{} descriptors more than before", descriptors - first));
     }
-    // Only what grows in both halves alike keeps growing.
+    // A leak grows in both halves.
     if let [_, (one, ..), (two, ..)] = measured.as_slice()
         && two.saturating_sub(*one) > SLACK_KIB
         && kib.saturating_sub(*two) > SLACK_KIB

@@ -1,5 +1,5 @@
-//! Looking at code that we did not write: in a child of this process, so that a crash, a hang or an `exit` there is
-//! something to report and not the end of the tool.
+//! Runs this program again as a child process, which loads code under test and reports in lines of JSON. A crash, a
+//! hang or an `exit` there is a result, not the end of the tool.
 
 use crate::sync::Mutex;
 use rustix::process::{
@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 /// Lines of the child's standard error that are kept for a report.
 const LAST_LINES: usize = 5;
 
-/// The child's way to its parent: what was standard output. Whatever the code under test prints goes to standard
-/// error instead, where it cannot be taken for a report.
-pub struct Voice(Mutex<File>);
+/// The child's pipe to its parent, the original standard output. Output of the code under test goes to standard
+/// error instead, so that it is not taken for a report.
+pub struct ReportPipe(Mutex<File>);
 
-impl Voice {
-    /// Called first of all in the child.
-    pub fn take() -> Result<Self, String> {
+impl ReportPipe {
+    /// Redirects standard output; the first step of the child.
+    pub fn open() -> Result<Self, String> {
         let fail = |e: io::Error| format!("the report cannot be sent: {e}");
-        // A tool that is killed leaves nobody behind, and a crash that is expected leaves no core.
+        // The child ends with its parent, and expected crashes write no core file.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
         let report = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3);
@@ -37,8 +37,8 @@ impl Voice {
         Ok(Self(Mutex::new(File::from(report))))
     }
 
-    /// Sends one line. When nobody listens there is nobody to tell either.
-    pub fn say(&self, what: &impl Serialize) {
+    /// Sends one line. A closed pipe means that the parent has given up.
+    pub fn send(&self, what: &impl Serialize) {
         if let Ok(mut line) = serde_json::to_vec(what) {
             line.push(b'\n');
             let mut out = self.0.lock();
@@ -52,26 +52,26 @@ impl Voice {
 pub enum End {
     Exit(i32),
     Signal(i32),
-    /// It was killed after being silent for so long.
-    Late(Duration),
+    /// Killed after this time limit.
+    TimedOut(Duration),
 }
 
-/// The end of a child, and what it said last on its standard error.
+/// The end of a child, and the last lines of its standard error.
 pub struct Ended {
     pub end: End,
     pub last_lines: Vec<String>,
 }
 
 impl Ended {
-    /// In words that go on after "the backend".
-    pub fn words(&self) -> String {
+    /// Continues a sentence after "the backend".
+    pub fn describe(&self) -> String {
         let mut text = match &self.end {
             End::Exit(code) => format!("ended the process with exit status {code}"),
             End::Signal(number) => format!("crashed with {}", signal_name(*number)),
-            End::Late(limit) => format!("did not come back within {} s", limit.as_secs_f64()),
+            End::TimedOut(limit) => format!("did not return within {} s", limit.as_secs_f64()),
         };
         if !self.last_lines.is_empty() {
-            text += &format!("; it said last: {}", self.last_lines.join(" | "));
+            text += &format!("; last output: {}", self.last_lines.join(" | "));
         }
         text
     }
@@ -79,9 +79,9 @@ impl Ended {
 
 fn signal_name(number: i32) -> String {
     let name = match number {
-        libc::SIGSEGV => "SIGSEGV (memory that it must not touch)",
+        libc::SIGSEGV => "SIGSEGV (invalid memory access)",
         libc::SIGBUS => "SIGBUS",
-        libc::SIGABRT => "SIGABRT (it aborted)",
+        libc::SIGABRT => "SIGABRT",
         libc::SIGILL => "SIGILL",
         libc::SIGFPE => "SIGFPE",
         libc::SIGKILL => "SIGKILL",
@@ -91,21 +91,21 @@ fn signal_name(number: i32) -> String {
     name.to_owned()
 }
 
-/// Runs this program again with these words, gives every line of its report to `hear`, and waits for its end.
-/// `limit` is counted anew whenever `hear` returns true.
+/// Runs this program with these arguments, passes each line of its report to `on_line`, and waits for its end.
+/// `limit` starts over whenever `on_line` returns true.
 ///
 /// # Errors
 /// The child cannot be started.
 pub fn run(
-    words: &[OsString],
+    args: &[OsString],
     limit: Duration,
-    mut hear: impl FnMut(Value) -> bool,
+    mut on_line: impl FnMut(Value) -> bool,
 ) -> Result<Ended, String> {
-    let fail = |e: io::Error| format!("no process to look at the file in: {e}");
+    let fail = |e: io::Error| format!("cannot start a child process: {e}");
     let exe = std::env::current_exe().map_err(fail)?;
     let mut command = Command::new(exe);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own: what it starts ends with it.
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A process group, so that its own children end with it.
     let mut child = command.process_group(0).spawn().map_err(fail)?;
     let (lines, inbox) = channel();
     if let Some(report) = child.stdout.take() {
@@ -130,7 +130,7 @@ pub fn run(
     loop {
         match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(value) => {
-                if hear(value) {
+                if on_line(value) {
                     deadline = Instant::now() + limit;
                 }
             }
@@ -141,7 +141,7 @@ pub fn run(
             }
         }
     }
-    // The report also closes when the process closes it without ending.
+    // The process may close the pipe and go on running.
     while !late {
         match child.try_wait() {
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
@@ -154,7 +154,7 @@ pub fn run(
     }
     let status = child.wait().map_err(fail)?;
     let end = match (late, status.code(), status.signal()) {
-        (true, ..) => End::Late(limit),
+        (true, ..) => End::TimedOut(limit),
         (_, Some(code), _) => End::Exit(code),
         (_, None, signal) => End::Signal(signal.unwrap_or(0)),
     };
@@ -162,7 +162,7 @@ pub fn run(
     Ok(Ended { end, last_lines })
 }
 
-/// Reads to the end and keeps the last lines, cut to a length that a report can show.
+/// Reads to the end and keeps the last lines, truncated.
 fn last_lines(from: impl Read) -> Vec<String> {
     let mut last = VecDeque::new();
     let mut from = BufReader::new(from);
