@@ -2,13 +2,15 @@
 
 #![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)] // a test plays the host, and keeps its promises on purpose
 
-mod fake;
-
-use fake::{Bench, HOST, RequestSpec, alone, assert_clean};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use trtserver_plugin_api::abi::BACKEND_MAIN;
 use trtserver_plugin_api::abi::backend::{BackendMain, BackendTable};
+use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_testkit::{
+    Backend, Instance, InstanceSpec, ModelSpec, Outcome, Request, Session, bytes, host_table,
+    values,
+};
 
 fn build(source: &str) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -22,64 +24,73 @@ fn build(source: &str) -> PathBuf {
     library
 }
 
+/// The table of a library that may be broken: it must not be read as a `BackendTable` yet.
 fn load(library: &Path) -> Option<*const BackendTable> {
     let library = Box::leak(Box::new(unsafe { libloading::Library::new(library) }.unwrap()));
     let main = unsafe { library.get::<BackendMain>(BACKEND_MAIN.as_bytes()) }.ok()?;
-    Some(unsafe { main(&raw const HOST.0) })
+    Some(unsafe { main(host_table()) })
 }
 
-fn request(a: &[f32], b: &[f32]) -> RequestSpec {
-    RequestSpec {
-        inputs: vec![("INPUT0", vec![a.to_vec()]), ("INPUT1", vec![b.to_vec()])],
-        requested: vec!["OUTPUT0", "OUTPUT1"],
-        ..RequestSpec::default()
-    }
+fn open(source: &str, model: &ModelSpec) -> Instance {
+    let table = trtserver_plugin_testkit::load(&build(source)).unwrap();
+    let backend = Backend::open(table, "c", "", &[]).unwrap();
+    backend.open_model(model).unwrap().open_instance(&InstanceSpec::default()).unwrap()
+}
+
+fn floats(outcome: &Outcome, output: &str) -> Vec<f32> {
+    values(&outcome.response().unwrap().output(output).unwrap().data)
 }
 
 #[test]
 fn c_backend_adds_and_subtracts() {
-    let _guard = alone();
-    let table = unsafe { &*load(&build("c-addsub/addsub.c")).unwrap() };
-    let info = unsafe { &*(table.backend_info)(std::ptr::null_mut()) };
-    assert_eq!(fake::read(info.name), "c_addsub");
-    let bench = Bench::open(table, &[]).unwrap();
-    let mut one_output = request(&[3.0], &[1.0]);
-    one_output.requested = vec!["OUTPUT1"];
-    let uneven = request(&[1.0, 2.0], &[1.0]);
-    let (requests, result) = bench.run(&[request(&[1.0, 2.0], &[10.0, 20.0]), one_output, uneven]);
-    assert_eq!(result, Ok(()));
-    bench.close();
-    let states: Vec<_> = requests.iter().map(|request| request.state.lock().unwrap()).collect();
-    assert_eq!(states[0].sent[0].floats("OUTPUT0"), [11.0, 22.0]);
-    assert_eq!(states[0].sent[0].floats("OUTPUT1"), [-9.0, -18.0]);
-    assert_eq!(states[1].sent[0].floats("OUTPUT1"), [2.0]);
-    assert_eq!(states[1].sent[0].outputs.len(), 1);
-    assert!(matches!(&states[2].end, Some(Err(error)) if error.text.contains("one size")));
-    assert_clean();
+    let _session = Session::start();
+    let floats_of = |model: ModelSpec, name: &str| model.input(name, dtype::FP32, &[-1]);
+    let model = floats_of(floats_of(ModelSpec::new("m"), "INPUT0"), "INPUT1");
+    let outputs = ["OUTPUT0", "OUTPUT1"];
+    let model = outputs.iter().fold(model, |model, name| model.output(name, dtype::FP32, &[-1]));
+    let request = |a: &[f32], b: &[f32]| {
+        let (m, n) = ([a.len() as i64], [b.len() as i64]);
+        Request::new(1).input("INPUT0", dtype::FP32, &m, &bytes(a)).input(
+            "INPUT1",
+            dtype::FP32,
+            &n,
+            &bytes(b),
+        )
+    };
+    let instance = open("c-addsub/addsub.c", &model);
+    let both = request(&[1.0, 2.0], &[10.0, 20.0]).request_output("OUTPUT0");
+    let outcomes = instance.execute(&[
+        both.request_output("OUTPUT1"),
+        request(&[3.0], &[1.0]).request_output("OUTPUT1"),
+        request(&[1.0, 2.0], &[1.0]).request_output("OUTPUT0"),
+    ]);
+    assert_eq!(floats(&outcomes[0], "OUTPUT0"), [11.0, 22.0]);
+    assert_eq!(floats(&outcomes[0], "OUTPUT1"), [-9.0, -18.0]);
+    assert_eq!(floats(&outcomes[1], "OUTPUT1"), [2.0]);
+    assert_eq!(outcomes[1].responses[0].outputs.len(), 1);
+    let error = outcomes[2].result.as_ref().unwrap_err();
+    assert!(error.text.contains("one size"), "{error}");
 }
 
 #[test]
-fn c_backend_gathers_and_scatters() {
-    let _guard = alone();
-    let table = unsafe { &*load(&build("c-merge/merge.c")).unwrap() };
-    let bench = Bench::open(table, &[]).unwrap();
-    let (requests, result) = bench.run(&[RequestSpec::new(&[1.0]), RequestSpec::new(&[2.0])]);
-    let (refused, _) = bench.run(&[RequestSpec::new(&[]), RequestSpec::default()]);
-    assert_eq!(result, Ok(()));
-    bench.close();
-    for (request, value) in requests.iter().zip([1.0, 2.0]) {
-        assert_eq!(request.state.lock().unwrap().sent[0].floats("OUT"), [value]);
+fn c_backend_scatters_one_output_to_all_requests() {
+    let _session = Session::start();
+    let model = ModelSpec::new("m").max_batch_size(8);
+    let model = model.input("IN", dtype::FP32, &[]).output("OUT", dtype::FP32, &[]);
+    let request = |value: f32| {
+        Request::new(1).input("IN", dtype::FP32, &[1], &bytes(&[value])).request_output("OUT")
+    };
+    let instance = open("c-merge/merge.c", &model);
+    let outcomes = instance.execute(&[request(1.0), request(2.0)]);
+    assert_eq!((floats(&outcomes[0], "OUT"), floats(&outcomes[1], "OUT")), (vec![1.0], vec![2.0]));
+    for outcome in instance.execute(&[request(1.0), Request::new(1)]) {
+        assert_eq!(outcome.result.unwrap_err().text, "gather: a request has no input 0");
     }
-    for request in refused {
-        let end = request.state.lock().unwrap().end.clone();
-        assert_eq!(end.unwrap().unwrap_err().text, "there is no such input");
-    }
-    assert_clean();
 }
 
 #[test]
 fn broken_libraries_have_the_documented_defects() {
-    let _guard = alone();
+    let _session = Session::start();
     let table = |source| unsafe { &*load(&build(source)).unwrap() };
     assert_eq!(table("broken/wrong_major.c").abi_major, 99);
     assert!(table("broken/old_size.c").size < size_of::<BackendTable>() as u64);

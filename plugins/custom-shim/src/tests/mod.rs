@@ -1,15 +1,13 @@
-//! The whole plugin against libraries in C, through the tables that a host uses.
+//! The whole plugin with libraries in C, on the test host.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../../../plugin-api/tests/fake/mod.rs"]
-mod fake;
 mod rig;
 
-use fake::{Failure, FakeScope, alone, assert_clean};
 use rig::{Ask, Model, Rig, compile, error, ints};
 use std::path::Path;
 use tempfile::TempDir;
 use trtserver_plugin_api::abi::types::code;
+use trtserver_plugin_testkit::{Failure, Request, Session};
 
 const GENERATIONS: [(&str, &[(&str, &str)]); 5] = [
     ("-DGEN=1", &[("custom_api", "A")]),
@@ -47,8 +45,8 @@ fn probe(name: &'static str, parameters: &[(&'static str, &'static str)]) -> Mod
     }
 }
 
-fn task(number: i32) -> Ask {
-    Ask::new(1).input("DO", &[1, 1], &[&[number]]).want("OUT", 0)
+fn task(number: i32) -> Request {
+    Request::new(1).ints("DO", &[1, 1], &[&[number]]).request_output("OUT")
 }
 
 /// A number that the probe keeps.
@@ -70,77 +68,74 @@ fn story(library: &Path) -> String {
     }
 }
 
-fn refused(folder: TempDir, model: &Model) -> (Failure, &'static FakeScope) {
+fn refused(folder: TempDir, model: &Model) -> Failure {
     Rig::open(folder, model).err().unwrap()
 }
 
 #[test]
 fn every_generation_adds_and_subtracts() {
-    let _turn = alone();
+    let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         compile("addsub.c", &[flag], folder.path());
         let rig =
-            Rig::open(folder, &addsub(parameters)).unwrap_or_else(|(e, _)| panic!("{flag}: {e:?}"));
-        let first = Ask::new(1)
-            .input("INPUT0", &[1, 4], &[&[1, 2, 3, 4]])
-            .input("INPUT1", &[1, 4], &[&[10], &[], &[20, 30], &[40]])
-            .want("OUTPUT1", 1)
-            .want("OUTPUT0", 0);
+            Rig::open(folder, &addsub(parameters)).unwrap_or_else(|e| panic!("{flag}: {e:?}"));
+        let first = Request::new(1)
+            .ints("INPUT0", &[1, 4], &[&[1, 2, 3, 4]])
+            .ints("INPUT1", &[1, 4], &[&[10], &[], &[20, 30], &[40]])
+            .request_output("OUTPUT1")
+            .request_output("OUTPUT0");
         let rows: Vec<i32> = (0..12).collect();
-        let second = Ask::new(3)
-            .input("INPUT0", &[3, 4], &[&rows])
-            .input("INPUT1", &[3, 4], &[&[1; 12]])
-            .want("OUTPUT0", 0);
+        let second = Request::new(3)
+            .ints("INPUT0", &[3, 4], &[&rows])
+            .ints("INPUT1", &[3, 4], &[&[1; 12]])
+            .request_output("OUTPUT0");
         for _ in 0..3 {
             let done = rig.run(&[first.clone(), second.clone()]);
-            assert_eq!(ints(done[0], "OUTPUT0"), (vec![1, 4], vec![11, 22, 33, 44]), "{flag}");
-            assert_eq!(ints(done[0], "OUTPUT1").1, [-9, -18, -27, -36]);
-            assert_eq!(ints(done[1], "OUTPUT0").0, [3, 4]);
-            assert_eq!(ints(done[1], "OUTPUT0").1, (1..13).collect::<Vec<i32>>());
-            assert_eq!(done[1].state.lock().unwrap().sent[0].outputs.len(), 1);
+            assert_eq!(ints(&done[0], "OUTPUT0"), (vec![1, 4], vec![11, 22, 33, 44]), "{flag}");
+            assert_eq!(ints(&done[0], "OUTPUT1").1, [-9, -18, -27, -36]);
+            assert_eq!(ints(&done[1], "OUTPUT0").0, [3, 4]);
+            assert_eq!(ints(&done[1], "OUTPUT0").1, (1..13).collect::<Vec<i32>>());
+            assert_eq!(done[1].responses[0].outputs.len(), 1);
         }
         drop(rig);
-        assert_clean();
     }
 }
 
 #[test]
 fn errors_of_a_library_and_who_gets_them() {
-    let _turn = alone();
+    let session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
         let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
         let done = rig.run(&[task(1), task(90), task(2)]);
-        let payload = error(done[0]);
+        let payload = error(&done[0]);
         assert_eq!(payload.text, "payload error for 'm_0': (22) the payload is bad", "{flag}");
         assert_eq!(payload.code, code::INTERNAL);
-        assert_eq!(ints(done[1], "OUT").1, [90]);
-        assert_eq!(error(done[2]).text, "payload error for 'm_0': (23) <no error string>");
+        assert_eq!(ints(&done[1], "OUT").1, [90]);
+        assert_eq!(error(&done[2]).text, "payload error for 'm_0': (23) <no error string>");
         // The batch as a whole.
         let both = task(1).control("ALL", 1);
-        for request in rig.run(&[task(90), both]) {
-            assert_eq!(error(request).text, "execute error for 'm_0': (21) the batch is bad");
+        for outcome in rig.run(&[task(90), both]) {
+            assert_eq!(error(&outcome).text, "execute error for 'm_0': (21) the batch is bad");
         }
         // More than the library was promised.
-        let many = Ask::new(5).input("DO", &[5, 1], &[&[90; 5]]).want("OUT", 0);
-        let text = error(rig.run(&[many])[0]).text;
+        let many = Request::new(5).ints("DO", &[5, 1], &[&[90; 5]]).request_output("OUT");
+        let text = error(&rig.run(&[many])[0]).text.clone();
         assert_eq!(text, "dynamic batch size 5 for 'm_0', max allowed is 4");
-        let scope = rig.scope;
         drop(rig);
-        assert!(scope.said("error finalizing custom library: (13) finalised badly"));
+        assert!(session.logged("error finalizing custom library: (13) finalised badly"));
         assert_eq!(
             (count(&library, "probe_initialised"), count(&library, "probe_finalised")),
             (1, 1)
         );
-        assert_clean();
     }
 }
 
 #[test]
 fn an_initialise_that_fails_is_finalised_once() {
-    let _turn = alone();
+    let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let later = ["-DGEN=6", "-DGEN=8"].contains(&flag);
         for (name, want) in [
@@ -166,7 +161,7 @@ fn an_initialise_that_fails_is_finalised_once() {
             // Keeps the file.
             let kept = folder.path().with_extension("so");
             std::fs::hard_link(&library, &kept).unwrap();
-            let (failure, _) = refused(folder, &probe(name, parameters));
+            let failure = refused(folder, &probe(name, parameters));
             assert_eq!(failure.text, format!("initialize error for '{name}': {want}"), "{flag}");
             assert_eq!(failure.code, code::INTERNAL);
             assert_eq!(
@@ -174,14 +169,13 @@ fn an_initialise_that_fails_is_finalised_once() {
                 (1, 1)
             );
             std::fs::remove_file(kept).unwrap();
-            assert_clean();
         }
     }
 }
 
 #[test]
 fn what_a_library_is_told() {
-    let _turn = alone();
+    let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
@@ -193,7 +187,7 @@ fn what_a_library_is_told() {
         let told = story(&library);
         let config = "gpu 3, config 11 bytes, zero behind 1";
         let repository = rig.folder.path().join("repository");
-        let rest = format!(", m_0, 2: 0, {}", repository.display());
+        let rest = format!(", m_0, 2: 1, {}", repository.display());
         let all = if matches!(flag, "-DGEN=1" | "-DGEN=2") {
             config.into()
         } else {
@@ -205,74 +199,72 @@ fn what_a_library_is_told() {
 
 #[test]
 fn outputs_that_cannot_be() {
-    let _turn = alone();
     for (flag, parameters) in GENERATIONS {
+        let session = Session::start();
         let folder = folder();
         compile("probe.c", &[flag], folder.path());
         let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
         let strict = matches!(flag, "-DGEN=1" | "-DGEN=2");
-        // Nobody requested for it: an error in the base, left out later.
-        let spare = rig.run(&[task(3)])[0];
+        // Not requested: an error in the base, discarded later.
+        let spare = &rig.run(&[task(3)])[0];
         assert_eq!(ints(spare, "OUT").1, [i32::from(!strict), 1], "{flag}");
-        assert_eq!(rig.scope.said("output 'SPARE' was not requested"), strict);
-        let nulls = rig.run(&[task(6)])[0];
+        assert_eq!(session.logged("output 'SPARE' was not requested"), strict);
+        let nulls = &rig.run(&[task(6)])[0];
         assert_eq!(ints(nulls, "OUT").1, [0; 5]);
-        assert!(rig.scope.said("GetNextInput for 'm_0', request 1 of 1: a null name"));
+        assert!(session.logged("GetNextInput for 'm_0', request 1 of 1: a null name"));
         if flag != "-DGEN=1" {
-            let rank = error(rig.run(&[task(11)])[0]).text;
+            let rank = error(&rig.run(&[task(11)])[0]).text.clone();
             assert_eq!(
                 rank,
                 format!("instance 'm_0': output 'OUT' has a shape of {} dimensions", u64::MAX)
             );
-            let null = error(rig.run(&[task(12)])[0]).text;
+            let null = error(&rig.run(&[task(12)])[0]).text.clone();
             assert_eq!(null, "instance 'm_0': output 'OUT' has 2 dimensions at a null address");
         } else {
-            let odd = error(rig.run(&[task(13)])[0]).text;
+            let odd = error(&rig.run(&[task(13)])[0]).text.clone();
             assert!(odd.contains("generation A cannot say it"), "{odd}");
         }
-        let unknown = rig.run(&[task(8)])[0];
+        let unknown = &rig.run(&[task(8)])[0];
         assert_eq!(ints(unknown, "OUT").1, [0]);
-        assert!(rig.scope.said("unexpected input 'NOTHING'"));
-        // What was requested for and not made is for the host to say: here it is just not there.
-        let silent = rig.run(&[task(77)])[0];
-        assert!(silent.state.lock().unwrap().sent[0].outputs.is_empty());
+        assert!(session.logged("unexpected input 'NOTHING'"));
+        // The host, not the plugin, reports a requested output that is missing.
+        let silent = &rig.run(&[task(77)])[0];
+        assert!(silent.responses[0].outputs.is_empty());
         drop(rig);
-        assert_clean();
     }
 }
 
 #[test]
 fn contexts_of_another_time_find_nothing() {
-    let _turn = alone();
+    let session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         compile("probe.c", &[flag], folder.path());
         let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
         rig.run(&[task(90), task(91)]);
-        let late = rig.run(&[task(7)])[0];
+        let late = &rig.run(&[task(7)])[0];
         assert_eq!(ints(late, "OUT").1, [0; 4], "{flag}");
-        assert!(rig.scope.said("which is no payload that is being executed"));
+        assert!(session.logged("which is no payload that is being executed"));
         drop(rig);
-        assert_clean();
     }
 }
 
 #[test]
 fn blocks_come_as_they_lie_whatever_the_hint() {
-    let _turn = alone();
+    let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         compile("probe.c", &[flag], folder.path());
         let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
-        let data = task(9).input("DATA", &[1, 6], &[&[1], &[2, 3], &[], &[4, 5, 6]]);
-        let seen = ints(rig.run(&[data])[0], "OUT").1;
+        let data = task(9).ints("DATA", &[1, 6], &[&[1], &[2, 3], &[], &[4, 5, 6]]);
+        let seen = ints(&rig.run(&[data])[0], "OUT").1;
         assert_eq!(seen, [1, 1, 1, 4, 1, 8, 1, 12, 1, -1, 1, -1], "{flag}");
     }
 }
 
 #[test]
 fn sequences_have_controls_and_null_requests() {
-    let _turn = alone();
+    let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
@@ -283,23 +275,22 @@ fn sequences_have_controls_and_null_requests() {
         // Whatever the host puts there, the library reads zeros.
         let null = task(10).control("READY", 0);
         let done = rig.run(&[null.clone(), real]);
-        assert_eq!(done[0].state.lock().unwrap().end, Some(Ok(())));
-        assert!(done[0].state.lock().unwrap().sent.is_empty());
+        assert_eq!(done[0].result, Ok(()));
+        assert!(done[0].responses.is_empty());
         assert_eq!(story(&library), "1 6 1 1 1 1", "{flag}");
         let listed = if flag == "-DGEN=1" { [0, 0, 0] } else { [1, 1, 1] };
-        assert_eq!(ints(done[1], "OUT").1, [&listed[..], &[1, 1, 1, 1, 1]].concat());
+        assert_eq!(ints(&done[1], "OUT").1, [&listed[..], &[1, 1, 1, 1, 1]].concat());
         // A warm-up is of no sequence and real all the same.
-        assert_eq!(ints(rig.run(&[null.warmup()])[0], "OUT").1[5..], [1, 0, 1]);
+        assert_eq!(ints(&rig.run(&[null.warmup()])[0], "OUT").1[5..], [1, 0, 1]);
         drop(rig);
-        assert_clean();
     }
 }
 
 #[test]
 fn files_that_are_no_such_library() {
-    let _turn = alone();
+    let _session = Session::start();
     let empty = folder();
-    let (missing, _) = refused(empty, &probe("m", &[]));
+    let missing = refused(empty, &probe("m", &[]));
     assert_eq!(missing.code, code::INTERNAL);
     assert!(
         missing.text.starts_with("unable to find Custom model 'libcustom.so' for m"),
@@ -308,13 +299,13 @@ fn files_that_are_no_such_library() {
     let text = folder();
     std::fs::create_dir(text.path().join("1")).unwrap();
     std::fs::write(text.path().join("1/libcustom.so"), "no library").unwrap();
-    let (text, _) = refused(text, &probe("m", &[]));
+    let text = refused(text, &probe("m", &[]));
     assert_eq!(text.code, code::NOT_FOUND);
     assert!(text.text.starts_with("unable to load custom library: /"), "{text:?}");
     assert!(text.text.contains("libcustom.so: "), "the loader's own words: {text:?}");
     let parts = folder();
     compile("parts.c", &["-DINITIALIZE"], parts.path());
-    let (parts, _) = refused(parts, &probe("m", &[]));
+    let parts = refused(parts, &probe("m", &[]));
     assert_eq!(parts.code, code::NOT_FOUND);
     assert!(
         parts.text.starts_with("unable to find 'CustomFinalize' entrypoint in custom library: /")
@@ -325,14 +316,14 @@ fn files_that_are_no_such_library() {
     );
     let three = folder();
     compile("parts.c", &["-DVERSION=3"], three.path());
-    let (three, _) = refused(three, &probe("m", &[]));
+    let three = refused(three, &probe("m", &[]));
     let want = "unable to load custom library: invalid custom version 3 is provided";
     assert_eq!((three.code, &*three.text), (code::INVALID, want));
 }
 
 #[test]
 fn a_gpu_that_nobody_knows() {
-    let _turn = alone();
+    let _session = Session::start();
     let mut model = addsub(&[]);
     model.device_id = 9999;
     // Without files by capability the device's number is all that matters.
@@ -345,27 +336,26 @@ fn a_gpu_that_nobody_knows() {
     trtserver_proto_wire::put_bytes(&mut model.config, 9, &entry);
     let by_capability = folder();
     compile("addsub.c", &["-DGEN=2"], by_capability.path());
-    let (unknown, _) = refused(by_capability, &model);
+    let unknown = refused(by_capability, &model);
     let want = "model 'm': the compute capability of GPU 9999 is not known: ";
     assert!(unknown.text.starts_with(want), "{unknown:?}");
 }
 
 #[test]
 fn words_that_contradict_or_mean_nothing() {
-    let _turn = alone();
+    let _session = Session::start();
     let two = folder();
     compile("addsub.c", &["-DGEN=8"], two.path());
-    let (contradicts, _) = refused(two, &addsub(&[("custom_api", "B")]));
+    let contradicts = refused(two, &addsub(&[("custom_api", "B")]));
     assert!(
         contradicts.text.contains("'custom_api' is 'B', but the library exports CustomVersion")
     );
-    let (unknown, _) = refused(folder(), &addsub(&[("custom_api", "V1")]));
+    let unknown = refused(folder(), &addsub(&[("custom_api", "V1")]));
     assert!(unknown.text.starts_with("parameter 'custom_api' of model 'm' is 'V1'"), "{unknown:?}");
     let mut model = addsub(&[]);
     model.settings = vec![("api", "x")];
-    let (setting, _) = refused(folder(), &model);
+    let setting = refused(folder(), &model);
     assert!(setting.text.starts_with("setting 'api' of backend 'custom' is 'x'"), "{setting:?}");
-    assert_clean();
     // The setting for those that say nothing.
     let old = folder();
     compile("addsub.c", &["-DGEN=1"], old.path());
@@ -375,7 +365,7 @@ fn words_that_contradict_or_mean_nothing() {
 
 #[test]
 fn a_file_that_was_replaced_is_another_library() {
-    let _turn = alone();
+    let _session = Session::start();
     let dir = folder();
     let library = compile("addsub.c", &["-DGEN=2"], dir.path());
     let old = Rig::open(dir, &addsub(&[])).ok().unwrap();

@@ -1,15 +1,16 @@
-//! The probe through both doors, and its commands on the fake host of the interface's own tests.
+//! The probe through both entry points, and its commands on the test host.
 
-#![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)] // a test plays the host
+#![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)] // a test loads the library
 
-#[path = "../../../../plugin-api/tests/fake/mod.rs"]
-mod fake;
-
-use fake::{Bench, Failure, HOST, RequestSpec, alone, assert_clean};
 use std::path::PathBuf;
 use trtserver_plugin_api::abi::BACKEND_MAIN;
 use trtserver_plugin_api::abi::backend::{BackendMain, BackendModuleRef, BackendTable};
+use trtserver_plugin_api::abi::types::{code, dtype, error_flags, tensor_flags};
 use trtserver_plugin_api::abi_stable::library::lib_header_from_path;
+use trtserver_plugin_testkit::{
+    Backend, Failure, Input, Instance, InstanceSpec, ModelSpec, Output, Request, Response, Session,
+    bytes, host_table, take_violations, values,
+};
 
 fn library() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
@@ -22,122 +23,148 @@ fn library() -> PathBuf {
 fn table() -> &'static BackendTable {
     let header = lib_header_from_path(&library()).unwrap();
     let module = header.init_root_module::<BackendModuleRef>().unwrap();
-    unsafe { &*module.main()(&raw const HOST.0) }
+    unsafe { &*module.main()(host_table()) }
 }
 
-/// Runs one request with these parameters; the end, and the sent.
-fn run(params: &[(&'static str, &'static str)]) -> (Result<(), Failure>, Vec<fake::SentResponse>) {
-    let bench = Bench::open(table(), &[]).unwrap();
-    let request = RequestSpec { params: params.to_vec(), ..RequestSpec::new(&[1.0, 2.0]) };
-    let request = RequestSpec { requested: vec!["OUT", "BATCH"], ..request };
-    let (requests, _) = bench.run(&[request]);
-    bench.close(); // joins the threads that answer later
-    let state = requests[0].state.lock().unwrap();
-    assert_clean();
-    (state.end.clone().unwrap(), state.sent.clone())
+fn model(params: &[(&str, &str)]) -> ModelSpec {
+    let spec =
+        ModelSpec::new("m").input("IN", dtype::FP32, &[-1]).output("OUT", dtype::FP32, &[-1]);
+    let spec = spec.output("BATCH", dtype::INT32, &[-1]);
+    params.iter().fold(spec, |spec, (key, value)| spec.parameter(key, value))
+}
+
+fn open(spec: &ModelSpec) -> Result<Instance, Failure> {
+    let backend = Backend::open(table(), "x", "/plugins", &[])?;
+    backend.open_model(spec)?.open_instance(&InstanceSpec::default())
+}
+
+fn request(floats: &[f32]) -> Request {
+    let shape = [floats.len() as i64];
+    Request::new(1).input("IN", dtype::FP32, &shape, &bytes(floats)).request_output("OUT")
+}
+
+fn floats(response: &Response) -> Vec<f32> {
+    values(&response.output("OUT").unwrap().data)
+}
+
+/// Runs one request with these parameters; its result and responses.
+fn run(params: &[(&str, &str)]) -> (Result<(), Failure>, Vec<Response>) {
+    let request = request(&[1.0, 2.0]).request_output("BATCH");
+    let request = params.iter().fold(request, |request, (key, value)| request.param(key, value));
+    let outcome = open(&model(&[])).unwrap().execute(&[request]).pop().unwrap();
+    (outcome.result, outcome.responses)
+}
+
+/// Runs one request that breaks a promise.
+fn broken(params: &[(&str, &str)], promise: &str) -> (Result<(), Failure>, Vec<Response>) {
+    let ran = run(params);
+    let promises: Vec<_> = take_violations().into_iter().map(|v| v.promise).collect();
+    assert!(promises.contains(&promise), "{params:?}: {promises:?}");
+    ran
 }
 
 #[test]
-fn both_doors_lead_to_the_same_table() {
+fn both_entry_points_return_the_same_table() {
     let checked: *const BackendTable = table();
     let library = Box::leak(Box::new(unsafe { libloading::Library::new(library()) }.unwrap()));
     let main = unsafe { library.get::<BackendMain>(BACKEND_MAIN.as_bytes()) }.unwrap();
-    assert_eq!(unsafe { main(&raw const HOST.0) }, checked);
-    let info = unsafe { &*((*checked).backend_info)(std::ptr::null_mut()) };
-    assert_eq!(fake::read(info.name), "probe");
+    assert_eq!(unsafe { main(host_table()) }, checked);
 }
 
 #[test]
-fn echoes_by_every_way_of_answering() {
-    let _guard = alone();
+fn echoes_in_every_way_of_responding() {
+    let _session = Session::start();
     for params in [&[][..], &[("adopt", "true")], &[("detach", "true")], &[("delay_ms", "1")]] {
-        let (end, sent) = run(params);
-        assert_eq!(end, Ok(()), "{params:?}");
-        assert_eq!(sent.len(), 1);
-        assert_eq!(sent[0].floats("OUT"), [1.0, 2.0], "{params:?}");
+        let (result, responses) = run(params);
+        assert_eq!((result, responses.len()), (Ok(()), 1), "{params:?}");
+        assert_eq!(floats(&responses[0]), [1.0, 2.0], "{params:?}");
     }
     assert_eq!(run(&[("responses", "3")]).1.len(), 3);
     assert_eq!(run(&[("responses", "3"), ("detach", "1")]).1.len(), 3);
     assert_eq!(run(&[("responses", "0")]), (Ok(()), vec![]));
-    let (_, sent) = run(&[("report_batch", "true")]);
-    assert_eq!(sent[0].outputs["BATCH"], (8, vec![2], vec![1, 0, 0, 0, 1, 0, 0, 0]));
+    let (_, responses) = run(&[("report_batch", "true")]);
+    let batch: &Output = responses[0].output("BATCH").unwrap();
+    assert_eq!((batch.dtype, &batch.shape[..]), (dtype::INT32, &[2][..]));
+    assert_eq!(values::<i32>(&batch.data), [1, 1]);
 }
 
 #[test]
-fn fails_as_told() {
-    let _guard = alone();
+fn fails_as_commanded() {
+    let session = Session::start();
     let error = run(&[("fail", "no"), ("fail_code", "4")]).0.unwrap_err();
-    assert_eq!((error.code, &*error.text), (4, "no"));
+    assert_eq!((error.code, &*error.text), (code::UNAVAILABLE, "no"));
     let error = run(&[("panic_in", "execute")]).0.unwrap_err();
     assert_eq!(error.text, "backend 'probe' panicked in execute: told to panic in execute");
     let error = run(&[("fail_in", "execute"), ("broken", "true")]).0.unwrap_err();
-    assert_eq!((&*error.text, error.flags), ("told to fail in execute", 8));
+    assert_eq!((&*error.text, error.flags), ("told to fail in execute", error_flags::MODEL_BROKEN));
     for entry in ["model_open", "instance_open"] {
         for (how, word) in [("panic_in", "panicked"), ("fail_in", "told to fail")] {
-            let error = Bench::open(table(), &[(how, entry)]).err().unwrap();
+            let error = open(&model(&[(how, entry)])).err().unwrap();
             assert!(error.text.contains(word) && error.text.contains(entry), "{}", error.text);
         }
     }
-    let scope = Bench::open(table(), &[("panic_in", "close")]).unwrap().close();
-    assert!(scope.said("told to panic in close"));
+    drop(open(&model(&[("panic_in", "close")])).unwrap());
+    assert!(session.logged("told to panic in close"));
 }
 
 #[test]
-fn garbage_as_told() {
-    let _guard = alone();
-    let out = |how| run(&[("garbage", how)]).1[0].outputs.get("OUT").cloned();
-    assert_eq!(out("wrong_dtype").unwrap().0, 8);
-    assert_eq!(out("wrong_shape").unwrap().1, [2, 1]);
-    assert_eq!(out("short").unwrap().2.len(), 7);
-    assert_eq!(out("missing_output"), None);
-    assert!(out("unknown_output").is_some());
-    assert_eq!(run(&[("garbage", "twice")]).1.len(), 1);
-    assert_eq!(run(&[("garbage", "never")]).0.unwrap_err().text, "not finished");
+fn misbehaves_as_commanded() {
+    let _session = Session::start();
+    for how in ["wrong_dtype", "short", "unknown_output"] {
+        let _ = broken(&[("garbage", how)], "output.declared");
+    }
+    assert_eq!(run(&[("garbage", "missing_output")]).1[0].output("OUT"), None);
+    assert_eq!(broken(&[("garbage", "twice")], "request.once").1.len(), 1);
+    assert!(broken(&[("garbage", "never")], "request.once").0.is_err());
     let never = run(&[("garbage", "never"), ("detach", "true")]).0.unwrap_err();
     assert!(never.text.contains("dropped a detached request"));
 }
 
 #[test]
 fn waits_for_the_cancellation() {
-    let _guard = alone();
-    let bench = Bench::open(table(), &[("until_cancelled", "true")]).unwrap();
-    let cancelled = RequestSpec { cancelled: true, ..RequestSpec::new(&[1.0]) };
-    let (requests, _) = bench.run(&[cancelled]);
-    bench.close();
-    let state = requests[0].state.lock().unwrap();
-    assert!(matches!(&state.end, Some(Err(error)) if error.code == 7));
+    let _session = Session::start();
+    let instance = open(&model(&[("until_cancelled", "true")])).unwrap();
+    let outcome = instance.execute(&[request(&[1.0]).cancelled()]).pop().unwrap();
+    assert_eq!(outcome.result.unwrap_err().code, code::CANCELLED);
 }
 
 /// Runs batches of INT32 requests on one instance; OUT and STATE_OUT of each request, -1 where there is none.
-fn sums(mode: &'static str, batches: &[&[&[(&'static str, i32)]]]) -> Vec<Vec<(i32, i32)>> {
-    let bench = Bench::open(table(), &[("accumulate", mode)]).unwrap();
-    let one = |inputs: &&[(&'static str, i32)]| RequestSpec {
-        ints: inputs.iter().map(|(name, value)| (*name, vec![*value])).collect(),
-        requested: vec!["OUT", "STATE_OUT"],
-        ..RequestSpec::default()
+fn sums(mode: &str, batches: &[&[&[(&str, i32)]]]) -> Vec<Vec<(i32, i32)>> {
+    let mut spec = ModelSpec::new("m").input("INPUT0", dtype::INT32, &[-1]);
+    spec = spec.output("OUT", dtype::INT32, &[-1]).parameter("accumulate", mode);
+    spec.states = vec![trtserver_plugin_testkit::TensorSpec::new("STATE_OUT", dtype::INT32, &[-1])];
+    let instance = open(&spec).unwrap();
+    let one = |inputs: &&[(&str, i32)]| {
+        let mut request = Request::new(1).request_output("OUT").request_output("STATE_OUT");
+        for (name, value) in *inputs {
+            request.inputs.push(Input {
+                name: (*name).to_owned(),
+                dtype: dtype::INT32,
+                shape: vec![1],
+                parts: vec![bytes(&[*value])],
+                flags: if name.starts_with("STATE") { tensor_flags::STATE } else { 0 },
+            });
+        }
+        request
     };
-    let run = |batch: &&[&[(&'static str, i32)]]| {
-        let (requests, _) = bench.run(&batch.iter().map(one).collect::<Vec<_>>());
-        let of = |request: &&'static fake::FakeRequest| {
-            let state = request.state.lock().unwrap();
-            assert_eq!(state.end, Some(Ok(())));
+    let run = |batch: &&[&[(&str, i32)]]| {
+        let outcomes = instance.execute(&batch.iter().map(one).collect::<Vec<_>>());
+        let of = |outcome: &trtserver_plugin_testkit::Outcome| {
+            assert_eq!(outcome.result, Ok(()));
             let int = |name| {
-                let output = state.sent[0].outputs.get(name);
-                output.map_or(-1, |o| i32::from_le_bytes(o.2[..].try_into().unwrap()))
+                let output = outcome.responses[0].output(name);
+                output.map_or(-1, |output| values(&output.data)[0])
             };
             (int("OUT"), int("STATE_OUT"))
         };
-        requests.iter().map(of).collect()
+        outcomes.iter().map(of).collect()
     };
-    let all = batches.iter().map(run).collect();
-    bench.close();
-    assert_clean();
-    all
+    batches.iter().map(run).collect()
 }
 
 #[test]
 fn sums_by_slot_by_id_and_by_state() {
-    let _guard = alone();
+    let _session = Session::start();
     let in_slot = |value, start, ready| [("INPUT0", value), ("START", start), ("READY", ready)];
     let batches = sums(
         "slot",
@@ -165,21 +192,17 @@ fn sums_by_slot_by_id_and_by_state() {
 }
 
 #[test]
-fn one_answer_for_all_calls() {
-    let _guard = alone();
+fn one_scattered_output_for_all_requests() {
+    let _session = Session::start();
     for adopt in ["true", "false"] {
-        let params = [("merge", "true"), ("adopt", adopt), ("spin_us", "10")];
-        let bench = Bench::open(table(), &params).unwrap();
-        let failing = RequestSpec { params: vec![("fail", "no")], ..RequestSpec::new(&[2.0]) };
-        let requests = [RequestSpec::new(&[1.0]), failing, RequestSpec::new(&[3.0])];
-        let (requests, _) = bench.run(&requests);
-        bench.close();
-        let states: Vec<_> = requests.iter().map(|request| request.state.lock().unwrap()).collect();
-        assert_eq!(states[0].sent[0].floats("OUT"), [1.0]);
-        assert_eq!(states[2].sent[0].floats("OUT"), [3.0]);
-        assert_eq!(states[1].end.as_ref().unwrap().as_ref().unwrap_err().text, "no");
+        let mut spec = model(&[("merge", "true"), ("adopt", adopt), ("spin_us", "10")]);
+        spec.max_batch_size = 8;
+        let tensors = spec.inputs.iter_mut().chain(&mut spec.outputs);
+        tensors.for_each(|tensor| (tensor.dims, tensor.model_dims) = (vec![], vec![]));
+        let failing = request(&[2.0]).param("fail", "no");
+        let outcomes = open(&spec).unwrap().execute(&[request(&[1.0]), failing, request(&[3.0])]);
+        assert_eq!(floats(&outcomes[0].responses[0]), [1.0]);
+        assert_eq!(floats(&outcomes[2].responses[0]), [3.0]);
+        assert_eq!(outcomes[1].result.as_ref().unwrap_err().text, "no");
     }
-    let error = run(&[("record", "fail")]).0.unwrap_err();
-    assert_eq!(error.text, "id:1");
-    assert_clean();
 }
