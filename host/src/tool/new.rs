@@ -91,7 +91,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     check_name(name)?;
     let plugin_api = text("plugin-api");
     let files = match language {
-        "rust" => rust(name, &dependency(plugin_api)?),
+        "rust" => rust(name, &Source::find(plugin_api)?)?,
         _ if plugin_api.is_some() => {
             return Err(format!(
                 "trtserver plugin new: --plugin-api is for Rust; a project in {language} contains the headers"
@@ -171,9 +171,10 @@ fn cpp(name: &str) -> Vec<File> {
     files
 }
 
-fn rust(name: &str, dependency: &str) -> Vec<File> {
+fn rust(name: &str, source: &Source) -> Result<Vec<File>, String> {
     let rows = [
         ("src/lib.rs", "the backend"),
+        ("src/tests.rs", "its tests, without a server"),
         ("Cargo.toml", "the package, with its dependency on the interface"),
     ];
     let mut files = project(name, include_str!("templates/rust.mk"), &rows);
@@ -181,39 +182,64 @@ fn rust(name: &str, dependency: &str) -> Vec<File> {
         files.push((path.to_owned(), text.replace("rust_addsub", name)));
     };
     take("src/lib.rs", include_str!("../../../examples/backends/rust-addsub/src/lib.rs"));
+    take("src/tests.rs", include_str!("../../../examples/backends/rust-addsub/src/tests.rs"));
     take("Cargo.lock", include_str!("../../../examples/backends/rust-addsub/Cargo.lock"));
     let manifest = include_str!("../../../examples/backends/rust-addsub/Cargo.toml");
-    take("Cargo.toml", &manifest.replace("{ path = \"../../../plugin-api\" }", dependency));
-    files
+    let manifest = manifest
+        .replace("{ path = \"../../../plugin-api\" }", &source.dependency("")?)
+        .replace("{ path = \"../../../plugin-api/testkit\" }", &source.dependency("testkit")?);
+    take("Cargo.toml", &manifest);
+    Ok(files)
 }
 
-/// The value of the dependency on the interface's crate in Cargo.toml.
-fn dependency(given: Option<&str>) -> Result<String, String> {
-    if let Some(url) = given.filter(|given| is_url(given)) {
-        return Ok(format!("{{ git = {} }}", quoted(url)));
-    }
-    let path = match given {
-        Some(path) => crate_in(Path::new(path)).ok_or_else(|| {
-            format!(
-                "trtserver plugin new: --plugin-api={path}: neither it nor its folder plugin-api is the crate \
-                 {PLUGIN_API}"
-            )
-        })?,
-        None => std::env::current_exe()
-            .ok()
-            .and_then(|program| program.ancestors().skip(1).find_map(crate_in))
-            .ok_or_else(|| {
+/// Where a project finds the interface's crates.
+#[derive(Debug, PartialEq)]
+enum Source {
+    /// URL of the server's git repository.
+    Git(String),
+    /// The folder `plugin-api`.
+    Folder(PathBuf),
+}
+
+impl Source {
+    fn find(given: Option<&str>) -> Result<Self, String> {
+        if let Some(url) = given.filter(|given| is_url(given)) {
+            return Ok(Self::Git(url.to_owned()));
+        }
+        let folder = match given {
+            Some(path) => crate_in(Path::new(path)).ok_or_else(|| {
                 format!(
-                    "trtserver plugin new: a backend in Rust depends on the crate {PLUGIN_API}, which is in no \
-                     registry, and this program is in no checkout of the server: give --plugin-api=PATH of the \
-                     folder plugin-api of a checkout, or --plugin-api=URL of its git repository"
+                    "trtserver plugin new: --plugin-api={path}: neither it nor its folder plugin-api is the crate \
+                     {PLUGIN_API}"
                 )
             })?,
-    };
-    let path = path.to_str().ok_or_else(|| {
-        format!("trtserver plugin new: {}: Cargo takes paths in UTF-8 only", path.display())
-    })?;
-    Ok(format!("{{ path = {} }}", quoted(path)))
+            None => std::env::current_exe()
+                .ok()
+                .and_then(|program| program.ancestors().skip(1).find_map(crate_in))
+                .ok_or_else(|| {
+                    format!(
+                        "trtserver plugin new: a backend in Rust depends on the crate {PLUGIN_API}, which is in no \
+                         registry, and this program is in no checkout of the server: give --plugin-api=PATH of the \
+                         folder plugin-api of a checkout, or --plugin-api=URL of its git repository"
+                    )
+                })?,
+        };
+        Ok(Self::Folder(folder))
+    }
+
+    /// The dependency on the crate in this subfolder, as in Cargo.toml.
+    fn dependency(&self, subfolder: &str) -> Result<String, String> {
+        let folder = match self {
+            Self::Git(url) => return Ok(format!("{{ git = {} }}", quoted(url))),
+            Self::Folder(folder) if subfolder.is_empty() => folder.clone(),
+            Self::Folder(folder) => folder.join(subfolder),
+        };
+        let path = folder.to_str().ok_or_else(|| {
+            let shown = folder.display();
+            format!("trtserver plugin new: {shown}: Cargo takes paths in UTF-8 only")
+        })?;
+        Ok(format!("{{ path = {} }}", quoted(path)))
+    }
 }
 
 fn is_url(text: &str) -> bool {

@@ -39,14 +39,18 @@ fn every_header_is_embedded() {
 #[test]
 fn dependencies() {
     let url = "https://example.com/server.git";
-    assert_eq!(dependency(Some(url)), Ok(format!("{{ git = \"{url}\" }}")));
+    let by_url = Source::find(Some(url)).unwrap();
+    assert_eq!(by_url.dependency("testkit"), Ok(format!("{{ git = \"{url}\" }}")));
     let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let by_checkout = dependency(Some(checkout)).unwrap();
-    assert!(by_checkout.ends_with("plugin-api\" }"), "{by_checkout}");
-    assert_eq!(dependency(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
-    assert!(dependency(Some("/nowhere")).unwrap_err().contains("/nowhere"));
+    let by_checkout = Source::find(Some(checkout)).unwrap();
+    for (subfolder, end) in [("", "plugin-api\" }"), ("testkit", "plugin-api/testkit\" }")] {
+        let dependency = by_checkout.dependency(subfolder).unwrap();
+        assert!(dependency.ends_with(end), "{dependency}");
+    }
+    assert_eq!(Source::find(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
+    assert!(Source::find(Some("/nowhere")).unwrap_err().contains("/nowhere"));
     assert_eq!(quoted("a\"b"), "'a\"b'");
-    for files in [c("n"), cpp("n"), rust("n", "{ path = \"p\" }")] {
+    for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap()] {
         let left =
             files.iter().find(|(_, text)| text.contains("{name}") || text.contains("addsub"));
         assert_eq!(left, None);

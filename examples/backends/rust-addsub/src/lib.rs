@@ -86,3 +86,6 @@ fn answer(request: Request<'_>) -> Result<(), Error> {
 }
 
 export_backend!(AddSub);
+
+#[cfg(test)]
+mod tests;
