@@ -52,6 +52,8 @@ pub struct ModelSpec {
     pub graph_level: i32,
     pub instances: u32,
     pub threads: u32,
+    /// Outputs are not checked, for models that produce what they do not declare.
+    pub accepts_any_output: bool,
 }
 
 impl ModelSpec {
@@ -72,6 +74,7 @@ impl ModelSpec {
             graph_level: 0,
             instances: 1,
             threads: 1,
+            accepts_any_output: false,
         }
     }
 
@@ -104,6 +107,9 @@ impl ModelSpec {
         bytes: u64,
         rows: u32,
     ) -> Result<bool, String> {
+        if self.accepts_any_output {
+            return Ok(self.max_batch_size > 0);
+        }
         let model = &self.name;
         let declared = self.outputs.iter().chain(&self.states).find(|t| t.name == name);
         let Some(declared) = declared else {

@@ -1,23 +1,26 @@
 //! Small calls that come again: which of them get a kept run, and that nobody can tell from the answers.
 
-use super::host::{Answer, Ask, Loaded, decl, load, model};
-use super::{addsub, addsub_call, bytes_of, floats, output, refused, resident_kib, shapes, start};
+use super::rig::{Loaded, decl, load, model};
+use super::{
+    addsub, addsub_call, bytes_of, floats, output, outputs, refused, resident_kib, shapes, start,
+};
 use crate::cached_runs::COUNT;
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_testkit::{Outcome, Request};
 
 /// The answer to one call, and whether a kept run gave it.
-fn ask(loaded: &Loaded, request: Ask) -> (Answer, bool) {
+fn ask(loaded: &Loaded, request: Request) -> (Outcome, bool) {
     let before = COUNT.load(Ordering::Relaxed);
-    let answer = loaded.run(&mut [request]).remove(0);
+    let answer = loaded.run(&[request]).remove(0);
     (answer, COUNT.load(Ordering::Relaxed) > before)
 }
 
 /// Values that no other call has, as two rows would have them.
-fn request(rows: usize, seed: f32) -> Ask {
+fn request(rows: usize, seed: f32) -> Request {
     let values: Vec<f32> = (0..rows * 16).map(|i| seed + i as f32).collect();
     let shape = [rows as i64, 16];
-    Ask::new(rows as u32).input("INPUT0", dtype::FP32, &shape, &bytes_of(&values)).input(
+    Request::new(rows as u32).input("INPUT0", dtype::FP32, &shape, &bytes_of(&values)).input(
         "INPUT1",
         dtype::FP32,
         &shape,
@@ -27,10 +30,12 @@ fn request(rows: usize, seed: f32) -> Ask {
 
 /// Asks for one output or both and looks at every element; true: from a kept run.
 fn right(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
-    let (answer, cached) =
-        ask(loaded, requested.iter().fold(request(rows, seed), |ask, name| ask.want(name)));
-    assert_eq!(answer.outputs.len(), requested.len());
-    for (name, found) in requested.iter().zip(&answer.outputs) {
+    let (answer, cached) = ask(
+        loaded,
+        requested.iter().fold(request(rows, seed), |request, name| request.request_output(name)),
+    );
+    assert_eq!(outputs(&answer).len(), requested.len());
+    for (name, found) in requested.iter().zip(outputs(&answer)) {
         assert_eq!((&found.name[..], &found.shape[..]), (*name, &[rows as i64, 16][..]));
         let base = if *name == "OUTPUT0" { 2.0 * seed } else { 0.0 };
         let sums: Vec<f32> = (0..rows * 16).map(|i| base + i as f32).collect();
@@ -43,8 +48,8 @@ const BOTH: [&str; 2] = ["OUTPUT0", "OUTPUT1"];
 
 #[test]
 fn the_second_call_of_a_shape_gets_a_run() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, addsub(64)).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, addsub(64)).unwrap();
     let ways: Vec<bool> = [1, 1, 2, 1, 2, 2, 1]
         .iter()
         .map(|&rows| right(&loaded, rows, rows as f32, &BOTH))
@@ -67,20 +72,20 @@ fn the_second_call_of_a_shape_gets_a_run() {
     let mut pieces = addsub_call(1);
     pieces.inputs.pop();
     let ones = bytes_of(&[1.0; 16]);
-    let pieces = pieces.pieces("INPUT1", dtype::FP32, &[1, 16], &[&ones[..5], &ones[5..]]);
+    let pieces = pieces.input_parts("INPUT1", dtype::FP32, &[1, 16], &[&ones[..5], &ones[5..]]);
     let (answer, cached) = ask(&loaded, pieces);
     assert_eq!((floats(&answer, "OUTPUT1")[15], cached), (14.0, true));
     // Nobody wants anything: nothing to run.
     for _ in 0..3 {
         let (answer, cached) = ask(&loaded, request(1, 1.0));
-        assert!(answer.outputs.is_empty() && answer.error.is_none() && !cached);
+        assert!(outputs(&answer).is_empty() && answer.result.is_ok() && !cached);
     }
 }
 
 #[test]
 fn more_shapes_than_runs() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, addsub(64)).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, addsub(64)).unwrap();
     // More than are remembered, in turn: none is kept. Each twice: every second is.
     for round in 0..3 {
         for rows in 1..20 {
@@ -116,8 +121,8 @@ fn more_shapes_than_runs() {
 
 #[test]
 fn what_is_wrong_is_refused_beside_a_kept_run() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, addsub(8)).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, addsub(8)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
         let mut request = addsub_call(1);
         request.inputs.remove(0);
@@ -131,14 +136,14 @@ fn what_is_wrong_is_refused_beside_a_kept_run() {
         (with(dtype::FP32, &[1, 16], &[0; 60]), "unexpected total byte size 60"),
         (addsub_call(1).input("INPUT0", dtype::FP32, &[1, 16], &[0; 64]), "given twice"),
         (missing, "input 'INPUT1' is required"),
-        (addsub_call(1).want("q"), "unexpected inference output 'q'"),
+        (addsub_call(1).request_output("q"), "unexpected inference output 'q'"),
     ];
     for (bad, requested) in &mut requests {
         for _ in 0..3 {
             right(&loaded, 1, 3.0, &BOTH);
             assert!(right(&loaded, 1, 4.0, &BOTH));
             let before = COUNT.load(Ordering::Relaxed);
-            refused(&loaded.run(std::slice::from_mut(bad))[0], requested);
+            refused(&loaded.run(std::slice::from_ref(bad))[0], requested);
             assert_eq!(COUNT.load(Ordering::Relaxed), before);
         }
     }
@@ -146,11 +151,13 @@ fn what_is_wrong_is_refused_beside_a_kept_run() {
 
 #[test]
 fn a_kept_run_that_fails_fails_no_other() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
-    let loaded = load(handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
+    let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
     let request = |place: i64| {
-        Ask::new(1).input("places", dtype::INT64, &[1, 1], &place.to_le_bytes()).want("found")
+        Request::new(1)
+            .input("places", dtype::INT64, &[1, 1], &place.to_le_bytes())
+            .request_output("found")
     };
     for _ in 0..3 {
         ask(&loaded, request(1));
@@ -165,17 +172,18 @@ fn a_kept_run_that_fails_fails_no_other() {
 
 #[test]
 fn a_file_that_is_wrong_about_a_shape_now_and_then() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     let inputs = vec![decl("x", dtype::FP32, &[-1])];
     let outputs = vec![decl("where", dtype::INT64, &[1, 4]), decl("weight", dtype::FP32, &[2])];
-    let loaded = load(handle, model("fickle.onnx", 0, inputs, outputs)).unwrap();
+    let loaded = load(&handle, model("fickle.onnx", 0, inputs, outputs)).unwrap();
     let check = |values: [f32; 6]| {
-        let request = Ask::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
-        let (answer, cached) = ask(&loaded, request.want("where").want("weight"));
+        let request = Request::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
+        let (answer, cached) =
+            ask(&loaded, request.request_output("where").request_output("weight"));
         let found: Vec<u8> = (0..6).filter(|&i| values[i] != 0.0).map(|i| i as u8).collect();
         let where_ = output(&answer, "where");
         assert_eq!(where_.shape, [1, found.len() as i64]);
-        assert_eq!(where_.bytes.chunks(8).map(|b| b[0]).collect::<Vec<_>>(), found);
+        assert_eq!(where_.data.chunks(8).map(|b| b[0]).collect::<Vec<_>>(), found);
         assert_eq!(floats(&answer, "weight"), [1.5, 2.5], "a weight is an output like others");
         cached
     };
@@ -187,18 +195,18 @@ fn a_file_that_is_wrong_about_a_shape_now_and_then() {
 
 #[test]
 fn optional_and_idle_inputs() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
-    let loaded = load(handle, model("tuned.onnx", 0, vec![f("x", &[2]), f("idle", &[2])], vec![]));
+    let loaded = load(&handle, model("tuned.onnx", 0, vec![f("x", &[2]), f("idle", &[2])], vec![]));
     let loaded = loaded.unwrap();
     let optional = ["factor", "spare"];
     for round in 0..3 {
         let x = round as f32;
         for given in [&[][..], &optional[..1], &optional[1..], &optional] {
-            let request = Ask::new(1)
+            let request = Request::new(1)
                 .input("idle", dtype::FP32, &[2], &[0; 8])
                 .input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0]))
-                .want("scaled");
+                .request_output("scaled");
             let request = given.iter().fold(request, |request, name| {
                 request.input(name, dtype::FP32, &[1], &bytes_of(&[10.0]))
             });
@@ -211,16 +219,19 @@ fn optional_and_idle_inputs() {
 
 #[test]
 fn outputs_of_no_known_shape_go_by_pointer() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, shapes()).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, shapes()).unwrap();
     for x in [1.0, 2.0, 3.0] {
-        let request = Ask::new(1).input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0])).input(
+        let request = Request::new(1).input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0])).input(
             "s",
             dtype::FP32,
             &[1],
             &bytes_of(&[x]),
         );
-        let (answer, cached) = ask(&loaded, request.want("scaled").want("square").want("x"));
+        let (answer, cached) = ask(
+            &loaded,
+            request.request_output("scaled").request_output("square").request_output("x"),
+        );
         assert_eq!(
             (floats(&answer, "scaled"), floats(&answer, "square")),
             (vec![2.0 * x, 2.0], vec![x * x])
@@ -231,22 +242,23 @@ fn outputs_of_no_known_shape_go_by_pointer() {
 
 #[test]
 fn steps_of_a_sequence() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     let f = |name| decl(name, dtype::FP32, &[1]);
     let inputs = vec![f("IN"), decl("START", dtype::BOOL, &[1]), f("STATE")];
-    let loaded = load(handle, model("step.onnx", 8, inputs, vec![f("SUM"), f("IN")])).unwrap();
+    let loaded = load(&handle, model("step.onnx", 8, inputs, vec![f("SUM"), f("IN")])).unwrap();
     let mut sum = 0.0;
     for step in 0..20 {
         let start = u8::from(step % 7 == 0);
         sum = if start == 1 { 0.0 } else { sum } + step as f32;
-        let request = Ask::new(1)
+        let request = Request::new(1)
             .input("IN", dtype::FP32, &[1, 1], &bytes_of(&[step as f32]))
             .input("START", dtype::BOOL, &[1, 1], &[start])
             .input("STATE", dtype::FP32, &[1, 1], &bytes_of(&[sum - step as f32]))
-            .want("SUM");
+            .request_output("SUM");
         // An input passed through goes by pointer.
         let passes = step % 3 == 2;
-        let (answer, cached) = ask(&loaded, if passes { request.want("IN") } else { request });
+        let (answer, cached) =
+            ask(&loaded, if passes { request.request_output("IN") } else { request });
         assert_eq!((floats(&answer, "SUM"), cached), (vec![sum], step > 0 && !passes));
         assert!(!passes || floats(&answer, "IN") == [step as f32]);
     }
@@ -254,9 +266,9 @@ fn steps_of_a_sequence() {
 
 #[test]
 fn kept_memory_goes_with_the_instance() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, addsub(64)).unwrap();
-    let mut requests: Vec<Ask> = (25..33).map(addsub_call).collect();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, addsub(64)).unwrap();
+    let mut requests: Vec<Request> = (25..33).map(addsub_call).collect();
     let mut before = 0;
     for round in 0..600 {
         if round == 100 {
@@ -264,8 +276,8 @@ fn kept_memory_goes_with_the_instance() {
         }
         let instance = loaded.sibling();
         for request in &mut requests {
-            instance.run(std::slice::from_mut(request));
-            instance.run(std::slice::from_mut(request));
+            instance.run(std::slice::from_ref(request));
+            instance.run(std::slice::from_ref(request));
         }
     }
     let grown = resident_kib().saturating_sub(before);

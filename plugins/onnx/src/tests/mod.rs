@@ -3,17 +3,16 @@
 //! Without a library (see [`library`]) these tests say so and pass.
 
 mod cached_runs;
-mod host;
 mod merge;
+mod rig;
 
-use host::{Answer, Ask, Handle, decl, load, model, open, reshaped};
+use rig::{decl, load, load_on, model};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use trtserver_plugin_api::abi::descriptors::{ModelDesc, instance_kind};
+use trtserver_plugin_api::abi::descriptors::instance_kind;
 use trtserver_plugin_api::abi::types::{code, dtype};
-
-/// The tests share one library, one log and one completed configuration.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+use trtserver_plugin_testkit::{
+    Backend, ModelSpec, Outcome, Output, Request, Session, TensorSpec, bytes, counts, table, values,
+};
 
 fn library() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(crate::search::VARIABLE) {
@@ -24,8 +23,8 @@ fn library() -> Option<PathBuf> {
     built.exists().then_some(built)
 }
 
-fn start() -> Option<(MutexGuard<'static, ()>, Handle)> {
-    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+fn start() -> Option<(Session, Backend)> {
+    let session = Session::start();
     let Some(path) = library() else {
         eprintln!(
             "SKIPPED: no ONNX Runtime library; set {} or put one into target/dist/lib",
@@ -33,34 +32,41 @@ fn start() -> Option<(MutexGuard<'static, ()>, Handle)> {
         );
         return None;
     };
-    let handle = open(&[("library", path.to_str().unwrap())], "/nowhere/backends/onnxruntime");
-    Some((alone, handle.unwrap()))
+    let (name, dir) = ("onnxruntime", "/nowhere/backends/onnxruntime");
+    let settings = [("library", path.to_str().unwrap())];
+    let table = table::<crate::backend::Onnx>();
+    Some((session, Backend::open(table, name, dir, &settings).unwrap()))
 }
 
 fn bytes_of(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    bytes(values)
 }
 
-fn floats(answer: &Answer, name: &str) -> Vec<f32> {
-    let output = output(answer, name);
+fn floats(outcome: &Outcome, name: &str) -> Vec<f32> {
+    let output = output(outcome, name);
     assert_eq!(output.dtype, dtype::FP32);
-    output.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    values(&output.data)
 }
 
-fn output<'a>(answer: &'a Answer, name: &str) -> &'a host::Output {
-    assert_eq!(answer.error, None);
-    assert_eq!(answer.ended, 1);
-    answer.outputs.iter().find(|output| output.name == name).unwrap()
+/// The outputs of the only response, if there is one.
+fn outputs(outcome: &Outcome) -> &[Output] {
+    assert!(outcome.responses.len() <= 1);
+    outcome.responses.first().map_or(&[], |response| &response.outputs)
 }
 
-fn refused(answer: &Answer, requested: &str) -> u32 {
-    assert!(answer.outputs.is_empty() && answer.ended == 1);
-    let (code, text) = answer.error.as_ref().unwrap();
-    assert!(text.contains(requested), "{text}");
-    *code
+fn output<'a>(outcome: &'a Outcome, name: &str) -> &'a Output {
+    assert_eq!(outcome.result, Ok(()));
+    outputs(outcome).iter().find(|output| output.name == name).unwrap()
 }
 
-fn addsub(max: i32) -> ModelDesc {
+fn refused(outcome: &Outcome, text: &str) -> u32 {
+    assert!(outputs(outcome).is_empty());
+    let failure = outcome.result.as_ref().unwrap_err();
+    assert!(failure.text.contains(text), "{failure}");
+    failure.code
+}
+
+fn addsub(max: i32) -> ModelSpec {
     let dims: &[i64] = if max > 0 { &[16] } else { &[-1, 16] };
     let tensors = |names: [&str; 2]| names.iter().map(|n| decl(n, dtype::FP32, dims)).collect();
     model("addsub.onnx", max, tensors(["INPUT0", "INPUT1"]), tensors(["OUTPUT0", "OUTPUT1"]))
@@ -70,32 +76,36 @@ fn ramp(rows: usize) -> Vec<f32> {
     (0..rows * 16).map(|i| i as f32).collect()
 }
 
-fn addsub_call(rows: usize) -> Ask {
+fn addsub_call(rows: usize) -> Request {
     let shape = [rows as i64, 16];
-    Ask::new(rows as u32)
+    Request::new(rows as u32)
         .input("INPUT0", dtype::FP32, &shape, &bytes_of(&ramp(rows)))
         .input("INPUT1", dtype::FP32, &shape, &bytes_of(&vec![1.0; rows * 16]))
-        .want("OUTPUT0")
-        .want("OUTPUT1")
+        .request_output("OUTPUT0")
+        .request_output("OUTPUT1")
 }
 
 #[test]
 fn calls_of_a_batch_are_answered_one_by_one() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, addsub(8)).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, addsub(8)).unwrap();
     let mut cancelled = addsub_call(1);
-    cancelled.cancelled = 1;
+    cancelled.cancelled = true;
     let mut bad = addsub_call(2);
     bad.inputs.pop();
     let mut pieces = addsub_call(2);
     pieces.inputs.pop();
     let ones = bytes_of(&[1.0; 32]);
-    let pieces =
-        pieces.pieces("INPUT1", dtype::FP32, &[2, 16], &[&ones[..5], &ones[5..64], &ones[64..]]);
+    let pieces = pieces.input_parts(
+        "INPUT1",
+        dtype::FP32,
+        &[2, 16],
+        &[&ones[..5], &ones[5..64], &ones[64..]],
+    );
     let mut one_output = addsub_call(1);
-    one_output.requested.remove(0);
-    let mut requests = [addsub_call(3), bad, cancelled, pieces, one_output, addsub_call(0)];
-    let answers = loaded.run(&mut requests);
+    one_output.requested_outputs.remove(0);
+    let requests = [addsub_call(3), bad, cancelled, pieces, one_output, addsub_call(0)];
+    let answers = loaded.run(&requests);
 
     let sums: Vec<f32> = ramp(3).iter().map(|x| x + 1.0).collect();
     assert_eq!(floats(&answers[0], "OUTPUT0"), sums);
@@ -105,15 +115,15 @@ fn calls_of_a_batch_are_answered_one_by_one() {
     assert_eq!(code_of_bad, code::INVALID);
     assert_eq!(refused(&answers[2], "cancelled"), code::CANCELLED);
     assert_eq!(floats(&answers[3], "OUTPUT0"), sums[..32]);
-    assert_eq!(answers[4].outputs.len(), 1);
+    assert_eq!(outputs(&answers[4]).len(), 1);
     assert_eq!(floats(&answers[4], "OUTPUT1")[5], 4.0);
     assert_eq!(output(&answers[5], "OUTPUT0").shape, [0, 16]);
 }
 
 #[test]
 fn wrong_inputs_are_refused_before_the_run() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, addsub(0)).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, addsub(0)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
         let mut request = addsub_call(2);
         request.inputs.remove(0);
@@ -133,19 +143,19 @@ fn wrong_inputs_are_refused_before_the_run() {
             addsub_call(2).input("q", dtype::FP32, &[2, 16], &[0; 128]),
             "unexpected inference input 'q'",
         ),
-        (addsub_call(2).want("q"), "unexpected inference output 'q'"),
+        (addsub_call(2).request_output("q"), "unexpected inference output 'q'"),
         // Right one by one, but not together: only the library can tell.
         (with(dtype::FP32, &[3, 16], &[0; 192]), "model 'M': onnx runtime error"),
     ];
     for (request, requested) in cases {
-        refused(&loaded.run(&mut [request])[0], requested);
+        refused(&loaded.run(&[request])[0], requested);
     }
-    assert_eq!(floats(&loaded.run(&mut [addsub_call(1)])[0], "OUTPUT0")[3], 4.0);
+    assert_eq!(floats(&loaded.run(&[addsub_call(1)])[0], "OUTPUT0")[3], 4.0);
 }
 
 #[test]
 fn every_type_goes_in_and_out() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     let names = [
         "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
         "fp32", "fp64", "string", "bf16",
@@ -154,13 +164,13 @@ fn every_type_goes_in_and_out() {
         let tensors = names.iter().zip(1..);
         tensors.map(|(name, kind)| decl(&format!("{prefix}_{name}"), kind, &[-1])).collect()
     };
-    let loaded = load(handle, model("types.onnx", 0, of("in"), of("out"))).unwrap();
+    let loaded = load(&handle, model("types.onnx", 0, of("in"), of("out"))).unwrap();
     let strings: [&[u8]; 3] = [b"nul\0inside", b"", "höher".as_bytes()];
     let framed = |strings: &[&[u8]]| -> Vec<u8> {
         strings.iter().flat_map(|s| [&(s.len() as u32).to_le_bytes()[..], s].concat()).collect()
     };
     for count in [3, 0] {
-        let mut request = Ask::new(1);
+        let mut request = Request::new(1);
         let mut sent = Vec::new();
         for (name, kind) in names.iter().zip(1..) {
             let bytes: Vec<u8> = match kind {
@@ -169,30 +179,32 @@ fn every_type_goes_in_and_out() {
                 _ => (0..count * crate::types::size(kind)).map(|i| i as u8).collect(),
             };
             request = request.input(&format!("in_{name}"), kind, &[count as i64], &bytes);
-            request = request.want(&format!("out_{name}"));
+            request = request.request_output(&format!("out_{name}"));
             sent.push(bytes);
         }
-        let answer = &loaded.run(&mut [request])[0];
+        let answer = &loaded.run(&[request])[0];
         for ((name, kind), bytes) in names.iter().zip(1..).zip(&sent) {
             let output = output(answer, &format!("out_{name}"));
-            assert_eq!((output.dtype, &output.bytes), (kind, bytes), "{name}");
+            assert_eq!((output.dtype, &output.data), (kind, bytes), "{name}");
             assert_eq!(output.shape, [count as i64]);
         }
     }
     // The framing of strings is checked.
     let broken = |bytes: &[u8]| {
-        let request = Ask::new(1).input("in_string", dtype::STRING, &[2], bytes).want("out_string");
+        let request = Request::new(1)
+            .input("in_string", dtype::STRING, &[2], bytes)
+            .request_output("out_string");
         let rest = names.iter().zip(1..).filter(|(name, _)| **name != "string");
         rest.fold(request, |request, (name, kind)| {
             request.input(&format!("in_{name}"), kind, &[0], &[])
         })
     };
-    let answers = loaded.run(&mut [broken(&framed(&strings)), broken(&framed(&strings)[..9])]);
+    let answers = loaded.run(&[broken(&framed(&strings)), broken(&framed(&strings)[..9])]);
     refused(&answers[0], "unexpected number of string elements 3 for inference input 'in_string'");
     refused(&answers[1], "incomplete string data for inference input 'in_string'");
 }
 
-fn shapes() -> ModelDesc {
+fn shapes() -> ModelSpec {
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let inputs = vec![f("x", &[-1]), f("s", &[1])];
     let outputs = vec![
@@ -207,24 +219,23 @@ fn shapes() -> ModelDesc {
 
 #[test]
 fn shapes_that_only_the_run_knows() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, shapes()).unwrap();
-    let request =
-        |x: &[f32]| {
-            let request = Ask::new(1)
-                .input("x", dtype::FP32, &[x.len() as i64], &bytes_of(x))
-                .input("s", dtype::FP32, &[1], &bytes_of(&[3.0]));
-            ["where", "sum", "scaled", "square", "x"]
-                .iter()
-                .fold(request, |request, name| request.want(name))
-        };
-    let before = host::RELEASED.load(std::sync::atomic::Ordering::Relaxed);
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, shapes()).unwrap();
+    let request = |x: &[f32]| {
+        let request = Request::new(1)
+            .input("x", dtype::FP32, &[x.len() as i64], &bytes_of(x))
+            .input("s", dtype::FP32, &[1], &bytes_of(&[3.0]));
+        ["where", "sum", "scaled", "square", "x"]
+            .iter()
+            .fold(request, |request, name| request.request_output(name))
+    };
+    let before = counts().adopted;
     let with_default = request(&[0.0, 1.0, 0.0, 5.0]);
     let replaced = request(&[1.0]).input("factor", dtype::FP32, &[1], &bytes_of(&[10.0]));
-    let answers = loaded.run(&mut [with_default, replaced, request(&[])]);
+    let answers = loaded.run(&[with_default, replaced, request(&[])]);
     let found = output(&answers[0], "where");
     assert_eq!((&found.shape[..], found.adopted), (&[1, 2][..], true));
-    assert_eq!(found.bytes[8], 3);
+    assert_eq!(found.data[8], 3);
     assert_eq!(output(&answers[0], "sum").shape, [1], "a scalar is one element");
     assert_eq!(floats(&answers[0], "sum"), [6.0]);
     assert_eq!(floats(&answers[0], "scaled"), [0.0, 2.0, 0.0, 10.0]);
@@ -236,47 +247,51 @@ fn shapes_that_only_the_run_knows() {
     );
     assert_eq!(floats(&answers[1], "scaled"), [10.0]);
     assert_eq!(output(&answers[2], "where").shape, [1, 0]);
-    assert!(host::RELEASED.load(std::sync::atomic::Ordering::Relaxed) > before);
+    assert!(counts().adopted > before);
 }
 
 #[test]
 fn a_file_that_is_wrong_about_a_shape_costs_one_run() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
-        load(handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
+        load(&handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
     let request = |n: i64| {
-        Ask::new(2)
+        Request::new(2)
             .input("x", dtype::FP32, &[2, n], &bytes_of(&vec![1.0; 2 * n as usize]))
-            .want("y")
+            .request_output("y")
     };
-    let answers = loaded.run(&mut [request(4), request(3), request(4)]);
+    let answers = loaded.run(&[request(4), request(3), request(4)]);
     assert!(!output(&answers[0], "y").adopted);
     assert_eq!(output(&answers[1], "y").shape, [2, 3]);
     assert_eq!(floats(&answers[1], "y"), [-1.0; 6]);
     assert!(output(&answers[2], "y").adopted);
-    assert!(host::LOG.lock().unwrap().iter().any(|line| line.contains("declared shapes are not")));
+    assert!(session.logged("declared shapes are not"));
 }
 
 #[test]
 fn a_reshape_is_undone_for_the_model() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     let mut desc = addsub(8);
-    let tensor = |name| reshaped(name, dtype::FP32, &[4, 4], &[16]);
-    desc.inputs = host::leak(vec![tensor("INPUT0"), tensor("INPUT1")]);
-    let loaded = load(handle, desc).unwrap();
+    let tensor = |name| TensorSpec::reshaped(name, dtype::FP32, &[4, 4], &[16]);
+    desc.inputs = vec![tensor("INPUT0"), tensor("INPUT1")];
+    let loaded = load(&handle, desc).unwrap();
     let ones = bytes_of(&[1.0; 16]);
-    let request = Ask::new(1)
+    let request = Request::new(1)
         .input("INPUT0", dtype::FP32, &[1, 4, 4], &ones)
         .input("INPUT1", dtype::FP32, &[1, 16], &ones)
-        .want("OUTPUT0");
-    assert_eq!(floats(&loaded.run(&mut [request])[0], "OUTPUT0"), [2.0; 16]);
+        .request_output("OUTPUT0");
+    assert_eq!(floats(&loaded.run(&[request])[0], "OUTPUT0"), [2.0; 16]);
 }
 
 #[test]
 fn loads_fail_in_words() {
-    let Some((_alone, handle)) = start() else { return };
-    let failure = |desc| load(handle, desc).err().unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let split = |loaded: Result<rig::Loaded, trtserver_plugin_testkit::Failure>| {
+        let failure = loaded.err().unwrap();
+        (failure.code, failure.text)
+    };
+    let failure = |desc| split(load(&handle, desc));
     let (code, text) = failure(model("absent.onnx", 0, vec![], vec![]));
     assert_eq!(code, code::INTERNAL);
     assert!(text.starts_with("unable to find ONNX model 'absent.onnx' for M"), "{text}");
@@ -284,46 +299,46 @@ fn loads_fail_in_words() {
     let (_, text) = failure(model("make_models.py", 0, vec![], vec![]));
     assert!(text.starts_with("unable to load model 'M' from /"), "{text}");
 
-    let mut desc = addsub(8);
-    (desc.params, desc.n_params) = host::params(&[("intra_op_thread_count", "lots")]);
+    let desc = addsub(8);
+    let desc = desc.parameter("intra_op_thread_count", "lots");
     assert!(failure(desc).1.contains("'intra_op_thread_count' must be a number of threads"));
     let mut desc = addsub(8);
-    desc.n_inputs = 1;
+    desc.inputs.truncate(1);
     assert!(failure(desc).1.contains("configuration expects 1 inputs, model provides 2"));
 
-    let (code, text) = host::load_on(handle, addsub(8), instance_kind::GPU).err().unwrap();
+    let (code, text) = split(load_on(&handle, &addsub(8), instance_kind::GPU));
     assert_eq!(code, code::UNSUPPORTED);
     assert!(text.contains("KIND_GPU") && text.contains("CPUExecutionProvider"), "{text}");
     let mut desc = addsub(8);
     let accelerator = [98, 12, 34, 10, 18, 8, 10, 6, b'm', b'a', b'g', b'i', b'c', b's'];
-    desc.config_pb.n = accelerator.len() as u64;
-    desc.config_pb.p = host::leak(accelerator.to_vec());
+    desc.config_pb = accelerator.to_vec();
     assert!(failure(desc).1.contains("unknown execution accelerator 'magics'"));
 }
 
 #[test]
 fn options_reach_the_session() {
-    let Some((_alone, handle)) = start() else { return };
+    let Some((_session, handle)) = start() else { return };
     for graph_level in [-1, 0, 1, 2, 3] {
         let mut desc = addsub(8);
         desc.graph_level = graph_level;
         desc.threads = 2;
-        (desc.params, desc.n_params) = host::params(&[
+        let parameters = [
             ("execution_mode", "1"),
             ("inter_op_thread_count", "2"),
             ("enable_mem_arena", "0"),
             ("enable_mem_pattern", "0"),
             ("session.set_denormal_as_zero", "1"),
-        ]);
-        let loaded = load(handle, desc).unwrap();
-        assert_eq!(floats(&loaded.run(&mut [addsub_call(8)])[0], "OUTPUT1")[127], 126.0);
+        ];
+        let desc = parameters.iter().fold(desc, |desc, (key, value)| desc.parameter(key, value));
+        let loaded = load(&handle, desc).unwrap();
+        assert_eq!(floats(&loaded.run(&[addsub_call(8)])[0], "OUTPUT1")[127], 126.0);
     }
 }
 
 #[test]
 fn configurations_are_completed() {
-    let Some((_alone, handle)) = start() else { return };
-    let complete = |file, max, inputs| host::complete(handle, model(file, max, inputs, vec![]));
+    let Some((_session, handle)) = start() else { return };
+    let complete = |file, max, inputs| rig::complete(&handle, &model(file, max, inputs, vec![]));
     let io = |dims: &str, field: &str, names: [&str; 2]| -> String {
         let line = |name| {
             format!("{field} {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ {dims} ] }}\n")
@@ -345,22 +360,22 @@ fn configurations_are_completed() {
         "{patch}"
     );
     assert!(
-        complete("shapes.onnx", 4, vec![]).unwrap_err().1.contains("does not support batching")
+        complete("shapes.onnx", 4, vec![]).unwrap_err().text.contains("does not support batching")
     );
-    assert_eq!(host::complete(handle, addsub(0)).unwrap(), "");
+    assert_eq!(rig::complete(&handle, &addsub(0)).unwrap(), "");
 }
 
 #[test]
 fn one_session_serves_several_threads() {
-    let Some((_alone, handle)) = start() else { return };
-    let first = load(handle, addsub(8)).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let first = load(&handle, addsub(8)).unwrap();
     let loaded = [first.sibling(), first.sibling(), first];
     std::thread::scope(|scope| {
         for instance in loaded {
             scope.spawn(move || {
                 let instance = instance;
                 for rows in 1..200 {
-                    let answer = &instance.run(&mut [addsub_call(1 + rows % 8)])[0];
+                    let answer = &instance.run(&[addsub_call(1 + rows % 8)])[0];
                     assert_eq!(floats(answer, "OUTPUT0")[9], 10.0);
                 }
             });
@@ -376,22 +391,22 @@ fn resident_kib() -> usize {
 
 #[test]
 fn memory_does_not_grow() {
-    let Some((_alone, handle)) = start() else { return };
-    let loaded = load(handle, shapes()).unwrap();
+    let Some((_session, handle)) = start() else { return };
+    let loaded = load(&handle, shapes()).unwrap();
     let many = bytes_of(&[1.5; 1000]);
-    let good = Ask::new(1)
+    let good = Request::new(1)
         .input("x", dtype::FP32, &[1000], &many)
         .input("s", dtype::FP32, &[1], &bytes_of(&[3.0]))
-        .want("where")
-        .want("sum");
-    let bad = Ask::new(1).input("x", dtype::FP32, &[1000], &many).want("where");
-    let mut requests = [good, bad];
+        .request_output("where")
+        .request_output("sum");
+    let bad = Request::new(1).input("x", dtype::FP32, &[1000], &many).request_output("where");
+    let requests = [good, bad];
     let mut before = 0;
     for round in 0..5000 {
         if round == 1000 {
             before = resident_kib();
         }
-        drop(loaded.run(&mut requests));
+        drop(loaded.run(&requests));
     }
     let grown = resident_kib().saturating_sub(before);
     // One leaked output of 8 kB per call would be 32 MB.
