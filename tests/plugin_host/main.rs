@@ -135,9 +135,9 @@ fn several_responses_errors_and_omissions() {
     let failure = failed(3);
     assert_eq!((failure.code, failure.text.as_str()), (code::INVALID, "no luck"));
     assert!(failed(5).text.contains("with data type TYPE_INT32"));
-    let text = "model 'm': its backend ended the batch without answering the request";
+    let text = "model 'm': its backend ended the batch without responding to the request";
     assert_eq!(failed(4).text, text);
-    // A failure or panic of execute fails each request, and the instance goes on.
+    // A failure or panic of execute fails each request, and the instance continues.
     for (command, text) in [("fail_in", "told to fail in execute"), ("panic_in", "told to panic")] {
         instance.send(vec![instance.message(6, &[7.0], &[(command, "execute")])]);
         let failure = instance.response().failure.unwrap();

@@ -20,7 +20,7 @@ fn decoupled_models() {
     let header = "batch_size: 1 input { name: \"INPUT0\" dims: 2 } output { name: \"OUTPUT0\" }";
     let response = server.post("/api/infer/many", &[("NV-InferRequest", header)], [0; 8]);
     let status = response.header("nv-status").unwrap_or_default().replace("\\'", "'");
-    let why = "model 'many' answers a request as often as it likes, and this protocol carries exactly one answer";
+    let why = "model 'many' is decoupled and may send any number of responses, this protocol supports exactly one";
     assert!(status.contains("UNSUPPORTED") && status.contains(why), "{status}");
     let config = server.get("/v2/models/many/config").text();
     assert!(config.contains(r#""model_transaction_policy":{"decoupled":true}"#), "{config}");

@@ -153,7 +153,7 @@ fn failed_sample_fails_the_load() {
         ("fails", &[("fail", "no such weights")][..], "no such weights"),
         ("throws", &[("fail_in", "execute"), ("fail", "all of it")], "all of it"),
         ("later", &[("fail", "late"), ("detach", "true")], "late"),
-        ("never", &[("garbage", "never")], "without answering the request"),
+        ("never", &[("garbage", "never")], "without responding to the request"),
         ("panics", &[("panic_in", "execute")], "panic"),
     ];
     let mut server = Server::new().model("fine", probe("fine", &[])).flag("--exit-on-error=false");

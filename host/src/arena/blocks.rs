@@ -1,8 +1,8 @@
 //! Block allocator of an arena: size classes of powers of two, carved one after another, reused by class.
 //!
-//! A block is free, allocated, or lent: dropped by its user while the other process may still read it. When the arena is
-//! exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can serve other
-//! sizes.
+//! A block is free, allocated, or lent: dropped by its user, but with loans that the other process has not returned. When
+//! the arena is exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can
+//! serve other sizes.
 
 use super::{Map, SLOTS, TABLE};
 use rustix::param::page_size;
@@ -17,7 +17,8 @@ pub const MAX_RESIDENT: usize = 64 << 20;
 const CLASSES: usize = 40;
 /// Lent blocks checked at each allocation: their loans may have been returned.
 const SWEEP: usize = 8;
-/// A class without allocation among so many of all classes is cold: its free blocks give up their pages first.
+/// A class is cold when the last this many allocations were of other classes. The pages of its free blocks are returned
+/// first.
 const COLD: u64 = 64;
 
 /// See the module text.

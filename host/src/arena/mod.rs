@@ -4,9 +4,10 @@
 //! freed when the last process that maps it exits. It is sealed against shrinking, so that no process can remove pages
 //! that another one uses. Layout: a table of loan counters, one per block, then the blocks.
 //!
-//! A loan lets the other process read part of a block: [`Arena::lend`] increments the block's counter, and the reader
-//! decrements it when it drops the bytes ([`Borrowed`]). The owner reuses a block when it has dropped it and the counter
-//! is 0. It trusts the reader with nothing else: a reader that counts wrongly damages only blocks of this file.
+//! A loan is a reference of the other process to a block, and the counter is a reference count: [`Arena::lend`] increments
+//! it, and the reader decrements it when it drops the bytes ([`Borrowed`]). The owner reuses a block when it has dropped it
+//! and the counter is 0. It trusts the reader with nothing else: a reader that counts wrongly damages only blocks of this
+//! file.
 
 mod blocks; // allocation and reuse of blocks
 
@@ -76,7 +77,7 @@ impl Map {
     /// The range is not in use.
     unsafe fn release_pages(&self, offset: usize, len: usize) -> bool {
         debug_assert!(offset >= TABLE && offset + len <= self.len);
-        // SAFETY: inside the mapping, and not in use by the caller's promise.
+        // SAFETY: inside the mapping, and not in use by the caller's contract.
         unsafe {
             let start = self.base.add(offset).as_ptr().cast();
             rustix::mm::madvise(start, len, Advice::LinuxRemove).is_ok()

@@ -6,7 +6,7 @@ use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::{json, text};
 
-/// A `config.pbtxt`: it is read and printed without loss, and checked with a message or accepted.
+/// A `config.pbtxt`: parsing and printing lose nothing, and the checks accept it or give a message.
 pub fn model_config(bytes: &[u8]) {
     let Some(mut config) = round_trip::<ModelConfig>(bytes) else { return };
     let printed = json::model_config(&config);
@@ -24,7 +24,7 @@ pub fn v1_header(bytes: &[u8]) {
     round_trip::<InferRequestHeader>(bytes);
 }
 
-/// What is read and printed, on one line or several, is read as the same message. Errors name a place and a fault.
+/// A parsed message is the same after printing, on one line or several, and parsing. Errors have a position and a message.
 fn round_trip<M: Described>(bytes: &[u8]) -> Option<M> {
     let text = std::str::from_utf8(bytes).ok()?;
     let message: M = match text::parse(text) {

@@ -16,7 +16,7 @@ use trtserver_proto::v2::ModelInferRequest;
 
 static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(context);
 
-/// A ModelInferRequest: what the fast path reads is what prost and the fallback read.
+/// A ModelInferRequest: if the fast path accepts it, prost and the fallback read the same request.
 pub fn grpc_v2_fast_path(bytes: &[u8]) {
     static ECHO: LazyLock<Arc<Served>> = LazyLock::new(|| {
         CONTEXT.models.find("echo", None).unwrap_or_else(|_| panic!("no model 'echo'"))
@@ -39,8 +39,8 @@ fn parts(request: &UncheckedRequest) -> impl PartialEq + std::fmt::Debug {
     (request.id.clone(), request.outputs.clone(), tensors.collect::<Vec<_>>())
 }
 
-/// The body of a call behind two bytes that say where it is split: it ends with a status, and with the same one, and the
-/// same message, in whatever pieces it arrives.
+/// Two bytes for the positions where the body is split, then the body of a call. Status, message and response do not depend
+/// on the split.
 pub fn grpc_v2_call(bytes: &[u8]) {
     let Some(([first, second], body)) = bytes.split_first_chunk() else { return };
     // This model would execute until the call is cancelled.

@@ -23,7 +23,7 @@ pub fn v2_binary(bytes: &[u8]) {
     check_v2(HeaderMap::from_iter([(HEADER_LENGTH, length)]), Bytes::copy_from_slice(body));
 }
 
-/// It is answered with the outputs, whose shapes and data agree, or refused with a message.
+/// The response has outputs whose shapes and data agree, or an error message.
 fn check_v2(headers: HeaderMap, body: Bytes) {
     static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(crate::net::v2::testing::context);
     let mut request = post("/v2/models/echo/infer", body);
@@ -38,7 +38,7 @@ fn check_v2(headers: HeaderMap, body: Bytes) {
     let (json, mut sections) = body.split_at(json.unwrap_or(body.len()));
     let response: Value = match serde_json::from_slice(json) {
         Ok(response) => response,
-        // A request of nothing but a tensor is answered with nothing but a tensor.
+        // The response to a raw binary request has no JSON.
         Err(_) if json.is_empty() && status == 200 => return,
         Err(e) => panic!("{status}: {e} in {}", String::from_utf8_lossy(json)),
     };
@@ -71,8 +71,8 @@ fn check_v2(headers: HeaderMap, body: Bytes) {
     assert!(sections.is_empty(), "{} bytes belong to no output", sections.len());
 }
 
-/// A v1 inference request: the length of its header (two bytes), the header, the tensors. Its status says success, or
-/// gives an error code and a message.
+/// A v1 inference request: the length of its header (two bytes), the header, the tensors. Its status is a success, or
+/// an error code and a message.
 pub fn v1_infer(bytes: &[u8]) {
     static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(|| crate::net::v1::testing::context(""));
     let Some((length, rest)) = bytes.split_first_chunk() else { return };

@@ -3,7 +3,7 @@
 use prost::Message;
 use trtserver_proto_wire::{Error, Fields, Value, WireType, put_bytes, put_tag, put_varint};
 
-/// Accepts what prost accepts, except groups; the fields are the message, and written again they read the same.
+/// Accepts what prost accepts, except groups. Fields that are written and read back are the same.
 pub fn wire_format(bytes: &[u8]) {
     let fields: Result<Vec<_>, Error> = Fields::new(bytes).collect();
     // Of the empty message every field is unknown, so that prost skips them all.

@@ -55,7 +55,7 @@ impl Worker {
             for iteration in 1..=sample.runs {
                 if self.queue.is_closed() {
                     return Err(Error::unavailable(format!(
-                        "model '{}' is not loaded after all: instance {} broke off its warmup",
+                        "model '{}' is not loaded: the warmup of instance {} was aborted",
                         self.signature.model, self.plan.name
                     )));
                 }

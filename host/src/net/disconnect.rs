@@ -33,10 +33,10 @@ pub struct Connection {
 
 /// Whether the client of a connection waits, and whether it has disconnected. Only the connection's task uses it.
 #[derive(Clone, Default)]
-pub struct DisconnectWatch(Arc<State>);
+pub struct DisconnectWatch(Arc<Flags>);
 
 #[derive(Default)]
-struct State {
+struct Flags {
     /// A request has arrived completely and its response is not ready.
     waiting: AtomicBool,
     /// The client disconnected in that time.
@@ -144,7 +144,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// The body of a request. Tells the watch when it has ended or was dropped.
+/// The body of a request. Notifies the watch when it ends or is dropped.
 pub struct RequestBody {
     body: Incoming,
     watch: Option<DisconnectWatch>,

@@ -11,6 +11,6 @@ pub mod repoll; // bounded re-polling of a connection that wakes itself
 pub mod router; // picks the frontend and endpoint of a path
 pub mod sink; // response sinks of connections, cancellation on drop
 pub mod status_code; // HTTP and gRPC status of a v2 error
-pub mod threads; // the threads that do all this
+pub mod threads; // network threads: the tokio runtime
 pub mod v1; // what HTTP and gRPC share in v1
 pub mod v2; // what HTTP and gRPC share in v2

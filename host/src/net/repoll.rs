@@ -1,4 +1,4 @@
-//! Polls a connection that wakes itself again at once, up to the repoll limit.
+//! Polls a connection that has woken itself once more without going through the runtime, up to the repoll limit.
 //!
 //! hyper's connection and the body of its request are one task and wake each other. Left to the runtime, each request would
 //! put the task into a run queue and wake another worker thread to steal it.

@@ -81,8 +81,8 @@ pub struct UnaryReceiver(Arc<Unary>);
 
 impl UnaryReceiver {
     /// Waits for the response. Dropping the future before that cancels the request.
-    pub async fn wait(self, reply: Weak<Responder>) -> Result<InferResponse> {
-        let mut guard = CancelGuard::new(reply);
+    pub async fn wait(self, responder: Weak<Responder>) -> Result<InferResponse> {
+        let mut guard = CancelGuard::new(responder);
         let response = poll_fn(|cx| self.0.poll(cx)).await;
         guard.disarm();
         response
@@ -119,13 +119,13 @@ impl ResponseSink for ChannelSink {
 pub struct CancelGuard(Option<Weak<Responder>>);
 
 impl CancelGuard {
-    pub fn new(reply: Weak<Responder>) -> Self {
-        Self(Some(reply))
+    pub fn new(responder: Weak<Responder>) -> Self {
+        Self(Some(responder))
     }
 
     /// A guard for a responder with another owner.
-    pub fn of(reply: &Arc<Responder>) -> Self {
-        Self::new(Arc::downgrade(reply))
+    pub fn of(responder: &Arc<Responder>) -> Self {
+        Self::new(Arc::downgrade(responder))
     }
 
     pub fn disarm(&mut self) {
@@ -135,8 +135,8 @@ impl CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        if let Some(reply) = self.0.take().and_then(|weak| weak.upgrade()) {
-            reply.cancel_token.cancel();
+        if let Some(responder) = self.0.take().and_then(|weak| weak.upgrade()) {
+            responder.cancel_token.cancel();
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::request::RequestContext;
 use crate::request::testing::signature;
 
-fn reply(sink: Sink) -> Arc<Responder> {
+fn responder(sink: Sink) -> Arc<Responder> {
     let context = RequestContext {
         signature: signature(&[], 0),
         stats: None,
@@ -30,15 +30,15 @@ async fn unary_sink_passes_exactly_one_response() {
     ];
     for (responses, ended, want) in table {
         let (sink, receiver) = unary();
-        let reply = reply(sink);
-        let weak = Arc::downgrade(&reply);
+        let responder = responder(sink);
+        let weak = Arc::downgrade(&responder);
         for _ in 0..responses {
-            reply.send(InferResponse::default()).unwrap();
+            responder.send(InferResponse::default()).unwrap();
         }
         if ended {
-            reply.finish(Ok(None)).unwrap();
+            responder.finish(Ok(None)).unwrap();
         }
-        drop(reply);
+        drop(responder);
         let got = receiver.wait(weak).await;
         assert_eq!(got.map(|_| ()).map_err(|e| e.message), want.map_err(str::to_owned));
     }
@@ -47,10 +47,10 @@ async fn unary_sink_passes_exactly_one_response() {
 #[tokio::test]
 async fn client_disconnect_cancels_the_request() {
     let (sink, receiver) = unary();
-    let reply = reply(sink);
-    let mut waiting = Box::pin(receiver.wait(Arc::downgrade(&reply)));
+    let responder = responder(sink);
+    let mut waiting = Box::pin(receiver.wait(Arc::downgrade(&responder)));
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
     assert!(first.await.is_pending());
     drop(waiting);
-    assert!(reply.cancel_token.is_cancelled());
+    assert!(responder.cancel_token.is_cancelled());
 }

@@ -32,14 +32,14 @@ pub fn c_text(text: &str) -> CString {
 /// `s.p` is null or valid for `s.n` bytes for the duration of the call.
 pub unsafe fn read(s: Str) -> String {
     // SAFETY: by the caller's promise.
-    unsafe { lent(s) }.into_owned()
+    unsafe { read_borrowed(s) }.into_owned()
 }
 
 /// As [`read`], without a copy if the string is valid UTF-8.
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for `'a`.
-pub unsafe fn lent<'a>(s: Str) -> Cow<'a, str> {
+pub unsafe fn read_borrowed<'a>(s: Str) -> Cow<'a, str> {
     if s.p.is_null() || s.n == 0 || isize::try_from(s.n).is_err() {
         return Cow::Borrowed("");
     }

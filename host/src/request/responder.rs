@@ -25,7 +25,7 @@ pub struct Responder {
     queued_ns: AtomicU64,
     /// The batch that it is part of.
     execution: OnceLock<Arc<Execution>>,
-    /// Of its sequence.
+    /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
 }
 

@@ -30,7 +30,7 @@ struct PendingResponse {
     execution: Option<ExecutionGuard>,
 }
 
-/// Counts the request as answered in its execution, also when the sink panics.
+/// Counts the request as finished in its execution, also when the sink panics.
 struct ExecutionGuard(Arc<Execution>);
 
 impl Drop for ExecutionGuard {

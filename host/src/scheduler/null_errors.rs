@@ -19,7 +19,7 @@ struct SharedBatch {
     error: Option<Error>,
 }
 
-/// Makes `requests` fail with the first error of a null request. `null` tells which ones are.
+/// Makes `requests` fail with the first error of a null request. `null` marks the null requests.
 pub fn share(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
     let batch = SharedBatch { pending: 0, held: Vec::new(), error: None };
     let batch = Arc::new(Mutex::new(batch));

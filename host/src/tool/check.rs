@@ -144,10 +144,10 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         }
     }
     loop {
-        let words = serde_json::to_string(&task).map_err(|e| e.to_string())?;
-        let words = ["plugin", "check", "--task", &words].map(Into::into);
+        let task_json = serde_json::to_string(&task).map_err(|e| e.to_string())?;
+        let args = ["plugin", "check", "--task", &task_json].map(Into::into);
         let (mut now, mut done) = (None, false);
-        let ended = subprocess::run(&words, limit, |value| {
+        let ended = subprocess::run(&args, limit, |value| {
             let Ok(line) = serde_json::from_value::<Line>(value) else { return false };
             match &line {
                 Line::Begin { id } => {
@@ -171,13 +171,13 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
             (false, Some(id)) => id,
             (false, None) => "file.entry_symbol".to_owned(),
         };
-        let again = !task.failed.insert(id.clone()) || done || id == "file.entry_symbol";
+        let stop = !task.failed.insert(id.clone()) || done || id == "file.entry_symbol";
         task.skip.insert(id.clone());
         report.add(&Line::Broken { id, why: format!("it {}", ended.describe()) });
         // Scenarios that need a failed one are skipped by the next child.
         task.failed.extend(report.not_kept());
         task.skip.insert("file.entry_symbol".to_owned());
-        if again {
+        if stop {
             break;
         }
     }

@@ -60,7 +60,7 @@ pub(super) fn json_flag() -> Arg {
 #[derive(Serialize)]
 struct Entry {
     file: PathBuf,
-    /// As the backend says, else from the file's name.
+    /// As the backend declares it, else from the file's name.
     name: String,
     #[serde(flatten)]
     facts: describe::Facts,
@@ -73,8 +73,8 @@ struct Entry {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
-    if let Some(mut words) = matches.get_many::<String>("describe")
-        && let (Some(file), Some(settings)) = (words.next(), words.next())
+    if let Some(mut args) = matches.get_many::<String>("describe")
+        && let (Some(file), Some(settings)) = (args.next(), args.next())
     {
         return describe::child(Path::new(file), settings);
     }
@@ -97,7 +97,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
         }
         errors.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
     }
-    clashes(&mut entries);
+    mark_conflicts(&mut entries);
     let text = if matches.get_flag("json") {
         show::json(&dirs, &entries, &errors)?
     } else {
@@ -115,10 +115,10 @@ fn entry(
     let mut chosen = candidate.settings;
     chosen.extend(settings.get("").cloned().unwrap_or_default());
     chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
-    let said = chosen.remove(KEY);
+    let configured = chosen.remove(KEY);
     let file = candidate.path;
     let mut missing_libraries = libraries::missing(&file);
-    let (facts, mut problem) = describe::ask(&file, &chosen, LIMIT)?;
+    let (facts, mut problem) = describe::describe(&file, &chosen, LIMIT)?;
     if let Err(fault) = trtserver_library_file::check(&file) {
         // The libraries that a file for another machine needs are not expected here.
         missing_libraries.clear();
@@ -127,7 +127,7 @@ fn entry(
         let list: Vec<String> = missing_libraries.iter().map(ToString::to_string).collect();
         problem = Some(format!("shared libraries are missing: {}", list.join(", ")));
     }
-    let isolation = said.or_else(|| {
+    let isolation = configured.or_else(|| {
         facts.must_isolate.map(|must| if must { "process" } else { "none" }.to_owned())
     });
     if let Some(Err(why)) = isolation.as_deref().map(Isolation::parse) {
@@ -140,7 +140,7 @@ fn entry(
 
 /// Finds files that are the same version of a backend, or claim one platform under different names: a server refuses
 /// to start with them.
-fn clashes(entries: &mut [Entry]) {
+fn mark_conflicts(entries: &mut [Entry]) {
     for at in 1..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
         let Some(entry) = rest.first_mut().filter(|e| e.usable) else { continue };

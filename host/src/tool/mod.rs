@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Runs `trtserver plugin` with these arguments. Exit status: 0 = success, 1 = a problem was found, 2 = wrong usage.
-pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command = Command::new("trtserver plugin")
         .about("Lists backends, checks them, and creates new ones. No server is needed.")
         .after_help(
@@ -21,15 +21,15 @@ pub fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
         )
         .subcommand_required(true)
         .subcommands([list::command(), check::command(), new::command()]);
-    let words = std::iter::once(OsString::from("trtserver plugin")).chain(words);
-    let matches = match command.try_get_matches_from(words) {
+    let args = std::iter::once(OsString::from("trtserver plugin")).chain(args);
+    let matches = match command.try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(e) => {
             let asked = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let _ = match (e.kind(), e.get(ContextKind::InvalidSubcommand)) {
-                (ErrorKind::InvalidSubcommand, Some(word)) => writeln!(
+                (ErrorKind::InvalidSubcommand, Some(name)) => writeln!(
                     std::io::stderr(),
-                    "trtserver plugin: unknown command '{word}'; expected list, check or new\n\
+                    "trtserver plugin: unknown command '{name}'; expected list, check or new\n\
                      trtserver plugin --help says what they do."
                 ),
                 _ => e.print(),

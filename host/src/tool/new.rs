@@ -103,13 +103,13 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let dir = matches.get_one::<PathBuf>("dir").cloned().unwrap_or_else(|| PathBuf::from(name));
     write_all(&dir, &files)?;
     let shown = dir.display();
-    let said = format!(
+    let summary = format!(
         "{shown}: a backend '{name}' in {language}; README.md says more\n  \
          cd {shown} && make\n  trtserver --model-repository models --backend-dir .\n  \
          curl -s localhost:8000/v2/models/{name}_example/infer -d @request.json\n"
     );
     // The project exists even if the pipe is closed.
-    let _ = std::io::stdout().write_all(said.as_bytes());
+    let _ = std::io::stdout().write_all(summary.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,4 +1,4 @@
-//! Runs this program again as a child process, which loads code under test and reports in lines of JSON. A crash, a
+//! Runs this program as a child process, which loads code under test and reports in lines of JSON. A crash, a
 //! hang or an `exit` there is a result, not the end of the tool.
 
 use crate::sync::Mutex;
@@ -141,7 +141,7 @@ pub fn run(
             }
         }
     }
-    // The process may close the pipe and go on running.
+    // The process may close the pipe and keep running.
     while !late {
         match child.try_wait() {
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),

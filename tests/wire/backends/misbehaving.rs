@@ -63,7 +63,7 @@ fn missing_output_is_an_error() {
 
 #[test]
 fn missing_response_is_an_error() {
-    fails(r#""garbage":"never""#, &["without answering"]);
+    fails(r#""garbage":"never""#, &["without responding"]);
     fails(r#""garbage":"never","detach":true"#, &[]);
     fails(r#""responses":0"#, &[]);
 }
@@ -178,7 +178,7 @@ fn c_backend_that_violates_the_abi_affects_no_model() {
         answers.sort_by_key(|answer| answer.status);
         let [good, forgotten] = answers;
         assert_eq!(good.status, 200, "{}", good.text());
-        assert!(forgotten.text().contains("without answering"), "{}", forgotten.text());
+        assert!(forgotten.text().contains("without responding"), "{}", forgotten.text());
         assert_eq!(server.infer("echo", "").status, 200);
         assert_eq!(server.infer("echo", "").status, 200);
     }

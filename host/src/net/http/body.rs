@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Errors of a body, as hyper wants them.
+/// Errors of a body, as hyper expects them.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// See the module text. Its length is known, so hyper writes a `Content-Length`.

@@ -58,7 +58,7 @@ impl<'a> AcceptedRequest<'a> {
         }
         if call.served.decoupled() {
             return Err(call.refuse(Error::unsupported(format!(
-                "model '{}' answers a request as often as it likes, and this protocol carries exactly one answer",
+                "model '{}' is decoupled and may send any number of responses, this protocol supports exactly one",
                 call.served.name
             ))));
         }
@@ -128,7 +128,14 @@ impl<'a> AcceptedRequest<'a> {
         let guard = CancelGuard::new(Weak::clone(&weak));
         self.served.submit(request);
         let spec = ResponseSpec { served: self.served, batch, id, outputs: requested, per_item };
-        Ok(PendingRequest { spec, request_id, receiver, reply: weak, guard, _in_flight: in_flight })
+        Ok(PendingRequest {
+            spec,
+            request_id,
+            receiver,
+            responder: weak,
+            guard,
+            _in_flight: in_flight,
+        })
     }
 }
 
@@ -146,7 +153,7 @@ pub struct PendingRequest {
     spec: ResponseSpec,
     request_id: u64,
     receiver: UnaryReceiver,
-    reply: Weak<Responder>,
+    responder: Weak<Responder>,
     /// `UnaryReceiver::wait` cancels only after its first poll, which comes late on a stream.
     guard: CancelGuard,
     _in_flight: InFlightGuard,
@@ -167,8 +174,8 @@ impl PendingRequest {
     }
 
     pub async fn finish(self) -> Result<InferResult, Failure> {
-        let PendingRequest { spec, request_id, receiver, reply, mut guard, _in_flight } = self;
-        let response = receiver.wait(reply).await;
+        let PendingRequest { spec, request_id, receiver, responder, mut guard, _in_flight } = self;
+        let response = receiver.wait(responder).await;
         guard.disarm();
         let (batch, per_item) = (spec.batch, spec.per_item);
         match response.and_then(|r| response::build(&spec, r)) {

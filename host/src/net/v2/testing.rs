@@ -106,28 +106,28 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
     model
 }
 
-fn execute(name: &str, request: &InferRequest, reply: &Responder) {
+fn execute(name: &str, request: &InferRequest, responder: &Responder) {
     let end = match name {
         "silent" | "none" => Ok(None),
         "broken" => Err(Error::internal("out of order")),
         "stuck" => {
-            while !reply.cancel_token.is_cancelled() {
+            while !responder.cancel_token.is_cancelled() {
                 std::thread::yield_now();
             }
             Ok(None)
         }
         "twice" | "stream" => {
-            reply.send(echo(request, reply)).unwrap();
-            Ok(Some(echo(request, reply)))
+            responder.send(echo(request, responder)).unwrap();
+            Ok(Some(echo(request, responder)))
         }
-        _ => Ok(Some(echo(request, reply))),
+        _ => Ok(Some(echo(request, responder))),
     };
-    reply.finish(end).unwrap();
+    responder.finish(end).unwrap();
 }
 
-fn echo(request: &InferRequest, reply: &Responder) -> InferResponse {
+fn echo(request: &InferRequest, responder: &Responder) -> InferResponse {
     let outputs = request.context().outputs.iter().filter_map(|requested| {
-        let spec = &reply.context.signature.outputs[requested.index];
+        let spec = &responder.context.signature.outputs[requested.index];
         let input = request.inputs.iter().find(|i| i.index == requested.index)?;
         Some(OutputTensor {
             name: spec.name.clone(),

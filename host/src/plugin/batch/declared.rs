@@ -81,7 +81,7 @@ impl Declared {
             let expected = element_count(shape).and_then(|n| n.checked_mul(size));
             if expected.map(|e| e as u64) != Some(bytes) {
                 return fault(format!(
-                    "of shape {} with {bytes} bytes, {} are right",
+                    "of shape {} with {bytes} bytes, expected {}",
                     ShapeText(shape),
                     expected.unwrap_or(0)
                 ));

@@ -82,7 +82,7 @@ impl GatheredInputs {
         let fitting = self.spare.iter().enumerate().filter(|(_, block)| block.len() >= bytes);
         match fitting.min_by_key(|(_, block)| block.len()) {
             Some((at, _)) => Some(self.spare.swap_remove(at)),
-            // Not zeroed: all of it is written.
+            // Not zeroed: every byte is written below.
             None => AlignedBuf::try_for_input(None, bytes),
         }
     }

@@ -20,11 +20,11 @@ use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, dtype};
 
-type Told = Arc<Mutex<Vec<Result<Option<InferResponse>>>>>;
+type RecordedResponses = Arc<Mutex<Vec<Result<Option<InferResponse>>>>>;
 
-struct Remember(Told);
+struct RecordingSink(RecordedResponses);
 
-impl ResponseSink for Remember {
+impl ResponseSink for RecordingSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, _: bool) {
         self.0.lock().push(response);
     }
@@ -60,14 +60,14 @@ fn texts(texts: &[&str]) -> Bytes {
     all.into()
 }
 
-/// A request for outputs of these indices.
+/// A request for the outputs of these indices, and its responses.
 fn request(
     signature: &Arc<Signature>,
     rows: u32,
     inputs: &[(usize, Bytes)],
-    wants: &[usize],
-) -> (InferRequest, Told) {
-    let told = Told::default();
+    requested: &[usize],
+) -> (InferRequest, RecordedResponses) {
+    let responses = RecordedResponses::default();
     let shape: Shape =
         if signature.batching() { [i64::from(rows), 2][..].into() } else { [2][..].into() };
     let of = |(index, data): &(usize, Bytes)| InputTensor {
@@ -81,23 +81,23 @@ fn request(
         stats: Some(Arc::new(VersionStats::new(1))),
         received_ns: 1,
         batch: rows,
-        outputs: wants.iter().map(|&index| RequestedOutput { index, classes: 0 }).collect(),
+        outputs: requested.iter().map(|&index| RequestedOutput { index, classes: 0 }).collect(),
     };
     let request = InferRequest {
         inputs: inputs.iter().map(of).collect(),
-        responder: Responder::new(context, Remember(Arc::clone(&told))),
+        responder: Responder::new(context, RecordingSink(Arc::clone(&responses))),
         ..crate::request::testing::request("r").0
     };
     request.responder.queued(1);
-    (request, told)
+    (request, responses)
 }
 
 fn with_batch(requests: Vec<InferRequest>, work: impl FnOnce(*mut Batch)) {
     let signature = Arc::clone(&requests[0].context().signature);
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
-    let calls = requests.len() as u32;
-    let execution = Arc::new(Execution::new(0, calls, 1, 0, &in_flight));
+    let count = requests.len() as u32;
+    let execution = Arc::new(Execution::new(0, count, 1, 0, &in_flight));
     let options = ViewOptions { signature: &signature, names: &names, align: 0 };
     let mut hold = FrameHold::new();
     hold.fill(1, &mut { requests }, &options, &execution);
@@ -146,7 +146,7 @@ fn scatter(
         return Ok(false);
     }
     assert!(buf.bytes == bytes && buf.ptr.addr().is_multiple_of(64));
-    // SAFETY: room for all of it, lent until the batch is sent.
+    // SAFETY: the block has this size and is writable until the batch is sent.
     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), buf.ptr, data.len()) };
     Ok(true)
 }
@@ -181,26 +181,26 @@ fn send(batch: *mut Batch) {
     check(unsafe { (table().batch_finish)(batch, null(), null_mut()) }).unwrap();
 }
 
-fn reply_of(batch: *mut Batch, call: usize) -> *mut types::Responder {
+fn responder_of(batch: *mut Batch, index: usize) -> *mut types::Responder {
     // SAFETY: the batch is being executed.
-    unsafe { (**(*batch).requests.add(call)).responder }
+    unsafe { (**(*batch).requests.add(index)).responder }
 }
 
-fn answer(told: &Told) -> InferResponse {
-    let mut told = told.lock();
-    assert_eq!(told.len(), 1);
-    told.pop().unwrap().unwrap().unwrap()
+fn single_response(responses: &RecordedResponses) -> InferResponse {
+    let mut responses = responses.lock();
+    assert_eq!(responses.len(), 1);
+    responses.pop().unwrap().unwrap().unwrap()
 }
 
-fn failure(told: &Told) -> String {
-    told.lock()[0].as_ref().unwrap_err().message.clone()
+fn failure(responses: &RecordedResponses) -> String {
+    responses.lock()[0].as_ref().unwrap_err().message.clone()
 }
 
 #[test]
 fn gather_of_one_request_does_not_copy() {
     for (model, shape) in [(signature(8), &[1, 2][..]), (signature(0), &[2])] {
         let data = floats(&[1.0, 2.0]);
-        let (one, told) = request(&model, 1, &[(0, data.clone())], &[0]);
+        let (one, responses) = request(&model, 1, &[(0, data.clone())], &[0]);
         with_batch(vec![one], |batch| {
             let (ptr, bytes) = gather(batch, 0).unwrap();
             assert_eq!((ptr, &bytes[..]), (data.as_ptr().addr(), &data[..]));
@@ -208,7 +208,7 @@ fn gather_of_one_request_does_not_copy() {
             assert_eq!(scatter(batch, "O", dtype::FP32, shape, &data), Ok(true));
             send(batch);
         });
-        assert_eq!(answer(&told).outputs[0].shape.as_slice(), shape);
+        assert_eq!(single_response(&responses).outputs[0].shape.as_slice(), shape);
     }
 }
 
@@ -226,7 +226,7 @@ fn gather_copies_only_noncontiguous_inputs() {
         assert_eq!(unsafe { (*batch).rows }, 3);
         let (ptr, bytes) = gather(batch, 0).unwrap();
         assert_eq!((ptr % 64, &bytes[..]), (0, &[&all[8..], &all[..8]].concat()[..]));
-        assert_eq!(gather(batch, 0).unwrap().0, ptr, "once");
+        assert_eq!(gather(batch, 0).unwrap().0, ptr, "gathered once");
     });
 }
 
@@ -246,7 +246,7 @@ fn gathered_block_is_reused_by_the_next_batch() {
             assert_eq!(bytes, floats(&[round as f32, round as f32, 9.0, 9.0]));
             seen.push(ptr);
             send(batch);
-            assert!(gather(batch, 0).is_ok(), "lives until the frame is over");
+            assert!(gather(batch, 0).is_ok(), "the block lives until the frame is recycled");
             assert!(gather(batch, 1).unwrap_err().contains("fewer inputs"));
         });
         hold.recycle();
@@ -260,35 +260,35 @@ fn gather_refuses_incompatible_inputs() {
     let one = |inputs: &[(usize, Bytes)]| request(&model, 1, inputs, &[]).0;
     let mut wide = one(&[(0, floats(&[1.0; 3]))]);
     wide.inputs[0].shape = [1, 3][..].into();
-    let says = |requests, what: &str| {
+    let refuses = |requests, what: &str| {
         with_batch(requests, |batch| {
             let text = gather(batch, 0).unwrap_err();
             assert!(text.contains(what), "{text}");
         });
     };
     let two = floats(&[1.0; 2]);
-    says(
+    refuses(
         vec![one(&[(0, two.clone())]), wide],
         "model 'm': input 'I' cannot be gathered: shapes [1,2] and [1,3] differ",
     );
-    says(
+    refuses(
         vec![one(&[(0, two.clone())]), one(&[(1, texts(&["", ""]))])],
         "different inputs at this position",
     );
     let flat = signature(0);
     let flat = |()| request(&flat, 1, &[(0, two.clone())], &[]).0;
-    says(vec![flat(()), flat(())], "no batch dimension");
+    refuses(vec![flat(()), flat(())], "no batch dimension");
     with_batch(vec![one(&[(0, two.clone())])], |batch| {
-        // SAFETY: the call's own request.
+        // SAFETY: a handle of this batch's request.
         unsafe { (table().request_release)((**(*batch).requests).handle, null_mut()) };
         assert!(gather(batch, 0).unwrap_err().contains("released before"));
-        let far = Memory { memory_type: types::memory_type::GPU, device_id: 0 };
+        let gpu = Memory { memory_type: types::memory_type::GPU, device_id: 0 };
         let gather = table().gather;
         // SAFETY: the batch is being executed.
-        let text = |place, mode| unsafe {
-            check(gather(batch, 0, place, mode, null_mut(), null_mut())).unwrap_err()
+        let text = |memory, mode| unsafe {
+            check(gather(batch, 0, memory, mode, null_mut(), null_mut())).unwrap_err()
         };
-        assert!(text(far, 0).contains("kind 2") && text(Memory::CPU, 7).contains("mode 7"));
+        assert!(text(gpu, 0).contains("type 2") && text(Memory::CPU, 7).contains("mode 7"));
     });
     assert!(gather(null_mut(), 0).is_err());
 }
@@ -296,22 +296,22 @@ fn gather_refuses_incompatible_inputs() {
 #[test]
 fn scatter_gives_each_request_its_rows_by_reference() {
     let model = signature(8);
-    let strings = |rows: usize| (1, texts(&vec!["x"; 2 * rows]));
-    let (a, told_a) = request(&model, 2, &[strings(2)], &[1, 0]);
-    let (b, told_b) = request(&model, 1, &[strings(1)], &[0]);
-    let (c, told_c) = request(&model, 1, &[strings(1)], &[]);
-    let words = texts(&["a", "", "ccc", "d", "e", "ff", "g", "hhhh"]);
+    let two_strings = |rows: usize| (1, texts(&vec!["x"; 2 * rows]));
+    let (a, responses_a) = request(&model, 2, &[two_strings(2)], &[1, 0]);
+    let (b, responses_b) = request(&model, 1, &[two_strings(1)], &[0]);
+    let (c, responses_c) = request(&model, 1, &[two_strings(1)], &[]);
+    let strings = texts(&["a", "", "ccc", "d", "e", "ff", "g", "hhhh"]);
     with_batch(vec![a, b, c], |batch| {
         assert_eq!(gather(batch, 0).unwrap().1, texts(&["x"; 8]));
         let numbers = floats(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &numbers), Ok(true));
-        assert_eq!(scatter(batch, "T", dtype::STRING, &[4, 2], &words), Ok(true));
+        assert_eq!(scatter(batch, "T", dtype::STRING, &[4, 2], &strings), Ok(true));
         assert_eq!(scatter(batch, "N", dtype::FP32, &[4, 2], &numbers), Ok(false), "no sequence");
-        assert_eq!(scatter(batch, "N", dtype::FP32, &[4, 2], &numbers), Ok(false), "and again");
+        assert_eq!(scatter(batch, "N", dtype::FP32, &[4, 2], &numbers), Ok(false), "a second time");
         send(batch);
         send(batch);
     });
-    let (a, b) = (answer(&told_a), answer(&told_b));
+    let (a, b) = (single_response(&responses_a), single_response(&responses_b));
     let names: Vec<&str> = a.outputs.iter().map(|o| &*o.name).collect();
     assert_eq!(names, ["T", "O"]);
     assert_eq!(a.outputs[0].data, texts(&["a", "", "ccc", "d"]));
@@ -324,15 +324,15 @@ fn scatter_gives_each_request_its_rows_by_reference() {
         (&[1, 2][..], &floats(&[4.0, 5.0]))
     );
     assert_eq!(a.outputs[1].data.as_ptr().addr() + 16, b.outputs[0].data.as_ptr().addr());
-    assert!(answer(&told_c).outputs.is_empty());
+    assert!(single_response(&responses_c).outputs.is_empty());
 }
 
 #[test]
 fn donated_block_is_released_with_its_last_slice() {
     let model = signature(8);
     let input = [(0, floats(&[0.0; 2]))];
-    let (a, told_a) = request(&model, 1, &input, &[0]);
-    let (b, told_b) = request(&model, 1, &input, &[0]);
+    let (a, responses_a) = request(&model, 1, &input, &[0]);
+    let (b, responses_b) = request(&model, 1, &input, &[0]);
     let before = RELEASED.load(Ordering::SeqCst);
     let released = || RELEASED.load(Ordering::SeqCst) - before;
     with_batch(vec![a, b], |batch| {
@@ -341,20 +341,20 @@ fn donated_block_is_released_with_its_last_slice() {
         donate(batch, "O", &[2, 2], floats(&[1.0, 2.0, 3.0, 4.0]).to_vec()).unwrap();
         assert!(donate(batch, "O", &[2, 2], floats(&[0.0; 4]).to_vec()).is_err(), "twice");
         donate(batch, "N", &[2, 2], floats(&[0.0; 4]).to_vec()).unwrap();
-        assert_eq!(released(), 4, "all but the one that is wanted");
+        assert_eq!(released(), 4, "all but the requested one");
         send(batch);
     });
-    drop(answer(&told_a));
+    drop(single_response(&responses_a));
     assert_eq!(released(), 4);
-    assert_eq!(answer(&told_b).outputs[0].data, floats(&[3.0, 4.0]));
+    assert_eq!(single_response(&responses_b).outputs[0].data, floats(&[3.0, 4.0]));
     assert_eq!(released(), 5);
 }
 
 #[test]
 fn scattered_states_go_to_their_sequences() {
     let model = signature(8);
-    let (a, told_a) = request(&model, 1, &[], &[]);
-    let (b, _told_b) = request(&model, 1, &[], &[]);
+    let (a, responses_a) = request(&model, 1, &[], &[]);
+    let (b, _responses_b) = request(&model, 1, &[], &[]);
     let (memory_a, memory_b) = (ImplicitState::default(), ImplicitState::default());
     a.responder.set_implicit_state(memory_a.clone());
     b.responder.set_implicit_state(memory_b.clone());
@@ -365,19 +365,19 @@ fn scattered_states_go_to_their_sequences() {
     };
     with_batch(vec![a, b], |batch| {
         // SAFETY: the batch is being executed.
-        let call = unsafe { &**(*batch).requests };
-        assert_eq!(call.n_requested_outputs, 1, "the state is wanted");
+        let view = unsafe { &**(*batch).requests };
+        assert_eq!(view.n_requested_outputs, 1, "the state is requested");
         assert!(scatter(batch, "N", dtype::INT32, &[2, 2], &[0; 16]).is_err());
         assert!(scatter(batch, "N", dtype::FP32, &[2, 3], &[0; 24]).is_err());
         let values = floats(&[1.0, 2.0, 3.0, 4.0]);
         assert_eq!(scatter(batch, "N", dtype::FP32, &[2, 2], &values), Ok(true));
-        // SAFETY: the second call's own reply.
-        check(unsafe { (table().responder_finish)(reply_of(batch, 1), null()) }).unwrap();
+        // SAFETY: the responder of this batch's second request.
+        check(unsafe { (table().responder_finish)(responder_of(batch, 1), null()) }).unwrap();
         send(batch);
     });
-    answer(&told_a);
+    single_response(&responses_a);
     assert_eq!(kept(&memory_a), (vec![1, 2], floats(&[1.0, 2.0])));
-    assert_eq!(kept(&memory_b).1, [0; 8][..], "its call had ended otherwise");
+    assert_eq!(kept(&memory_b).1, [0; 8][..], "its request was finished before");
 }
 
 #[test]
@@ -386,14 +386,14 @@ fn response_can_carry_a_state() {
     model.states[0].output = "O".into();
     let model = Arc::new(model);
     let memory = ImplicitState::default();
-    let respond = |wants: &[usize], data: &Bytes, last| {
-        let (one, told) = request(&model, 1, &[], wants);
+    let respond = |requested: &[usize], data: &Bytes, last| {
+        let (one, responses) = request(&model, 1, &[], requested);
         one.responder.set_implicit_state(memory.clone());
         with_batch(vec![one], |batch| {
             let (mut response, mut buf, name) = (null_mut(), NOTHING, c_text("O"));
-            // SAFETY: the call's own reply and response; 8 bytes are asked for and written.
+            // SAFETY: handles of this batch; 8 bytes are allocated and written.
             unsafe {
-                check((table().response_new)(reply_of(batch, 0), &raw mut response)).unwrap();
+                check((table().response_new)(responder_of(batch, 0), &raw mut response)).unwrap();
                 let alloc = table().output_alloc;
                 let alloc = |buf| {
                     let shape = [1, 2].as_ptr();
@@ -405,7 +405,7 @@ fn response_can_carry_a_state() {
                 check((table().response_send)(response, last, null(), null_mut())).unwrap();
             }
         });
-        told
+        responses
     };
     let stored = || {
         let mut inputs = Vec::new();
@@ -413,24 +413,24 @@ fn response_can_carry_a_state() {
         inputs.remove(0).data
     };
     let (first, second) = (floats(&[1.0, 2.0]), floats(&[3.0, 4.0]));
-    let told = respond(&[0], &first, 1);
-    let sent = answer(&told).outputs[0].data.clone();
+    let responses = respond(&[0], &first, 1);
+    let sent = single_response(&responses).outputs[0].data.clone();
     assert_eq!((&sent, &stored()), (&first, &first));
     assert_eq!(sent.as_ptr(), stored().as_ptr(), "no copy");
-    assert!(answer(&respond(&[], &second, 1)).outputs.is_empty());
+    assert!(single_response(&respond(&[], &second, 1)).outputs.is_empty());
     assert_eq!(stored(), second);
     respond(&[0], &first, 0);
-    assert_eq!(stored(), second, "the answer was not complete");
+    assert_eq!(stored(), second, "the response was not final");
 }
 
 #[test]
-fn misuse_is_an_error_and_spares_other_requests() {
+fn misuse_is_an_error_and_does_not_affect_other_requests() {
     let model = signature(8);
     let input = [(0, floats(&[0.0; 2]))];
-    let (failed, told_failed) = request(&model, 1, &input, &[0]);
-    let (released, told_released) = request(&model, 1, &input, &[0]);
-    let (busy, told_busy) = request(&model, 1, &input, &[0]);
-    let (good, told_good) = request(&model, 1, &input, &[0]);
+    let (failed, responses_failed) = request(&model, 1, &input, &[0]);
+    let (released, responses_released) = request(&model, 1, &input, &[0]);
+    let (busy, responses_busy) = request(&model, 1, &input, &[0]);
+    let (good, responses_good) = request(&model, 1, &input, &[0]);
     with_batch(vec![failed, released, busy, good], |batch| {
         let rows = floats(&[0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
         let refused = |name, dtype, shape: &[i64], data: &[u8], what: &str| {
@@ -440,58 +440,64 @@ fn misuse_is_an_error_and_spares_other_requests() {
         refused("Q", dtype::FP32, &[4, 2], &rows, "does not declare");
         refused("O", dtype::INT32, &[4, 2], &rows, "TYPE_INT32");
         refused("O", dtype::FP32, &[3, 2], &rows[..24], "rows of all its requests: 4");
-        refused("O", dtype::FP32, &[4, 2], &rows[..31], "31 bytes, 32 are right");
+        refused("O", dtype::FP32, &[4, 2], &rows[..31], "31 bytes, expected 32");
         refused("O", dtype::FP32, &[4, 3], &rows, "specifies shape [-1,2]");
         let mut response = null_mut();
-        // SAFETY: handles of this batch's own calls.
+        // SAFETY: handles of this batch.
         unsafe {
-            check((table().response_new)(reply_of(batch, 2), &raw mut response)).unwrap();
+            check((table().response_new)(responder_of(batch, 2), &raw mut response)).unwrap();
             refused("O", dtype::FP32, &[4, 2], &rows, "while a response");
             (table().response_free)(response);
             assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &rows), Ok(true));
             refused("O", dtype::FP32, &[4, 2], &rows, "twice");
-            check((table().response_new)(reply_of(batch, 2), &raw mut response)).unwrap();
-            let error = (table().error_new)(3, 0, view(&c_text("mine")));
-            check((table().responder_finish)(reply_of(batch, 0), error)).unwrap();
+            check((table().response_new)(responder_of(batch, 2), &raw mut response)).unwrap();
+            let error = (table().error_new)(3, 0, view(&c_text("one request")));
+            check((table().responder_finish)(responder_of(batch, 0), error)).unwrap();
             (table().error_free)(error);
             (table().request_release)((**(*batch).requests.add(1)).handle, null_mut());
         }
         send(batch);
-        assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &rows), Ok(false), "nobody is left");
+        assert_eq!(
+            scatter(batch, "O", dtype::FP32, &[4, 2], &rows),
+            Ok(false),
+            "no request is left"
+        );
     });
-    assert_eq!(failure(&told_failed), "mine");
-    assert!(failure(&told_released).contains("without answering"));
-    assert!(failure(&told_busy).contains("without answering"));
-    assert_eq!(answer(&told_good).outputs[0].data, floats(&[3.0, 3.0]));
+    assert_eq!(failure(&responses_failed), "one request");
+    assert!(failure(&responses_released).contains("without responding"));
+    assert!(failure(&responses_busy).contains("without responding"));
+    assert_eq!(single_response(&responses_good).outputs[0].data, floats(&[3.0, 3.0]));
 }
 
 #[test]
 fn malformed_and_missing_outputs_fail_their_requests() {
     let model = signature(8);
-    let (a, told_a) = request(&model, 1, &[], &[1]);
-    let (b, told_b) = request(&model, 1, &[], &[0]);
-    let (c, told_c) = request(&model, 1, &[], &[]);
+    let (a, responses_a) = request(&model, 1, &[], &[1]);
+    let (b, responses_b) = request(&model, 1, &[], &[0]);
+    let (c, responses_c) = request(&model, 1, &[], &[]);
     with_batch(vec![a, b, c], |batch| {
         assert_eq!(scatter(batch, "T", dtype::STRING, &[3, 2], &texts(&["a"; 5])), Ok(true));
         send(batch);
     });
-    assert!(failure(&told_a).contains("malformed strings in output 'T' of shape [3,2]: TooFew"));
-    assert!(failure(&told_b).contains("did not produce output 'O'"));
-    assert!(answer(&told_c).outputs.is_empty());
+    assert!(
+        failure(&responses_a).contains("malformed strings in output 'T' of shape [3,2]: TooFew")
+    );
+    assert!(failure(&responses_b).contains("did not produce output 'O'"));
+    assert!(single_response(&responses_c).outputs.is_empty());
 }
 
 #[test]
 fn batch_error_discards_scattered_outputs() {
     let model = signature(8);
-    let (a, told) = request(&model, 1, &[], &[0]);
+    let (a, responses) = request(&model, 1, &[], &[0]);
     with_batch(vec![a], |batch| {
         assert_eq!(scatter(batch, "O", dtype::FP32, &[1, 2], &[0; 8]), Ok(true));
         // SAFETY: the batch is being executed; the error is freed once.
         unsafe {
-            let error = (table().error_new)(3, 0, view(&c_text("all of it")));
+            let error = (table().error_new)(3, 0, view(&c_text("whole batch")));
             check((table().batch_finish)(batch, error, null_mut())).unwrap();
             (table().error_free)(error);
         }
     });
-    assert_eq!(failure(&told), "all of it");
+    assert_eq!(failure(&responses), "whole batch");
 }

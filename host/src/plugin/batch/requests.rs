@@ -33,7 +33,7 @@ impl BatchRequests {
         }
     }
 
-    /// Ends the batch: handles become stale, except those of replies that the backend retains.
+    /// Ends the batch: handles become stale, except those of responders that the backend retains.
     pub fn clear(&mut self) {
         let slots = self.slots.drain(..);
         self.spare.extend(slots.filter(|slot| slot.detach()));

@@ -36,7 +36,7 @@ impl Runner<'_> {
         hold.recycle();
     }
 
-    /// Fails a batch during which the host itself panicked; the instance goes on.
+    /// Fails a batch during which the host itself panicked; the instance continues.
     pub fn fail_after_panic(&self, hold: &mut FrameHold, requests: &mut Vec<InferRequest>) {
         let error = Error::internal(format!(
             "model '{}': the server failed while it executed the request; see its log",
@@ -54,7 +54,7 @@ impl Runner<'_> {
     fn fail_unanswered(&self, hold: &FrameHold, backend: &str) {
         let failed = hold.frame().fail_unanswered(&|_| {
             Error::internal(format!(
-                "model '{}': the backend '{backend}' returned without answering the request",
+                "model '{}': the backend '{backend}' returned without responding to the request",
                 self.signature.model
             ))
         });

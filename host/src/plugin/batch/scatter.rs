@@ -17,9 +17,9 @@ use trtserver_plugin_api::abi::types::Buf;
 /// The outputs scattered and not sent yet.
 #[derive(Default)]
 pub struct ScatteredOutputs {
-    /// Only outputs that a request wants.
+    /// Only outputs that a request asked for.
     blocks: Vec<Block>,
-    /// Something was scattered, even if no request wants it.
+    /// Something was scattered, even if no request asked for it.
     used: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Scatter<'a> {
         Ok(())
     }
 
-    /// Checks an output of the batch; `None` when no request wants it.
+    /// Checks an output of the batch; `None` when no request asked for it.
     fn check(
         self,
         name: &str,

@@ -29,12 +29,12 @@ struct State {
     request: Option<Released>,
     /// Until the generation ends.
     responder: Option<Arc<Responder>>,
-    /// Calls of `reply_retain` less calls of `reply_release`.
+    /// Calls of `responder_detach` minus calls of `responder_release`.
     retained: u32,
     response: Response,
     /// Memory for the next builder.
     spare: Option<Box<BuilderCell>>,
-    /// The frame was cleared: the generation ends when the backend releases the reply.
+    /// The frame was cleared: the generation ends when the backend releases the responder.
     detached: bool,
 }
 
@@ -53,7 +53,7 @@ enum Response {
 
 /// What an operation on the whole batch may do for a request.
 pub enum BatchStatus {
-    /// Nothing: it was responded to, released or retained.
+    /// Nothing: it was finished, released or retained.
     Done,
     /// Nothing: a response to it is being built.
     Responding,
@@ -150,7 +150,7 @@ impl Slot {
     }
 
     /// Detaches the slot from its frame. True: it is empty and can be reused at once. False: the backend retains the
-    /// reply, and its release returns the slot.
+    /// responder, and its release returns the slot.
     pub fn detach(&'static self) -> bool {
         let mut state = self.lock();
         if state.retained > 0 {
@@ -201,9 +201,9 @@ impl Handle {
         // SAFETY: slots are never freed.
         match unsafe { slot.as_ref() } {
             Some(slot) => Ok(Self { slot, generation }),
-            None => {
-                Err(Error::invalid("a host call got null for a request, responder or response"))
-            }
+            None => Err(Error::invalid(
+                "a host function was called with a null request, responder or response",
+            )),
         }
     }
 
@@ -251,15 +251,15 @@ impl Handle {
     }
 
     /// Undoes one [`Handle::retain`].
-    pub fn release_reply(self) -> Result<()> {
+    pub fn release_responder(self) -> Result<()> {
         let mut state = self.lock()?;
-        let Some(less) = state.retained.checked_sub(1) else {
+        let Some(remaining) = state.retained.checked_sub(1) else {
             return Err(Error::internal(
                 "a responder was released more often than it was retained",
             ));
         };
-        state.retained = less;
-        if less == 0 && state.detached {
+        state.retained = remaining;
+        if remaining == 0 && state.detached {
             end_generation(state);
             self.slot.recycle();
         }
@@ -296,7 +296,7 @@ impl Handle {
         };
         let dropped = match self.lock() {
             Ok(mut state) => std::mem::replace(&mut state.response, Response::Ready(response)),
-            // The reply was released meanwhile.
+            // The responder was released meanwhile.
             Err(_) => Response::Ready(response),
         };
         drop(dropped);

@@ -9,7 +9,7 @@ use trtserver_plugin_api::abi::types::Responder as Raw;
 
 /// Fills a frame with one request; returns its handle and recorded responses.
 fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
-    let (request, _, told) = request("r");
+    let (request, _, responses) = request("r");
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
@@ -19,10 +19,10 @@ fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
     // SAFETY: the batch lives as long as the hold; its handle was just made.
     let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).requests).responder });
     // SAFETY: as above.
-    (unsafe { Handle::of(raw) }.unwrap(), told)
+    (unsafe { Handle::of(raw) }.unwrap(), responses)
 }
 
-fn says<T>(result: Result<T>) -> String {
+fn error_text<T>(result: Result<T>) -> String {
     result.err().map_or_else(String::new, |e| e.message)
 }
 
@@ -44,17 +44,17 @@ fn batch_rows_include_uncounted_requests() {
 fn double_release_and_stale_handles_are_errors() {
     let mut hold = FrameHold::new();
     let (handle, _) = filled(&mut hold);
-    assert!(says(handle.release_reply()).contains("more often"));
+    assert!(error_text(handle.release_responder()).contains("more often"));
     handle.begin_response().unwrap();
-    assert!(says(handle.begin_response()).contains("before the previous one"));
+    assert!(error_text(handle.begin_response()).contains("before the previous one"));
     handle.take_response().unwrap().send(true, Some(Error::internal("x"))).unwrap();
-    assert!(says(handle.take_response()).contains("after it had been sent"));
-    assert!(says(handle.begin_response()).contains("had ended"));
+    assert!(error_text(handle.take_response()).contains("after it had been sent"));
+    assert!(error_text(handle.begin_response()).contains("had ended"));
     release_request(handle).unwrap();
-    assert!(says(release_request(handle)).contains("twice"));
+    assert!(error_text(release_request(handle)).contains("twice"));
     hold.recycle();
     for late in [release_request(handle), handle.retain(), handle.begin_response()] {
-        assert!(says(late).contains("after it had been released"));
+        assert!(error_text(late).contains("after it had been released"));
     }
     // The same slot in the next generation.
     let (next, _) = filled(&mut hold);
@@ -65,9 +65,9 @@ fn double_release_and_stale_handles_are_errors() {
 }
 
 #[test]
-fn retained_reply_outlives_frame_and_request() {
+fn retained_responder_outlives_frame_and_request() {
     let mut hold = FrameHold::new();
-    let (handle, told) = filled(&mut hold);
+    let (handle, responses) = filled(&mut hold);
     handle.retain().unwrap();
     assert_eq!(hold.frame().fail_unanswered(&|_| Error::internal("omitted")), 0);
     hold.recycle();
@@ -75,19 +75,19 @@ fn retained_reply_outlives_frame_and_request() {
     drop(hold);
     handle.begin_response().unwrap();
     handle.responder().unwrap().finish(Err(Error::internal("late"))).unwrap();
-    handle.release_reply().unwrap();
+    handle.release_responder().unwrap();
     assert!(handle.responder().is_err());
-    assert_eq!(told.lock()[0].0.as_ref().unwrap_err().message, "late");
+    assert_eq!(responses.lock()[0].0.as_ref().unwrap_err().message, "late");
 }
 
 #[test]
-fn retained_reply_released_unfinished_ends_with_an_error() {
+fn retained_responder_released_unfinished_ends_with_an_error() {
     let mut hold = FrameHold::new();
-    let (handle, told) = filled(&mut hold);
+    let (handle, responses) = filled(&mut hold);
     handle.retain().unwrap();
     release_request(handle).unwrap();
     hold.recycle();
-    assert!(told.lock().is_empty());
-    handle.release_reply().unwrap();
-    assert!(told.lock()[0].0.is_err());
+    assert!(responses.lock().is_empty());
+    handle.release_responder().unwrap();
+    assert!(responses.lock()[0].0.is_err());
 }

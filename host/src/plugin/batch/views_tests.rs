@@ -20,9 +20,9 @@ fn reshape_to_more_dimensions_does_not_reallocate() {
     let requests = [request];
     let mut views = Views::default();
     views.reserve(&requests, &options);
-    let room = views.shapes.capacity();
+    let capacity = views.shapes.capacity();
     views.add(Slot::obtain().handle(), &requests[0], &options);
-    assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, room));
+    assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, capacity));
     assert_eq!(views.tensors[0].shape, views.shapes.as_ptr());
     assert_eq!(views.tensors[1].rank, 40);
 }

@@ -1,6 +1,6 @@
-//! Host entries for a batch as a whole: inputs in one block, outputs in one block, the common end.
+//! Host entries for a whole batch: gathers inputs, scatters outputs, finishes the batch.
 
-use super::responses::{dims, near};
+use super::responses::{check_readable, dims};
 use super::{block, guard, put};
 use crate::error::Error as HostError;
 use crate::plugin::batch::frame::Frame;
@@ -23,17 +23,17 @@ pub(super) unsafe extern "C" fn gather(
         let frame = unsafe { Frame::of_batch(batch)? };
         if mode != gather_mode::ROWS {
             return Err(HostError::unsupported(format!(
-                "this host gathers rows one after another (mode 0), mode {mode} was asked for"
+                "this host gathers rows one after another (mode 0), mode {mode} was requested"
             )));
         }
         if !matches!(preferred_memory.memory_type, memory_type::CPU | memory_type::PINNED) {
             return Err(HostError::unsupported(format!(
-                "this host gathers in CPU memory, kind {} was asked for",
+                "this host gathers into CPU memory, memory type {} was requested",
                 preferred_memory.memory_type
             )));
         }
         let buf = frame.gather(input)?;
-        // SAFETY: null or room for one buffer.
+        // SAFETY: null or valid for writing one buffer.
         unsafe { put(out, buf) }
     })
 }
@@ -54,10 +54,12 @@ pub(super) unsafe extern "C" fn scatter_alloc(
         let (frame, name, shape) =
             unsafe { (Frame::of_batch(batch)?, read(name), dims(rank, shape)?) };
         if out.is_null() {
-            return Err(HostError::invalid("a host call got null where its result was to go"));
+            return Err(HostError::invalid(
+                "a host function was called with a null result pointer",
+            ));
         }
         let ptr = frame.scatter().alloc(&name, dtype, shape, bytes)?;
-        // SAFETY: room for one buffer.
+        // SAFETY: valid for writing one buffer.
         unsafe { put(out, block(ptr, bytes)) }
     })
 }
@@ -73,16 +75,18 @@ pub(super) unsafe extern "C" fn scatter_adopt(
     release: Release,
     ctx: *mut u8,
 ) -> *mut Error {
-    // First of all: whatever happens below, the donation is released exactly once.
+    // Created first, so that the donation is released exactly once even if a check below fails.
     let donation = Donation::new(release, ctx);
     guard(move || {
         // SAFETY: null or a batch that was given to `execute`; the rest is valid during the call.
         let (frame, name, shape, buf) =
             unsafe { (Frame::of_batch(batch)?, read(name), dims(rank, shape)?, buf.as_ref()) };
         let Some(buf) = buf else {
-            return Err(HostError::invalid(format!("output '{name}' was donated as nothing")));
+            return Err(HostError::invalid(format!(
+                "output '{name}' was donated as a null buffer"
+            )));
         };
-        near(&name, std::slice::from_ref(buf))?;
+        check_readable(&name, std::slice::from_ref(buf))?;
         frame.scatter().adopt(&name, dtype, shape, buf, donation)
     })
 }
@@ -93,7 +97,7 @@ pub(super) unsafe extern "C" fn batch_finish(
     _after: *mut Event,
 ) -> *mut Error {
     guard(|| {
-        // SAFETY: null or a batch that was given to `execute`; the error is null or alive.
+        // SAFETY: null or a batch that was given to `execute`; the error is null or valid.
         let (frame, error) =
             unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
         match error {
@@ -103,10 +107,10 @@ pub(super) unsafe extern "C" fn batch_finish(
             }
             None => {
                 frame.scatter().send();
-                frame.fail_unanswered(&|reply| {
-                    let model = &reply.context.signature.model;
+                frame.fail_unanswered(&|responder| {
+                    let model = &responder.context.signature.model;
                     HostError::internal(format!(
-                        "model '{model}': its backend ended the batch without answering the request"
+                        "model '{model}': its backend ended the batch without responding to the request"
                     ))
                 });
             }

@@ -15,7 +15,7 @@ use trtserver_plugin_api::abi::types::{
     self, Buf, Error, Event, Extension, Memory, Param, Str, code, memory_type, param,
 };
 
-/// What [`get_extension`] returns tables for.
+/// Extensions that [`get_extension`] has tables for.
 pub(super) const OFFERED: &[Extension] = &[
     Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
     Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
@@ -73,12 +73,13 @@ unsafe extern "C" fn memory_alloc(
             )));
         }
         let Some((ptr, memory_handle)) = scope.alloc(bytes as usize) else {
-            exhausted = Some(format!("{}: {bytes} bytes are not available", scope.label));
+            exhausted =
+                Some(format!("{}: out of memory: {bytes} bytes cannot be allocated", scope.label));
             return Ok(());
         };
         let buf =
             Buf { ptr, bytes, memory: Memory::CPU, ready: std::ptr::null_mut(), memory_handle };
-        // SAFETY: null or room for one buffer.
+        // SAFETY: null or valid for writing one buffer.
         unsafe { put(out, buf) }
     });
     match exhausted {
@@ -128,7 +129,7 @@ unsafe extern "C" fn metric_new(
             _ => return Err(HostError::unsupported(format!("metric '{name}': kind {kind}"))),
         };
         let created = scope.metrics.metric(counter, &name, &help, &labels)?;
-        // SAFETY: null or room for one handle.
+        // SAFETY: null or valid for writing one handle.
         unsafe { put(out, Arc::as_ptr(&created).cast_mut().cast()) }
     })
 }
@@ -150,7 +151,7 @@ unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
     })
 }
 
-/// Does nothing: the same metric may be used elsewhere in the scope, which frees it.
+/// Does nothing: another handle may refer to the same metric; the scope frees it.
 unsafe extern "C" fn metric_free(_: *mut Metric) {}
 
 #[cfg(test)]

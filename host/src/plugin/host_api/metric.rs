@@ -1,4 +1,4 @@
-//! Metrics that plugins make: families shared by name, series that go with their scope.
+//! Metrics of backends: families are shared by name, a series is removed with its last scope.
 
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// All families that plugins made; gathered together with the server's own.
+/// All families that backends created; gathered together with those of the server.
 pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
 static FAMILIES: LazyLock<Mutex<HashMap<String, Family>>> = LazyLock::new(Mutex::default);
 
@@ -20,7 +20,7 @@ enum Vector {
 struct Family {
     vector: Vector,
     label_names: Vec<String>,
-    /// How many scopes show a series, by label values.
+    /// Number of scopes that use a series, by label values.
     scopes: HashMap<Vec<String>, usize>,
 }
 
@@ -31,48 +31,48 @@ pub enum Series {
     Gauge(prometheus::Gauge),
 }
 
-/// What a `trts_metric` points at: a series, and who is told when it changes.
+/// The target of a `trts_metric`: a series, and the callback for its changes.
 pub struct Metric {
     pub series: Series,
     changed: Option<Changed>,
 }
 
-/// To be called when a series has changed.
+/// Called after each change of a series.
 pub type Changed = Arc<dyn Fn() + Send + Sync>;
 
-/// A series that a plugin has made.
-pub struct Made<'a> {
+/// A series that a backend has created.
+pub struct NewSeries<'a> {
     pub name: &'a str,
     pub help: &'a str,
     pub labels: &'a [(String, String)],
     pub series: &'a Series,
 }
 
-type Watcher = Box<dyn Fn(Made<'_>) -> Changed + Send + Sync>;
+type Observer = Box<dyn Fn(NewSeries<'_>) -> Changed + Send + Sync>;
 
-/// In the process of an isolated backend: who passes all series on to the host.
-static WATCHER: OnceLock<Watcher> = OnceLock::new();
+/// Forwards all series to the host, in the process of an isolated model.
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
-/// `watcher` is told of every series that is made from here on, and is called back when it changes. Once.
-pub fn watch(watcher: impl Fn(Made<'_>) -> Changed + Send + Sync + 'static) {
-    let _ = WATCHER.set(Box::new(watcher));
+/// Calls `observer` for every series created from now on; the callback that it returns is called when the series changes.
+/// A process has one observer: later calls are ignored.
+pub fn set_observer(observer: impl Fn(NewSeries<'_>) -> Changed + Send + Sync + 'static) {
+    let _ = OBSERVER.set(Box::new(observer));
 }
 
-/// Of a series: the family's name, and the values of its labels.
+/// Identifies a series: name of its family and values of its labels.
 type Key = (String, Vec<String>);
 
-/// The series of one scope, each once. What plugins get points here, and so is valid as long
-/// as the scope.
+/// The series of one scope, each once. Handles of backends point into it, so they are valid as long as the scope.
 #[derive(Default)]
 pub struct CustomMetrics {
-    made: Mutex<HashMap<Key, Arc<Metric>>>,
+    metrics: Mutex<HashMap<Key, Arc<Metric>>>,
 }
 
 impl CustomMetrics {
-    /// A series of the family `name`, which is made if it is new. The same twice is the same series.
+    /// The series of the family `name` with these labels. Creates family and series if they do not exist.
     ///
     /// # Errors
-    /// Bad names, or a family of that name with another kind or other labels.
+    /// An invalid name, or a family of that name with another kind or other labels.
     pub fn series(
         &self,
         counter: bool,
@@ -83,7 +83,7 @@ impl CustomMetrics {
         Ok(self.metric(counter, name, help, labels)?.series.clone())
     }
 
-    /// The same for a plugin.
+    /// As [`CustomMetrics::series`], with the callback for changes.
     pub fn metric(
         &self,
         counter: bool,
@@ -94,9 +94,9 @@ impl CustomMetrics {
         let mut families = families();
         let family = family(&mut families, counter, name, help, labels)?;
         let values: Vec<String> = labels.iter().map(|(_, v)| v.clone()).collect();
-        let mut made = self.made.lock();
+        let mut metrics = self.metrics.lock();
         let key = (name.to_owned(), values);
-        if let Some(metric) = made.get(&key) {
+        if let Some(metric) = metrics.get(&key) {
             return Ok(Arc::clone(metric));
         }
         let texts: Vec<&str> = key.1.iter().map(String::as_str).collect();
@@ -104,13 +104,14 @@ impl CustomMetrics {
             Vector::Counter(v) => v.get_metric_with_label_values(&texts).map(Series::Counter),
             Vector::Gauge(v) => v.get_metric_with_label_values(&texts).map(Series::Gauge),
         };
-        let series = series.map_err(|e| bad(name, &e))?;
+        let series = series.map_err(|e| invalid(name, &e))?;
         *family.scopes.entry(key.1.clone()).or_default() += 1;
         drop(families);
-        let told = |watch: &Watcher| watch(Made { name, help, labels, series: &series });
-        let changed = WATCHER.get().map(told);
+        let observe =
+            |observer: &Observer| observer(NewSeries { name, help, labels, series: &series });
+        let changed = OBSERVER.get().map(observe);
         let metric = Arc::new(Metric { series, changed });
-        made.insert(key, Arc::clone(&metric));
+        metrics.insert(key, Arc::clone(&metric));
         Ok(metric)
     }
 }
@@ -119,7 +120,7 @@ fn families() -> MutexGuard<'static, HashMap<String, Family>> {
     FAMILIES.lock()
 }
 
-fn bad(name: &str, e: &prometheus::Error) -> Error {
+fn invalid(name: &str, e: &prometheus::Error) -> Error {
     Error::invalid(format!("metric '{name}': {e}"))
 }
 
@@ -133,21 +134,21 @@ fn family<'a>(
 ) -> Result<&'a mut Family> {
     let family = match families.entry(name.to_owned()) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(place) => {
-            let bad = |e: prometheus::Error| bad(name, &e);
+        Entry::Vacant(entry) => {
+            let invalid = |e: prometheus::Error| invalid(name, &e);
             let names: Vec<&str> = labels.iter().map(|(k, _)| k.as_str()).collect();
             let opts = Opts::new(name, if help.is_empty() { name } else { help });
             let vector = if counter {
-                let vector = CounterVec::new(opts, &names).map_err(bad)?;
-                REGISTRY.register(Box::new(vector.clone())).map_err(bad)?;
+                let vector = CounterVec::new(opts, &names).map_err(invalid)?;
+                REGISTRY.register(Box::new(vector.clone())).map_err(invalid)?;
                 Vector::Counter(vector)
             } else {
-                let vector = GaugeVec::new(opts, &names).map_err(bad)?;
-                REGISTRY.register(Box::new(vector.clone())).map_err(bad)?;
+                let vector = GaugeVec::new(opts, &names).map_err(invalid)?;
+                REGISTRY.register(Box::new(vector.clone())).map_err(invalid)?;
                 Vector::Gauge(vector)
             };
             let label_names = labels.iter().map(|(k, _)| k.clone()).collect();
-            place.insert(Family { vector, label_names, scopes: HashMap::new() })
+            entry.insert(Family { vector, label_names, scopes: HashMap::new() })
         }
     };
     let same_labels = family.label_names.iter().eq(labels.iter().map(|(k, _)| k));
@@ -162,11 +163,11 @@ fn family<'a>(
 
 impl Drop for CustomMetrics {
     fn drop(&mut self) {
-        let made = self.made.get_mut();
+        let metrics = self.metrics.get_mut();
         let mut families = families();
-        for ((name, values), _) in made.drain() {
+        for ((name, values), _) in metrics.drain() {
             let Some(family) = families.get_mut(&name) else { continue };
-            // Others may show the same series.
+            // Another scope may use the same series.
             let Entry::Occupied(mut scopes) = family.scopes.entry(values) else { continue };
             *scopes.get_mut() -= 1;
             if *scopes.get() == 0 {
@@ -198,7 +199,7 @@ impl Series {
         match self {
             Series::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
             Series::Counter(_) => {
-                return Err(Error::invalid(format!("a counter cannot grow by {value}")));
+                return Err(Error::invalid(format!("a counter cannot be increased by {value}")));
             }
             Series::Gauge(g) => g.set(value),
         }

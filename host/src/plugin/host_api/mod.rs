@@ -47,7 +47,7 @@ fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
     }
 }
 
-/// Runs the body of an entry that returns a value; a panic gives `default`.
+/// Runs the body of an entry that returns a value; a panic returns `default`.
 fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(default)
 }
@@ -55,7 +55,7 @@ fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
 /// Writes a result to memory of the backend.
 ///
 /// # Safety
-/// `out` is null or has room for one value.
+/// `out` is null or valid for writing one value.
 unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Error> {
     if out.is_null() {
         return Err(Error::invalid("a host function was called with a null result pointer"));

@@ -1,19 +1,19 @@
-//! Host entries for answers: responses and their outputs, ends of replies, releases of requests.
+//! Host entries for responders, responses and their outputs, and for the release of requests.
 
 use super::{block, guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::batch::frame::release_request;
 use crate::plugin::batch::memory::Donation;
 use crate::plugin::batch::slot::Handle;
-use crate::plugin::text::{PluginError, lent, read};
+use crate::plugin::text::{PluginError, read, read_borrowed};
 use crate::request::Parameter;
 use trtserver_plugin_api::abi::host::{Release, send_flags};
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Memory, Param, RequestHandle, Responder, Response, Str, memory_type, param,
 };
 
-/// Runs the body of an entry that returns nothing: what is wrong goes to the log.
-fn tell(body: impl FnOnce() -> Result<()>) {
+/// Runs the body of an entry that returns nothing; errors are logged.
+fn guard_logged(body: impl FnOnce() -> Result<()>) {
     guard_value((), || {
         if let Err(e) = body() {
             tracing::error!("a backend misuses the interface: {e}");
@@ -23,26 +23,26 @@ fn tell(body: impl FnOnce() -> Result<()>) {
 
 pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _after: *mut Event) {
     // SAFETY: null or a handle of ours.
-    tell(|| release_request(unsafe { Handle::of(request) }?));
+    guard_logged(|| release_request(unsafe { Handle::of(request) }?));
 }
 
-pub(super) unsafe extern "C" fn responder_detach(reply: *mut Responder) {
+pub(super) unsafe extern "C" fn responder_detach(responder: *mut Responder) {
     // SAFETY: null or a handle of ours.
-    tell(|| unsafe { Handle::of(reply) }?.retain());
+    guard_logged(|| unsafe { Handle::of(responder) }?.retain());
 }
 
-pub(super) unsafe extern "C" fn responder_release(reply: *mut Responder) {
+pub(super) unsafe extern "C" fn responder_release(responder: *mut Responder) {
     // SAFETY: null or a handle of ours.
-    tell(|| unsafe { Handle::of(reply) }?.release_reply());
+    guard_logged(|| unsafe { Handle::of(responder) }?.release_responder());
 }
 
 pub(super) unsafe extern "C" fn response_new(
-    reply: *mut Responder,
+    responder: *mut Responder,
     out: *mut *mut Response,
 ) -> *mut Error {
     guard(|| {
-        // SAFETY: null or a handle of ours; null or room for one handle.
-        let handle = unsafe { Handle::of(reply) }?;
+        // SAFETY: null or a handle of ours; null or valid for writing one handle.
+        let handle = unsafe { Handle::of(responder) }?;
         // SAFETY: as above.
         unsafe { put(out, handle.raw()) }?;
         handle.begin_response()
@@ -52,11 +52,11 @@ pub(super) unsafe extern "C" fn response_new(
 pub(super) unsafe extern "C" fn response_free(response: *mut Response) {
     if !response.is_null() {
         // SAFETY: a handle of ours.
-        tell(|| unsafe { Handle::of(response) }?.take_response().map(drop));
+        guard_logged(|| unsafe { Handle::of(response) }?.take_response().map(drop));
     }
 }
 
-/// More dimensions than any tensor has: a number that was never a rank.
+/// More dimensions than any tensor has; a greater rank is garbage.
 const MAX_RANK: u32 = 1024;
 
 /// # Safety
@@ -64,10 +64,10 @@ const MAX_RANK: u32 = 1024;
 pub(super) unsafe fn dims<'a>(rank: u32, shape: *const i64) -> Result<&'a [i64]> {
     match rank {
         0 => Ok(&[]),
-        _ if shape.is_null() => Err(HostError::invalid("an output was given without its shape")),
+        _ if shape.is_null() => Err(HostError::invalid("an output has a null shape")),
         // SAFETY: by the caller's promise.
         1..=MAX_RANK => Ok(unsafe { std::slice::from_raw_parts(shape, rank as usize) }),
-        _ => Err(HostError::invalid(format!("an output was given with {rank} dimensions"))),
+        _ => Err(HostError::invalid(format!("an output has {rank} dimensions"))),
     }
 }
 
@@ -85,9 +85,9 @@ pub(super) unsafe extern "C" fn output_alloc(
     guard(|| {
         // SAFETY: a handle of ours; text and shape are valid during the call.
         let (handle, name, shape) =
-            unsafe { (Handle::of(response)?, lent(name), dims(rank, shape)?) };
+            unsafe { (Handle::of(response)?, read_borrowed(name), dims(rank, shape)?) };
         let ptr = handle.with_response(|r| r.alloc(&name, dtype, shape, bytes))?;
-        // SAFETY: null or room for one buffer.
+        // SAFETY: null or valid for writing one buffer.
         unsafe { put(out, block(ptr, bytes)) }
     })
 }
@@ -104,33 +104,33 @@ pub(super) unsafe extern "C" fn output_adopt(
     release: Release,
     ctx: *mut u8,
 ) -> *mut Error {
-    // First of all: whatever happens below, the donation is released exactly once.
+    // Created first, so that the donation is released exactly once even if a check below fails.
     let donation = Donation::new(release, ctx);
     guard(move || {
         // SAFETY: a handle of ours; text and shape are valid during the call.
         let (handle, name, shape) =
-            unsafe { (Handle::of(response)?, lent(name), dims(rank, shape)?) };
+            unsafe { (Handle::of(response)?, read_borrowed(name), dims(rank, shape)?) };
         let parts = if parts.is_null() {
             &[]
         } else {
             // SAFETY: the plugin passes `n_parts` buffers.
             unsafe { std::slice::from_raw_parts(parts, n_parts as usize) }
         };
-        near(&name, parts)?;
+        check_readable(&name, parts)?;
         handle.with_response(|r| r.adopt(&name, dtype, shape, parts, donation))
     })
 }
 
-/// Refuses memory that this host cannot read.
-pub(super) fn near(name: &str, parts: &[Buf]) -> Result<()> {
+/// Refuses memory that the host cannot read.
+pub(super) fn check_readable(name: &str, parts: &[Buf]) -> Result<()> {
     match parts
         .iter()
         .find(|p| !matches!(p.memory.memory_type, memory_type::CPU | memory_type::PINNED))
     {
         None => Ok(()),
-        Some(far) => Err(HostError::unsupported(format!(
-            "output '{name}' was donated in memory of kind {}, this host takes CPU memory",
-            far.memory.memory_type
+        Some(part) => Err(HostError::unsupported(format!(
+            "output '{name}' was donated in memory of type {}, this host supports CPU memory only",
+            part.memory.memory_type
         ))),
     }
 }
@@ -175,23 +175,23 @@ pub(super) unsafe extern "C" fn response_send(
     guard(|| {
         // SAFETY: null or a handle of ours.
         let response = unsafe { Handle::of(response) }?.take_response()?;
-        // SAFETY: null or a living error, which stays the sender's.
+        // SAFETY: null or a valid error, which the backend keeps.
         let error = unsafe { error.cast::<PluginError>().as_ref() }.map(PluginError::to_error);
         response.send(flags & send_flags::FINAL != 0, error)
     })
 }
 
 pub(super) unsafe extern "C" fn responder_finish(
-    reply: *mut Responder,
+    responder: *mut Responder,
     error: *const Error,
 ) -> *mut Error {
     guard(|| {
-        // SAFETY: null or a handle of ours; the error is null or alive and stays the sender's.
-        let (reply, error) =
-            unsafe { (Handle::of(reply)?.responder()?, error.cast::<PluginError>().as_ref()) };
+        // SAFETY: null or a handle of ours; the error is null or valid, and the backend keeps it.
+        let (responder, error) =
+            unsafe { (Handle::of(responder)?.responder()?, error.cast::<PluginError>().as_ref()) };
         match error {
-            Some(error) => reply.finish(Err(error.to_error())),
-            None => reply.finish(Ok(None)),
+            Some(error) => responder.finish(Err(error.to_error())),
+            None => responder.finish(Ok(None)),
         }
     })
 }

@@ -1,4 +1,5 @@
-//! Who speaks: the host's side of a `trts_scope`, one per backend, model version and instance.
+//! The host's side of a `trts_scope`: identifies the backend, model version or instance that calls the host, and owns its
+//! memory and metrics.
 
 use super::metric::CustomMetrics;
 use crate::request::buffer::AlignedBuf;
@@ -8,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use trtserver_plugin_api::abi::types;
 
-/// A part of a configuration that a plugin found out.
+/// Configuration fields from a backend's auto-complete.
 pub struct Patch {
     pub format: u32,
     pub data: Vec<u8>,
 }
 
-/// See the module text. What a plugin made under a scope goes when the scope goes.
+/// See the module text. Memory and metrics of a scope are freed with it.
 pub struct Scope {
     /// For log lines and errors: `backend onnxruntime`, `model digits:1`, `instance digits_0_cpu`.
     pub label: String,
@@ -23,8 +24,8 @@ pub struct Scope {
     pub metrics: CustomMetrics,
 }
 
-/// Memory that plugins hold, by lease, with the scope that pays for it.
-static LEASES: LazyLock<Mutex<HashMap<u64, (u64, AlignedBuf)>>> = LazyLock::new(Mutex::default);
+/// Memory of backends by memory handle, with the id of the owning scope.
+static MEMORY: LazyLock<Mutex<HashMap<u64, (u64, AlignedBuf)>>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Scope {
@@ -37,41 +38,42 @@ impl Scope {
         })
     }
 
-    /// The handle that a plugin gets; valid while the scope lives.
+    /// The handle for the backend; valid as long as the scope.
     pub fn handle(self: &Arc<Self>) -> *mut types::Scope {
         Arc::as_ptr(self).cast_mut().cast()
     }
 
-    /// What a handle stands for; `None` for null.
+    /// The scope of a handle; `None` for null.
     ///
     /// # Safety
-    /// `handle` is null or came from [`Scope::handle`] of a scope that still lives.
+    /// `handle` is null or came from [`Scope::handle`] of a scope that still exists.
     pub unsafe fn from_handle<'a>(handle: *const types::Scope) -> Option<&'a Scope> {
         // SAFETY: by the caller's promise.
         unsafe { handle.cast::<Scope>().as_ref() }
     }
 
-    /// Memory for the plugin, until it is freed or the scope ends; `None` when there is not so much.
+    /// Allocates memory that is freed by [`free`] or with the scope. Returns its address and memory handle; `None` if out of
+    /// memory.
     pub fn alloc(&self, bytes: usize) -> Option<(*mut u8, u64)> {
         let mut buf = AlignedBuf::try_new(bytes)?;
         let ptr = buf.as_mut_ptr();
-        let lease = NEXT.fetch_add(1, Ordering::Relaxed);
-        leases().insert(lease, (self.id, buf));
-        Some((ptr, lease))
+        let memory_handle = NEXT.fetch_add(1, Ordering::Relaxed);
+        memory().insert(memory_handle, (self.id, buf));
+        Some((ptr, memory_handle))
     }
 }
 
-/// Frees what [`Scope::alloc`] gave; false for a lease that is not there.
-pub fn free(lease: u64) -> bool {
-    leases().remove(&lease).is_some()
+/// Frees memory of [`Scope::alloc`]; false for an unknown handle.
+pub fn free(memory_handle: u64) -> bool {
+    memory().remove(&memory_handle).is_some()
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        leases().retain(|_, (owner, _)| *owner != self.id);
+        memory().retain(|_, (owner, _)| *owner != self.id);
     }
 }
 
-fn leases() -> crate::sync::MutexGuard<'static, HashMap<u64, (u64, AlignedBuf)>> {
-    LEASES.lock()
+fn memory() -> crate::sync::MutexGuard<'static, HashMap<u64, (u64, AlignedBuf)>> {
+    MEMORY.lock()
 }

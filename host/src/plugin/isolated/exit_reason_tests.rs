@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn text_names_signal_code_and_kill_reason() {
-    let says = |raw: i32, why: Option<KillReason>| {
+    let text = |raw: i32, why: Option<KillReason>| {
         let tail = "; its last lines: oh".to_owned();
         ExitReason { status: Some(ExitStatus::from_raw(raw)), killed: why, tail }.text()
     };
@@ -16,6 +16,6 @@ fn text_names_signal_code_and_kill_reason() {
         (6, silent(), "was killed by signal 6 (SIGABRT); its last lines: oh"),
         (40, None, "was killed by signal 40; its last lines: oh"),
     ] {
-        assert_eq!(says(raw, why), want);
+        assert_eq!(text(raw, why), want);
     }
 }

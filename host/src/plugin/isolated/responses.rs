@@ -50,7 +50,7 @@ impl ResponseReader {
             }
             match self.receiver.receive::<Response>() {
                 Ok(Received::Message(response)) => {
-                    if let Err(what) = self.pass_on(connection, response) {
+                    if let Err(what) = self.deliver(connection, response) {
                         break KillReason::ProtocolViolation(what);
                     }
                 }
@@ -75,11 +75,11 @@ impl ResponseReader {
         connection.process.kill(reason);
     }
 
-    /// Passes a response on.
+    /// Delivers a response to its request.
     ///
     /// # Errors
     /// A protocol violation. Faults in outputs are errors of the request instead.
-    fn pass_on(&self, connection: &WorkConnection, response: Response) -> Result<(), String> {
+    fn deliver(&self, connection: &WorkConnection, response: Response) -> Result<(), String> {
         let Response { key, last, data, failure, times } = response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
@@ -98,18 +98,18 @@ impl ResponseReader {
         let Some(target) = connection.target(key, last) else {
             return Err(format!("responded to request {key}, which is not outstanding"));
         };
-        let reply = &target.reply;
-        if let Some(execution) = reply.execution()
+        let responder = &target.responder;
+        if let Some(execution) = responder.execution()
             && let [_, compute, output, ..] = times[..]
         {
             execution.note_times(compute, output);
         }
         match (failure, outputs) {
-            // The reply refuses a response after its end, as for a local backend.
-            (Some(failure), _) => drop(reply.finish(Err(facts::error(&failure)))),
-            (None, None) => drop(reply.finish(Ok(None))),
+            // The responder refuses a response after the final one, as for a local backend.
+            (Some(failure), _) => drop(responder.finish(Err(facts::error(&failure)))),
+            (None, None) => drop(responder.finish(Ok(None))),
             (None, Some(outputs)) => {
-                let mut building = ResponseBuilder::new(Arc::clone(reply));
+                let mut building = ResponseBuilder::new(Arc::clone(responder));
                 building.parameters.extend(params.into_iter().filter_map(parameter));
                 let mut fault = None;
                 for (output, data) in outputs.iter().zip(data) {

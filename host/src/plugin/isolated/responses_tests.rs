@@ -32,14 +32,14 @@ struct Fixture {
     connection: Arc<WorkConnection>,
     reader: ResponseReader,
     process: Arc<Process>,
-    told: Vec<RecordedResponses>,
-    theirs: (Sender, Receiver),
+    recorded: Vec<RecordedResponses>,
+    child_end: (Sender, Receiver),
     raw: UnixStream,
     outputs: Arc<Arena>,
     block: Block,
 }
 
-fn bare(key: u64, _: &InferRequest) -> Request {
+fn without_inputs(key: u64, _: &InferRequest) -> Request {
     Request { key, ..Request::default() }
 }
 
@@ -50,28 +50,32 @@ impl Fixture {
 
     fn with_deadline(limit: Option<Duration>) -> Self {
         let process = Process::fake(&EXITED);
-        let (ours, theirs) = pair().unwrap();
-        let (sender, receiver) = split(ours);
+        let (host_end, child_end) = pair().unwrap();
+        let (sender, receiver) = split(host_end);
         let outputs = Arena::new("test", 1 << 21).unwrap();
         let reader = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
-        let names = Arc::from(["O".to_owned(), "unwanted".to_owned()]);
+        let names = Arc::from(["O".to_owned(), "unrequested".to_owned()]);
         let reader = ResponseReader::new(receiver, &reader, &names, limit).unwrap();
         let connection = WorkConnection::new(sender, Arc::clone(&process), 0, None);
         let block = outputs.alloc(64, true).unwrap();
-        let (raw, told) = (theirs.try_clone().unwrap(), Vec::new());
-        let theirs = split(theirs);
-        let mut fixture = Self { connection, reader, process, told, theirs, raw, outputs, block };
+        let (raw, recorded) = (child_end.try_clone().unwrap(), Vec::new());
+        let child_end = split(child_end);
+        let mut fixture =
+            Self { connection, reader, process, recorded, child_end, raw, outputs, block };
         let mut requests: Vec<_> = (0..3).map(|_| fixture.request()).collect();
         assert!(
-            fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, bare).unwrap()
+            fixture
+                .connection
+                .send(&mut ExecuteBatch::default(), &mut requests, without_inputs)
+                .unwrap()
         );
         fixture
     }
 
     fn request(&mut self) -> InferRequest {
-        let (request, _, told) = request("");
+        let (request, _, recorded) = request("");
         request.responder.queued(1);
-        self.told.push(told);
+        self.recorded.push(recorded);
         request
     }
 
@@ -86,15 +90,15 @@ impl Fixture {
 
     /// Reads everything that was sent, then the end of the connection.
     fn finish(mut self) -> (Vec<RecordedResponses>, Option<KillReason>) {
-        self.theirs.0.shut_down();
+        self.child_end.0.shut_down();
         self.reader.read(&self.connection, false);
         self.connection.close();
         self.connection.fail(&Error::internal("gone"));
-        (self.told, self.process.kill_reason())
+        (self.recorded, self.process.kill_reason())
     }
 }
 
-fn good(key: u64, output: Output) -> Response {
+fn valid(key: u64, output: Output) -> Response {
     let data = Some(ResponseData { outputs: vec![output], params: Vec::new() });
     Response { key, last: true, data, ..Response::default() }
 }
@@ -122,16 +126,16 @@ fn protocol_violations_kill_the_child() {
     ];
     for (change, what) in cases {
         let fixture = Fixture::new();
-        let mut response = good(1, fixture.output());
+        let mut response = valid(1, fixture.output());
         change(&mut response);
-        fixture.theirs.0.send(&response).unwrap();
-        let (told, why) = fixture.finish();
+        fixture.child_end.0.send(&response).unwrap();
+        let (recorded, why) = fixture.finish();
         assert!(violation(why).contains(what), "{what}");
-        assert!(told.iter().all(|told| told.lock().len() == 1), "{what}");
+        assert!(recorded.iter().all(|responses| responses.lock().len() == 1), "{what}");
     }
     let fixture = Fixture::new();
     for key in [1, 1] {
-        fixture.theirs.0.send(&last(key)).unwrap();
+        fixture.child_end.0.send(&last(key)).unwrap();
     }
     assert!(violation(fixture.finish().1).contains("responded to request 1, which"));
 }
@@ -144,31 +148,30 @@ fn invalid_output_fails_only_its_request() {
         (|o| o.shape = vec![i64::MAX, 4], "has shape"),
         (|o| o.shape = Vec::new(), "has shape []"),
         (|o| o.dtype = 77, "an unknown type"),
-        (|o| o.bytes = 4, "with 4 bytes, 8 are right"),
-        (|o| o.index = 1, "'unwanted'"),
+        (|o| o.bytes = 4, "with 4 bytes, expected 8"),
+        (|o| o.index = 1, "'unrequested'"),
     ];
     for (change, what) in cases {
         let fixture = Fixture::new();
         let mut output = fixture.output();
         change(&mut output);
-        fixture.theirs.0.send(&good(2, output)).unwrap();
-        fixture.theirs.0.send(&good(3, fixture.output())).unwrap();
-        let (told, why) = fixture.finish();
+        fixture.child_end.0.send(&valid(2, output)).unwrap();
+        fixture.child_end.0.send(&valid(3, fixture.output())).unwrap();
+        let (recorded, why) = fixture.finish();
         assert_eq!(why, None);
-        let text = told[1].lock()[0].0.as_ref().unwrap_err().message.clone();
+        let text = recorded[1].lock()[0].0.as_ref().unwrap_err().message.clone();
         assert!(text.contains(what), "{what}: {text}");
-        assert!(told[2].lock()[0].0.is_ok());
+        assert!(recorded[2].lock()[0].0.is_ok());
     }
 }
 
-/// Also if the child does not mark it as the last.
 #[test]
-fn failure_is_the_final_response() {
+fn failure_is_final_without_the_last_flag() {
     let fixture = Fixture::new();
     let failure = Some(Failure { code: 1, text: "so".into() });
     for key in [1, 2, 3] {
         let response = Response { key, failure: failure.clone(), ..Response::default() };
-        fixture.theirs.0.send(&response).unwrap();
+        fixture.child_end.0.send(&response).unwrap();
     }
     let mut fixture = fixture;
     // Returns because nothing is outstanding; the connection is still open.
@@ -176,7 +179,6 @@ fn failure_is_the_final_response() {
     assert!(!fixture.connection.has_outstanding());
 }
 
-/// Although bytes keep arriving.
 #[test]
 fn response_in_small_pieces_must_meet_the_deadline() {
     let limit = Duration::from_millis(50);
@@ -204,11 +206,16 @@ fn oversized_batch_is_refused_and_not_sent() {
     let e = fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, long).unwrap_err();
     assert_eq!((e.code, requests.len()), (Code::InvalidArg, 1));
     // The connection is still usable.
-    assert!(fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, bare).unwrap());
-    fixture.theirs.0.send(&good(5, fixture.output())).unwrap();
-    let (told, why) = fixture.finish();
+    assert!(
+        fixture
+            .connection
+            .send(&mut ExecuteBatch::default(), &mut requests, without_inputs)
+            .unwrap()
+    );
+    fixture.child_end.0.send(&valid(5, fixture.output())).unwrap();
+    let (recorded, why) = fixture.finish();
     assert_eq!(why, None);
-    assert!(told[3].lock()[0].0.is_ok());
+    assert!(recorded[3].lock()[0].0.is_ok());
 }
 
 static VALID: LazyLock<Output> = LazyLock::new(|| Fixture::new().output());
@@ -278,15 +285,15 @@ proptest! {
         // The first block of an arena is always at the same offset.
         assert_eq!(fixture.output(), *VALID);
         for response in &responses {
-            fixture.theirs.0.send(response).unwrap();
+            fixture.child_end.0.send(response).unwrap();
         }
-        let (told, _) = fixture.finish();
-        for told in told {
-            let told = told.lock();
-            prop_assert_eq!(told.iter().filter(|(_, last)| *last).count(), 1);
-            prop_assert!(told.last().unwrap().1);
-            let responses = told.iter().filter_map(|(result, _)| result.as_ref().ok()?.as_ref());
-            for output in responses.flat_map(|response| &response.outputs) {
+        let (recorded, _) = fixture.finish();
+        for responses in recorded {
+            let responses = responses.lock();
+            prop_assert_eq!(responses.iter().filter(|(_, last)| *last).count(), 1);
+            prop_assert!(responses.last().unwrap().1);
+            let sent = responses.iter().filter_map(|(result, _)| result.as_ref().ok()?.as_ref());
+            for output in sent.flat_map(|response| &response.outputs) {
                 prop_assert_eq!((output.data.len(), output.shape.as_slice()), (8, &[2][..]));
             }
         }
@@ -296,7 +303,7 @@ proptest! {
     fn malformed_bytes_kill_the_child(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
         let fixture = Fixture::new();
         (&fixture.raw).write_all(&bytes).unwrap();
-        let (told, _) = fixture.finish();
-        prop_assert!(told.iter().all(|told| told.lock().iter().filter(|t| t.1).count() == 1));
+        let (recorded, _) = fixture.finish();
+        prop_assert!(recorded.iter().all(|responses| responses.lock().iter().filter(|t| t.1).count() == 1));
     }
 }

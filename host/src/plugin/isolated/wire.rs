@@ -164,7 +164,7 @@ impl Receiver {
         self.socket.set_read_timeout(timeout).map_err(|e| failed("used", e))
     }
 
-    /// Polls for so long before blocking: worth it where messages mostly arrive sooner than a thread wakes up.
+    /// Polls for this long before blocking, which pays off where most messages arrive sooner than a thread wakes up.
     pub fn set_spin(&mut self, spin: Duration) {
         self.spin = spin;
     }
@@ -230,8 +230,8 @@ impl Receiver {
                     for message in ancillary.drain() {
                         if let RecvAncillaryMessage::ScmRights(files) = message {
                             // Sound peers send no more; further ones are closed.
-                            let room = (2 * MAX_FILES).saturating_sub(self.files.len());
-                            self.files.extend(files.take(room));
+                            let free = (2 * MAX_FILES).saturating_sub(self.files.len());
+                            self.files.extend(files.take(free));
                         }
                     }
                     if got.bytes == 0 {

@@ -35,7 +35,7 @@ struct State {
 
 /// What a response belongs to.
 pub struct Target {
-    pub reply: Arc<Responder>,
+    pub responder: Arc<Responder>,
     /// Keeps the inputs until the final response was passed on.
     _request: Option<InferRequest>,
 }
@@ -61,7 +61,7 @@ impl WorkConnection {
     /// to be killed; `requests` are unchanged then.
     ///
     /// # Errors
-    /// The message is too large. `requests` are unchanged; the caller must return what `encode` has lent.
+    /// The message is too large. `requests` are unchanged; the caller must return the loans that `encode` took.
     pub fn send(
         &self,
         batch: &mut ExecuteBatch,
@@ -80,7 +80,7 @@ impl WorkConnection {
         for request in requests.drain(..) {
             let key = state.next_key;
             state.next_key += 1;
-            // Under the lock: `close` happens before the loans of a dead child are reset, and nothing is lent after it.
+            // Under the lock: `close` happens before the loans of a dead child are reset, and no loan is taken after it.
             batch.requests.push(encode(key, &request));
             sent.push((Arc::clone(&request.responder), key));
             state.outstanding.insert(key, request);
@@ -98,8 +98,8 @@ impl WorkConnection {
             self.process.connection_lost(&format!("stopped reading requests ({e})"));
             return Ok(requests.is_empty());
         }
-        for (reply, key) in sent {
-            if reply.cancel_token.notify(self.me.clone(), key) {
+        for (responder, key) in sent {
+            if responder.cancel_token.notify(self.me.clone(), key) {
                 self.cancelled(key);
             }
         }
@@ -112,10 +112,13 @@ impl WorkConnection {
         state.last_activity = Instant::now();
         if last {
             let request = state.outstanding.remove(&key)?;
-            return Some(Target { reply: Arc::clone(&request.responder), _request: Some(request) });
+            return Some(Target {
+                responder: Arc::clone(&request.responder),
+                _request: Some(request),
+            });
         }
-        let reply = Arc::clone(&state.outstanding.get(&key)?.responder);
-        Some(Target { reply, _request: None })
+        let responder = Arc::clone(&state.outstanding.get(&key)?.responder);
+        Some(Target { responder, _request: None })
     }
 
     /// Time left until the response deadline; `None` when it has passed.

@@ -13,17 +13,17 @@ fn parse(text: &str) -> Arc<ModelConfig> {
     Arc::new(trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}")))
 }
 
-/// State of a version of a model.
-enum State {
+/// TestVersion of a model version.
+enum TestVersion {
     Ready(i64),
     Failed(i64, &'static str),
 }
-use State::{Failed, Ready};
+use TestVersion::{Failed, Ready};
 
 /// A model whose versions have a queue but no instance.
-fn model(config: &str, states: &[State]) -> Arc<Model> {
+fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
     let config = parse(config);
-    let version = |state: &State| {
+    let version = |state: &TestVersion| {
         let (Ready(number) | Failed(number, _)) = state;
         (*number, Version::new(*number, Arc::new(VersionStats::new(1))))
     };

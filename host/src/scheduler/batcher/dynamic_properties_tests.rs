@@ -229,7 +229,7 @@ proptest! {
             match step {
                 Step::Push(req) => {
                     let req = Req { id, ..req };
-                    let (alone, alarm) = (plain.waiting.is_empty(), plain.next_deadline());
+                    let (alone, deadline) = (plain.waiting.is_empty(), plain.next_deadline());
                     let (mut wakes, stale) = (Vec::new(), batcher.next_deadline());
                     let pushed = batcher.push(req.clone(), now, &mut wakes);
                     prop_assert_eq!(pushed.is_err(), plain.is_full(&req));
@@ -237,8 +237,8 @@ proptest! {
                     prop_assert!(!tickets.contains(&ticket));
                     tickets.push(ticket);
                     plain.push(req, ticket, now);
-                    if stale == alarm {
-                        let sooner = plain.next_deadline().is_some_and(|new| alarm.is_none_or(|old| new < old));
+                    if stale == deadline {
+                        let sooner = plain.next_deadline().is_some_and(|new| deadline.is_none_or(|old| new < old));
                         let wake = alone || sooner || plain.verdict(now).is_ok();
                         prop_assert_eq!(wakes, if wake { vec![Wake::Any] } else { vec![] });
                     }
@@ -276,8 +276,8 @@ proptest! {
                 }
             }
             prop_assert_eq!(batcher.waiting(), plain.waiting.len());
-            if let Some(alarm) = plain.next_deadline() {
-                prop_assert!(batcher.next_deadline().is_some_and(|early| early <= alarm));
+            if let Some(deadline) = plain.next_deadline() {
+                prop_assert!(batcher.next_deadline().is_some_and(|early| early <= deadline));
             }
         }
     }
@@ -315,7 +315,7 @@ proptest! {
                 cancels.first().map(|cancel| cancel.0),
                 busy.iter().copied().filter(|&end| end > now).min(),
                 next_attempt.filter(|&until| until > now),
-                batcher.next_deadline().map(|alarm| alarm.max(now + 1)),
+                batcher.next_deadline().map(|deadline| deadline.max(now + 1)),
             ];
             let Some(next) = times.into_iter().flatten().min() else { break };
             woken = busy.contains(&next) || next_attempt.is_some_and(|until| until <= next);
@@ -341,7 +341,7 @@ proptest! {
                     prop_assert_eq!(fate.insert(id, "cancelled"), None);
                 }
             }
-            woken |= !wakes.is_empty() || batcher.next_deadline().is_some_and(|alarm| alarm <= now);
+            woken |= !wakes.is_empty() || batcher.next_deadline().is_some_and(|deadline| deadline <= now);
             if woken {
                 let mut out = Vec::new();
                 batcher.expire(now, &mut out);
@@ -358,9 +358,9 @@ proptest! {
                     }
                     let reqs: Vec<&Req> = batch
                         .iter()
-                        .map(|seat| match seat {
+                        .map(|entry| match entry {
                             BatchEntry::Request(req) => req,
-                            BatchEntry::Null => panic!("an empty seat"),
+                            BatchEntry::Null => panic!("an empty entry"),
                         })
                         .collect();
                     let rows: u32 = reqs.iter().map(|req| req.rows).sum();

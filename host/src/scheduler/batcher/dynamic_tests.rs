@@ -40,7 +40,7 @@ pub fn req(id: u32) -> Req {
 }
 
 pub fn ids(batch: &[BatchEntry<Req>]) -> Vec<u32> {
-    let id = |seat: &BatchEntry<Req>| match seat {
+    let id = |entry: &BatchEntry<Req>| match entry {
         BatchEntry::Request(req) => req.id,
         BatchEntry::Null => u32::MAX,
     };
@@ -255,11 +255,11 @@ fn request_timeout_only_shortens_the_policys() {
         (policy(10, true), 11, Some(10_000)),
         (policy(u64::MAX, true), u64::MAX - 1, Some(u64::MAX)),
     ];
-    for (default_policy, timeout_us, alarm) in table {
+    for (default_policy, timeout_us, deadline) in table {
         let mut story =
             Story::new(DynamicSettings { default_policy, ..DynamicSettings::default() });
         story.push_all([Req { timeout_us, ..req(1) }]);
-        assert_eq!(story.batcher.next_deadline(), alarm, "{default_policy:?} {timeout_us}");
+        assert_eq!(story.batcher.next_deadline(), deadline, "{default_policy:?} {timeout_us}");
     }
 }
 
@@ -270,12 +270,12 @@ fn timeout_rejects_or_delays() {
     let policies = BTreeMap::from([(1, delay), (2, reject)]);
     let mut story = Story::new(DynamicSettings { policies, ..Story::levels(1_000_000) });
     story.push_all([level(1, 1), level(2, 2), level(3, 3), level(4, 1)]);
-    let alarm = story.batcher.next_deadline().unwrap();
-    assert_eq!(alarm, 10_000);
-    story.at(alarm - 1).expires(&[]).push_all([level(5, 1)]);
-    story.at(alarm).expires(&[2]).push_all([level(6, 1)]);
+    let deadline = story.batcher.next_deadline().unwrap();
+    assert_eq!(deadline, 10_000);
+    story.at(deadline - 1).expires(&[]).push_all([level(5, 1)]);
+    story.at(deadline).expires(&[2]).push_all([level(6, 1)]);
     // The delayed requests are served after 5 and 6, and have no timeout any more.
-    story.at(alarm + 1).forms(&[5, 6, 1, 4], CloseReason::Priority);
+    story.at(deadline + 1).forms(&[5, 6, 1, 4], CloseReason::Priority);
     story.at(u64::MAX / 2).expires(&[]).forms(&[3], CloseReason::Delay);
     assert_eq!((story.batcher.next_deadline(), story.batcher.waiting()), (None, 0));
 }

@@ -43,7 +43,7 @@ pub enum BatchEntry<T> {
     Null,
 }
 
-/// Why a batch was closed, which tells operators why it is not larger.
+/// Why a batch was closed. Operators see in the metrics why batches are not larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The maximum was reached, or the next request would have exceeded it or the largest preferred size.
@@ -67,7 +67,7 @@ pub enum CloseReason {
 pub enum BatchDecision {
     /// Execute the batch, which was appended to the caller's vector.
     Batch(CloseReason),
-    /// Nothing to execute now. `until`: when to ask again even if no request arrives.
+    /// Nothing to execute now. `until`: when to ask for a batch even if no request arrives.
     Wait { until: Option<u64> },
 }
 

@@ -1,4 +1,4 @@
-//! Unit tests of ensembles, whose models respond when a test says so.
+//! Unit tests of ensembles, whose models respond when the test makes them.
 
 use super::testing::{Setup, ensemble, request, respond};
 use crate::error::{Code, Error};
@@ -159,9 +159,9 @@ fn refusal_by_a_step_ends_the_request() {
 fn cancel_reaches_executing_steps() {
     let (e, models) = ensemble("a:I=in>O=t b:I=in>O=u c:I=t,J=u>O=out", &Setup::default());
     let (request, stats, responses) = request(&e, "out", &[1, 2]);
-    let reply = Arc::clone(&request.responder);
+    let responder = Arc::clone(&request.responder);
     e.submit(request);
-    reply.cancel_token.cancel();
+    responder.cancel_token.cancel();
     let [a, b] = ["a", "b"].map(|name| models.model(name).take());
     assert!(a.cancel_token().is_cancelled() && b.cancel_token().is_cancelled());
     respond(&a, Err(Error::new(Code::Cancelled, "stopped")));
@@ -175,9 +175,9 @@ fn cancel_reaches_executing_steps() {
 fn cancelled_request_ends_between_steps() {
     let (e, models) = ensemble("a:I=in>O=t b:I=t>O=out", &Setup::default());
     let (first, _, responses) = request(&e, "out", &[1, 2]);
-    let reply = Arc::clone(&first.responder);
+    let responder = Arc::clone(&first.responder);
     e.submit(first);
-    reply.cancel_token.cancel();
+    responder.cancel_token.cancel();
     models.model("a").respond();
     let text = "in ensemble 'e', request was cancelled".to_owned();
     assert_eq!(error(&responses), (Code::Cancelled, text.clone()));

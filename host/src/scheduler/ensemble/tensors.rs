@@ -127,7 +127,7 @@ impl TensorPool {
         }
     }
 
-    /// Takes the steps that can run now, with their inputs. `optional` tells whether a step's input may be absent.
+    /// Takes the steps that can run now, with their inputs. `optional` returns whether a step's input may be absent.
     pub fn take_ready(
         &mut self,
         graph: &Graph,

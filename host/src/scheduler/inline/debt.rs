@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a batch may take on average. Longer ones gain little from saving two context switches of 5 to 30 µs, and keep a
 /// network thread from its connections.
 pub(super) const FAST_BATCH_NS: u64 = 100_000;
-/// Not a single slow batch but several: a thread that the system preempts says nothing about its model.
+/// Not a single slow batch but several: a thread that the system preempts gives no information about its model.
 pub(super) const DEBT_LIMIT_NS: u64 = 50 * FAST_BATCH_NS;
 /// The slowest batch is paid off by ten thousand fast ones.
 const MAX_DEBT_NS: u64 = 10_000 * FAST_BATCH_NS;

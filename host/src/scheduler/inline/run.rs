@@ -32,7 +32,7 @@ impl<'a> InlineRun<'a> {
 }
 
 impl Drop for InlineRun<'_> {
-    /// After a panic the instance cannot go on, as when its own thread panics: requests must not wait for it.
+    /// After a panic the instance cannot continue, as when its own thread panics: requests must not wait for it.
     fn drop(&mut self) {
         if !self.ended {
             self.queue.abort_inline(self.instance);

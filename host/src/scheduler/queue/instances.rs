@@ -14,7 +14,7 @@
 //!
 //! - `Running`: the own thread is awake; it opens the instance, executes, or asks for a batch.
 //! - `Idle`: the own thread sleeps until it is woken, or until a time that the batcher gave.
-//! - `Waking`: the own thread is notified, but has not got the queue's lock yet.
+//! - `Waking`: the own thread is notified, but does not hold the queue's lock yet.
 //! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to end.
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
@@ -36,9 +36,9 @@ pub(super) enum InstanceState {
 pub(super) enum AfterInline {
     /// There is no batch.
     Sleep,
-    /// Its own thread goes on.
+    /// Its own thread continues.
     Wake,
-    /// Its own thread waits for the outstanding requests, then goes on.
+    /// Its own thread waits for the outstanding requests, then continues.
     Drain,
 }
 

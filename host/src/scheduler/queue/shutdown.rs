@@ -36,7 +36,7 @@ impl Queue {
         }
     }
 
-    /// The process of `instance` ended and lost its state: sequences that have begun there cannot go on.
+    /// The process of `instance` ended and lost its state: sequences that have begun there cannot continue.
     pub fn lose_instance_state(&self, instance: usize) {
         let mut state = self.lock();
         let now = now_ns();

@@ -29,9 +29,9 @@ fn out_of_service_fails_waiting_and_later_requests() {
         let other = serve(&queue, 1);
         queue.take_out_of_service();
         other.join().unwrap();
-        let (late, late_told) = request("");
+        let (late, late_responses) = request("");
         queue.submit(late);
-        assert!(error(&late_told).unwrap().1.contains("'m' is out of service"));
+        assert!(error(&late_responses).unwrap().1.contains("'m' is out of service"));
         assert_eq!(queue.waiting(), 0);
         assert!(responses.iter().all(|responses| responses.lock().len() == 1));
     }

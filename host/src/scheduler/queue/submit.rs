@@ -31,7 +31,7 @@ impl Queue {
             request.responder.wrap_sink(|sink| order.enter(sink));
         }
         let responder = Arc::clone(&request.responder);
-        // The reader of a stream must go on reading where later requests may join or overtake this one. And only a network
+        // The reader of a stream must keep reading where later requests may join or overtake this one. And only a network
         // thread that is not executing can cancel a request whose deadline passes.
         let may_run_inline = (self.independent || !request.streaming) && request.deadline_ns == 0;
         let sequence = request.sequence.start.then(|| request.sequence.id.clone());

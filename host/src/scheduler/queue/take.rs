@@ -99,7 +99,7 @@ impl Queue {
         self.assembler.assemble(&mut batch.entries, &mut batch.requests);
     }
 
-    /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has not got a batch.
+    /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch.
     fn sleep<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

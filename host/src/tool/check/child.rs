@@ -66,10 +66,10 @@ static SEEN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::defau
 static BREACHES: LazyLock<Mutex<HashMap<&'static str, HashSet<String>>>> =
     LazyLock::new(Mutex::default);
 
-/// Violations of one promise that are reported.
-const MOST: usize = 3;
+/// Reported violations of one promise, at most.
+const MAX_REPORTED: usize = 3;
 
-fn say(line: &Line) {
+fn send(line: &Line) {
     if let Some(pipe) = PIPE.get() {
         pipe.send(line);
     }
@@ -79,9 +79,9 @@ fn say(line: &Line) {
 pub fn breach(promise: &'static str, why: impl Into<String>) {
     let why = why.into();
     let mut breaches = BREACHES.lock();
-    let told = breaches.entry(promise).or_default();
-    if told.len() < MOST && told.insert(why.clone()) {
-        say(&Line::Broken { id: promise.to_owned(), why });
+    let reported = breaches.entry(promise).or_default();
+    if reported.len() < MAX_REPORTED && reported.insert(why.clone()) {
+        send(&Line::Broken { id: promise.to_owned(), why });
     }
 }
 
@@ -92,13 +92,13 @@ pub fn breaches(promise: &'static str) -> usize {
 /// A standing promise was exercised.
 pub fn seen(promise: &'static str) {
     if SEEN.lock().insert(promise) {
-        say(&Line::Seen { id: promise.to_owned() });
+        send(&Line::Seen { id: promise.to_owned() });
     }
 }
 
 /// Attributes what follows in a scenario to another one.
 pub fn at(id: &str) {
-    say(&Line::At { id: id.to_owned() });
+    send(&Line::At { id: id.to_owned() });
 }
 
 pub fn run(task: &str) -> Result<ExitCode, String> {
@@ -113,7 +113,7 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
     crate::plugin::set_log_level(0);
     let before = super::process::Snapshot::take();
     let first = !task.skip.contains("file.entry_symbol");
-    let begin = |id: &str| say(&Line::Begin { id: id.to_owned() });
+    let begin = |id: &str| send(&Line::Begin { id: id.to_owned() });
     if first {
         begin("file.entry_symbol");
     }
@@ -121,15 +121,15 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
         Ok(table) => table,
         Err(refusal) => {
             refused(refusal.stage, &refusal.why);
-            say(&Line::Done);
+            send(&Line::Done);
             return Ok(ExitCode::SUCCESS);
         }
     };
     let skip = task.skip.clone();
     let mut kit = Kit::new(task, table, before);
     if first {
-        for (id, verdict) in kit.look_at_file() {
-            tell(id, verdict);
+        for (id, verdict) in kit.check_file() {
+            report(id, verdict);
         }
     }
     for Scenario { id, needs, run } in SCENARIOS {
@@ -137,7 +137,7 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
             kit.task.failed.insert((*id).to_owned());
             if !skip.contains(*id) {
                 begin(id);
-                tell(id, Verdict::NotApplicable(format!("not reached: it needs '{missing}'")));
+                report(id, Verdict::NotApplicable(format!("not reached: it needs '{missing}'")));
             }
             continue;
         }
@@ -151,18 +151,18 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
         if !matches!(verdict, Verdict::Kept(_)) || breaches(id) > already {
             kit.task.failed.insert((*id).to_owned());
         }
-        tell(id, verdict);
+        report(id, verdict);
     }
-    say(&Line::Done);
+    send(&Line::Done);
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(id: &'static str, verdict: Verdict) {
+fn report(id: &'static str, verdict: Verdict) {
     let owned = id.to_owned();
     match verdict {
-        Verdict::Kept(note) => say(&Line::Kept { id: owned, note }),
+        Verdict::Kept(note) => send(&Line::Kept { id: owned, note }),
         Verdict::Broken(why) => breach(id, why),
-        Verdict::NotApplicable(why) => say(&Line::NotApplicable { id: owned, why }),
+        Verdict::NotApplicable(why) => send(&Line::NotApplicable { id: owned, why }),
     }
 }
 
@@ -183,6 +183,6 @@ fn refused(stage: Stage, why: &str) {
             Ordering::Equal => Verdict::Broken(why.to_owned()),
             Ordering::Greater => Verdict::NotApplicable("not reached".to_owned()),
         };
-        tell(id, verdict);
+        report(id, verdict);
     }
 }

@@ -18,33 +18,33 @@ pub struct Kit {
     pub task: Task,
     pub table: &'static BackendTable,
     pub served: Served,
-    /// The process before the library was loaded.
+    /// The state of the process before the library was loaded.
     pub before: Snapshot,
-    /// The model to check with, once it was looked for, or why there is none.
+    /// The model to check with, or why there is none; `None` until it is first needed.
     plan: Option<Result<Plan, String>>,
-    /// The outcome of the first request, if it is the same each time.
-    pub usual: Option<Outcome>,
+    /// The outcome of the first request, if repeating it gives the same response.
+    pub reference: Option<Outcome>,
 }
 
 impl Kit {
     pub fn new(task: Task, table: &'static BackendTable, before: Snapshot) -> Self {
-        // SAFETY: the description was checked when the file was loaded.
+        // SAFETY: the info was checked when the file was loaded.
         let served = unsafe { served(&*(table.backend_info)(null_mut())) };
-        Self { task, table, served, before, plan: None, usual: None }
+        Self { task, table, served, before, plan: None, reference: None }
     }
 
     /// Checks of the file, after it was loaded.
-    pub fn look_at_file(&self) -> Vec<(&'static str, Verdict)> {
+    pub fn check_file(&self) -> Vec<(&'static str, Verdict)> {
         let t = self.table;
         let Served { name, platforms } = &self.served;
         // SAFETY: backend_info(null) may be called at any time, and what it returns is static.
-        let (first, again) =
+        let (first, second) =
             unsafe { ((t.backend_info)(null_mut()), (t.backend_info)(null_mut())) };
         // SAFETY: as above.
-        let info = match unsafe { (first.as_ref(), again.as_ref()) } {
-            (Some(first), Some(again)) => {
+        let info = match unsafe { (first.as_ref(), second.as_ref()) } {
+            (Some(first), Some(second)) => {
                 // SAFETY: as above.
-                let now = unsafe { (facts(first), facts(again)) };
+                let now = unsafe { (facts(first), facts(second)) };
                 if now.0 != now.1 {
                     Verdict::Broken(
                         "backend_info returns different values the second time".to_owned(),
@@ -69,7 +69,7 @@ impl Kit {
         ]
     }
 
-    /// Whether unknown names and newer versions have no table. What it lists was looked up when the file was loaded.
+    /// Checks that unknown names and newer versions have no table. The listed extensions were checked with the file.
     fn extensions(&self) -> Verdict {
         let Some(get) = self.table.get_extension else {
             return Verdict::NotApplicable("it offers none".to_owned());
@@ -151,13 +151,13 @@ impl Kit {
             at("request.single");
             let instance = model.open_instance(&InstanceSpec::default());
             let outcome = instance.map(|instance| instance.execute(&[request]).pop());
-            let answered = outcome.map_err(text).and_then(|outcome| {
+            let response = outcome.map_err(text).and_then(|outcome| {
                 outcome.map_or(Err("no outcome".to_owned()), |o| o.response().map(|_| ()))
             });
             at("model.open");
             drop(model);
             suspect = suspect.or(testkit::take_suspect());
-            match answered {
+            match response {
                 Ok(()) => return Ok(plan),
                 Err(e) => {
                     // The first model is the likeliest, and its error the clearest.
@@ -182,13 +182,13 @@ impl Kit {
     }
 }
 
-/// The patch that counts when there are several.
+/// The last patch replaces earlier ones.
 pub fn last_patch(mut patches: Vec<testkit::Patch>) -> Option<Patch> {
     patches.pop().map(|(format, data)| Patch { format, data })
 }
 
 /// # Safety
-/// A checked description.
+/// The info was checked.
 unsafe fn served(info: &BackendInfo) -> Served {
     // SAFETY: by the caller's promise.
     let (name, _, platforms, files) = unsafe { facts(info) };
@@ -201,7 +201,7 @@ type Facts = (String, String, Vec<String>, Vec<String>);
 /// Name, version, platforms and their files.
 ///
 /// # Safety
-/// A checked description.
+/// The info was checked.
 pub unsafe fn facts(info: &BackendInfo) -> Facts {
     let list = |p: *const Str, n: u32| -> Vec<String> {
         if p.is_null() {

@@ -210,7 +210,7 @@ impl Plan {
         }
     }
 
-    /// A request of so many rows for all outputs, the same for equal numbers. Variable dimensions become `variable`.
+    /// A request of `rows` rows for all outputs. Variable dimensions become `variable`; equal arguments give equal requests.
     pub fn request(&self, rows: u32, variable: i64, seed: usize) -> Request {
         let mut request = Request::new(rows);
         for (index, spec) in self.signature.inputs.iter().enumerate() {

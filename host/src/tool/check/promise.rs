@@ -102,17 +102,17 @@ pub const PROMISES: &[Promise] = &[
     scenario(
         CANCEL,
         "cancel.before",
-        "a request cancelled before execution is finished in time, answered or CANCELLED",
+        "a request cancelled before execution finishes in time, with a response or CANCELLED",
     ),
     scenario(
         CANCEL,
         "cancel.during",
-        "a request cancelled during execution is finished in time, answered or CANCELLED",
+        "a request cancelled during execution finishes in time, with a response or CANCELLED",
     ),
     scenario(
         CANCEL,
         "cancel.deadline",
-        "a request past its deadline is finished in time, answered, CANCELLED or DEADLINE",
+        "a request past its deadline finishes in time, with a response, CANCELLED or DEADLINE",
     ),
     scenario(
         LIFE,

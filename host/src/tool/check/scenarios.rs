@@ -1,8 +1,8 @@
 //! The scenarios: each has a promise of its own; the standing promises are checked in all.
 
 mod cancel; // cancellation and deadlines
-mod life;
-mod requests; // requests, batches, inputs and outputs // files, backends, models, instances; opening and closing
+mod life; // backends, models, instances; opening and closing
+mod requests; // requests, batches, inputs and outputs
 
 use super::kit::Kit;
 

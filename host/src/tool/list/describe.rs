@@ -15,14 +15,14 @@ use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags};
 use trtserver_plugin_api::abi::types::{Extension, Str};
 
-/// What a backend says of itself; nothing where it never came so far.
+/// What a backend declares; fields are empty if the backend failed before.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Facts {
     #[serde(skip_serializing)]
     #[serde(default)]
     pub own_name: Option<String>,
     pub version: Option<String>,
-    /// Framework and version, as an open backend tells it.
+    /// Framework and version, as the open backend reports it.
     pub runtime: Option<String>,
     /// The interface that it was built for.
     pub abi: Option<String>,
@@ -41,26 +41,26 @@ pub struct Facts {
     pub must_isolate: Option<bool>,
 }
 
-/// A child's line: facts as far as they are known, and what came in the way.
+/// A line from the child: the facts known so far, and the error.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// `own_name` is not shown, but must travel.
+    /// `own_name`, which `facts` does not serialize.
     name: Option<String>,
     facts: Facts,
     problem: Option<String>,
     done: bool,
 }
 
-/// Asks `file`; the text says why it cannot be used.
-pub fn ask(
+/// Describes `file` in a child process. The text is the reason why the file cannot be used.
+pub fn describe(
     file: &Path,
     settings: &BTreeMap<String, String>,
     limit: Duration,
 ) -> Result<(Facts, Option<String>), String> {
     let settings = serde_json::to_string(settings).map_err(|e| e.to_string())?;
-    let words = ["plugin".into(), "list".into(), "--describe".into(), file.into(), settings.into()];
+    let args = ["plugin".into(), "list".into(), "--describe".into(), file.into(), settings.into()];
     let mut last: Option<Line> = None;
-    let ended = subprocess::run(&words, limit, |value| {
+    let ended = subprocess::run(&args, limit, |value| {
         last = serde_json::from_value(value).ok();
         false
     })?;
@@ -78,7 +78,7 @@ pub fn ask(
     Ok((line.facts, line.problem))
 }
 
-/// The child.
+/// Runs the child process.
 pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
     let pipe = ReportPipe::open()?;
     let settings: BTreeMap<String, String> =
@@ -90,10 +90,11 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
             line.problem = Some(refusal.why);
         }
         Ok(table) => {
-            // SAFETY: `enter` checked the table; a description without a plugin is static.
-            let name = unsafe { tell(&mut line.facts, table, (table.backend_info)(null_mut())) };
+            // SAFETY: `enter` checked the table; the info without a backend is static.
+            let name =
+                unsafe { copy_info(&mut line.facts, table, (table.backend_info)(null_mut())) };
             line.name = Some(name.clone());
-            // If opening crashes, this is what remains known.
+            // Sent before opening, which may crash.
             pipe.send(&line);
             line.problem = open(file, table, &name, &settings, &mut line.facts).err();
         }
@@ -103,7 +104,7 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens and closes the backend: only then it knows its framework.
+/// Opens and closes the backend, since the framework is known only while it is open.
 fn open(
     file: &Path,
     table: &'static BackendTable,
@@ -115,29 +116,29 @@ fn open(
     let (name, dir) = (c_text(name), c_text(&file.parent().unwrap_or(file).to_string_lossy()));
     let (settings, mut handle) = (Texts::new(settings), null_mut());
     let params = settings.params();
-    // SAFETY: all texts live through the call; the scope lives until after `backend_close`; what comes back is null or
-    // an error made by the host.
+    // SAFETY: all texts are valid during the call, the scope until after `backend_close`; the result is null or an error
+    // made by the host.
     let opened = unsafe {
         let (scope, n) = (scope.handle(), params.len() as u32);
         take((table.backend_open)(scope, view(&name), view(&dir), params.as_ptr(), n, &mut handle))
     };
     opened.map_err(|e| format!("it does not open: {}", e.text.to_string_lossy()))?;
-    // SAFETY: the plugin is open, and closed once, here; its description is read before.
+    // SAFETY: the backend is open, and closed once, here; its info is read before.
     unsafe {
         let info = (table.backend_info)(handle);
         if library::check_info(info).is_ok() {
-            tell(facts, table, info);
+            copy_info(facts, table, info);
         }
         (table.backend_close)(handle);
     }
     Ok(())
 }
 
-/// Copies a description; the name comes back.
+/// Copies a backend info into `facts`; returns the name.
 ///
 /// # Safety
 /// `info` passed `check_info` and is valid during the call.
-unsafe fn tell(facts: &mut Facts, table: &BackendTable, info: *const BackendInfo) -> String {
+unsafe fn copy_info(facts: &mut Facts, table: &BackendTable, info: *const BackendInfo) -> String {
     // SAFETY: by the caller's promise, here and below.
     unsafe {
         let info = &*info;

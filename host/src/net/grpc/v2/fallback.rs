@@ -1,5 +1,5 @@
-//! The fallback behind the fast path: turns a ModelInferRequest that prost decoded into a request, or into the error that
-//! names what is wrong with it.
+//! The fallback for messages that the fast path does not parse: converts a ModelInferRequest decoded by prost into a
+//! request, or returns the error for the client.
 
 use super::input::{Source, shared_memory};
 use super::response::ResponseSpec;
@@ -11,7 +11,7 @@ use crate::request::{DType, InputTensor};
 use smallvec::SmallVec;
 use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
 
-/// Reads a request for the model that `served` serves.
+/// Converts a message for the model version `served`.
 pub fn read(
     served: &Served,
     request: ModelInferRequest,

@@ -28,8 +28,8 @@ fn request(raw: &[usize]) -> ModelInferRequest {
     }
 }
 
-/// The fast path read the same as the fallback.
-fn same(
+/// Asserts that the fast path read the same request as the fallback.
+fn assert_same(
     served: &Served,
     (got, spec): (&UncheckedRequest, &ResponseSpec),
     request: ModelInferRequest,
@@ -39,19 +39,19 @@ fn same(
         fallback::read(served, request).unwrap_or_else(|e| panic!("{what:?}: {e}"));
     assert_eq!((&got.id, &spec.id), (&want.id, &want_spec.id), "{what:?}");
     assert_eq!(got.outputs, want.outputs, "{what:?}");
-    let all = |draft: &UncheckedRequest| {
+    let all = |unchecked: &UncheckedRequest| {
         let tensor = |t: &InputTensor| (t.index, t.dtype, t.shape.clone(), t.data.clone());
-        draft.inputs.iter().map(tensor).collect::<Vec<_>>()
+        unchecked.inputs.iter().map(tensor).collect::<Vec<_>>()
     };
     assert_eq!(all(got), all(&want), "{what:?}");
 }
 
 #[test]
-fn mutated_messages_read_as_by_the_fallback_or_are_left_to_it() {
+fn mutated_messages_are_read_as_by_the_fallback_or_return_none() {
     let served = context().models.find("echo", None).unwrap();
     let whole = request(&[1, 2]).encode_to_vec();
     let mut read = 0;
-    let mut try_out = |message: Vec<u8>, what: (usize, u8)| {
+    let mut check = |message: Vec<u8>, what: (usize, u8)| {
         let message = Bytes::from(message);
         let Some(fast) = FastRequest::parse(&message) else { return };
         let (model, version) = (fast.model.to_owned(), fast.version.to_owned());
@@ -60,28 +60,28 @@ fn mutated_messages_read_as_by_the_fallback_or_are_left_to_it() {
         assert_eq!((&model, &version), (&request.model_name, &request.model_version));
         if let Some((unchecked, spec)) = fast.into_unchecked(&served, &message) {
             read += 1;
-            same(&served, (&unchecked, &spec), request, &what);
+            assert_same(&served, (&unchecked, &spec), request, &what);
         }
     };
     for at in 0..whole.len() {
         for byte in 0..=255 {
             let mut other = whole.clone();
             other[at] = byte;
-            try_out(other, (at, byte));
-            // One more byte, which makes all lengths wrong.
+            check(other, (at, byte));
+            // An inserted byte, which invalidates the lengths.
             let mut longer = whole.clone();
             longer.insert(at, byte);
-            try_out(longer, (at, byte));
+            check(longer, (at, byte));
         }
-        // Fields in another order, some twice.
-        try_out([&whole[at..], &whole[..]].concat(), (at, 0));
-        try_out([&whole[..], &whole[..at]].concat(), (at, 1));
+        // Fields in another order, some repeated.
+        check([&whole[at..], &whole[..]].concat(), (at, 0));
+        check([&whole[..], &whole[..at]].concat(), (at, 1));
     }
     assert!(read > 1000, "{read} messages were read");
 }
 
 #[test]
-fn fast_path_and_fallback_read_the_same() {
+fn fast_path_and_fallback_read_the_same_request() {
     let served = context().models.find("echo", None).unwrap();
     for raw in [[64, 64], [0, 1], [17, 0], [3, 5000], [5000, 9]] {
         let request = request(&raw);
@@ -93,17 +93,17 @@ fn fast_path_and_fallback_read_the_same() {
             assert_eq!((fast.model, fast.version), ("echo", "3"));
             let (got, spec) = fast.into_unchecked(&served, &message).unwrap();
             assert_eq!(got.inputs.len(), 2);
-            same(&served, (&got, &spec), request.clone(), &raw);
+            assert_same(&served, (&got, &spec), request.clone(), &raw);
             for got in &got.inputs {
-                let straight = (got.data.as_ptr() as usize).is_multiple_of(ALIGN);
-                assert!(straight || got.data.is_empty() || got.data.len() > SMALL);
+                let aligned = (got.data.as_ptr() as usize).is_multiple_of(ALIGN);
+                assert!(aligned || got.data.is_empty() || got.data.len() > MAX_COPIED);
             }
         }
     }
 }
 
 #[test]
-fn unusual_messages_are_left_to_the_fallback() {
+fn other_messages_return_none() {
     let served = context().models.find("echo", None).unwrap();
     let good = request(&[1, 2]);
     let parameters = [("k".to_owned(), InferParameter::default())];
@@ -116,8 +116,8 @@ fn unusual_messages_are_left_to_the_fallback() {
     let contents = InferTensorContents { fp32_contents: vec![1.0], ..Default::default() };
     for (what, message) in [
         ("a parameter", with(&|r| r.parameters = parameters())),
-        ("one of an input", with(&|r| r.inputs[0].parameters = parameters())),
-        ("one of an output", with(&|r| r.outputs[0].parameters = parameters())),
+        ("a parameter of an input", with(&|r| r.inputs[0].parameters = parameters())),
+        ("a parameter of an output", with(&|r| r.outputs[0].parameters = parameters())),
         ("typed contents", with(&|r| r.inputs[0].contents = Some(contents.clone()))),
         ("an unknown input", with(&|r| r.inputs[0].name = "X".into())),
         ("an unknown type", with(&|r| r.inputs[0].datatype = "X".into())),
@@ -127,8 +127,8 @@ fn unusual_messages_are_left_to_the_fallback() {
         ("a tensor too many", with(&|r| r.raw_input_contents.push(Bytes::new()))),
         ("many inputs", with(&|r| r.inputs = vec![r.inputs[0].clone(); 100])),
         ("an unknown field", [with(&|_| ()), vec![0x42, 0]].concat()),
-        ("a number", [with(&|_| ()), vec![0x08, 1]].concat()),
-        ("no text", [vec![0x0a, 1, 0xff], with(&|_| ())].concat()),
+        ("a varint field", [with(&|_| ()), vec![0x08, 1]].concat()),
+        ("a name that is not UTF-8", [vec![0x0a, 1, 0xff], with(&|_| ())].concat()),
     ] {
         let message = Bytes::from(message);
         let read = FastRequest::parse(&message).and_then(|p| p.into_unchecked(&served, &message));

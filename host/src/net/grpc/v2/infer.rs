@@ -49,8 +49,8 @@ where
             let arena = |model: &str| ctx.models.arena(model);
             let message = unary::receive(&headers, body, &arena).await?;
             let pending = begin(ctx, message, deadline_ns, received_ns)?;
-            let PendingRequest { served, spec, waiting, reply, _in_flight } = pending;
-            let response = waiting.wait(reply).await;
+            let PendingRequest { served, spec, receiver, responder, _in_flight } = pending;
+            let response = receiver.wait(responder).await;
             response.and_then(|r| encode(&served, &spec, r, headers)).map_err(status_code::status)
         });
         match deadline::within(deadline_ns, work).await {
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// Reads a message and queues the request in it.
+/// Reads a message, by the fast path if it is ordinary, and queues its request.
 fn begin(
     ctx: &Arc<Context>,
     mut frames: MessageBuf,
@@ -77,7 +77,7 @@ fn begin(
         let (model, version) = (request.model, request.version);
         let read = |served: &Served| match request.into_unchecked(served, message) {
             Some(read) => Ok(read),
-            // Something is unusual or invalid: the fallback accepts it or names the error.
+            // Not ordinary, or invalid: the fallback accepts the message or returns the error.
             None => unary::decode(ModelInferRequest::schema(), frames.clone())
                 .map_err(|status| Error::internal(status.message()))
                 .and_then(|request| fallback::read(served, request)),
@@ -95,12 +95,12 @@ fn begin(
 struct PendingRequest {
     served: Arc<Served>,
     spec: ResponseSpec,
-    waiting: UnaryReceiver,
-    reply: Weak<Responder>,
+    receiver: UnaryReceiver,
+    responder: Weak<Responder>,
     _in_flight: InFlightGuard,
 }
 
-/// The response as it is sent. `spent` is a map that is no longer needed, whose memory is reused.
+/// Encodes the response. `spent` is a header map that is no longer needed; its memory is reused.
 fn encode(
     served: &Served,
     spec: &ResponseSpec,
@@ -113,7 +113,7 @@ fn encode(
     Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, spent))
 }
 
-/// Looks the model up and queues the request that `read` returns.
+/// Looks up the model and queues the request that `read` returns.
 fn start(
     ctx: &Arc<Context>,
     model: &str,
@@ -124,7 +124,7 @@ fn start(
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
     let served = find(ctx, model, version)?;
-    let (sink, waiting) = sink::unary();
+    let (sink, receiver) = sink::unary();
     let submitted = require_unary(
         &served,
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
@@ -134,8 +134,8 @@ fn start(
         unchecked.deadline_ns = deadline_ns;
         Ok((unchecked.submit(ctx, &served, received_ns, sink)?, spec))
     });
-    let (reply, spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
-    Ok(PendingRequest { served, spec, waiting, reply, _in_flight: in_flight })
+    let (responder, spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    Ok(PendingRequest { served, spec, receiver, responder, _in_flight: in_flight })
 }
 
 /// The served model version.

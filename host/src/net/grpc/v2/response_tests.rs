@@ -55,9 +55,9 @@ async fn unary_and_stream_encode_as_prost() {
         let head = Head::of(&served, &spec, &response);
         let payloads = response.outputs.iter().map(|o| &o.data);
         let encode = |to: &mut Vec<u8>| head.encode(to);
-        let reply =
+        let encoded =
             unary::respond_with(head.len(), encode, RAW_OUTPUTS, payloads, HeaderMap::new());
-        let (parts, body) = reply.into_parts();
+        let (parts, body) = encoded.into_parts();
         for error in ["", "e"] {
             let head = Head::of(&served, &spec, &response).mark_final(true);
             let Encoded { head: mut got, field, payloads } = head.into_stream_response(error);

@@ -163,10 +163,10 @@ impl PendingRequests {
             unchecked.deadline_ns = self.deadline_ns;
             let empty_final_response = unchecked.parameters.empty_final_response;
             let sink = sink::channel(number, self.sink.clone());
-            let reply = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
-            Ok((reply, spec, empty_final_response))
+            let responder = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
+            Ok((responder, spec, empty_final_response))
         });
-        let (reply, spec, empty_final_response) =
+        let (responder, spec, empty_final_response) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;
         Ok(Accepted {
             served,
@@ -175,7 +175,7 @@ impl PendingRequests {
             model_version,
             empty_final_response,
             held: None,
-            guard: CancelGuard::new(reply),
+            guard: CancelGuard::new(responder),
             _in_flight: in_flight,
         })
     }

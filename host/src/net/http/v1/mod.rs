@@ -65,9 +65,9 @@ async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) 
             let health = health::check(ctx, mode);
             if health == Ok(false) {
                 // Not healthy is a successful request with an HTTP status of failure.
-                let mut reply = V1Response::success(&ctx.settings, id, TEXT);
-                reply.code = StatusCode::BAD_REQUEST;
-                return reply;
+                let mut response = V1Response::success(&ctx.settings, id, TEXT);
+                response.code = StatusCode::BAD_REQUEST;
+                return response;
             }
             nothing(health.map(|_| ()))
         }

@@ -13,7 +13,7 @@ const HEADER: &str = "NV-InferRequest:batch_size: 1 input { name: \"INPUT0\" } i
                       name: \"OUTPUT0\" }";
 
 /// Everything that a server sends in response to `sent`.
-async fn said(sent: Vec<u8>) -> String {
+async fn exchange(sent: Vec<u8>) -> String {
     let ctx = testing::context("--http-max-input-size=100000");
     let (mut client, server) = tokio::io::duplex(4096);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -73,19 +73,19 @@ async fn refused_body_keeps_the_connection() {
         (chunked(&[64, 63]), "missing expecting 1 bytes"),
         (chunked(&[64, 50_000, 5]), "unexpected additional input data"),
     ] {
-        let got = said([bad, good.clone()].concat()).await;
+        let got = exchange([bad, good.clone()].concat()).await;
         assert_eq!(got.matches("HTTP/1.1 400").count(), 1, "{why}: {got}");
         assert_eq!(got.matches("HTTP/1.1 200").count(), 1, "{why}: {got}");
         assert!(got.contains(why), "{got}");
     }
-    let got = said([chunked(&[1, 127]), good.clone(), good].concat()).await;
+    let got = exchange([chunked(&[1, 127]), good.clone(), good].concat()).await;
     assert_eq!(got.matches("HTTP/1.1 200").count(), 3);
     assert!(got.contains("content-length: 1"), "{got}");
 }
 
 #[tokio::test]
 async fn body_beyond_the_limit_gets_a_response_and_closes_the_connection() {
-    let got = said(post(1 << 40, 3000)).await;
+    let got = exchange(post(1 << 40, 3000)).await;
     assert!(got.starts_with("HTTP/1.1 400"), "{got}");
     assert!(got.contains("unexpected additional input data"), "{got}");
 }
@@ -95,6 +95,6 @@ async fn expect_continue_gets_an_immediate_response() {
     let mut request =
         b"POST /api/infer/nothing HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n".to_vec();
     request.extend_from_slice(b"Content-Length: 100\r\n\r\n");
-    let got = said(request).await;
+    let got = exchange(request).await;
     assert!(got.starts_with("HTTP/1.1 400"), "{got}");
 }

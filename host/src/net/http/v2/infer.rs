@@ -47,11 +47,11 @@ where
         let (sink, waiting) = sink::unary();
         Ok((unchecked.submit(ctx, &served, received_ns, sink)?, waiting, spec))
     });
-    let (reply, waiting, spec) = match submitted {
+    let (responder, waiting, spec) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return super::failure(&refused(&served, received_ns, error)),
     };
-    let response = waiting.wait(reply).await;
+    let response = waiting.wait(responder).await;
     match response.and_then(|response| EncodedResponse::new(&served, &spec, response, headers)) {
         Ok(encoded) => match encoded.uncompressed() {
             Ok(response) => response,

@@ -8,7 +8,7 @@ use crate::plugin::isolated::wire::Sender;
 use crate::plugin::text::number_of;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Errors and log records are truncated to so many bytes.
+/// Errors and log records are truncated to this many bytes.
 pub const MAX_TEXT: usize = 1 << 20;
 
 /// The sending half of the control connection.

@@ -174,7 +174,9 @@ impl Worker {
         };
         match Instance::open(&model.model, &facts)? {
             Instance::Local(instance) => Ok((streams, instance)),
-            Instance::Isolated(_) => Err(Error::internal("the model is isolated a second time")),
+            Instance::Isolated(_) => {
+                Err(Error::internal("the child process opened an isolated model"))
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::control::Control;
 use crate::error::{Error, Result};
-use crate::plugin::host_api::metric::{self, Changed, Made, Series};
+use crate::plugin::host_api::metric::{self, Changed, NewSeries, Series};
 use crate::plugin::isolated::messages::{Metric, MetricValue, control_message};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ pub fn start(control: &Arc<Control>) -> Result<()> {
         .name("metrics".into())
         .spawn(move || run(forwarder, &woken))
         .map_err(|e| Error::internal(format!("no thread could be started: {e}")))?;
-    metric::watch(move |made| forwarder.made(made, &wake));
+    metric::set_observer(move |new| forwarder.add(new, &wake));
     Ok(())
 }
 
@@ -75,27 +75,27 @@ impl Forwarder {
         self.state.lock()
     }
 
-    fn made(&self, made: Made<'_>, wake: &Sender<()>) -> Changed {
-        let values = made.labels.iter().map(|(_, value)| value.clone());
-        let key: Vec<String> = std::iter::once(made.name.to_owned()).chain(values).collect();
+    fn add(&self, new: NewSeries<'_>, wake: &Sender<()>) -> Changed {
+        let values = new.labels.iter().map(|(_, value)| value.clone());
+        let key: Vec<String> = std::iter::once(new.name.to_owned()).chain(values).collect();
         let mut state = self.lock();
         if let Some(index) = state.indices.get(&key).copied() {
             let known = &mut state.series[index];
             // The scope of the old series may have ended; this one replaces it.
-            known.value = made.series.clone();
+            known.value = new.series.clone();
             return Arc::clone(&known.changed);
         }
         let index = state.series.len();
-        let kind = match made.series {
+        let kind = match new.series {
             Series::Counter(_) => metric_kind::COUNTER,
             Series::Gauge(_) => metric_kind::GAUGE,
         };
         self.control.send(control_message::Kind::Metric(Metric {
             number: index as u64 + 1,
             kind,
-            name: made.name.to_owned(),
-            help: made.help.to_owned(),
-            labels: made.labels.iter().flat_map(|(k, v)| [k.clone(), v.clone()]).collect(),
+            name: new.name.to_owned(),
+            help: new.help.to_owned(),
+            labels: new.labels.iter().flat_map(|(k, v)| [k.clone(), v.clone()]).collect(),
         }));
         let marked = Arc::new(AtomicBool::new(false));
         let changed: Changed = {
@@ -106,7 +106,7 @@ impl Forwarder {
                 }
             })
         };
-        let value = made.series.clone();
+        let value = new.series.clone();
         state.series.push(Watched { value, changed: Arc::clone(&changed), marked });
         state.indices.insert(key, index);
         changed

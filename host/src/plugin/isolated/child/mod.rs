@@ -88,19 +88,19 @@ fn connection() -> std::result::Result<UnixStream, String> {
         }
         Err(e) => return Err(format!("standard input cannot be used: {e}")),
     }
-    let said = |what: &'static str| move |e: std::io::Error| format!("{what}: {e}");
+    let failed = |what: &'static str| move |e: std::io::Error| format!("{what}: {e}");
     let socket = rustix::io::fcntl_dupfd_cloexec(&input, 3)
-        .map_err(|e| said("standard input cannot be used")(e.into()))?;
-    let null = std::fs::File::open("/dev/null").map_err(said("/dev/null cannot be opened"))?;
+        .map_err(|e| failed("standard input cannot be used")(e.into()))?;
+    let null = std::fs::File::open("/dev/null").map_err(failed("/dev/null cannot be opened"))?;
     rustix::stdio::dup2_stdin(null)
-        .map_err(|e| said("standard input cannot be replaced")(e.into()))?;
+        .map_err(|e| failed("standard input cannot be replaced")(e.into()))?;
     // If the host exited before this, the first read finds the connection closed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|e| said("the parent-death signal cannot be set")(e.into()))?;
+        .map_err(|e| failed("the parent-death signal cannot be set")(e.into()))?;
     for signal in [SIGINT, SIGTERM] {
         // A handler rather than SIG_IGN, which programs started by the backend would inherit.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
-            .map_err(said("signals cannot be ignored"))?;
+            .map_err(failed("signals cannot be ignored"))?;
     }
     Ok(UnixStream::from(socket))
 }
@@ -253,7 +253,7 @@ impl MainThread {
     ) -> Result<ControlResponse> {
         // Once, also if it fails: the allocator of this process uses the arena of that model.
         if std::mem::replace(&mut self.model_requested, true) {
-            return Err(Error::internal("the process has been given a model already"));
+            return Err(Error::internal("this process already has a model"));
         }
         let [Some(inputs), Some(outputs)] = files else {
             return Err(Error::internal("the host sent no shared memory with the model"));

@@ -40,32 +40,32 @@ impl ResponseSender {
     }
 
     /// Registers a request.
-    pub fn open(&self, key: u64, reply: &Arc<Responder>) {
+    pub fn open(&self, key: u64, responder: &Arc<Responder>) {
         let mut state = self.lock();
-        state.outstanding.insert(key, Arc::downgrade(reply));
+        state.outstanding.insert(key, Arc::downgrade(responder));
         let early = state.early_cancels.iter().position(|k| *k == key);
         if let Some(at) = early {
             state.early_cancels.remove(at);
             drop(state);
-            reply.cancel_token.cancel();
+            responder.cancel_token.cancel();
         }
     }
 
     /// Cancels a request, also before it arrives.
     pub fn cancel(&self, key: u64) {
         let mut state = self.lock();
-        let Some(reply) = state.outstanding.get(&key) else {
+        let Some(responder) = state.outstanding.get(&key) else {
             if state.early_cancels.len() == MAX_EARLY {
                 state.early_cancels.pop_front();
             }
             state.early_cancels.push_back(key);
             return;
         };
-        let reply = reply.upgrade();
-        // Dropping the last reference to a reply sends a response, which takes this lock.
+        let responder = responder.upgrade();
+        // Dropping the last reference to a responder sends a response, which takes this lock.
         drop(state);
-        if let Some(reply) = reply {
-            reply.cancel_token.cancel();
+        if let Some(responder) = responder {
+            responder.cancel_token.cancel();
         }
     }
 

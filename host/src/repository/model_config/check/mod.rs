@@ -85,7 +85,7 @@ fn general(config: &ModelConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Whether a relative path stays below the directory that it is joined to. Symbolic links are not resolved: who can
+/// Whether a relative path stays below the directory that it is joined to. Symbolic links are not resolved: a user who can
 /// create a link in the repository can also create the file.
 pub(in crate::repository) fn stays_inside(path: &str) -> bool {
     use std::path::Component::{CurDir, Normal};

@@ -124,7 +124,7 @@ fn executions(mut harness: Harness, instances: usize) -> (usize, usize) {
             harness.sequences.next_batch(instance, 0, &mut batch)
         {
             batches += 1;
-            idle += batch.drain(..).filter(|seat| matches!(seat, BatchEntry::Null)).count();
+            idle += batch.drain(..).filter(|entry| matches!(entry, BatchEntry::Null)).count();
             assert!(matches!(closed, CloseReason::Sequence | CloseReason::Alone));
         }
     }

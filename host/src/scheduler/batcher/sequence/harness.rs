@@ -5,7 +5,7 @@
 //!
 //! A line of a script is `time verb arguments : expected result`, times in nanoseconds:
 //! `push REQUESTS`, `form INSTANCE` (next batch), `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (instances woken since the last
-//! time), `counts` (waiting and backlog), `alarm` (next deadline).
+//! time), `counts` (waiting and backlog), `deadline` (the next one).
 
 use super::super::{Pushed, SequenceBatcher};
 use crate::request::{CorrelationId, Sequence};
@@ -125,7 +125,7 @@ pub fn run(settings: SequenceSettings, script: &str) -> Harness {
     harness
 }
 
-fn left(out: Vec<(Job, Refusal)>) -> String {
+fn refused(out: Vec<(Job, Refusal)>) -> String {
     let words: Vec<_> =
         out.into_iter().map(|(job, refusal)| format!("{} {refusal:?}", job.name)).collect();
     words.join(", ")
@@ -153,7 +153,7 @@ impl Harness {
             }
             "form" => {
                 sequences.expire(now, &mut out, wakes);
-                assert!(out.is_empty(), "expire first, these are due: {}", left(out));
+                assert!(out.is_empty(), "expire first, these are due: {}", refused(out));
                 let mut batch = Vec::new();
                 match sequences.next_batch(arguments[0].parse().unwrap(), now, &mut batch) {
                     BatchDecision::Batch(reason) => {
@@ -169,16 +169,16 @@ impl Harness {
             }
             "cancel" => {
                 sequences.cancel(tickets[arguments[0]], now, &mut out, wakes);
-                left(out)
+                refused(out)
             }
             "expire" => {
                 sequences.expire(now, &mut out, wakes);
-                left(out)
+                refused(out)
             }
             "lose" => {
                 let instance = arguments[0].parse().unwrap();
                 sequences.lose(instance, now, &mut out, wakes);
-                left(out)
+                refused(out)
             }
             "close" => {
                 sequences.close(wakes);
@@ -193,22 +193,22 @@ impl Harness {
                 digits.collect::<Vec<_>>().join(" ")
             }
             "counts" => format!("{} {}", sequences.waiting(), sequences.backlog()),
-            "alarm" => sequences.next_deadline().map_or("none".into(), |time| time.to_string()),
+            "deadline" => sequences.next_deadline().map_or("none".into(), |time| time.to_string()),
             other => panic!("unknown verb {other}"),
         }
     }
 }
 
 impl SequenceBatcher<Job> {
-    /// Checks what holds between any two calls.
+    /// Checks the invariants that hold between calls.
     pub fn check(&self) {
-        let mut places = BTreeSet::new();
+        let mut slots = BTreeSet::new();
         let (mut waiting, mut backlogged) = (0, 0);
         for (key, sequence) in &self.live {
             waiting += sequence.queue.len();
             match &sequence.slot {
                 Some(slot) => {
-                    assert!(places.insert((slot.instance(), slot.index())), "shared slot")
+                    assert!(slots.insert((slot.instance(), slot.index())), "shared slot")
                 }
                 None => {
                     backlogged += sequence.queue.len();
@@ -236,14 +236,14 @@ impl SequenceBatcher<Job> {
         }
         let live = self.live.values();
         assert_eq!((waiting, backlogged), (self.waiting(), self.backlog()));
-        assert_eq!(self.slots.held(), places.len());
+        assert_eq!(self.slots.held(), slots.len());
         assert_eq!(self.active.len(), live.clone().filter(|s| s.id.is_some()).count());
         assert_eq!(self.idle_checks.len(), live.clone().filter(|s| s.idle_check.is_some()).count());
         assert_eq!(
             self.backlog_timeouts.len(),
             live.filter(|s| s.backlog_timeout.is_some()).count()
         );
-        assert_eq!(self.live.len(), places.len() + self.backlog.len());
+        assert_eq!(self.live.len(), slots.len() + self.backlog.len());
     }
 
     /// No sequence, ticket or slot is left.

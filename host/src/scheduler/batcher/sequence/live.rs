@@ -38,7 +38,7 @@ pub struct LiveSequence<T: Batchable> {
     pub last_activity: u64,
     /// One of its requests is being executed.
     pub executing: bool,
-    /// Its instance has state of it: a request was taken, and the state was not lost since.
+    /// Its instance holds state of the sequence: a request was taken, and the state was not lost since.
     pub begun: bool,
     /// Its entry in the list of idle checks.
     pub idle_check: Option<u64>,

@@ -25,7 +25,7 @@ fn arrivals_are_checked_in_order() {
          0 push A7^x0        : A7 NotOneRow
          0 woken             :
          0 counts            : 0 0
-         0 alarm             : none
+         0 deadline             : none
          0 push A1^          :
          0 push a2           : a2 NoStart
          0 push a1^ B1^ b1^  :
@@ -90,7 +90,7 @@ fn start_and_end_in_one_request() {
         direct(1, 1),
         "0 push A1^$ A2^$ B1^$
          0 counts : 3 2
-         0 alarm  : none
+         0 deadline  : none
          0 form 0 : A1 Alone
          0 form 0 : A2 Alone
          0 form 0 : B1 Alone
@@ -168,13 +168,13 @@ fn idle_sequence_loses_its_slot() {
     run(
         direct(1, 1),
         "0 push A1^ B1^
-         0 alarm          : 1000000
+         0 deadline          : 1000000
          5 form 0         : A1 Alone
          5 woken          : 0
          5 form 0         : nothing
          1000000 expire   :
          1000000 counts   : 1 1
-         1000000 alarm    : 1000005
+         1000000 deadline    : 1000005
          1000004 expire   :
          1000005 expire   :
          1000005 woken    : 0
@@ -195,7 +195,7 @@ fn idle_sequence_loses_its_slot() {
          4000003 form 0   : nothing
          5000003 expire   :
          5000003 push B5  : B5 NoStart
-         5000003 alarm    : none",
+         5000003 deadline    : none",
     );
 }
 
@@ -205,7 +205,7 @@ fn sequence_with_queued_requests_is_not_idle() {
         direct(1, 1),
         "0 push A1^ B1^
          9000000 expire :
-         9000000 alarm  : 10000000
+         9000000 deadline  : 10000000
          9000000 form 0 : A1 Alone
          9000000 form 0 : nothing
          9000000 push B2
@@ -265,14 +265,14 @@ fn idle_limit_may_be_u64_max() {
     run(
         settings,
         "7 push A1^ B1^@18446744073709551615
-         7 alarm  : none
+         7 deadline  : none
          7 form 0 : A1 Alone
          18446744073709551614 expire :
          18446744073709551614 push A2$
          18446744073709551614 form 0 : A2 Alone
          18446744073709551614 push B2
          18446744073709551614 cancel B1 : B1 Cancelled, B2 SequenceCancelled
-         18446744073709551614 alarm : none",
+         18446744073709551614 deadline : none",
     );
 }
 
@@ -282,11 +282,11 @@ fn timeout_in_the_backlog_ends_the_sequence() {
         direct(1, 1),
         "0 push A1^@1 B1^ B2@5 C1^@7
          10 push B3@3 B4@4
-         10 alarm      : 3010
+         10 deadline      : 3010
          3009 expire   :
          3010 expire   : B1 SequenceTimedOut, B2 SequenceTimedOut, B3 SequenceTimedOut, B4 SequenceTimedOut
          3010 counts   : 2 1
-         3010 alarm    : 7000
+         3010 deadline    : 7000
          3010 push B5  : B5 NoStart
          3010 push B6^ :
          3010 form 0   : A1 Alone
@@ -411,7 +411,7 @@ fn close_executes_the_backlog() {
          500 form 0  : C2 Alone
          500 form 0  : nothing
          500 close
-         500 alarm   : none",
+         500 deadline   : none",
     );
     assert!(harness.sequences.is_empty());
     let harness = run(

@@ -277,14 +277,14 @@ impl Simulation {
             StrategyState::Direct { .. } => true,
             StrategyState::Oldest(batching) => {
                 assert!(batch.len() <= batching.max_rows as usize);
-                assert!(!batch.iter().any(|seat| matches!(seat, BatchEntry::Null)));
+                assert!(!batch.iter().any(|entry| matches!(entry, BatchEntry::Null)));
                 false
             }
         };
         let mut members = Vec::new();
         let mut shape = None;
-        for (index, seat) in batch.into_iter().enumerate() {
-            let BatchEntry::Request(job) = seat else { continue };
+        for (index, entry) in batch.into_iter().enumerate() {
+            let BatchEntry::Request(job) = entry else { continue };
             assert_eq!(*shape.get_or_insert(job.shape), job.shape);
             let ticket = self.numbers[&job.name];
             let run = self.inside.remove(&ticket).expect("left twice");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_testkit::{Instance, Layout, Outcome, Request, now_ns};
 
-/// Answered, or failed with one of these codes.
+/// The request succeeded, or failed with one of these codes.
 fn allowed(outcome: &Outcome, codes: &[u32]) -> Result<(), String> {
     match &outcome.result {
         Ok(()) => Ok(()),

@@ -85,27 +85,27 @@ pub fn broken_config(kit: &mut Kit) -> Verdict {
         Ok(backend) => backend,
         Err(e) => return Verdict::Broken(e.text),
     };
-    let (mut said, mut silent) = (None, Vec::new());
-    let mut look = |what: &str, opened: Result<(), Failure>| match opened {
+    let (mut refusal, mut silent) = (None, Vec::new());
+    let mut record = |what: &str, opened: Result<(), Failure>| match opened {
         Ok(()) => {}
         Err(e) if e.text.trim().is_empty() => silent.push(what.to_owned()),
-        Err(e) => said = said.take().or(Some(format!("{what}: {}", e.text))),
+        Err(e) => refusal = refusal.take().or(Some(format!("{what}: {}", e.text))),
     };
     let mut empty = plan.spec();
     (empty.inputs, empty.outputs) = (Vec::new(), Vec::new());
-    look("no inputs and outputs", backend.open_model(&empty).map(drop));
+    record("no inputs and outputs", backend.open_model(&empty).map(drop));
     let mut untyped = plan.spec();
     untyped.inputs.iter_mut().for_each(|input| input.dtype = 99);
-    look("an unknown data type", backend.open_model(&untyped).map(drop));
+    record("an unknown data type", backend.open_model(&untyped).map(drop));
     let mut missing = plan.spec();
     missing.version_dir = format!("{}/missing", missing.dir);
     missing.file = "missing".to_owned();
-    look("a missing model file", backend.open_model(&missing).map(drop));
-    match (silent.first(), said) {
+    record("a missing model file", backend.open_model(&missing).map(drop));
+    match (silent.first(), refusal) {
         (Some(what), _) => {
             Verdict::Broken(format!("{what} is refused with an error without a text"))
         }
-        (None, Some(said)) => Verdict::Kept(said),
+        (None, Some(refusal)) => Verdict::Kept(refusal),
         (None, None) => Verdict::NotApplicable("it accepts every configuration".to_owned()),
     }
 }
@@ -165,7 +165,7 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
         Ok(plan) => plan,
         Err(why) => return Verdict::NotApplicable(why),
     };
-    let usual = kit.usual.as_ref().and_then(|u| u.response().ok()).cloned();
+    let reference = kit.reference.as_ref().and_then(|u| u.response().ok()).cloned();
     let work = |n: u32| -> Result<(), String> {
         let backend = kit.open().map_err(text)?;
         let mut spec = plan.spec();
@@ -180,7 +180,7 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
             for _ in 0..ROUNDS {
                 let outcome = instance.execute(&[plan.request(1, 3, 0)]).pop();
                 let outcome = outcome.ok_or("out of memory")?;
-                if let Some(name) = usual
+                if let Some(name) = reference
                     .as_ref()
                     .zip(outcome.response().ok())
                     .and_then(|(u, r)| differs(&plan, u, r))
@@ -246,12 +246,11 @@ const SLACK_KIB: usize = 1024;
 pub fn cycles(kit: &mut Kit) -> Verdict {
     const WARM: usize = 10;
     const HALF: usize = 20;
-    let (patience, begin) =
-        (Duration::from_secs_f64(kit.task.limit.min(20.0) / 4.0), Instant::now());
+    let (limit, begin) = (Duration::from_secs_f64(kit.task.limit.min(20.0) / 4.0), Instant::now());
     let mut count = 0;
     let mut run = |kit: &mut Kit, n: usize| -> Result<bool, String> {
         for _ in 0..n {
-            if begin.elapsed() > patience {
+            if begin.elapsed() > limit {
                 return Ok(false);
             }
             once(kit)?;
@@ -274,7 +273,7 @@ pub fn cycles(kit: &mut Kit) -> Verdict {
     let Some((_, first, _)) = measured.get(1) else {
         return Verdict::NotApplicable(format!(
             "only {count} cycles in {} s: a longer --time-limit is needed",
-            patience.as_secs_f64()
+            limit.as_secs_f64()
         ));
     };
     if descriptors > *first {

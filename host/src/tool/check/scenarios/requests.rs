@@ -65,7 +65,7 @@ pub fn single(kit: &mut Kit) -> Verdict {
         Err(why) => Verdict::Broken(format!("with {}: {why}", plan.label)),
         Ok((first, second)) => {
             let steady = matches!((first.response(), second.response()), (Ok(a), Ok(b)) if differs(&plan, a, b).is_none());
-            kit.usual = steady.then_some(first);
+            kit.reference = steady.then_some(first);
             Verdict::Kept(format!("with {}", plan.label))
         }
     }
@@ -81,7 +81,7 @@ pub fn batch(kit: &mut Kit) -> Verdict {
     };
     let most = plan.signature.max_batch_size;
     let rows: Vec<u32> = if most >= 5 { vec![2, 1, 2] } else { vec![1; most.min(3) as usize] };
-    let steady = kit.usual.is_some();
+    let steady = kit.reference.is_some();
     let result = with_instance(kit, |instance| {
         let requests = rows.iter().enumerate().map(|(seed, n)| plan.request(*n, 3, seed));
         let requests: Vec<Request> = requests.collect();
@@ -124,7 +124,7 @@ pub fn empty(kit: &mut Kit) -> Verdict {
 /// Any response, or an error with a text.
 fn finished(outcome: &Outcome) -> Verdict {
     match &outcome.result {
-        Ok(()) => Verdict::Kept("answered".to_owned()),
+        Ok(()) => Verdict::Kept("responded".to_owned()),
         Err(e) if e.text.trim().is_empty() => {
             Verdict::Broken("refused with an error without a text".to_owned())
         }
@@ -215,7 +215,7 @@ fn with_layouts(kit: &mut Kit, layouts: &[Layout]) -> Verdict {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
     };
-    let usual = kit.usual.clone();
+    let reference = kit.reference.clone();
     let result = with_instance(kit, |instance| {
         for layout in layouts {
             let outcome = one(instance, plan.request(1, 3, 0), *layout)?;
@@ -224,8 +224,8 @@ fn with_layouts(kit: &mut Kit, layouts: &[Layout]) -> Verdict {
                 Err(_) if *layout == Layout::Parts => continue,
                 Err(e) => return Err(e),
             };
-            let usual = usual.as_ref().and_then(|u| u.response().ok());
-            if let Some(name) = usual.and_then(|u| differs(&plan, u, response)) {
+            let reference = reference.as_ref().and_then(|u| u.response().ok());
+            if let Some(name) = reference.and_then(|u| differs(&plan, u, response)) {
                 let what = match layout {
                     Layout::Parts => "is in two parts",
                     Layout::Unaligned => "has the least alignment",

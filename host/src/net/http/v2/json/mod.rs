@@ -1,5 +1,5 @@
 //! JSON of the v2 HTTP frontend: NaN and Infinity tokens in both directions, strings without a UTF-8 check, numbers directly
-//! into tensor bytes. General JSON libraries do none of that.
+//! into tensor bytes. General JSON libraries support none of this.
 
 pub mod access; // typed access to values
 pub mod data; // `data` arrays to tensor bytes and back

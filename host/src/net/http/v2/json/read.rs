@@ -17,9 +17,9 @@ const MAX_DEPTH: usize = 100;
 const MAX_MEMBERS: usize = 1 << 16;
 /// Depth of `data`: in an object, in the array `inputs`, in the root object.
 const SPAN_DEPTH: usize = 3;
-/// Shorter arrays are scanned again instead of remembered.
+/// Spans of shorter arrays are not kept; those arrays are scanned a second time.
 const MIN_SPAN: usize = 32;
-/// Spans kept of one text. The arrays of further inputs are scanned again.
+/// Spans kept of one text. Arrays of further inputs are scanned a second time.
 const MAX_SPANS: usize = 8;
 
 /// A JSON value; `'a` is the text.
@@ -106,7 +106,7 @@ impl<'a> Array<'a> {
         self.each(None, |reader| reader.value(1))
     }
 
-    /// The members `names` of every element. Arrays of `spans` are not scanned again.
+    /// The members `names` of every element. Arrays of `spans` are not scanned a second time.
     pub fn picks<'s, const N: usize>(
         self,
         names: [&str; N],
@@ -219,9 +219,9 @@ impl<'a> Reader<'a, '_> {
                 Value::Array(Array(&self.text[start..self.at]))
             }
             Some(b'"') => Value::String(self.string()?),
-            Some(b't') => self.word("true").map(|()| Value::Bool(true))?,
-            Some(b'f') => self.word("false").map(|()| Value::Bool(false))?,
-            Some(b'n') => self.word("null").map(|()| Value::Null)?,
+            Some(b't') => self.literal("true").map(|()| Value::Bool(true))?,
+            Some(b'f') => self.literal("false").map(|()| Value::Bool(false))?,
+            Some(b'n') => self.literal("null").map(|()| Value::Null)?,
             Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Value::Number(self.number()?),
             _ => return self.fault("Invalid value."),
         })
@@ -333,10 +333,10 @@ impl<'a> Reader<'a, '_> {
         Ok(key)
     }
 
-    fn word(&mut self, word: &str) -> Result<()> {
-        let pairs = self.text[self.at..].iter().zip(word.as_bytes());
+    fn literal(&mut self, literal: &str) -> Result<()> {
+        let pairs = self.text[self.at..].iter().zip(literal.as_bytes());
         let same = pairs.take_while(|(got, want)| got == want).count();
         self.at += same;
-        if same == word.len() { Ok(()) } else { self.fault("Invalid value.") }
+        if same == literal.len() { Ok(()) } else { self.fault("Invalid value.") }
     }
 }

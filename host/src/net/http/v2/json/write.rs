@@ -92,7 +92,7 @@ pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The shortest digits that read back as the same number, in Triton's layout: no exponent for up to 21 digits before the point
-/// and five zeros after it, an exponent without `+`, `.0` for whole numbers. NaN and infinities are written as bare words.
+/// and five zeros after it, an exponent without `+`, `.0` for whole numbers. NaN and infinities are unquoted tokens.
 pub fn double(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");

@@ -11,13 +11,13 @@ impl<'a> Reader<'a, '_> {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.at += self.digits(),
             Some(b'N') => {
-                self.word("NaN")?;
+                self.literal("NaN")?;
                 return Ok(&self.text[start..self.at]);
             }
             Some(b'I') => {
-                self.word("Inf")?;
+                self.literal("Inf")?;
                 if self.text.get(self.at) == Some(&b'i') {
-                    self.word("inity")?;
+                    self.literal("inity")?;
                 }
                 return Ok(&self.text[start..self.at]);
             }
