@@ -11,7 +11,7 @@ fn every_core_has_one_side() {
 }
 
 #[test]
-fn a_thread_gets_its_cores_back() {
+fn affinity_is_restored() {
     let cores = || {
         let own = sched_getaffinity(None).unwrap();
         (0..CpuSet::MAX_CPU).filter(|&core| own.is_set(core)).collect::<Vec<_>>()

@@ -44,7 +44,7 @@ impl Expect {
         }
         let shown = &body[..body.len().min(300)];
         Err(format!(
-            "a wrong answer of {} bytes: {}",
+            "a wrong response of {} bytes: {}",
             body.len(),
             String::from_utf8_lossy(shown).escape_debug()
         ))
@@ -52,8 +52,8 @@ impl Expect {
 }
 
 fn numbers_of(body: &[u8]) -> Option<Vec<f32>> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
-    let data = answer.pointer("/outputs/0/data")?.as_array()?;
+    let response: Value = serde_json::from_slice(body).ok()?;
+    let data = response.pointer("/outputs/0/data")?.as_array()?;
     data.iter().map(|n| n.as_f64().map(|n| n as f32)).collect()
 }
 

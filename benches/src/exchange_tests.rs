@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_wrong_answer_is_noticed() {
+fn wrong_response_is_detected() {
     let ends = Expect::Ends(Bytes::from_static(b"cd"));
     assert!(ends.check(b"abcd").is_ok());
     assert!(ends.check(b"abce").unwrap_err().contains("4 bytes"));

@@ -38,8 +38,8 @@ pub fn serve(floor: Floor) -> Result<()> {
     runtime.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(wrap)?;
         let address = listener.local_addr().map_err(wrap)?;
-        let door = if floor == Floor::Hyper { "http" } else { "grpc" };
-        println!("listening {door} {address}\nready");
+        let kind = if floor == Floor::Hyper { "http" } else { "grpc" };
+        println!("listening {kind} {address}\nready");
         std::io::stdout().flush().map_err(wrap)?;
         match floor {
             Floor::Hyper => hyper_echo(listener).await.map_err(wrap),
@@ -85,19 +85,19 @@ impl tonic::server::NamedService for Service {
     const NAME: &'static str = "bench.Echo";
 }
 
-type Answer =
+type HttpResponseFuture =
     Pin<Box<dyn Future<Output = std::result::Result<http::Response<Body>, Infallible>> + Send>>;
 
 impl tower::Service<http::Request<Body>> for Service {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = HttpResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Answer {
+    fn call(&mut self, request: http::Request<Body>) -> HttpResponseFuture {
         Box::pin(async move {
             let mut grpc = tonic::server::Grpc::new(ProstCodec::<Echo, Echo>::default())
                 .apply_max_message_size_config(Some(MAX_MESSAGE), Some(MAX_MESSAGE));

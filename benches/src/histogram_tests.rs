@@ -11,7 +11,7 @@ fn a_bucket_is_never_further_than_two_percent_away() {
 }
 
 #[test]
-fn quantiles_are_those_of_what_was_recorded() {
+fn quantiles_match_recorded_values() {
     let mut all = Histogram::new();
     (1..=100).for_each(|us| all.record(Duration::from_micros(us)));
     assert!((all.quantile(0.5) - 50.0).abs() < 1.0);

@@ -106,14 +106,14 @@ fn command() -> Command {
         Arg::new(name).long(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
     };
     Command::new("trtserver-bench")
-        .about("What a request costs the server, beside the barest servers of the same kind")
+        .about("Measures the cost of a request, compared with minimal echo servers")
         .arg(folder("dist", "target/dist", "The release install to measure"))
         .arg(folder("probe", "target/bench/backends", "The folder with the probe plugin"))
         .arg(folder("models", "examples/models", "The models of this repository"))
         .arg(folder(
             "perf-analyzer",
             "target/perf_analyzer",
-            "The folder with perf_analyzer and what it is linked with",
+            "The folder with perf_analyzer and its libraries",
         ))
         .arg(flag("quick", "Short passes and fewer rows: the whole run takes less than five minutes"))
         .arg(
@@ -140,7 +140,7 @@ fn command() -> Command {
             Arg::new("vs")
                 .long("vs")
                 .value_name("HOST:PORT[,GRPCPORT]")
-                .help("Ask another v2 server the same, in turn, and show both; it needs the models of --write-models"),
+                .help("Workload another v2 server the same, in turn, and show both; it needs the models of --write-models"),
         )
         .arg(
             Arg::new("vs-pid")
@@ -150,7 +150,7 @@ fn command() -> Command {
                 .value_parser(value_parser!(u32))
                 .help("Its process, for CPU time and memory (found by its port if it is on this machine)"),
         )
-        .arg(file("write-models", "DIR", "Write the models that are asked into this folder, and end"))
-        .arg(flag("serve-hyper-echo", "Be the HTTP floor").hide(true))
-        .arg(flag("serve-tonic-echo", "Be the gRPC floor").hide(true))
+        .arg(file("write-models", "DIR", "Write the models for --vs into this folder and exit"))
+        .arg(flag("serve-hyper-echo", "Run the HTTP floor").hide(true))
+        .arg(flag("serve-tonic-echo", "Run the gRPC floor").hide(true))
 }

@@ -139,8 +139,8 @@ fn start(mut command: Command, log: &Path) -> Result<Process> {
             let last: String = last.iter().rev().map(|line| format!("\n    {line}")).collect();
             return Err(format!("{program} did not become ready; its log ends with:{last}"));
         };
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields.as_slice() {
             ["listening", "http", address] => process.http = address.parse().ok(),
             ["listening", "grpc", address] => process.grpc = address.parse().ok(),
             ["ready"] => {

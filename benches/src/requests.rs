@@ -13,7 +13,7 @@ const UNARY_PATH: &str = "/inference.GRPCInferenceService/ModelInfer";
 const STREAM_PATH: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
+pub enum Frontend {
     V1Http,
     V1Grpc,
     V2Http,
@@ -22,32 +22,32 @@ pub enum Front {
     V2Stream,
 }
 
-impl Front {
-    pub const ALL: [Front; 6] = [
-        Front::V2Http,
-        Front::V2Json,
-        Front::V2Grpc,
-        Front::V2Stream,
-        Front::V1Http,
-        Front::V1Grpc,
+impl Frontend {
+    pub const ALL: [Frontend; 6] = [
+        Frontend::V2Http,
+        Frontend::V2Json,
+        Frontend::V2Grpc,
+        Frontend::V2Stream,
+        Frontend::V1Http,
+        Frontend::V1Grpc,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Front::V1Http => "v1-http",
-            Front::V1Grpc => "v1-grpc",
-            Front::V2Http => "v2-http",
-            Front::V2Json => "v2-json",
-            Front::V2Grpc => "v2-grpc",
-            Front::V2Stream => "v2-stream",
+            Frontend::V1Http => "v1-http",
+            Frontend::V1Grpc => "v1-grpc",
+            Frontend::V2Http => "v2-http",
+            Frontend::V2Json => "v2-json",
+            Frontend::V2Grpc => "v2-grpc",
+            Frontend::V2Stream => "v2-stream",
         }
     }
 
     pub fn wire(self) -> Wire {
         match self {
-            Front::V1Http | Front::V2Http | Front::V2Json => Wire::Http1,
-            Front::V1Grpc | Front::V2Grpc => Wire::Grpc,
-            Front::V2Stream => Wire::Stream,
+            Frontend::V1Http | Frontend::V2Http | Frontend::V2Json => Wire::Http1,
+            Frontend::V1Grpc | Frontend::V2Grpc => Wire::Grpc,
+            Frontend::V2Stream => Wire::Stream,
         }
     }
 
@@ -139,9 +139,9 @@ impl Work {
 }
 
 /// The requests to the server.
-pub fn exchanges(front: Front, work: Work) -> Vec<Exchange> {
+pub fn exchanges(frontend: Frontend, work: Work) -> Vec<Exchange> {
     let variants = if work.bytes() > 1 << 20 { 1 } else { VARIANTS };
-    (0..variants).map(|variant| exchange(front, work, variant)).collect()
+    (0..variants).map(|variant| exchange(frontend, work, variant)).collect()
 }
 
 /// The requests of sequence `id` over ModelStreamInfer.
@@ -166,8 +166,8 @@ pub fn steps(model: &'static str, id: u64, steps: u64) -> Vec<Exchange> {
 }
 
 /// The requests to the floor: the same bytes, which it echoes.
-pub fn floor_exchanges(front: Front, work: Work) -> Vec<Exchange> {
-    let echo = |exchange: Exchange| match front.wire() {
+pub fn floor_exchanges(frontend: Frontend, work: Work) -> Vec<Exchange> {
+    let echo = |exchange: Exchange| match frontend.wire() {
         Wire::Http1 => {
             let head = exchange.message.windows(4).position(|four| four == b"\r\n\r\n");
             let body = exchange.message.slice(head.map_or(0, |at| at + 4)..);
@@ -175,37 +175,37 @@ pub fn floor_exchanges(front: Front, work: Work) -> Vec<Exchange> {
         }
         Wire::Grpc | Wire::Stream => {
             let data = exchange.message.slice(5..);
-            let path = if front.wire() == Wire::Grpc { ECHO_PATH } else { ECHO_STREAM_PATH };
+            let path = if frontend.wire() == Wire::Grpc { ECHO_PATH } else { ECHO_STREAM_PATH };
             grpc(path, &Echo { data: data.clone() }, Expect::Ends(data))
         }
     };
-    exchanges(front, work).into_iter().map(echo).collect()
+    exchanges(frontend, work).into_iter().map(echo).collect()
 }
 
-fn exchange(front: Front, work: Work, variant: usize) -> Exchange {
+fn exchange(frontend: Frontend, work: Work, variant: usize) -> Exchange {
     let (inputs, outputs) = work.tensors(variant);
     let raw = |tensors: &Tensors| tensors.iter().map(|(_, values)| bytes_of(values)).collect();
     let (raw_in, raw_out): (Vec<Bytes>, Vec<Bytes>) = (raw(&inputs), raw(&outputs));
     let model = work.model();
     let v2_path = format!("/v2/models/{model}/infer");
-    match front {
-        Front::V1Http => {
+    match frontend {
+        Frontend::V1Http => {
             let path = format!("/api/infer/{model}?format=binary");
             let header = format!("NV-InferRequest:{}\r\n", v1_text(&inputs, &outputs));
             http(&path, &header, &raw_in.concat(), Expect::Starts(raw_out.concat().into()))
         }
-        Front::V2Http => {
+        Frontend::V2Http => {
             let json = v2_json(work, &inputs, &outputs, true);
             let header = format!("Inference-Header-Content-Length: {}\r\n", json.len());
             let body = [json.as_bytes(), &raw_in.concat()].concat();
             http(&v2_path, &header, &body, Expect::Ends(raw_out.concat().into()))
         }
-        Front::V2Json => {
+        Frontend::V2Json => {
             let json = v2_json(work, &inputs, &outputs, false);
             let numbers = outputs.into_iter().next().map_or_else(Vec::new, |(_, values)| values);
             http(&v2_path, "", json.as_bytes(), Expect::Numbers(numbers))
         }
-        Front::V1Grpc => {
+        Frontend::V1Grpc => {
             let request = v1::InferRequest {
                 model_name: model.to_owned(),
                 model_version: -1,
@@ -215,9 +215,9 @@ fn exchange(front: Front, work: Work, variant: usize) -> Exchange {
             let path = "/nvidia.inferenceserver.GRPCService/Infer";
             grpc(path, &request, Expect::Ends(repeated(3, &raw_out)))
         }
-        Front::V2Grpc | Front::V2Stream => {
+        Frontend::V2Grpc | Frontend::V2Stream => {
             let request = v2_request(work, &inputs, &outputs, raw_in);
-            let path = if front == Front::V2Grpc { UNARY_PATH } else { STREAM_PATH };
+            let path = if frontend == Frontend::V2Grpc { UNARY_PATH } else { STREAM_PATH };
             grpc(path, &request, Expect::Ends(repeated(6, &raw_out)))
         }
     }

@@ -4,8 +4,8 @@ use crate::Result;
 
 pub struct Table {
     columns: Vec<&'static str>,
-    /// The first columns, this many, are text, the others numbers.
-    words: usize,
+    /// Number of leading text columns; the others are numbers.
+    text_columns: usize,
     rows: Vec<Vec<String>>,
     remarks: Vec<String>,
     failed: usize,
@@ -14,13 +14,13 @@ pub struct Table {
 impl Table {
     /// A row with one text column.
     pub fn new(columns: &[&'static str]) -> Self {
-        Self::with_words(columns, 1)
+        Self::with_text_columns(columns, 1)
     }
 
-    /// A row whose first `words` columns are text.
-    pub fn with_words(columns: &[&'static str], words: usize) -> Self {
+    /// A row whose first `text_columns` columns are text.
+    pub fn with_text_columns(columns: &[&'static str], text_columns: usize) -> Self {
         let columns = columns.to_vec();
-        Table { columns, words, rows: Vec::new(), remarks: Vec::new(), failed: 0 }
+        Table { columns, text_columns, rows: Vec::new(), remarks: Vec::new(), failed: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -37,11 +37,11 @@ impl Table {
     }
 
     /// The same for several text columns.
-    pub fn failed_row(&mut self, mut words: Vec<String>, name: &str, problem: &str) {
+    pub fn failed_row(&mut self, mut cells: Vec<String>, name: &str, problem: &str) {
         self.failed += 1;
         self.remarks.push(format!("{name}: {problem}"));
-        words.push("failed".to_owned());
-        self.rows.push(words);
+        cells.push("failed".to_owned());
+        self.rows.push(cells);
     }
 
     /// A sentence below the table.
@@ -73,7 +73,7 @@ impl Table {
             for (i, &width) in widths.iter().enumerate() {
                 let cell = cell(row, i);
                 let gap = if i == 0 { "" } else { "  " };
-                line += &match i < self.words {
+                line += &match i < self.text_columns {
                     true => format!("{gap}{cell:<width$}"),
                     false => format!("{gap}{cell:>width$}"),
                 };

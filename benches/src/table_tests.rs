@@ -12,7 +12,7 @@ fn columns_are_aligned_and_short_rows_are_filled() {
 }
 
 #[test]
-fn the_median_is_not_moved_by_one_wild_value() {
+fn median_ignores_an_outlier() {
     assert_eq!(median(&[3.0, 900.0, 1.0]), 3.0);
     assert_eq!(spread(&[2.0, 4.0, 3.0]), 2.0 / 3.0);
 }

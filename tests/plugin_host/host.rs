@@ -214,12 +214,12 @@ impl Instance {
     /// A block with this content.
     pub fn block(&self, data: &[u8]) -> Block {
         let block = self.inputs.alloc(data.len(), false).unwrap();
-        // SAFETY: the block is this test's and has so many bytes.
+        // SAFETY: the block belongs to this test and has this many bytes.
         unsafe { block.ptr().as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         block
     }
 
-    /// Lends a tensor to the child.
+    /// Shares a tensor with the child.
     pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> Input {
         let block = self.block(data);
         // SAFETY: as above.

@@ -158,8 +158,8 @@ fn cancel_works_before_during_and_after_a_request() {
         // The probe logs when it waits.
         instance.send(vec![waits(1)]);
         while !log(&host).contains("waits to be cancelled") {
-            let told = host.receive();
-            host.received.push(told);
+            let message = host.receive();
+            host.received.push(message);
         }
         host.received.clear();
         host.cancel(0, 1);
@@ -356,7 +356,7 @@ fn memory_does_not_grow_with_requests() {
     assert!(host.close().success());
 }
 
-/// Reads until so many requests have ended.
+/// Reads until this many requests have ended.
 fn read_until_final(instance: &mut Instance, calls: usize) {
     let mut over = 0;
     while over < calls {

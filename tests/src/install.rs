@@ -18,8 +18,8 @@ fn target() -> PathBuf {
 
 /// The install under test: `bin/trtserver`, `backends/`, `lib/`.
 pub fn dist() -> PathBuf {
-    let told = env::var_os("TRTSERVER_DIST").map(|dir| root().join(dir));
-    let dist = told.clone().unwrap_or_else(|| target().join("dist-debug"));
+    let configured = env::var_os("TRTSERVER_DIST").map(|dir| root().join(dir));
+    let dist = configured.clone().unwrap_or_else(|| target().join("dist-debug"));
     let server = dist.join("bin/trtserver");
     assert!(
         server.is_file(),
@@ -28,7 +28,7 @@ pub fn dist() -> PathBuf {
          TRTSERVER_DIST=DIR names another install",
         server.display()
     );
-    if told.is_none() {
+    if configured.is_none() {
         warn_if_stale(&server);
     }
     dist
@@ -42,7 +42,7 @@ fn warn_if_stale(installed: &Path) {
     ONCE.call_once(|| {
         if time(&built) > time(installed) {
             say(&format!(
-                "{} is older than {}: `cargo xtask test --only build` brings it up to date",
+                "{} is older than {}: `cargo xtask test --only build` updates it",
                 installed.display(),
                 built.display()
             ));

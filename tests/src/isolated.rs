@@ -1,4 +1,4 @@
-//! Isolated models and their child processes, seen from outside.
+//! Isolated models and their child processes as the tests see them.
 
 use crate::repository::probe;
 use crate::server::Running;

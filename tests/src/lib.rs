@@ -15,7 +15,6 @@
 //! Nothing sleeps: tests wait for lines that the server prints. A wait that exceeds [`TIMEOUT`] fails with the server's output.
 //! The kit's own errors are panics.
 
-mod caller; // a client of each endpoint that may cancel
 mod compile; // C and C++ sources to shared libraries
 pub mod control; // model control
 pub mod custom; // libraries of the legacy interface
@@ -23,6 +22,7 @@ mod fixture; // the models of the protocol tests
 pub mod grpc; // hand-encoded gRPC requests
 pub mod http1; // HTTP/1.1 on a plain socket
 pub mod http2; // HTTP/2 frames, for malformed and reset calls
+mod inference_client; // a client of each endpoint that may cancel
 mod install; // paths of the install and of the Python environments
 pub mod isolated; // isolated models and their child processes
 mod latch; // requests held until the test lets them go on
@@ -36,10 +36,10 @@ mod server; // the builder and the running server
 pub mod soak; // the soak test
 pub mod versions; // backends in several versions
 
-pub use caller::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS};
 pub use compile::{compile_c, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
+pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
 pub use install::{backends, dist, root};
 pub use latch::Latch;
 pub use load_gate::LoadGate;

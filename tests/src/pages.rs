@@ -47,7 +47,10 @@ pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) 
         if let Some(("text", wanted)) = blocks.get(i + 1) {
             assert!(
                 fits(wanted, &said),
-                "{}: {block}answered\n{said}\nnot\n{wanted}",
+                "{}: {block}printed
+{said}
+instead of
+{wanted}",
                 page.display()
             );
         }
@@ -62,9 +65,9 @@ pub fn blocks(text: &str) -> Vec<(&str, &str)> {
 }
 
 fn served(command: &str, here: &Path) -> Server {
-    let words: Vec<&str> = command.split_whitespace().collect();
+    let args: Vec<&str> = command.split_whitespace().collect();
     let ["trtserver", "--model-repository", models, "--backend-dir", backends, more @ ..] =
-        &words[..]
+        &args[..]
     else {
         panic!("not understood: {command}");
     };

@@ -18,9 +18,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Process {
     line: String,
     pid: Pid,
-    seen: Arc<Seen>,
+    observed: Arc<Observed>,
     /// The output was already part of a failure message.
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 /// A child that has ended.
@@ -44,13 +44,13 @@ fn code(status: ExitStatus) -> i32 {
 
 /// Output and status, written by the reader threads.
 #[derive(Default)]
-struct Seen {
-    facts: Mutex<Facts>,
+struct Observed {
+    state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Facts {
+struct State {
     stdout: Stream,
     stderr: Stream,
     status: Option<ExitStatus>,
@@ -68,27 +68,27 @@ impl Stream {
     }
 }
 
-impl Seen {
-    fn lock(&self) -> MutexGuard<'_, Facts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+impl Observed {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Facts)) {
+    fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
     /// Calls `look` after every change; `None` at the time limit.
-    fn wait<T>(&self, patience: Duration, mut look: impl FnMut(&Facts) -> Option<T>) -> Option<T> {
-        let deadline = Instant::now() + patience;
-        let mut facts = self.lock();
+    fn wait<T>(&self, timeout: Duration, mut look: impl FnMut(&State) -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.lock();
         loop {
-            if let Some(found) = look(&facts) {
+            if let Some(found) = look(&state) {
                 return Some(found);
             }
             let left = deadline.checked_duration_since(Instant::now())?;
-            facts =
-                self.changed.wait_timeout(facts, left).unwrap_or_else(PoisonError::into_inner).0;
+            state =
+                self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -100,15 +100,15 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn(command).unwrap_or_else(|e| panic!("cannot start {line}: {e}"));
         let pid = Pid::from_child(&child);
-        let seen = Arc::new(Seen::default());
-        listen(child.stdout.take(), &seen, |facts| &mut facts.stdout);
-        listen(child.stderr.take(), &seen, |facts| &mut facts.stderr);
-        let waiting = Arc::clone(&seen);
+        let observed = Arc::new(Observed::default());
+        listen(child.stdout.take(), &observed, |state| &mut state.stdout);
+        listen(child.stderr.take(), &observed, |state| &mut state.stderr);
+        let waiting = Arc::clone(&observed);
         thread::spawn(move || {
             let status = child.wait().unwrap_or_else(|_| ExitStatus::from_raw(-1));
-            waiting.change(|facts| facts.status = Some(status));
+            waiting.change(|state| state.status = Some(status));
         });
-        Process { line, pid, seen, told: AtomicBool::new(false) }
+        Process { line, pid, observed, reported: AtomicBool::new(false) }
     }
 
     pub fn pid(&self) -> Pid {
@@ -116,28 +116,28 @@ impl Process {
     }
 
     pub fn stdout(&self) -> String {
-        self.seen.lock().stdout.text()
+        self.observed.lock().stdout.text()
     }
 
     pub fn stderr(&self) -> String {
-        self.seen.lock().stderr.text()
+        self.observed.lock().stderr.text()
     }
 
     /// Waits until `find` returns something for the standard output so far.
     #[track_caller]
     pub fn stdout_until<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
-        self.until(what, |facts| (&facts.stdout, find(&facts.stdout.text())))
+        self.until(what, |state| (&state.stdout, find(&state.stdout.text())))
     }
 
     /// The same for the standard error.
     #[track_caller]
     pub fn stderr_until<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
-        self.until(what, |facts| (&facts.stderr, find(&facts.stderr.text())))
+        self.until(what, |state| (&state.stderr, find(&state.stderr.text())))
     }
 
     #[track_caller]
-    fn until<T>(&self, what: &str, look: impl Fn(&Facts) -> (&Stream, Option<T>)) -> T {
-        let found = self.seen.wait(TIMEOUT, |facts| match look(facts) {
+    fn until<T>(&self, what: &str, look: impl Fn(&State) -> (&Stream, Option<T>)) -> T {
+        let found = self.observed.wait(TIMEOUT, |state| match look(state) {
             (_, Some(found)) => Some(Some(found)),
             (stream, None) => stream.closed.then_some(None),
         });
@@ -154,35 +154,36 @@ impl Process {
     }
 
     pub fn has_ended(&self) -> bool {
-        self.seen.lock().status.is_some()
+        self.observed.lock().status.is_some()
     }
 
     /// Waits for its end and for everything it printed.
     #[track_caller]
-    pub fn wait(&self, patience: Duration) -> Ended {
-        let ended = self.seen.wait(patience, |facts| {
-            let status = facts.status.filter(|_| facts.stdout.closed && facts.stderr.closed)?;
-            Some(Ended { status, stdout: facts.stdout.text(), stderr: facts.stderr.text() })
+    pub fn wait(&self, timeout: Duration) -> Ended {
+        let ended = self.observed.wait(timeout, |state| {
+            let status = state.status.filter(|_| state.stdout.closed && state.stderr.closed)?;
+            Some(Ended { status, stdout: state.stdout.text(), stderr: state.stderr.text() })
         });
-        ended.unwrap_or_else(|| panic!("still running after {patience:?}\n{self}"))
+        ended.unwrap_or_else(|| panic!("still running after {timeout:?}\n{self}"))
     }
 }
 
 /// For failure messages: command line, status and output.
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told.store(true, Ordering::Relaxed);
-        let facts = self.seen.lock();
-        let state = match facts.status {
+        self.reported.store(true, Ordering::Relaxed);
+        let state = self.observed.lock();
+        let status = match state.status {
             Some(status) => format!("ended with {}", code(status)),
             None => "running".to_owned(),
         };
         write!(
             f,
-            "--- {} ({state})\n--- stdout\n{}--- stderr\n{}---",
+            "--- {} ({status})
+--- stdout\n{}--- stderr\n{}---",
             self.line,
-            facts.stdout.text(),
-            facts.stderr.text()
+            state.stdout.text(),
+            state.stderr.text()
         )
     }
 }
@@ -192,8 +193,8 @@ impl Drop for Process {
         if !self.has_ended() {
             let _ = kill_process(self.pid, rustix::process::Signal::KILL);
         }
-        self.seen.wait(TIMEOUT, |facts| facts.status);
-        if thread::panicking() && !self.told.load(Ordering::Relaxed) {
+        self.observed.wait(TIMEOUT, |state| state.status);
+        if thread::panicking() && !self.reported.load(Ordering::Relaxed) {
             eprintln!("{self}");
         }
     }
@@ -201,10 +202,10 @@ impl Drop for Process {
 
 fn listen(
     stream: Option<impl Read + Send + 'static>,
-    seen: &Arc<Seen>,
-    which: fn(&mut Facts) -> &mut Stream,
+    observed: &Arc<Observed>,
+    which: fn(&mut State) -> &mut Stream,
 ) {
-    let seen = Arc::clone(seen);
+    let observed = Arc::clone(observed);
     thread::spawn(move || {
         let mut buffer = [0; 8192];
         if let Some(mut stream) = stream {
@@ -212,14 +213,14 @@ fn listen(
                 match stream.read(&mut buffer) {
                     Ok(0) => break,
                     Ok(n) => {
-                        seen.change(|facts| which(facts).bytes.extend_from_slice(&buffer[..n]));
+                        observed.change(|state| which(state).bytes.extend_from_slice(&buffer[..n]));
                     }
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
             }
         }
-        seen.change(|facts| which(facts).closed = true);
+        observed.change(|state| which(state).closed = true);
     });
 }
 
@@ -231,8 +232,8 @@ fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
         let (orders, inbox) = channel::<Order>();
         thread::spawn(move || {
-            for (mut command, answer) in inbox {
-                let _ = answer.send(command.spawn());
+            for (mut command, reply) in inbox {
+                let _ = reply.send(command.spawn());
             }
         });
         Mutex::new(orders)
@@ -244,8 +245,8 @@ fn spawn(command: Command) -> io::Result<Child> {
             set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(Into::into)
         });
     }
-    let (answer, child) = channel();
-    let order = (command, answer);
+    let (reply, child) = channel();
+    let order = (command, reply);
     let sent = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner).send(order);
     sent.map_err(io::Error::other)?;
     child.recv().map_err(io::Error::other)?

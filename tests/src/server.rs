@@ -74,8 +74,8 @@ impl Server {
 
     /// Runs this command instead of `bin/trtserver`: another server, or a tool such as strace. The server's flags are appended,
     /// and the process must be or exec the server.
-    pub fn program<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
-        self.program = words.into_iter().map(Into::into).collect();
+    pub fn program<W: Into<OsString>>(mut self, args: impl IntoIterator<Item = W>) -> Self {
+        self.program = args.into_iter().map(Into::into).collect();
         self
     }
 
@@ -87,9 +87,9 @@ impl Server {
     fn command(&self) -> Command {
         let mut command = match self.program.split_first() {
             None => Command::new(dist().join("bin/trtserver")),
-            Some((program, words)) => {
+            Some((program, args)) => {
                 let mut command = Command::new(program);
-                command.args(words);
+                command.args(args);
                 command
             }
         };
@@ -163,9 +163,9 @@ fn listening(out: &str, kind: &str) -> Option<String> {
 }
 
 /// Runs `bin/trtserver` with these arguments to its end.
-pub fn trtserver<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Ended {
+pub fn trtserver<W: Into<OsString>>(args: impl IntoIterator<Item = W>) -> Ended {
     let mut command = Command::new(dist().join("bin/trtserver"));
-    command.args(words.into_iter().map(Into::into));
+    command.args(args.into_iter().map(Into::into));
     Process::spawn(command).wait(TIMEOUT)
 }
 

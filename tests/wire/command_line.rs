@@ -1,12 +1,12 @@
-//! What can be typed, and what is said to what cannot.
+//! Command-line parsing: valid flags, and the messages for invalid ones.
 
 use trtserver_tests::{Server, folder, probe, trtserver};
 
 /// Refused with exit status 1 and these first lines on the standard error.
-fn refused(words: &[&str], lines: &str) {
-    let ended = trtserver(words);
-    assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{words:?}: {}", ended.stderr);
-    assert!(ended.stderr.starts_with(lines), "{words:?}: {}", ended.stderr);
+fn refused(args: &[&str], lines: &str) {
+    let ended = trtserver(args);
+    assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{args:?}: {}", ended.stderr);
+    assert!(ended.stderr.starts_with(lines), "{args:?}: {}", ended.stderr);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn flags_from_a_file() {
     let config = format!("--config={}", file.display());
     let server = Server::new().flag(&config).start();
     assert_eq!(server.get("/v2").json()["name"], "from the file");
-    // What is typed wins.
+    // The command line overrides the file.
     let server = Server::new().flag(&config).flag("--id=typed").start();
     assert_eq!(server.get("/v2").json()["name"], "typed");
-    // A mistake is told with its place.
+    // An error gives its line and column.
     std::fs::write(&file, "id = \"a\"\n\nhttp-prot = 1\n").unwrap();
     let wanted = format!(
         "{}:3: there is no flag named http-prot. Did you mean http-port?\n",

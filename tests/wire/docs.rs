@@ -5,24 +5,24 @@ use trtserver_tests::scheduled::accumulator;
 use trtserver_tests::versions::{Version, model};
 use trtserver_tests::{Server, folder, python_v2, root};
 
-fn answers_as_written(page: &str) {
+fn output_matches(page: &str) {
     let server = Server::new().copy_models("examples/models").start();
     python_v2(&server, "run_docs.py", &[page]);
 }
 
 #[test]
 fn requests_md() {
-    answers_as_written("docs/requests.md");
+    output_matches("docs/requests.md");
 }
 
 #[test]
 fn batching_md() {
-    answers_as_written("docs/batching.md");
+    output_matches("docs/batching.md");
 }
 
 #[test]
 fn ensembles_md() {
-    answers_as_written("docs/ensembles.md");
+    output_matches("docs/ensembles.md");
 }
 
 #[test]
@@ -70,5 +70,5 @@ fn batching_md_configurations() {
 
 #[test]
 fn isolation_md() {
-    answers_as_written("docs/isolation.md");
+    output_matches("docs/isolation.md");
 }

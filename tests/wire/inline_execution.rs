@@ -1,6 +1,6 @@
 //! Inline execution: network threads execute idle instances of fast models themselves. A model that becomes slow blocks no other.
 
-use trtserver_tests::{Caller, ENDPOINTS, Latch, Running, Server, probe};
+use trtserver_tests::{ENDPOINTS, InferenceClient, Latch, Running, Server, probe};
 
 /// Serves enough requests for the model to be executed inline.
 fn serve_fast(server: &Running, model: &str) {
@@ -34,7 +34,7 @@ fn fast_model_that_becomes_slow_blocks_no_other() {
                 assert_eq!(server.infer("other", "").status, 200);
             }
             for endpoint in ENDPOINTS {
-                assert!(Caller::send(&server, endpoint, "other", [1.0, 2.0]).is_echoed());
+                assert!(InferenceClient::send(&server, endpoint, "other", [1.0, 2.0]).is_echoed());
             }
             latch.open();
         });
@@ -43,7 +43,7 @@ fn fast_model_that_becomes_slow_blocks_no_other() {
 }
 
 #[test]
-fn concurrent_requests_are_all_answered() {
+fn concurrent_requests_all_get_responses() {
     let server = Server::new().model("echo", probe("echo", &[])).start();
     std::thread::scope(|scope| {
         for _ in 0..8 {

@@ -183,7 +183,7 @@ fn invalid_configurations_are_refused() {
         }
         let status = server.get(&format!("/v2/models/{name}/ready")).status;
         if status != 400 {
-            let _ = writeln!(wrong, "{name} answers {status}: it is served");
+            let _ = writeln!(wrong, "{name} responds with {status}: it is served");
         }
     }
     let huge = [("slots_huge", String::new(), true)];
@@ -195,7 +195,7 @@ fn invalid_configurations_are_refused() {
         };
         let response = v2(&server, name, parameters, "[1,1]", "[7]");
         if response.status != 200 || response.json()["outputs"][0]["data"][0] != 7 {
-            let _ = writeln!(wrong, "{name} answers {} {}", response.status, response.text());
+            let _ = writeln!(wrong, "{name} responds with {} {}", response.status, response.text());
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

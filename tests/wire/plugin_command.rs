@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use trtserver_tests::{Ended, backends, compile_c, dist, folder, root, trtserver};
 
-fn tool(command: &str, words: &[&dyn AsRef<Path>]) -> Ended {
-    let words = words.iter().map(|w| w.as_ref().as_os_str().to_owned());
-    trtserver(["plugin".into(), command.into()].into_iter().chain(words))
+fn tool(command: &str, args: &[&dyn AsRef<Path>]) -> Ended {
+    let args = args.iter().map(|w| w.as_ref().as_os_str().to_owned());
+    trtserver(["plugin".into(), command.into()].into_iter().chain(args))
 }
 
 fn json(ended: &Ended) -> Value {
@@ -20,9 +20,9 @@ fn json(ended: &Ended) -> Value {
 
 /// A report of `plugin check`, and its exit status.
 fn check(file: &Path, more: &[&str]) -> (Value, i32) {
-    let mut words: Vec<&dyn AsRef<Path>> = vec![&file, &"--json"];
-    words.extend(more.iter().map(|w| w as &dyn AsRef<Path>));
-    let ended = tool("check", &words);
+    let mut args: Vec<&dyn AsRef<Path>> = vec![&file, &"--json"];
+    args.extend(more.iter().map(|w| w as &dyn AsRef<Path>));
+    let ended = tool("check", &args);
     (json(&ended), ended.code())
 }
 
@@ -90,7 +90,7 @@ fn probe_model(dir: &Path, command: &str, value: &str) -> String {
 fn probe_misbehaviour_is_detected() {
     let probe = backends().join("probe/libtrtserver_probe.so");
     let dir = folder();
-    for (value, promise, words) in [
+    for (value, promise, text) in [
         ("wrong_dtype", "output.declared", "data type"),
         ("unknown_output", "output.declared", "NOT_AN_OUTPUT"),
         ("missing_output", "request.single", "OUTPUT0"),
@@ -99,16 +99,16 @@ fn probe_misbehaviour_is_detected() {
         ("never", "request.once", "no response"),
     ] {
         let model = probe_model(dir.path(), "garbage", value);
-        found_out(&probe, &["--model", &model], promise, words);
+        assert_broken(&probe, &["--model", &model], promise, text);
     }
 }
 
-fn found_out(file: &Path, more: &[&str], promise: &str, words: &str) {
+fn assert_broken(file: &Path, more: &[&str], promise: &str, text: &str) {
     let (report, code) = check(file, more);
     let broken = in_state(&report, "broken");
     assert_eq!(code, 1, "{}", file.display());
-    let hit = broken.iter().any(|(id, why)| id == promise && why.contains(words));
-    assert!(hit, "{} {more:?}: no {promise} with {words:?} in {broken:?}", file.display());
+    let hit = broken.iter().any(|(id, why)| id == promise && why.contains(text));
+    assert!(hit, "{} {more:?}: no {promise} with {text:?} in {broken:?}", file.display());
 }
 
 /// The echo backend of tests/plugins/broken/misdeeds.h with one violation.
@@ -159,9 +159,14 @@ fn each_violation_is_detected() {
             scope.spawn(|| {
                 loop {
                     let next = left.lock().expect("no panic holds it").next();
-                    let Some((name, promise, words)) = next else { break };
+                    let Some((name, promise, text)) = next else { break };
                     let own = folder();
-                    found_out(&misdeed(own.path(), name), &["--time-limit", "1"], promise, words);
+                    assert_broken(
+                        &misdeed(own.path(), name),
+                        &["--time-limit", "1"],
+                        promise,
+                        text,
+                    );
                 }
             });
         }
@@ -172,7 +177,7 @@ fn each_violation_is_detected() {
 #[test]
 fn files_that_are_no_backends_are_reported() {
     let dir = folder();
-    for (name, promise, words) in [
+    for (name, promise, text) in [
         ("no_symbol", "file.entry_symbol", "trts_backend_main"),
         ("null_table", "file.interface", "no table"),
         ("old_size", "file.interface", "bytes"),
@@ -181,7 +186,7 @@ fn files_that_are_no_backends_are_reported() {
         ("misuse", "host.calls", "null passed"),
     ] {
         let file = compile_c(&format!("tests/plugins/broken/{name}.c"), dir.path(), name);
-        found_out(&file, &[], promise, words);
+        assert_broken(&file, &[], promise, text);
     }
 }
 
@@ -190,14 +195,14 @@ fn check_refuses_invalid_arguments() {
     let dir = folder();
     let text = dir.path().join("text.so");
     fs::write(&text, "not a library").expect("a file");
-    for (file, words) in [
+    for (file, text) in [
         (dir.path().join("nothing.so"), "No such file"),
         (dir.path().to_owned(), "is a directory"),
         (text, "not a shared library"),
     ] {
         let ended = tool("check", &[&file]);
         assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
     }
     assert_eq!(tool("check", &[]).code(), 2);
     let good = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
@@ -278,7 +283,7 @@ fn list_gives_reason_for_unusable_files() {
         found.unwrap_or_else(|| panic!("no {name} in {all:#}"))
     };
     assert_eq!(entry("c_merge")["usable"], true);
-    for (name, words) in [
+    for (name, text) in [
         ("wrong_major", "99.0"),
         ("misdeed", "SIGABRT"),
         ("text", "not a shared library"),
@@ -288,11 +293,11 @@ fn list_gives_reason_for_unusable_files() {
         ("needy", "liblost.so (needed by libbetween.so)"),
     ] {
         let problem = entry(name)["problem"].as_str().unwrap_or_default().to_owned();
-        assert!(problem.contains(words), "{name}: no {words:?} in {problem:?}");
+        assert!(problem.contains(text), "{name}: no {text:?} in {problem:?}");
     }
     assert_eq!(entry("wrong_major")["abi"], "99.0");
     assert_eq!(entry("needy")["missing_libraries"].as_array().map(Vec::len), Some(2));
-    // Isolation is the operator's word.
+    // Isolation is the operator's decision.
     fs::write(dir.path().join("plugin.toml"), "isolation = \"process\"\n").expect("a file");
     let table = tool("list", &[&"--backend-dir", &dir.path()]);
     let line = table.stdout.lines().find(|l| l.starts_with("c_merge ")).expect("a line");
@@ -308,27 +313,33 @@ fn list_gives_reason_for_unusable_files() {
 fn list_marks_backends_the_server_refuses() {
     let dir = folder();
     let first = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
-    let problems = |words: &[&str]| {
+    let problems = |args: &[&str]| {
         let path = dir.path();
         let mut all: Vec<&dyn AsRef<Path>> = vec![&"--json", &"--backend-dir", &path];
-        all.extend(words.iter().map(|w| w as &dyn AsRef<Path>));
+        all.extend(args.iter().map(|w| w as &dyn AsRef<Path>));
         let ended = tool("list", &all);
         let list = json(&ended)["backends"].as_array().expect("a list").clone();
-        let told = |b: &Value| b["problem"].as_str().unwrap_or("none").to_owned();
-        (list.iter().map(told).collect::<Vec<_>>(), ended.code())
+        let reason = |b: &Value| b["problem"].as_str().unwrap_or("none").to_owned();
+        (list.iter().map(reason).collect::<Vec<_>>(), ended.code())
     };
     // Another name of one file is no second file.
     std::os::unix::fs::symlink(&first, dir.path().join("libtrtserver_link.so")).expect("a link");
     assert_eq!(problems(&[]), (vec!["none".to_owned(); 2], 0));
     fs::copy(&first, dir.path().join("libtrtserver_twin.so")).expect("a copy");
-    let (told, code) = problems(&[]);
-    assert!(code == 1 && told[2].contains("claimed by"), "{told:?}");
-    let (told, code) = problems(&["--backend-config=c_merge,isolation=proces"]);
-    assert!(code == 1 && told[0].contains("must be 'none' or 'process', got 'proces'"), "{told:?}");
+    let (reasons, code) = problems(&[]);
+    assert!(code == 1 && reasons[2].contains("claimed by"), "{reasons:?}");
+    let (reasons, code) = problems(&["--backend-config=c_merge,isolation=proces"]);
+    assert!(
+        code == 1 && reasons[0].contains("must be 'none' or 'process', got 'proces'"),
+        "{reasons:?}"
+    );
     fs::write(dir.path().join("plugin.toml"), "isolaton = \"process\"\n").expect("a file");
-    let (told, code) = problems(&[]);
-    assert!(code == 1 && told.len() == 3, "{told:?}");
-    assert!(told.iter().all(|t| t.contains("plugin.toml") && t.contains("isolaton")), "{told:?}");
+    let (reasons, code) = problems(&[]);
+    assert!(code == 1 && reasons.len() == 3, "{reasons:?}");
+    assert!(
+        reasons.iter().all(|t| t.contains("plugin.toml") && t.contains("isolaton")),
+        "{reasons:?}"
+    );
 }
 
 #[test]

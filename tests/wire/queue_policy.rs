@@ -55,7 +55,7 @@ enum Wire {
     V2,
 }
 
-fn ask(wire: Wire, model: &str, priority: u32, timeout_us: u32) -> Vec<u8> {
+fn inference(wire: Wire, model: &str, priority: u32, timeout_us: u32) -> Vec<u8> {
     match wire {
         Wire::V1 => {
             let header = format!(
@@ -123,7 +123,7 @@ fn held() -> Server {
 fn highest_priority_first() {
     let server = held().model("one", model("one", "")).model("two", model("two", "")).start();
     for (wire, model) in [(Wire::V1, "one"), (Wire::V2, "two")] {
-        let connections = [3, 0, 1, 9, 2].map(|p| send(&server, &ask(wire, model, p, 0)));
+        let connections = [3, 0, 1, 9, 2].map(|p| send(&server, &inference(wire, model, p, 0)));
         let [low, none, high, beyond, middle] =
             connections.map(|mut connection| place(wire, &connection.response()));
         assert_eq!((high, low), (1, 5), "{wire:?}");
@@ -139,12 +139,12 @@ fn full_queue_refuses_requests() {
     let server = held().model("one", full("one")).model("two", full("two")).start();
     for (wire, model) in [(Wire::V1, "one"), (Wire::V2, "two")] {
         let mut all: Vec<Connection> =
-            (0..2).map(|_| send(&server, &ask(wire, model, 2, 0))).collect();
+            (0..2).map(|_| send(&server, &inference(wire, model, 2, 0))).collect();
         server.poll_until("two wait", |server| waiting(server, model) == Some(2.0));
-        let refused = server.send(ask(wire, model, 2, 0));
+        let refused = server.send(inference(wire, model, 2, 0));
         is_unavailable(wire, &refused, "Exceeds maximum queue size");
         assert_eq!(rejected(&server, model), Some(1.0));
-        all.extend((0..3).map(|_| send(&server, &ask(wire, model, 3, 0))));
+        all.extend((0..3).map(|_| send(&server, &inference(wire, model, 3, 0))));
         let mut places: Vec<i64> =
             all.iter_mut().map(|connection| place(wire, &connection.response())).collect();
         places.sort_unstable();
@@ -157,13 +157,13 @@ fn queue_timeout_refuses_request() {
     let late = |name| model(name, &format!("{MINUTE} allow_timeout_override: true"));
     let server = held().model("one", late("one")).model("two", late("two")).start();
     for (wire, model) in [(Wire::V1, "one"), (Wire::V2, "two")] {
-        let mut late = send(&server, &ask(wire, model, 2, 20_000));
+        let mut late = send(&server, &inference(wire, model, 2, 20_000));
         server.poll_until("the request is queued or refused", |server| {
             waiting(server, model) == Some(1.0) || rejected(server, model) == Some(1.0)
         });
         sleep(Duration::from_millis(30));
         let others: Vec<Connection> =
-            (0..5).map(|_| send(&server, &ask(wire, model, 1, 0))).collect();
+            (0..5).map(|_| send(&server, &inference(wire, model, 1, 0))).collect();
         is_unavailable(wire, &late.response(), "Request timeout expired");
         for mut other in others {
             assert!(place(wire, &other.response()) <= 5, "{wire:?}");

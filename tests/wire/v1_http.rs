@@ -1,4 +1,4 @@
-//! The protocol of 2019 over HTTP: its own client, and its bytes.
+//! v1 over HTTP: the client of 2020, and exact bytes.
 
 use std::sync::LazyLock;
 use trtserver_tests::http1::request;
@@ -99,9 +99,9 @@ fn request_header_spellings() {
 fn request_id_is_returned() {
     let header = format!("id: 99 {ADDSUB}");
     let response = infer("/api/infer/addsub_int32", &header, &addsub_body());
-    let answer = response.header("nv-inferresponse").unwrap_or_default();
-    assert!(answer.contains("id: 99"), "{answer}");
-    // Also with a refusal.
+    let header = response.header("nv-inferresponse").unwrap_or_default();
+    assert!(header.contains("id: 99"), "{header}");
+    // Also on an error.
     let response = infer("/api/infer/addsub_int32", "id: 99 batch_size: 1", &[]);
     assert_eq!(response.status, 400);
     assert_eq!(response.header("nv-inferresponse"), Some("id: 99"));
@@ -159,7 +159,7 @@ fn pipelined_requests() {
 fn response_does_not_wait_for_next_request() {
     let one =
         request("POST", "/api/infer/addsub_int32", &[("NV-InferRequest", ADDSUB)], &addsub_body());
-    // An empty line behind the body is what some clients have always sent.
+    // Some clients send an empty line after the body.
     for next in ["\r\n", "GET /api/hea"] {
         let mut connection = SERVER.connect();
         connection.send([one.as_slice(), next.as_bytes()].concat());
@@ -193,7 +193,7 @@ fn status_as_text() {
     ] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
-    // The counters of the server are only in the status of everything.
+    // Server counters are only in the status of all models.
     assert!(!text.contains("status_stats"), "{text}");
     let all = SERVER.get("/api/status").text();
     assert!(all.contains("status_stats {") && all.contains("key: \"echo\""), "{all}");

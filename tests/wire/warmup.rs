@@ -245,8 +245,8 @@ fn samples_are_checked_against_the_model() {
 fn nice(path: &str) -> i32 {
     let stat = fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
     // The thread name in parentheses may contain anything; the niceness is the 17th word after it.
-    let words = stat.rsplit_once(") ").map_or("", |(_, words)| words);
-    words.split(' ').nth(16).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{stat}"))
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    fields.split(' ').nth(16).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{stat}"))
 }
 
 /// Niceness of the thread with this name.

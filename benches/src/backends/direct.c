@@ -1,4 +1,4 @@
-// Calls a library of generation B so many times with 64 bytes and prints the nanoseconds of one call.
+// Calls a library of generation B with 64 bytes as often as given and prints the nanoseconds of one call.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@ static bool get_output(
   return true;
 }
 
-int main(int count, char** words) {
-  if (count != 3) return fprintf(stderr, "usage: direct LIBRARY ROUNDS\n"), 2;
-  void* library = dlopen(words[1], RTLD_NOW);
+int main(int argc, char** argv) {
+  if (argc != 3) return fprintf(stderr, "usage: direct LIBRARY ROUNDS\n"), 2;
+  void* library = dlopen(argv[1], RTLD_NOW);
   int (*execute)(void*, uint32_t, Payload*, GetNextInput, GetOutput);
   if (!library || !(*(void**)&execute = dlsym(library, "CustomExecute"))) {
     return fprintf(stderr, "%s\n", dlerror()), 1;
@@ -36,7 +36,7 @@ int main(int count, char** words) {
   size_t rank = 1;
   int64_t dim = 16;
   const int64_t* shape = &dim;
-  long rounds = atol(words[2]);
+  long rounds = atol(argv[2]);
   struct timespec begin, end;
   clock_gettime(CLOCK_MONOTONIC, &begin);
   for (long i = 0; i < rounds; ++i) {
@@ -44,7 +44,7 @@ int main(int count, char** words) {
     pulled = 0;
     from[0] = (float)i;
     if (execute(NULL, 1, &p, next_input, get_output) || p.error_code || to[0] != from[0]) {
-      return fprintf(stderr, "wrong answer\n"), 1;
+      return fprintf(stderr, "wrong output\n"), 1;
     }
   }
   clock_gettime(CLOCK_MONOTONIC, &end);

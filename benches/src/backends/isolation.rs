@@ -6,25 +6,15 @@ use crate::options::Options;
 use crate::pairs;
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges};
+use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 use std::fs;
 use tempfile::TempDir;
 
-pub const COLUMNS: &[&str] = &[
-    "isolated",
-    "req/s",
-    "in-process",
-    "ratio",
-    "p50 µs",
-    "in-process",
-    "added",
-    "spread",
-    "target",
-    "",
-];
-const HERE: &str = "here";
-const APART: &str = "apart";
+pub const COLUMNS: &[&str] =
+    &["isolated", "req/s", "local", "ratio", "p50 µs", "local", "added", "spread", "target", ""];
+const LOCAL: &str = "local";
+const ISOLATED: &str = "isolated";
 /// Target: latency that isolation adds to a small request, in microseconds.
 const MAX_ADDED_US: f64 = 25.0;
 /// Target: share of the local throughput that remains for large tensors.
@@ -32,7 +22,7 @@ const MIN_RATIO: f64 = 0.8;
 const LARGE: usize = 1 << 20;
 
 struct Row {
-    front: Front,
+    frontend: Frontend,
     bytes: usize,
     concurrency: usize,
 }
@@ -40,15 +30,15 @@ struct Row {
 impl Row {
     fn name(&self) -> String {
         let bytes = if self.bytes == LARGE { "1M".to_owned() } else { self.bytes.to_string() };
-        format!("backends apart {} {bytes} c{}", self.front.name(), self.concurrency)
+        format!("backends isolated {} {bytes} c{}", self.frontend.name(), self.concurrency)
     }
 }
 
 fn rows(options: &Options) -> Vec<Row> {
     let mut rows = Vec::new();
-    for front in [Front::V1Http, Front::V2Http, Front::V2Grpc] {
+    for frontend in [Frontend::V1Http, Frontend::V2Http, Frontend::V2Grpc] {
         for (bytes, concurrency) in [(64, 1), (64, 16), (LARGE, 1), (LARGE, 4)] {
-            rows.push(Row { front, bytes, concurrency });
+            rows.push(Row { frontend, bytes, concurrency });
         }
     }
     rows.retain(|row| options.wants(&row.name()));
@@ -58,7 +48,7 @@ fn rows(options: &Options) -> Vec<Row> {
 /// Two models of the test plugin, which copies its input.
 fn models() -> Result<TempDir> {
     let folder = repository::empty()?;
-    for (name, isolation) in [(HERE, "none"), (APART, "process")] {
+    for (name, isolation) in [(LOCAL, "none"), (ISOLATED, "process")] {
         let version = folder.path().join(name).join("1");
         fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
         let file = folder.path().join(name).join("config.pbtxt");
@@ -86,12 +76,12 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 
 fn one(options: &Options, row: &Row, server: &Process) -> Result<Vec<String>> {
     let pass = |model, length| {
-        let asked = exchanges(row.front, Work::Echo(model, row.bytes));
-        load::pass(server, row.front.wire(), &asked, row.concurrency, length)
+        let exchanges = exchanges(row.frontend, Work::Echo(model, row.bytes));
+        load::pass(server, row.frontend.wire(), &exchanges, row.concurrency, length)
     };
-    let pairs = pairs::run(options, |length| pass(APART, length), |length| pass(HERE, length))?;
-    let (rate, rate_here) = pairs.both(|pass| pass.per_second);
-    let (p50, p50_here) = pairs.both(|pass| pass.p50_us);
+    let pairs = pairs::run(options, |length| pass(ISOLATED, length), |length| pass(LOCAL, length))?;
+    let (rate, rate_local) = pairs.both(|pass| pass.per_second);
+    let (p50, p50_local) = pairs.both(|pass| pass.p50_us);
     let ratio = pairs.ratio(|pass| pass.per_second);
     let added = pairs.difference(|pass| pass.p50_us);
     let (target, good) = match (row.bytes, row.concurrency) {
@@ -101,10 +91,10 @@ fn one(options: &Options, row: &Row, server: &Process) -> Result<Vec<String>> {
     };
     Ok(vec![
         format!("{rate:.0}"),
-        format!("{rate_here:.0}"),
+        format!("{rate_local:.0}"),
         format!("{ratio:.2}"),
         format!("{p50:.0}"),
-        format!("{p50_here:.0}"),
+        format!("{p50_local:.0}"),
         format!("{added:+.1}"),
         pairs.spread(|pass| pass.p50_us),
         target,

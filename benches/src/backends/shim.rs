@@ -89,10 +89,10 @@ pub fn in_this_process(options: &Options) -> Result<Backends> {
     Backends::open(&dirs, &settings).map_err(|e| e.message)
 }
 
-fn compile(folder: &Path, words: &[&str], to: &PathBuf) -> Result<()> {
+fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut command = Command::new(compiler);
-    let done = command.current_dir(folder).args(["-std=gnu11", "-O2"]).args(words).arg(to).output();
+    let done = command.current_dir(folder).args(["-std=gnu11", "-O2"]).args(args).arg(to).output();
     match done {
         Ok(done) if done.status.success() => Ok(()),
         Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
@@ -210,7 +210,7 @@ impl Stand {
         let spent = begin.elapsed();
         match self.right() - before {
             right if right == calls => Ok(spent.as_nanos() as f64 / calls as f64),
-            right => Err(format!("of {calls} answers {right} were right")),
+            right => Err(format!("{right} of {calls} responses are correct")),
         }
     }
 

@@ -17,7 +17,7 @@ pub fn run(
     exchange: &Exchange,
     connections: &Connections,
     per_second: f64,
-    answer_bytes: usize,
+    response_bytes: usize,
 ) -> Result<Outcome> {
     let (body, log) = (scratch.join("h2load.body"), scratch.join("h2load.log"));
     write(&body, &exchange.message)?;
@@ -39,7 +39,7 @@ pub fn run(
         .arg(format!("http://{address}{}", exchange.path));
     let printed = output(&mut command)?;
     let log = fs::read_to_string(&log).map_err(|e| format!("{}: {e}", log.display()))?;
-    read(&printed, &log, connections, answer_bytes)
+    read(&printed, &log, connections, response_bytes)
 }
 
 /// Totals are parsed from its printed report; the log has each request's time.
@@ -47,7 +47,7 @@ fn read(
     printed: &str,
     log: &str,
     connections: &Connections,
-    answer_bytes: usize,
+    response_bytes: usize,
 ) -> Result<Outcome> {
     let counts = || {
         let line = |start: &str| printed.lines().find_map(|line| line.strip_prefix(start));
@@ -65,7 +65,7 @@ fn read(
     if right < done || !(none(" failed") && none(" errored") && none(" timeout")) {
         return Err(format!("requests of h2load failed: {all}; {right} had status 200"));
     }
-    connections.received("h2load", done, bytes, answer_bytes)?;
+    connections.received("h2load", done, bytes, response_bytes)?;
     let mut latencies = Histogram::new();
     for time in log.lines().filter_map(|line| line.split('\t').nth(2)?.parse().ok()) {
         latencies.record(Duration::from_micros(time));

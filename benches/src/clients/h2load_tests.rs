@@ -14,14 +14,14 @@ fn outcome(printed: &str) -> Result<Outcome> {
 }
 
 #[test]
-fn what_it_prints_is_understood() {
+fn output_is_parsed() {
     let outcome = outcome(PRINTED).unwrap();
     assert_eq!((outcome.requests, outcome.per_second), (4, 742.0));
     assert!((outcome.p50_us - 100.0).abs() < 2.0 && outcome.p99_us > 8000.0);
 }
 
 #[test]
-fn failures_and_wrong_lengths_are_noticed() {
+fn failures_and_wrong_lengths_are_detected() {
     let with = |from: &str, to: &str| outcome(&PRINTED.replace(from, to)).map(|_| ());
     assert!(with("0 failed", "1 failed").unwrap_err().contains("1 failed"));
     assert!(with("4 2xx", "3 2xx").unwrap_err().contains("3 had status 200"));

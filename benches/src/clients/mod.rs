@@ -13,7 +13,7 @@ use crate::exchange::{Exchange, Wire};
 use crate::load::{self, Pass, Target};
 use crate::options::Options;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges, floor_exchanges};
+use crate::requests::{Frontend, Work, exchanges, floor_exchanges};
 use perf_analyzer::PerfAnalyzer;
 use std::path::Path;
 use std::process::Command;
@@ -42,8 +42,8 @@ impl Client {
 
 /// Parameters of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    pub front: Front,
+pub struct Workload {
+    pub frontend: Frontend,
     pub work: Work,
     pub concurrency: usize,
 }
@@ -110,20 +110,21 @@ impl Clients {
         &self,
         client: Client,
         target: &Target,
-        ask: Ask,
+        workload: Workload,
         length: Duration,
     ) -> Result<Pass> {
-        let (exchanges, wire) = (exchanges(ask.front, ask.work), ask.front.wire());
+        let (exchanges, wire) =
+            (exchanges(workload.frontend, workload.work), workload.frontend.wire());
         self.cores.as_load(|| match client {
-            Client::Own => load::at(target, wire, &exchanges, ask.concurrency, length),
+            Client::Own => load::at(target, wire, &exchanges, workload.concurrency, length),
             Client::PerfAnalyzer => {
                 let run = || match &self.perf_analyzer {
-                    Ok(program) => program.run(self.scratch.path(), target, ask, length),
+                    Ok(program) => program.run(self.scratch.path(), target, workload, length),
                     Err(problem) => Err(problem.clone()),
                 };
                 checked(target, wire, &exchanges[0], |_| run())
             }
-            _ => self.light(client, target, wire, &exchanges[0], ask.concurrency, length),
+            _ => self.light(client, target, wire, &exchanges[0], workload.concurrency, length),
         })
     }
 
@@ -132,14 +133,19 @@ impl Clients {
         &self,
         client: Client,
         target: &Target,
-        ask: Ask,
+        workload: Workload,
         length: Duration,
     ) -> Result<Option<Pass>> {
-        let (exchanges, wire) = (floor_exchanges(ask.front, ask.work), ask.front.wire());
+        let (exchanges, wire) =
+            (floor_exchanges(workload.frontend, workload.work), workload.frontend.wire());
         let pass = self.cores.as_load(|| match client {
-            Client::Own => load::at(target, wire, &exchanges, ask.concurrency, length).map(Some),
+            Client::Own => {
+                load::at(target, wire, &exchanges, workload.concurrency, length).map(Some)
+            }
             Client::PerfAnalyzer => Ok(None),
-            _ => self.light(client, target, wire, &exchanges[0], ask.concurrency, length).map(Some),
+            _ => self
+                .light(client, target, wire, &exchanges[0], workload.concurrency, length)
+                .map(Some),
         });
         pass.map_err(|problem| format!("the floor: {problem}"))
     }
@@ -180,14 +186,20 @@ struct Connections {
 
 impl Connections {
     /// Each connection may have received part of one more response than was counted.
-    fn received(&self, client: &str, requests: u64, bytes: u64, answer_bytes: usize) -> Result<()> {
-        let each = answer_bytes as u64;
+    fn received(
+        &self,
+        client: &str,
+        requests: u64,
+        bytes: u64,
+        response_bytes: usize,
+    ) -> Result<()> {
+        let each = response_bytes as u64;
         let most = (requests + self.concurrency as u64) * each;
         if requests > 0 && (requests * each..=most).contains(&bytes) {
             return Ok(());
         }
         Err(format!(
-            "wrong answers: {client} received {bytes} bytes for {requests} requests, a right answer has {each}"
+            "wrong responses: {client} received {bytes} bytes for {requests} requests, a correct response has {each}"
         ))
     }
 }
@@ -199,12 +211,12 @@ fn checked(
     exchange: &Exchange,
     run: impl FnOnce(usize) -> Result<Outcome>,
 ) -> Result<Pass> {
-    let answer_bytes = load::check(target, wire, exchange)?;
+    let response_bytes = load::check(target, wire, exchange)?;
     let before = target.cpu()?;
-    let outcome = run(answer_bytes)?;
+    let outcome = run(response_bytes)?;
     let spent = target.cpu()?.zip(before).map(|(now, then)| now.saturating_sub(then));
-    if load::check(target, wire, exchange)? != answer_bytes {
-        return Err("the same request has answers of different lengths".into());
+    if load::check(target, wire, exchange)? != response_bytes {
+        return Err("the same request gets responses of different lengths".into());
     }
     let each = |spent: Duration| spent.as_secs_f64() * 1e6 / outcome.requests as f64;
     Ok(Pass {
@@ -212,7 +224,7 @@ fn checked(
         p50_us: outcome.p50_us,
         p99_us: outcome.p99_us,
         cpu_us: spent.map_or(f64::NAN, each),
-        answer_bytes,
+        response_bytes,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_was_received_tells_of_wrong_answers() {
+fn byte_count_reveals_wrong_responses() {
     let connections = Connections { concurrency: 2, threads: 1, length: Duration::from_secs(1) };
     let received = |requests, bytes| connections.received("wrk", requests, bytes, 100);
     assert!(received(10, 1000).is_ok());

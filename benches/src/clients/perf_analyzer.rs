@@ -1,10 +1,10 @@
-//! perf_analyzer, for whatever speaks v2. It takes much of a core itself, so its rows say more about what its users
-//! see than about the server.
+//! perf_analyzer, for v2 servers. It needs much of a core itself, so its rows show what its users see rather than the
+//! cost of the server.
 
-use super::{Ask, Outcome, output, write};
+use super::{Outcome, Workload, output, write};
 use crate::Result;
 use crate::load::Target;
-use crate::requests::Front;
+use crate::requests::Frontend;
 use crate::status;
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// It measures so often before it believes itself.
+/// Measurements before it accepts a result.
 const WINDOWS: u32 = 3;
 
 pub struct PerfAnalyzer {
@@ -52,39 +52,39 @@ impl PerfAnalyzer {
         &self,
         scratch: &Path,
         target: &Target,
-        ask: Ask,
+        workload: Workload,
         length: Duration,
     ) -> Result<Outcome> {
         let (input, table) =
             (scratch.join("perf_analyzer.json"), scratch.join("perf_analyzer.csv"));
-        write(&input, ask.work.perf_analyzer_json().to_string().as_bytes())?;
+        write(&input, workload.work.perf_analyzer_json().to_string().as_bytes())?;
         let _ = fs::remove_file(&table);
-        let (address, protocol) = match ask.front {
-            Front::V2Http => (target.http()?, "http"),
-            Front::V2Grpc | Front::V2Stream => (target.grpc()?, "grpc"),
-            front => return Err(format!("perf_analyzer does not speak {}", front.name())),
+        let (address, protocol) = match workload.frontend {
+            Frontend::V2Http => (target.http()?, "http"),
+            Frontend::V2Grpc | Frontend::V2Stream => (target.grpc()?, "grpc"),
+            frontend => return Err(format!("perf_analyzer does not speak {}", frontend.name())),
         };
-        let model = ask.work.model();
+        let model = workload.work.model();
         // A window must hold a few responses of the largest tensors.
         let window = (length / WINDOWS).max(Duration::from_millis(500)).as_millis();
         let mut command = self.command();
         command
             .args(["-m", model, "-i", protocol, "-u"])
             .arg(address.to_string())
-            .arg(format!("--concurrency-range={}", ask.concurrency))
+            .arg(format!("--concurrency-range={}", workload.concurrency))
             .arg(format!("--input-data={}", input.display()))
             .arg(format!("--measurement-interval={window}"))
             // The spread of several runs is shown instead.
             .args(["--stability-percentage=999", &format!("--max-trials={WINDOWS}"), "-f"])
             .arg(&table);
-        if ask.front == Front::V2Stream {
+        if workload.frontend == Frontend::V2Stream {
             command.arg("--streaming");
         }
         // Its own count covers its last windows only.
         let http = target.http()?;
-        let before = status::answered(http, model)?;
+        let before = status::successful_requests(http, model)?;
         output(&mut command)?;
-        let requests = status::answered(http, model)?.saturating_sub(before);
+        let requests = status::successful_requests(http, model)?.saturating_sub(before);
         let text = fs::read_to_string(&table).map_err(|e| format!("{}: {e}", table.display()))?;
         let column = |name| {
             column(&text, name)

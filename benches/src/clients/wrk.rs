@@ -15,7 +15,7 @@ pub fn run(
     address: SocketAddr,
     exchange: &Exchange,
     connections: &Connections,
-    answer_bytes: usize,
+    response_bytes: usize,
 ) -> Result<Outcome> {
     let (script, body) = (scratch.join("wrk.lua"), scratch.join("wrk.body"));
     let (text, bytes) = script_of(&exchange.message, &body)?;
@@ -32,7 +32,7 @@ pub fn run(
         .arg(&script)
         .arg(format!("http://{address}"));
     let printed = output(&mut command)?;
-    read(&printed, connections, answer_bytes)
+    read(&printed, connections, response_bytes)
 }
 
 /// A script that sends the message of an exchange, with the body from a file.
@@ -41,8 +41,8 @@ fn script_of<'m>(message: &'m [u8], body: &Path) -> Result<(String, &'m [u8])> {
         message.windows(4).position(|four| four == b"\r\n\r\n").ok_or("a request without end")?;
     let head = std::str::from_utf8(&message[..at]).map_err(|_| "a request that is not text")?;
     let mut lines = head.split("\r\n");
-    let mut words = lines.next().unwrap_or_default().split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut fields = lines.next().unwrap_or_default().split(' ');
+    let (method, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     let mut script = format!(
         "local file = assert(io.open({:?}, \"rb\"))\nwrk.body = file:read(\"*a\")\nfile:close()\n\
          wrk.method = {method:?}\nwrk.path = {path:?}\n",
@@ -63,7 +63,7 @@ fn script_of<'m>(message: &'m [u8], body: &Path) -> Result<(String, &'m [u8])> {
     Ok((script, &message[at + 4..]))
 }
 
-fn read(printed: &str, connections: &Connections, answer_bytes: usize) -> Result<Outcome> {
+fn read(printed: &str, connections: &Connections, response_bytes: usize) -> Result<Outcome> {
     let line = printed.lines().find_map(|line| line.strip_prefix(MARK));
     let numbers: Vec<f64> = line
         .unwrap_or_default()
@@ -77,7 +77,7 @@ fn read(printed: &str, connections: &Connections, answer_bytes: usize) -> Result
         return Err(format!("{failed} of {requests} requests of wrk failed"));
     }
     let requests = requests as u64;
-    connections.received("wrk", requests, bytes as u64, answer_bytes)?;
+    connections.received("wrk", requests, bytes as u64, response_bytes)?;
     let per_second = requests as f64 / (duration_us / 1e6);
     Ok(Outcome { requests, per_second, p50_us, p99_us })
 }

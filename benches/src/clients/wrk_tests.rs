@@ -14,7 +14,7 @@ fn a_script_sends_the_same_request() {
 }
 
 #[test]
-fn failures_and_wrong_lengths_are_noticed() {
+fn failures_and_wrong_lengths_are_detected() {
     let length = Duration::from_secs(1);
     let connections = Connections { concurrency: 1, threads: 1, length };
     let read = |line: &str| super::read(line, &connections, 10);

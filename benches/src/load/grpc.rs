@@ -42,9 +42,9 @@ pub fn run(
         let mut workers = JoinSet::new();
         for i in 0..concurrency {
             let sender = connections[i % connections.len()].clone();
-            let asked = Asked { exchanges: Rc::clone(&exchanges), turn: i };
+            let rotation = Rotation { exchanges: Rc::clone(&exchanges), turn: i };
             let request = request(address, exchanges.first().map_or("", |first| &first.path))?;
-            workers.spawn_local(worker(sender, request, asked, Rc::clone(&meter)));
+            workers.spawn_local(worker(sender, request, rotation, Rc::clone(&meter)));
         }
         // All in-flight responses are awaited, so that nothing is cancelled.
         let mut pass = Err("nothing to do".to_owned());
@@ -90,7 +90,7 @@ pub fn request(address: SocketAddr, path: &str) -> Result<Request<()>> {
 }
 
 /// A worker's requests in turn.
-struct Asked {
+struct Rotation {
     exchanges: Rc<[Exchange]>,
     turn: usize,
 }
@@ -99,14 +99,14 @@ struct Asked {
 async fn worker(
     mut sender: SendRequest<Bytes>,
     request: Request<()>,
-    Asked { exchanges, turn }: Asked,
+    Rotation { exchanges, turn }: Rotation,
     meter: Rc<RefCell<Meter>>,
 ) -> Result<Pass> {
     let text = |e: h2::Error| e.to_string();
-    let mut answer = BytesMut::new();
+    let mut buffer = BytesMut::new();
     for exchange in exchanges.iter().cycle().skip(turn % exchanges.len()) {
         sender = sender.ready().await.map_err(text)?;
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let (response, mut stream) = sender.send_request(request.clone(), false).map_err(text)?;
         // Bytes beyond the window wait in the stream's queue.
         stream.send_data(exchange.message.clone(), true).map_err(text)?;
@@ -115,40 +115,40 @@ async fn worker(
             return Err(format!("HTTP status {}", head.status));
         }
         refused(&head.headers)?;
-        let bytes = receive(body, exchange, &mut answer).await?;
+        let bytes = receive(body, exchange, &mut buffer).await?;
         let mut meter = meter.borrow_mut();
-        if !meter.answered(asked, bytes)? {
+        if !meter.record(sent_at, bytes)? {
             return meter.result();
         }
     }
-    Err("nothing to ask".to_owned())
+    Err("no requests".to_owned())
 }
 
 /// Reads and checks one message; returns its length with the prefix.
 async fn receive(
     mut body: RecvStream,
     exchange: &Exchange,
-    answer: &mut BytesMut,
+    buffer: &mut BytesMut,
 ) -> Result<usize> {
     let text = |e: h2::Error| e.to_string();
-    answer.clear();
+    buffer.clear();
     let mut only: Option<Bytes> = None;
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(text)?;
         body.flow_control().release_capacity(chunk.len()).map_err(text)?;
         // Usually one frame holds the message.
-        if only.is_none() && answer.is_empty() {
+        if only.is_none() && buffer.is_empty() {
             only = Some(chunk);
         } else {
             if let Some(first) = only.take() {
-                answer.extend_from_slice(&first);
+                buffer.extend_from_slice(&first);
             }
-            answer.extend_from_slice(&chunk);
+            buffer.extend_from_slice(&chunk);
         }
     }
-    let trailers = body.trailers().await.map_err(text)?.ok_or("an answer without trailers")?;
+    let trailers = body.trailers().await.map_err(text)?.ok_or("a response without trailers")?;
     refused(&trailers)?;
-    let message = only.as_deref().unwrap_or(answer);
+    let message = only.as_deref().unwrap_or(buffer);
     let (prefix, message) = message.split_at_checked(PREFIX).ok_or("no message")?;
     let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]);
     if length as usize != message.len() {

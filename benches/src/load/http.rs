@@ -58,27 +58,27 @@ struct Connection<'e> {
     turn: usize,
     /// Bytes of the request that are sent.
     sent: usize,
-    answer: Vec<u8>,
+    buffer: Vec<u8>,
     filled: usize,
     /// Lengths of the response head and of the whole, once the head is complete.
     ends: Option<(usize, usize)>,
-    asked: Instant,
+    sent_at: Instant,
     /// It has received its last response.
     over: bool,
 }
 
 impl<'e> Connection<'e> {
     fn new(stream: TcpStream, exchanges: &'e [Exchange], turn: usize) -> Self {
-        let (answer, asked) = (vec![0; READ], Instant::now());
+        let (buffer, sent_at) = (vec![0; READ], Instant::now());
         Connection {
             stream,
             exchanges,
             turn,
             sent: 0,
-            answer,
+            buffer,
             filled: 0,
             ends: None,
-            asked,
+            sent_at,
             over: false,
         }
     }
@@ -95,11 +95,11 @@ impl<'e> Connection<'e> {
             if let Some((head, whole)) = self.ends
                 && self.filled >= whole
             {
-                self.exchange().expect.check(&self.answer[head..whole])?;
+                self.exchange().expect.check(&self.buffer[head..whole])?;
                 if self.filled > whole {
-                    return Err("more bytes than the answer has".into());
+                    return Err("more bytes than the response has".into());
                 }
-                if !meter.answered(self.asked, whole)? {
+                if !meter.record(self.sent_at, whole)? {
                     return Ok(false);
                 }
                 (self.sent, self.filled, self.ends) = (0, 0, None);
@@ -114,7 +114,7 @@ impl<'e> Connection<'e> {
 
     fn send(&mut self) -> Result<()> {
         if self.sent == 0 {
-            self.asked = Instant::now();
+            self.sent_at = Instant::now();
         }
         let message = &self.exchange().message;
         while self.sent < message.len() {
@@ -130,16 +130,16 @@ impl<'e> Connection<'e> {
     /// One read; true when the socket is drained and epoll will report more.
     fn receive(&mut self) -> Result<bool> {
         let wanted = self.ends.map_or(self.filled + READ, |(_, whole)| whole.max(self.filled + 1));
-        if self.answer.len() < wanted {
-            self.answer.resize(wanted, 0);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
         }
-        let room = self.answer.len() - self.filled;
-        match self.stream.read(&mut self.answer[self.filled..]) {
+        let room = self.buffer.len() - self.filled;
+        match self.stream.read(&mut self.buffer[self.filled..]) {
             Ok(0) => Err("the server closed the connection".into()),
             Ok(n) => {
                 self.filled += n;
                 if self.ends.is_none() {
-                    self.ends = ends(&self.answer[..self.filled])?;
+                    self.ends = ends(&self.buffer[..self.filled])?;
                 }
                 Ok(n < room)
             }
@@ -154,7 +154,7 @@ fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
-    let text = std::str::from_utf8(&bytes[..at]).map_err(|_| "the answer's head is not text")?;
+    let text = std::str::from_utf8(&bytes[..at]).map_err(|_| "the response head is not text")?;
     let mut lines = text.split("\r\n");
     let status = lines.next().unwrap_or_default();
     if !status.starts_with("HTTP/1.1 200") {
@@ -165,7 +165,7 @@ fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
-    let length = length.ok_or("the answer has no Content-Length")?;
+    let length = length.ok_or("the response has no Content-Length")?;
     Ok(Some((at + 4, at + 4 + length)))
 }
 

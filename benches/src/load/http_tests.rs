@@ -3,7 +3,7 @@
 use super::ends;
 
 #[test]
-fn the_end_of_an_answer_is_found() {
+fn response_length_is_parsed() {
     let head = b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-length: 3\r\n\r\n";
     assert_eq!(ends(&head[..20]).unwrap(), None);
     assert_eq!(ends(head).unwrap(), Some((head.len(), head.len() + 3)));

@@ -25,7 +25,7 @@ pub struct Pass {
     /// CPU time of the server for one request; not a number where its process is not known.
     pub cpu_us: f64,
     /// Length of the last response on the wire: HTTP with its head, gRPC the length-prefixed message.
-    pub answer_bytes: usize,
+    pub response_bytes: usize,
 }
 
 /// A server under load.
@@ -67,7 +67,7 @@ pub fn pass(
 }
 
 /// The same with one connection per request in flight.
-pub fn pass_apart(
+pub fn pass_per_connection(
     process: &Process,
     wire: Wire,
     exchanges: &[Exchange],
@@ -92,7 +92,7 @@ pub fn at(
 /// Sends one or two requests to check the response; nothing is measured.
 pub fn check(target: &Target, wire: Wire, exchange: &Exchange) -> Result<usize> {
     let meter = Meter::new(*target, Duration::ZERO, Duration::ZERO);
-    Ok(run(target, wire, std::slice::from_ref(exchange), [1, 1], meter)?.answer_bytes)
+    Ok(run(target, wire, std::slice::from_ref(exchange), [1, 1], meter)?.response_bytes)
 }
 
 fn run(
@@ -138,7 +138,7 @@ impl Meter {
     }
 
     /// Counts a correct response of this length; false when the pass is over.
-    fn answered(&mut self, asked: Instant, answer_bytes: usize) -> Result<bool> {
+    fn record(&mut self, sent_at: Instant, response_bytes: usize) -> Result<bool> {
         let now = Instant::now();
         let Some((opened, cpu)) = self.window else {
             if now - self.begin >= self.warm_up {
@@ -149,19 +149,19 @@ impl Meter {
         if self.pass.is_some() {
             return Ok(false);
         }
-        self.latencies.record(now - asked);
+        self.latencies.record(now - sent_at);
         let elapsed = now - opened;
         if elapsed < self.length {
             return Ok(true);
         }
         let spent = self.target.cpu()?.zip(cpu).map(|(now, then)| now.saturating_sub(then));
-        let answers = self.latencies.count() as f64;
+        let responses = self.latencies.count() as f64;
         self.pass = Some(Pass {
-            per_second: answers / elapsed.as_secs_f64(),
+            per_second: responses / elapsed.as_secs_f64(),
             p50_us: self.latencies.quantile(0.5),
             p99_us: self.latencies.quantile(0.99),
-            cpu_us: spent.map_or(f64::NAN, |spent| spent.as_secs_f64() * 1e6 / answers),
-            answer_bytes,
+            cpu_us: spent.map_or(f64::NAN, |spent| spent.as_secs_f64() * 1e6 / responses),
+            response_bytes,
         });
         Ok(false)
     }

@@ -58,26 +58,26 @@ async fn worker(
     let mut received = BytesMut::new();
     let mut over = false;
     for (number, step) in steps.iter().enumerate().cycle() {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         stream.send_data(step.message.clone(), false).map_err(text)?;
         // Headers may arrive with the first response.
         if let Some(response) = response.take() {
-            let (head, answers) = response.await.map_err(text)?.into_parts();
+            let (head, responses) = response.await.map_err(text)?.into_parts();
             if head.status != 200 {
                 return Err(format!("HTTP status {}", head.status));
             }
             refused(&head.headers)?;
-            body = Some(answers);
+            body = Some(responses);
         }
-        let answers = body.as_mut().ok_or("no answers")?;
-        let message = next(answers, &mut received).await?;
+        let responses = body.as_mut().ok_or("no responses")?;
+        let message = next(responses, &mut received).await?;
         step.expect.check(&message)?;
-        over |= !meter.borrow_mut().answered(asked, PREFIX + message.len())?;
+        over |= !meter.borrow_mut().record(sent_at, PREFIX + message.len())?;
         if over && number + 1 == steps.len() {
             let pass = meter.borrow().result();
             // The stream is closed normally, so that nothing is cancelled.
             stream.send_data(Bytes::new(), true).map_err(text)?;
-            while answers.data().await.is_some() {}
+            while responses.data().await.is_some() {}
             return pass;
         }
     }
@@ -85,7 +85,7 @@ async fn worker(
 }
 
 /// One message without its prefix.
-async fn next(answers: &mut RecvStream, received: &mut BytesMut) -> Result<BytesMut> {
+async fn next(responses: &mut RecvStream, received: &mut BytesMut) -> Result<BytesMut> {
     let text = |e: h2::Error| e.to_string();
     loop {
         if let Some(prefix) = received.first_chunk::<PREFIX>() {
@@ -96,13 +96,13 @@ async fn next(answers: &mut RecvStream, received: &mut BytesMut) -> Result<Bytes
                 return Ok(received.split_to(length));
             }
         }
-        let Some(chunk) = answers.data().await else {
-            let trailers = answers.trailers().await.map_err(text)?;
+        let Some(chunk) = responses.data().await else {
+            let trailers = responses.trailers().await.map_err(text)?;
             trailers.as_ref().map_or(Ok(()), refused)?;
             return Err("the server ended the stream".to_owned());
         };
         let chunk = chunk.map_err(text)?;
-        answers.flow_control().release_capacity(chunk.len()).map_err(text)?;
+        responses.flow_control().release_capacity(chunk.len()).map_err(text)?;
         received.extend_from_slice(&chunk);
     }
 }

@@ -1,13 +1,13 @@
 //! Busy connections with one request in flight each.
 
 use super::row::{self, Beside};
-use super::{FRONTS, SMALL, allow};
+use super::{FRONTENDS, SMALL, allow};
 use crate::Result;
 use crate::load;
 use crate::options::Options;
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges, floor_exchanges};
+use crate::requests::{Frontend, Work, exchanges, floor_exchanges};
 use crate::table::Table;
 use std::time::Duration;
 
@@ -29,12 +29,13 @@ pub const COLUMNS: &[&str] = &[
 const EACH: Duration = Duration::from_micros(200);
 const CONNECTIONS: [usize; 5] = [1, 10, 100, 1000, 10_000];
 
-fn name((front, connections): (Front, usize)) -> String {
-    format!("scaling connections {} {connections}", front.name())
+fn name((frontend, connections): (Frontend, usize)) -> String {
+    format!("scaling connections {} {connections}", frontend.name())
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let all = FRONTS.into_iter().flat_map(|front| CONNECTIONS.map(|number| (front, number)));
+    let all =
+        FRONTENDS.into_iter().flat_map(|frontend| CONNECTIONS.map(|number| (frontend, number)));
     let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
     for row in rows {
         // New servers, so that memory is that of this row. They inherit the descriptor limit.
@@ -46,16 +47,18 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-fn one(options: &Options, (front, connections): (Front, usize)) -> Result<Vec<String>> {
+fn one(options: &Options, (frontend, connections): (Frontend, usize)) -> Result<Vec<String>> {
     let models = repository::serving(options)?;
     let logs = repository::empty()?;
     let server = Process::server(options, models.path(), logs.path())?;
-    let floor = Process::floor(front.floor(), logs.path())?;
+    let floor = Process::floor(frontend.floor(), logs.path())?;
     let work = Work::Identity(SMALL);
-    let (ours, theirs) = (exchanges(front, work), floor_exchanges(front, work));
+    let (ours, theirs) = (exchanges(frontend, work), floor_exchanges(frontend, work));
     // Long enough for a few responses on each connection.
     let length = options.pass.max(EACH * connections as u32);
-    let pass = |process, asked| load::pass_apart(process, front.wire(), asked, connections, length);
+    let pass = |process, exchanges| {
+        load::pass_per_connection(process, frontend.wire(), exchanges, connections, length)
+    };
     let beside = row::run(options, || pass(&server, &ours), || pass(&floor, &theirs))?;
     Ok(cells(&beside, server.memory("VmRSS")?))
 }

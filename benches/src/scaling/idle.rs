@@ -1,6 +1,6 @@
 //! Idle connections: memory of each, and their effect on sixteen busy ones.
 
-use super::{FRONTS, SMALL, allow};
+use super::{FRONTENDS, SMALL, allow};
 use crate::Result;
 use crate::exchange::{Exchange, Wire};
 use crate::load;
@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::pairs;
 use crate::process::{Process, cpu_time};
 use crate::repository;
-use crate::requests::{Front, Work, exchanges};
+use crate::requests::{Frontend, Work, exchanges};
 use crate::table::Table;
 use std::fs;
 use std::io::{Read, Write};
@@ -35,16 +35,16 @@ const SILENT: [usize; 3] = [100, 1000, 10_000];
 const AT_ONCE: usize = 16;
 const SETTLED: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The client's part of opening HTTP/2: the preface and empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-fn name((front, silent): (Front, usize)) -> String {
-    format!("scaling idle {} {silent}", front.name())
+fn name((frontend, silent): (Frontend, usize)) -> String {
+    format!("scaling idle {} {silent}", frontend.name())
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let all = FRONTS.into_iter().flat_map(|front| SILENT.map(|number| (front, number)));
+    let all = FRONTENDS.into_iter().flat_map(|frontend| SILENT.map(|number| (frontend, number)));
     let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
     for row in rows {
         match allow(row.1).and_then(|()| one(options, row)) {
@@ -55,18 +55,19 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-fn one(options: &Options, (front, number): (Front, usize)) -> Result<Vec<String>> {
+fn one(options: &Options, (frontend, number): (Frontend, usize)) -> Result<Vec<String>> {
     let models = repository::serving(options)?;
     let logs = repository::empty()?;
     let with = Process::server(options, models.path(), logs.path())?;
     let without = Process::server(options, models.path(), logs.path())?;
-    let asked = exchanges(front, Work::Identity(SMALL));
-    let pass = |server, length| load::pass(server, front.wire(), &asked, AT_ONCE, length);
+    let exchanges = exchanges(frontend, Work::Identity(SMALL));
+    let pass = |server, length| load::pass(server, frontend.wire(), &exchanges, AT_ONCE, length);
     // Allocations of the first requests are not those of a connection.
     pass(&with, options.pass)?;
     let (before, threads_before) = (with.memory("VmRSS")?, threads(&with)?);
-    let silent =
-        (0..number).map(|_| connect(&with, front, &asked)).collect::<Result<Vec<TcpStream>>>()?;
+    let silent = (0..number)
+        .map(|_| connect(&with, frontend, &exchanges))
+        .collect::<Result<Vec<TcpStream>>>()?;
     std::thread::sleep(SETTLED);
     let (memory, threads) = (with.memory("VmRSS")?, threads(&with)?);
     let (cpu, switches) = (cpu_time(with.id())?, with.switches()?);
@@ -100,15 +101,15 @@ fn threads(server: &Process) -> Result<usize> {
 }
 
 /// A connection in the state after use: HTTP after a request, gRPC after the settings exchange.
-fn connect(server: &Process, front: Front, asked: &[Exchange]) -> Result<TcpStream> {
-    let (address, bytes): (Option<SocketAddr>, &[u8]) = match front.wire() {
-        Wire::Http1 => (server.http, asked.first().map_or(&[], |first| &first.message)),
+fn connect(server: &Process, frontend: Frontend, exchanges: &[Exchange]) -> Result<TcpStream> {
+    let (address, bytes): (Option<SocketAddr>, &[u8]) = match frontend.wire() {
+        Wire::Http1 => (server.http, exchanges.first().map_or(&[], |first| &first.message)),
         _ => (server.grpc, PREFACE),
     };
     let address = address.ok_or("no port")?;
     let wrap = |e: std::io::Error| format!("{address}: {e}");
     let mut stream = TcpStream::connect(address).map_err(wrap)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(wrap)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(wrap)?;
     stream.write_all(bytes).map_err(wrap)?;
     match stream.read(&mut [0; 4096]).map_err(wrap)? {
         0 => Err(format!("{address}: the server hung up")),

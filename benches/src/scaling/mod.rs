@@ -8,12 +8,12 @@ mod sizes; // tensor sizes
 
 use crate::Result;
 use crate::options::Options;
-use crate::requests::Front;
+use crate::requests::Frontend;
 use crate::table::Table;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// One frontend per wire: both generations share what is measured here.
-const FRONTS: [Front; 2] = [Front::V2Http, Front::V2Grpc];
+const FRONTENDS: [Frontend; 2] = [Frontend::V2Http, Frontend::V2Grpc];
 /// Of a small tensor.
 const SMALL: usize = 64;
 /// Descriptors of a process besides its connections.

@@ -1,6 +1,6 @@
 //! Loaded models: a server with many compared with a server with one; requests to one model or to all in turn.
 
-use super::{FRONTS, SMALL};
+use super::{FRONTENDS, SMALL};
 use crate::Result;
 use crate::exchange::Exchange;
 use crate::load;
@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::pairs;
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges};
+use crate::requests::{Frontend, Work, exchanges};
 use crate::table::Table;
 use std::fs;
 use tempfile::TempDir;
@@ -32,26 +32,30 @@ const LOADED: [usize; 4] = [1, 10, 100, 1000];
 const AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Recipients {
     One,
     All,
 }
 
-fn name(front: Front, loaded: usize, asked: Asked) -> String {
-    let asked = if asked == Asked::One { "one" } else { "all" };
-    format!("scaling models {} {loaded} {asked} c{AT_ONCE}", front.name())
+fn name(frontend: Frontend, loaded: usize, recipients: Recipients) -> String {
+    let recipients = if recipients == Recipients::One { "one" } else { "all" };
+    format!("scaling models {} {loaded} {recipients} c{AT_ONCE}", frontend.name())
 }
 
-fn rows(loaded: usize) -> Vec<(Front, Asked)> {
-    let both: &[Asked] = if loaded == 1 { &[Asked::One] } else { &[Asked::One, Asked::All] };
-    FRONTS.into_iter().flat_map(|front| both.iter().map(move |asked| (front, *asked))).collect()
+fn rows(loaded: usize) -> Vec<(Frontend, Recipients)> {
+    let both: &[Recipients] =
+        if loaded == 1 { &[Recipients::One] } else { &[Recipients::One, Recipients::All] };
+    FRONTENDS
+        .into_iter()
+        .flat_map(|frontend| both.iter().map(move |recipients| (frontend, *recipients)))
+        .collect()
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     let mut single = None;
     for loaded in LOADED {
         let mut rows = rows(loaded);
-        rows.retain(|(front, asked)| options.wants(&name(*front, loaded, *asked)));
+        rows.retain(|(frontend, recipients)| options.wants(&name(*frontend, loaded, *recipients)));
         if rows.is_empty() {
             continue;
         }
@@ -61,9 +65,9 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         };
         let many = Served::with(options, loaded)?;
         let memory = many.process.memory("VmRSS")?;
-        for (front, asked) in rows {
-            let name = name(front, loaded, asked);
-            match row(options, single, &many, front, asked, memory) {
+        for (frontend, recipients) in rows {
+            let name = name(frontend, loaded, recipients);
+            match row(options, single, &many, frontend, recipients, memory) {
                 Ok(cells) => table.row([vec![name], cells].concat()),
                 Err(problem) => table.failure(&name, &problem),
             }
@@ -92,9 +96,9 @@ impl Served {
         Ok(Served { process, models, _folders: [folder, logs] })
     }
 
-    fn exchanges(&self, front: Front, asked: Asked) -> Vec<Exchange> {
-        let some = if asked == Asked::One { &self.models[..1] } else { &self.models };
-        some.iter().flat_map(|model| exchanges(front, Work::Echo(model, SMALL))).collect()
+    fn exchanges(&self, frontend: Frontend, recipients: Recipients) -> Vec<Exchange> {
+        let some = if recipients == Recipients::One { &self.models[..1] } else { &self.models };
+        some.iter().flat_map(|model| exchanges(frontend, Work::Echo(model, SMALL))).collect()
     }
 }
 
@@ -114,15 +118,16 @@ fn row(
     options: &Options,
     single: &Served,
     many: &Served,
-    front: Front,
-    asked: Asked,
+    frontend: Frontend,
+    recipients: Recipients,
     memory: f64,
 ) -> Result<Vec<String>> {
-    let (one, some) = (single.exchanges(front, Asked::One), many.exchanges(front, asked));
+    let (one, some) =
+        (single.exchanges(frontend, Recipients::One), many.exchanges(frontend, recipients));
     let pairs = pairs::run(
         options,
-        |length| load::pass(&many.process, front.wire(), &some, AT_ONCE, length),
-        |length| load::pass(&single.process, front.wire(), &one, AT_ONCE, length),
+        |length| load::pass(&many.process, frontend.wire(), &some, AT_ONCE, length),
+        |length| load::pass(&single.process, frontend.wire(), &one, AT_ONCE, length),
     )?;
     let (rate, rate_one) = pairs.both(|pass| pass.per_second);
     let (p50, _) = pairs.both(|pass| pass.p50_us);

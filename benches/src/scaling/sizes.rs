@@ -1,12 +1,12 @@
 //! Tensors of 64 bytes to 64 MiB, one request at a time.
 
-use super::{FRONTS, SMALL, row, size_name};
+use super::{FRONTENDS, SMALL, row, size_name};
 use crate::Result;
 use crate::load;
 use crate::options::{Floor, Options};
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges, floor_exchanges};
+use crate::requests::{Frontend, Work, exchanges, floor_exchanges};
 use crate::table::Table;
 
 pub const COLUMNS: &[&str] = &[
@@ -26,14 +26,14 @@ pub const COLUMNS: &[&str] = &[
 ];
 const LARGEST: usize = 64 << 20;
 
-fn name((front, bytes): (Front, usize)) -> String {
-    format!("scaling size {} {} c1", front.name(), size_name(bytes))
+fn name((frontend, bytes): (Frontend, usize)) -> String {
+    format!("scaling size {} {} c1", frontend.name(), size_name(bytes))
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     let sizes = || std::iter::successors(Some(SMALL), |size| Some(size * 4));
     let sizes = || sizes().take_while(|size| *size <= LARGEST);
-    let all = FRONTS.into_iter().flat_map(|front| sizes().map(move |size| (front, size)));
+    let all = FRONTENDS.into_iter().flat_map(|frontend| sizes().map(move |size| (frontend, size)));
     let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
     if rows.is_empty() {
         return Ok(());
@@ -55,13 +55,14 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 
 fn one(
     options: &Options,
-    (front, bytes): (Front, usize),
+    (frontend, bytes): (Frontend, usize),
     server: &Process,
     floor: &Process,
 ) -> Result<Vec<String>> {
     let work = Work::Identity(bytes);
-    let (ours, theirs) = (exchanges(front, work), floor_exchanges(front, work));
-    let pass = |process, asked| load::pass(process, front.wire(), asked, 1, options.pass);
+    let (ours, theirs) = (exchanges(frontend, work), floor_exchanges(frontend, work));
+    let pass =
+        |process, exchanges| load::pass(process, frontend.wire(), exchanges, 1, options.pass);
     let beside = row::run(options, || pass(server, &ours), || pass(floor, &theirs))?;
     let rate = beside.ours(|pass| pass.per_second);
     Ok(vec![

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::pairs;
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges};
+use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 
 pub const COLUMNS: &[&str] = &[
@@ -27,25 +27,25 @@ pub const COLUMNS: &[&str] = &[
 ];
 
 struct Row {
-    front: Front,
+    frontend: Frontend,
     model: &'static str,
     concurrency: usize,
 }
 
 impl Row {
     fn name(&self) -> String {
-        format!("scheduler added {} {} c{}", self.front.name(), self.model, self.concurrency)
+        format!("scheduler added {} {} c{}", self.frontend.name(), self.model, self.concurrency)
     }
 }
 
 fn rows(options: &Options) -> Vec<Row> {
     let mut rows = Vec::new();
-    for front in [Front::V2Grpc, Front::V2Http] {
+    for frontend in [Frontend::V2Grpc, Frontend::V2Http] {
         for concurrency in [1, 4, 16, 64] {
-            rows.push(Row { front, model: DYNAMIC.0, concurrency });
+            rows.push(Row { frontend, model: DYNAMIC.0, concurrency });
         }
         // With fewer concurrent requests it would measure the delay of batches that cannot become full.
-        rows.push(Row { front, model: SIXTEEN.0, concurrency: 64 });
+        rows.push(Row { frontend, model: SIXTEEN.0, concurrency: 64 });
     }
     rows.retain(|row| options.wants(&row.name()));
     rows
@@ -65,8 +65,8 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 
 fn one(options: &Options, row: &Row, server: &Process) -> Result<Vec<String>> {
     let pass = |model, length| {
-        let asked = exchanges(row.front, Work::Row(model));
-        load::pass(server, row.front.wire(), &asked, row.concurrency, length)
+        let exchanges = exchanges(row.frontend, Work::Row(model));
+        load::pass(server, row.frontend.wire(), &exchanges, row.concurrency, length)
     };
     let (with, without) = (|length| pass(row.model, length), |length| pass(NO_SCHEDULER.0, length));
     let pairs = pairs::run(options, with, without)?;

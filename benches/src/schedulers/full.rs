@@ -7,7 +7,7 @@ use crate::load;
 use crate::options::Options;
 use crate::process::Process;
 use crate::repository;
-use crate::requests::{Front, Work, exchanges};
+use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, median, verdict};
 
 pub const COLUMNS: &[&str] = &[
@@ -28,22 +28,23 @@ const FULL: f64 = 0.9;
 const MODELS: [Model; 4] =
     [models::SIXTEEN, models::SIXTEEN_SLOW, models::SIXTEEN_OF_64, models::SIXTEEN_OF_64_SLOW];
 
-fn name(front: Front, model: Model) -> String {
-    format!("scheduler batches {} {} c{AT_ONCE}", front.name(), model.0)
+fn name(frontend: Frontend, model: Model) -> String {
+    format!("scheduler batches {} {} c{AT_ONCE}", frontend.name(), model.0)
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let fronts = [Front::V2Grpc, Front::V2Http].into_iter();
-    let rows = fronts.flat_map(|front| MODELS.map(|model| (front, model)));
-    let rows: Vec<_> = rows.filter(|(front, model)| options.wants(&name(*front, *model))).collect();
+    let frontends = [Frontend::V2Grpc, Frontend::V2Http].into_iter();
+    let rows = frontends.flat_map(|frontend| MODELS.map(|model| (frontend, model)));
+    let rows: Vec<_> =
+        rows.filter(|(frontend, model)| options.wants(&name(*frontend, *model))).collect();
     if rows.is_empty() {
         return Ok(());
     }
     let (folder, logs) = (models::folder(&MODELS)?, repository::empty()?);
     let server = Process::server(options, folder.path(), logs.path())?;
-    for (front, model) in rows {
-        let name = name(front, model);
-        match row(options, &server, front, model.0) {
+    for (frontend, model) in rows {
+        let name = name(frontend, model);
+        match row(options, &server, frontend, model.0) {
             Ok(cells) => table.row([vec![name], cells].concat()),
             Err(problem) => table.failure(&name, &problem),
         }
@@ -54,13 +55,13 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 fn row(
     options: &Options,
     server: &Process,
-    front: Front,
+    frontend: Frontend,
     model: &'static str,
 ) -> Result<Vec<String>> {
-    let asked = exchanges(front, Work::Row(model));
+    let exchanges = exchanges(frontend, Work::Row(model));
     let before = Batches::of(server, model)?;
     let passes = (0..options.passes)
-        .map(|_| load::pass(server, front.wire(), &asked, AT_ONCE, options.pass))
+        .map(|_| load::pass(server, frontend.wire(), &exchanges, AT_ONCE, options.pass))
         .collect::<Result<Vec<_>>>()?;
     // They include the first requests of each pass and those that it aborts.
     let batches = Batches::of(server, model)?.since(&before);

@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::pairs;
 use crate::process::{Process, cpu_time};
 use crate::repository;
-use crate::requests::{Front, Work, exchanges};
+use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 use std::time::Duration;
 
@@ -31,15 +31,15 @@ const SAME: std::ops::RangeInclusive<f64> = 0.95..=1.05;
 const AT_REST_US: f64 = 100.0;
 const SETTLED: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(5);
-const ROWS: [(Front, &str, usize); 3] = [
-    (Front::V2Grpc, DYNAMIC.0, 16),
-    (Front::V2Grpc, SIXTEEN.0, 64),
-    (Front::V2Http, DYNAMIC.0, 16),
+const ROWS: [(Frontend, &str, usize); 3] = [
+    (Frontend::V2Grpc, DYNAMIC.0, 16),
+    (Frontend::V2Grpc, SIXTEEN.0, 64),
+    (Frontend::V2Http, DYNAMIC.0, 16),
 ];
 
 pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result<()> {
-    let name = |(front, model, concurrency): (Front, &str, usize)| {
-        format!("scheduler idle-100 {} {model} c{concurrency}", front.name())
+    let name = |(frontend, model, concurrency): (Frontend, &str, usize)| {
+        format!("scheduler idle-100 {} {model} c{concurrency}", frontend.name())
     };
     let rows: Vec<_> = ROWS.into_iter().filter(|row| options.wants(&name(*row))).collect();
     let names = ["scheduler rest without", "scheduler rest idle-100"];
@@ -105,12 +105,13 @@ fn at_rest_row(server: &Process, before: &Usage) -> Result<Vec<String>> {
 
 fn beside(
     options: &Options,
-    (front, model, concurrency): (Front, &'static str, usize),
+    (frontend, model, concurrency): (Frontend, &'static str, usize),
     with: &Process,
     without: &Process,
 ) -> Result<Vec<String>> {
-    let asked = exchanges(front, Work::Row(model));
-    let pass = |server, length| load::pass(server, front.wire(), &asked, concurrency, length);
+    let exchanges = exchanges(frontend, Work::Row(model));
+    let pass =
+        |server, length| load::pass(server, frontend.wire(), &exchanges, concurrency, length);
     let pairs = pairs::run(options, |length| pass(with, length), |length| pass(without, length))?;
     let (rate, rate_without) = pairs.both(|pass| pass.per_second);
     let (cpu, cpu_without) = pairs.both(|pass| pass.cpu_us);

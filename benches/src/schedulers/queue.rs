@@ -126,8 +126,9 @@ fn two_threads(
                 }
                 batches += 1;
                 // Null requests of sequences are among them.
-                let asked = taken[before..].iter().filter(|request| request.context().is_counted());
-                arrived.fetch_add(asked.count(), Ordering::Release);
+                let counted =
+                    taken[before..].iter().filter(|request| request.context().is_counted());
+                arrived.fetch_add(counted.count(), Ordering::Release);
                 if taken.len() + TURN > KEPT {
                     spent += thread_cpu().saturating_sub(begin);
                     respond(&mut taken);

@@ -1,9 +1,9 @@
 //! The rows of the main table.
 
-use crate::clients::{Ask, Client, Clients};
+use crate::clients::{Client, Clients, Workload};
 use crate::options::Options;
 use crate::repository;
-use crate::requests::{Front, Work};
+use crate::requests::{Frontend, Work};
 
 pub const SMALL: usize = 64;
 const MEDIUM: usize = 4 << 20;
@@ -12,21 +12,21 @@ const AT_ONCE: [usize; 4] = [1, 4, 16, 64];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    pub ask: Ask,
+    pub workload: Workload,
     pub client: Client,
 }
 
 impl Case {
     pub fn name(&self) -> String {
-        let [protocol, model, payload, _, concurrency, client] = self.words();
+        let [protocol, model, payload, _, concurrency, client] = self.labels();
         format!("{protocol} {model} {payload} c{concurrency} {client}")
     }
 
     /// The first cells of the row.
-    pub fn words(&self) -> [String; 6] {
-        let Ask { front, work, concurrency } = self.ask;
+    pub fn labels(&self) -> [String; 6] {
+        let Workload { frontend, work, concurrency } = self.workload;
         [
-            front.name().to_owned(),
+            frontend.name().to_owned(),
             model_name(work).to_owned(),
             size(work.bytes()),
             "1".to_owned(),
@@ -37,17 +37,19 @@ impl Case {
 
     /// Group and series in the plot; the concurrency varies along a series.
     pub fn series(&self) -> (String, String) {
-        let [protocol, model, payload, _, _, client] = self.words();
+        let [protocol, model, payload, _, _, client] = self.labels();
         (format!("{model} {payload}"), format!("{protocol} {client}"))
     }
 
     pub fn limit(&self) -> Option<Limit> {
-        let Ask { front, work: Work::Identity(SMALL), concurrency } = self.ask else { return None };
-        match (self.client, front, concurrency) {
-            (Client::Own, Front::V2Http, 1) => Some(Limit::Added(45.0)),
-            (Client::Own, Front::V2Grpc, 1) => Some(Limit::Added(60.0)),
-            (Client::Own, Front::V2Http, 16) => Some(Limit::FloorRatio(3.0)),
-            (Client::Own, Front::V2Grpc, 16) => Some(Limit::FloorRatio(2.2)),
+        let Workload { frontend, work: Work::Identity(SMALL), concurrency } = self.workload else {
+            return None;
+        };
+        match (self.client, frontend, concurrency) {
+            (Client::Own, Frontend::V2Http, 1) => Some(Limit::Added(45.0)),
+            (Client::Own, Frontend::V2Grpc, 1) => Some(Limit::Added(60.0)),
+            (Client::Own, Frontend::V2Http, 16) => Some(Limit::FloorRatio(3.0)),
+            (Client::Own, Frontend::V2Grpc, 16) => Some(Limit::FloorRatio(2.2)),
             _ => None,
         }
     }
@@ -76,9 +78,9 @@ pub fn size(bytes: usize) -> String {
 /// Cases whose name contains the text. Cases of missing clients are measured by our own, once.
 pub fn wanted(options: &Options, clients: &Clients) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    for (client, ask) in all(options) {
+    for (client, workload) in all(options) {
         let Some(client) = clients.instead_of(client) else { continue };
-        let case = Case { ask, client };
+        let case = Case { workload, client };
         if options.wants(&case.name()) && !cases.contains(&case) {
             cases.push(case);
         }
@@ -87,13 +89,13 @@ pub fn wanted(options: &Options, clients: &Clients) -> Vec<Case> {
 }
 
 /// Large tensors are last: memory that the allocator keeps would show in later rows.
-fn all(options: &Options) -> Vec<(Client, Ask)> {
+fn all(options: &Options) -> Vec<(Client, Workload)> {
     let quick = options.quick;
     let small = [Work::Identity(SMALL), Work::AddSub];
     let works = &small[..if repository::has_onnxruntime(options) { 2 } else { 1 }];
     let mut all = Vec::new();
-    let mut add = |client, front, work, concurrency| {
-        all.push((client, Ask { front, work, concurrency }));
+    let mut add = |client, frontend, work, concurrency| {
+        all.push((client, Workload { frontend, work, concurrency }));
     };
     for &work in works {
         let few: &[usize] = match (quick, work) {
@@ -101,34 +103,36 @@ fn all(options: &Options) -> Vec<(Client, Ask)> {
             (true, Work::AddSub) => &[16],
             (true, _) => &[1, 16],
         };
-        for (client, front) in [(Client::Wrk, Front::V2Http), (Client::H2load, Front::V2Grpc)] {
-            few.iter().for_each(|&c| add(client, front, work, c));
+        for (client, frontend) in
+            [(Client::Wrk, Frontend::V2Http), (Client::H2load, Frontend::V2Grpc)]
+        {
+            few.iter().for_each(|&c| add(client, frontend, work, c));
         }
         if !quick {
-            add(Client::Wrk, Front::V2Json, work, 16);
+            add(Client::Wrk, Frontend::V2Json, work, 16);
         }
-        for front in [Front::V2Http, Front::V2Grpc, Front::V2Stream] {
-            if !quick || (front != Front::V2Stream && work != Work::AddSub) {
-                [1, 16].into_iter().for_each(|c| add(Client::PerfAnalyzer, front, work, c));
+        for frontend in [Frontend::V2Http, Frontend::V2Grpc, Frontend::V2Stream] {
+            if !quick || (frontend != Frontend::V2Stream && work != Work::AddSub) {
+                [1, 16].into_iter().for_each(|c| add(Client::PerfAnalyzer, frontend, work, c));
             }
         }
         let own: &[usize] = if quick { few } else { &AT_ONCE };
-        for front in Front::ALL {
-            own.iter().for_each(|&c| add(Client::Own, front, work, c));
+        for frontend in Frontend::ALL {
+            own.iter().for_each(|&c| add(Client::Own, frontend, work, c));
         }
     }
     for work in [Work::Identity(MEDIUM), Work::Identity(LARGE)] {
-        add(Client::Wrk, Front::V2Http, work, 1);
-        add(Client::H2load, Front::V2Grpc, work, 1);
+        add(Client::Wrk, Frontend::V2Http, work, 1);
+        add(Client::H2load, Frontend::V2Grpc, work, 1);
         if !quick && work == Work::Identity(MEDIUM) {
-            add(Client::PerfAnalyzer, Front::V2Http, work, 1);
-            add(Client::PerfAnalyzer, Front::V2Grpc, work, 1);
-            add(Client::Own, Front::V2Http, work, 4);
-            add(Client::Own, Front::V2Grpc, work, 4);
+            add(Client::PerfAnalyzer, Frontend::V2Http, work, 1);
+            add(Client::PerfAnalyzer, Frontend::V2Grpc, work, 1);
+            add(Client::Own, Frontend::V2Http, work, 4);
+            add(Client::Own, Frontend::V2Grpc, work, 4);
         }
-        for front in Front::ALL.into_iter().filter(|front| *front != Front::V2Json) {
-            if !quick || matches!(front, Front::V2Http | Front::V2Grpc) {
-                add(Client::Own, front, work, 1);
+        for frontend in Frontend::ALL.into_iter().filter(|frontend| *frontend != Frontend::V2Json) {
+            if !quick || matches!(frontend, Frontend::V2Http | Frontend::V2Grpc) {
+                add(Client::Own, frontend, work, 1);
             }
         }
     }

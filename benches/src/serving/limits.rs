@@ -25,20 +25,20 @@ pub fn measure(options: &Options, cores: &Cores, table: &mut Table) -> Option<f6
                client: &str,
                passes: &dyn Fn() -> Result<Passes>|
      -> Option<f64> {
-        let words = ["in-process", model_name(work), &size(work.bytes()), "1", "1", client];
-        let name = format!("in-process {} {} c1 {client}", words[1], words[2]);
+        let labels = ["in-process", model_name(work), &size(work.bytes()), "1", "1", client];
+        let name = format!("in-process {} {} c1 {client}", labels[1], labels[2]);
         if !options.wants(&name) {
             return None;
         }
-        let words = words.map(str::to_owned);
+        let labels = labels.map(str::to_owned);
         // On the servers' cores.
         match cores.as_server(passes) {
             Ok(passes) => {
-                table.row([words.to_vec(), passes.cells()].concat());
+                table.row([labels.to_vec(), passes.cells()].concat());
                 Some(median(&passes.p50_us))
             }
             Err(problem) => {
-                table.failed_row(words.to_vec(), &name, &problem);
+                table.failed_row(labels.to_vec(), &name, &problem);
                 None
             }
         }
@@ -81,9 +81,9 @@ impl Passes {
         call()?;
         let (begin, cpu) = (Instant::now(), thread_cpu());
         while begin.elapsed() < options.pass {
-            let asked = Instant::now();
+            let begin = Instant::now();
             call()?;
-            latencies.record(asked.elapsed());
+            latencies.record(begin.elapsed());
         }
         let calls = latencies.count() as f64;
         self.per_second.push(calls / begin.elapsed().as_secs_f64());
@@ -108,7 +108,7 @@ fn plugin(options: &Options, bytes: usize) -> Result<Passes> {
             stand.call(&data)
         })?;
         if stand.right() - before != calls {
-            return Err("a wrong answer of the test plugin".into());
+            return Err("a wrong response of the test plugin".into());
         }
     }
     Ok(passes)

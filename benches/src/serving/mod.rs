@@ -61,7 +61,7 @@ pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
                 }
                 table.row(measured.cells(case, peer.is_some(), in_process_us));
             }
-            Err(problem) => table.failed_row(case.words().to_vec(), &name, &problem),
+            Err(problem) => table.failed_row(case.labels().to_vec(), &name, &problem),
         }
     }
     show("");
@@ -83,7 +83,7 @@ fn head(options: &Options, clients: &Clients, peer: Option<&Peer>) -> String {
 fn remark(table: &mut Table, noisy: usize, rows: usize, peer: Option<&Peer>) {
     if noisy > 0 {
         table.remark(format!(
-            "noisy: in {noisy} of {rows} rows the passes lie more than {:.0} % apart; \
+            "noisy: in {noisy} of {rows} rows the spread of the passes exceeds {:.0} %; \
              run again when the machine is idle",
             NOISY * 100.0
         ));
@@ -122,23 +122,24 @@ impl Stand<'_> {
     /// Floor, server, peer and back, so that other load on the machine affects all of them.
     fn measure(&self, options: &Options, case: &Case) -> Result<Measured> {
         let ours = self.server.target();
-        let floor = match case.ask.front.floor() {
+        let floor = match case.workload.frontend.floor() {
             Floor::Hyper => self.hyper.target(),
             Floor::Tonic => self.tonic.target(),
         };
-        let peer = self.peer.and_then(|peer| peer.target_for(case.ask));
+        let peer = self.peer.and_then(|peer| peer.target_for(case.workload));
         let pids = [&Some(ours), &peer].map(|target| target.and_then(|target: Target| target.pid));
         pids.into_iter().flatten().for_each(forget_peak);
         let mut measured = Measured::default();
         let mut sides = [Side::Floor, Side::Ours, Side::Peer];
         for _ in 0..options.passes {
             for side in sides {
-                let pass = |target| self.clients.pass(case.client, target, case.ask, options.pass);
+                let pass =
+                    |target| self.clients.pass(case.client, target, case.workload, options.pass);
                 match (side, &peer) {
                     (Side::Floor, _) => measured.floor.extend(self.clients.floor_pass(
                         case.client,
                         &floor,
-                        case.ask,
+                        case.workload,
                         options.pass,
                     )?),
                     (Side::Ours, _) => measured.ours.push(pass(&ours)?),

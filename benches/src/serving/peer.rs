@@ -1,10 +1,10 @@
 //! Another v2 server to compare with: address, models, and its process if it runs on this machine.
 
 use crate::Result;
-use crate::clients::Ask;
+use crate::clients::Workload;
 use crate::cores::{Cores, Moved};
 use crate::load::Target;
-use crate::requests::{Front, Work};
+use crate::requests::{Frontend, Work};
 use crate::status;
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -59,13 +59,13 @@ impl Peer {
     }
 
     /// Target of this case; none if the server cannot serve it.
-    pub fn target_for(&self, ask: Ask) -> Option<Target> {
-        let speaks = match ask.front {
-            Front::V1Http | Front::V1Grpc => false,
-            Front::V2Http | Front::V2Json => true,
-            Front::V2Grpc | Front::V2Stream => self.target.grpc.is_some(),
+    pub fn target_for(&self, workload: Workload) -> Option<Target> {
+        let speaks = match workload.frontend {
+            Frontend::V1Http | Frontend::V1Grpc => false,
+            Frontend::V2Http | Frontend::V2Json => true,
+            Frontend::V2Grpc | Frontend::V2Stream => self.target.grpc.is_some(),
         };
-        (speaks && !self.missing.contains(&Work::model(ask.work))).then_some(self.target)
+        (speaks && !self.missing.contains(&Work::model(workload.work))).then_some(self.target)
     }
 
     /// What is missing in the table, and why.
@@ -120,10 +120,10 @@ fn listener(port: u16) -> Option<u32> {
 /// The inode of the listening socket in /proc/net/tcp or tcp6.
 fn listening(table: &str, port: u16) -> Option<u64> {
     table.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (_, local) = words.get(1)?.rsplit_once(':')?;
-        let is = words.get(3) == Some(&"0A") && u16::from_str_radix(local, 16) == Ok(port);
-        is.then(|| words.get(9)?.parse().ok())?
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, local) = fields.get(1)?.rsplit_once(':')?;
+        let is = fields.get(3) == Some(&"0A") && u16::from_str_radix(local, 16) == Ok(port);
+        is.then(|| fields.get(9)?.parse().ok())?
     })
 }
 

@@ -39,14 +39,14 @@ const PEER_COLUMNS: [&str; 8] = [
     "CPU ratio",
 ];
 /// This many are text columns.
-const WORDS: usize = 6;
+const TEXT_COLUMNS: usize = 6;
 
 pub fn table(with_peer: bool) -> Table {
     let mut columns = COLUMNS.to_vec();
     if with_peer {
         columns.extend(PEER_COLUMNS);
     }
-    Table::with_words(&columns, WORDS)
+    Table::with_text_columns(&columns, TEXT_COLUMNS)
 }
 
 #[derive(Default)]
@@ -107,7 +107,7 @@ impl Measured {
             None => (String::new(), ""),
         };
         let mark = if self.spread() > NOISY { "!" } else { "" };
-        let mut cells = case.words().to_vec();
+        let mut cells = case.labels().to_vec();
         cells.extend([
             number(ours.per_second, 0),
             number(ours.p50, 0),

@@ -1,16 +1,16 @@
 //! Unit tests of `row.rs`.
 
 use super::*;
-use crate::clients::{Ask, Client};
-use crate::requests::{Front, Work};
+use crate::clients::{Client, Workload};
+use crate::requests::{Frontend, Work};
 
 const CASE: Case = Case {
-    ask: Ask { front: Front::V2Http, work: Work::Identity(64), concurrency: 16 },
+    workload: Workload { frontend: Frontend::V2Http, work: Work::Identity(64), concurrency: 16 },
     client: Client::Own,
 };
 
 fn pass(cpu_us: f64) -> Pass {
-    Pass { per_second: 1000.0, p50_us: 10.0, p99_us: 20.0, cpu_us, answer_bytes: 1 }
+    Pass { per_second: 1000.0, p50_us: 10.0, p99_us: 20.0, cpu_us, response_bytes: 1 }
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn every_cell_has_a_column() {
 
 #[test]
 fn latency_is_compared_with_the_call_in_process() {
-    let alone = Case { ask: Ask { concurrency: 1, ..CASE.ask }, ..CASE };
+    let alone = Case { workload: Workload { concurrency: 1, ..CASE.workload }, ..CASE };
     let p50_us = 47.0;
     let measured = Measured { ours: vec![Pass { p50_us, ..pass(1.0) }], ..Measured::default() };
     assert_eq!(measured.cells(&alone, false, 3.0)[18], "PASS");

@@ -1,14 +1,14 @@
-//! What a request may cost at most. `cargo xtask gate` shows what it costs now, `cargo xtask gate --ceilings` prints
-//! this table anew.
+//! Ceilings for the cost of a request. `cargo xtask gate` shows the current figures, `cargo xtask gate --ceilings` prints
+//! a new table.
 
-/// One row; `NONE` is not judged. The unit is one request.
+/// One row, per request; `NONE` is not judged.
 pub struct Ceiling {
     pub row: &'static str,
-    /// Calls of the allocator, growing included.
+    /// Calls of the allocator, reallocations included.
     pub allocations: f64,
-    /// Bytes asked of the allocator.
+    /// Bytes requested from the allocator.
     pub allocated: f64,
-    /// Bytes moved by memcpy and memmove in pieces of 4 KiB or more; the echo itself moves the tensor once.
+    /// Bytes moved by memcpy and memmove in pieces of 4 KiB or more; the echo model itself copies the tensor once.
     pub copied: f64,
     /// System calls of all threads.
     pub syscalls: f64,

@@ -1,4 +1,4 @@
-//! One caller with one connection, who asks the same again and again and looks at every answer.
+//! A client with one connection that repeats a request and checks every response.
 
 use crate::requests::Request;
 use bytes::Bytes;
@@ -10,18 +10,18 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use trtserver_tests::{Connection, Running};
 
-/// Between an answer and the next request, so that every thread of the server has gone to sleep: how far the server
-/// has got when a request arrives would otherwise be chance.
+/// Pause after a response, so that all threads of the server sleep when the next request arrives and the figures are
+/// reproducible.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Larger than all answers of a row together, so that none waits.
+/// Flow-control window, larger than all responses of a row together.
 const WINDOW: u32 = 1 << 30;
 
 pub struct Client {
     request: Request,
-    line: Line,
+    connection: Wire,
 }
 
-enum Line {
+enum Wire {
     Http(Connection),
     Grpc(Grpc),
 }
@@ -29,27 +29,27 @@ enum Line {
 impl Client {
     pub fn connect(server: &Running, row: &str) -> Self {
         let request = Request::of_row(row);
-        let line = match request.path {
-            None => Line::Http(server.connect()),
-            Some(_) => Line::Grpc(Grpc::connect(server.grpc())),
+        let connection = match request.path {
+            None => Wire::Http(server.connect()),
+            Some(_) => Wire::Grpc(Grpc::connect(server.grpc())),
         };
-        Client { request, line }
+        Client { request, connection }
     }
 
     /// # Panics
-    /// If an answer is wrong or missing.
-    pub fn ask(&mut self, times: u32) {
+    /// If a response is wrong or missing.
+    pub fn send(&mut self, times: u32) {
         for _ in 0..times {
-            match &mut self.line {
-                Line::Http(connection) => {
-                    let answer = connection.send(&self.request.bytes).response();
-                    assert_eq!(answer.status, 200, "{}", answer.text());
-                    self.request.check(&answer.body);
+            match &mut self.connection {
+                Wire::Http(connection) => {
+                    let response = connection.send(&self.request.bytes).response();
+                    assert_eq!(response.status, 200, "{}", response.text());
+                    self.request.check(&response.body);
                 }
-                Line::Grpc(grpc) => {
+                Wire::Grpc(grpc) => {
                     let path = self.request.path.unwrap_or_default();
-                    let answer = grpc.call(path, self.request.bytes.clone());
-                    self.request.check(&answer.unwrap_or_else(|e| panic!("{path}: {e}")));
+                    let response = grpc.call(path, self.request.bytes.clone());
+                    self.request.check(&response.unwrap_or_else(|e| panic!("{path}: {e}")));
                 }
             }
             sleep(PAUSE);
@@ -57,7 +57,7 @@ impl Client {
     }
 }
 
-/// The h2 crate on a runtime that runs only while an answer is waited for.
+/// The h2 crate on a runtime that runs only while a response is awaited.
 struct Grpc {
     runtime: Runtime,
     sender: SendRequest<Bytes>,
@@ -73,21 +73,21 @@ impl Grpc {
         let (sender, connection) = runtime.block_on(async {
             let stream = TcpStream::connect(address).await.unwrap_or_else(|e| wrap(&e));
             stream.set_nodelay(true).unwrap_or_else(|e| wrap(&e));
-            let shake = h2::client::Builder::new()
+            let handshake = h2::client::Builder::new()
                 .initial_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW)
                 .handshake(stream)
                 .await;
-            shake.unwrap_or_else(|e| wrap(&e))
+            handshake.unwrap_or_else(|e| wrap(&e))
         });
-        // Its failures reach the calls.
+        // Connection errors surface in the calls.
         let _connection = runtime.spawn(async {
             let _ = connection.await;
         });
         Grpc { runtime, sender, address: address.to_owned(), _connection }
     }
 
-    /// The message of the answer, with what is in front of it.
+    /// The message of the response with its length prefix.
     fn call(&mut self, path: &str, message: Bytes) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
         let request = http::Request::post(format!("http://{}{path}", self.address))
             .header("te", "trailers")
@@ -95,9 +95,9 @@ impl Grpc {
             .body(())?;
         let sender = self.sender.clone();
         self.runtime.block_on(async {
-            let (answer, mut send) = sender.ready().await?.send_request(request, false)?;
+            let (response, mut send) = sender.ready().await?.send_request(request, false)?;
             send.send_data(message, true)?;
-            let mut body = answer.await?.into_body();
+            let mut body = response.await?.into_body();
             let mut bytes = Vec::new();
             while let Some(chunk) = body.data().await {
                 bytes.extend(chunk?);

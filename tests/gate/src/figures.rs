@@ -1,8 +1,8 @@
-//! What was counted beside what is allowed.
+//! Compares the counted figures with their ceilings.
 
 use crate::ceilings::Ceiling;
 
-/// For one request of a row; none = not counted.
+/// Figures per request of a row; none if not counted.
 #[derive(Clone, Default)]
 pub struct Figures {
     pub allocations: Option<f64>,
@@ -10,14 +10,14 @@ pub struct Figures {
     pub copied: Option<f64>,
     pub syscalls: Option<f64>,
     pub instructions: Option<f64>,
-    /// The system calls.
+    /// System calls by name.
     pub by_name: Vec<(String, f64)>,
 }
 
-/// A figure this far below its ceiling no longer holds anything.
+/// Below this share of its ceiling a figure is reported, because the ceiling no longer detects regressions.
 const FAR_BELOW: f64 = 0.8;
-/// Room above what is counted when ceilings are made: figures move by a percent or two, a regression by more.
-const ROOM: f64 = 1.1;
+/// Margin of new ceilings above the figures, which vary by a percent or two.
+const MARGIN: f64 = 1.1;
 
 type Column = (&'static str, fn(&Figures) -> Option<f64>, fn(&Ceiling) -> f64);
 
@@ -29,7 +29,7 @@ const COLUMNS: [Column; 5] = [
     ("instructions", |f| f.instructions, |c| c.instructions),
 ];
 
-/// Both, one above the other, and the system calls by name.
+/// Each row with figures and ceilings, then the system calls by name.
 pub fn table(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     let mut text = format!("{:<12}", "a request");
     for (name, ..) in COLUMNS {
@@ -55,7 +55,7 @@ pub fn table(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     text
 }
 
-/// What is above its ceiling, and what is so far below that the ceiling should be lowered; a sentence each.
+/// Sentences about figures above their ceilings, and about those so far below that the ceiling should be lowered.
 pub fn judge(ceilings: &[Ceiling], figures: &[Figures]) -> (Vec<String>, Vec<String>) {
     let (mut above, mut far_below) = (Vec::new(), Vec::new());
     for (ceiling, figures) in ceilings.iter().zip(figures) {
@@ -78,8 +78,7 @@ pub fn judge(ceilings: &[Ceiling], figures: &[Figures]) -> (Vec<String>, Vec<Str
     (above, far_below)
 }
 
-/// The table of `ceilings.rs` as it would be with these figures and some room above them. What was not counted, or
-/// has no ceiling, stays.
+/// The table of `ceilings.rs` with new ceilings for these figures. Entries that were not counted or have no ceiling are kept.
 pub fn as_source(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     let mut text = String::new();
     for (ceiling, figures) in ceilings.iter().zip(figures) {
@@ -87,7 +86,7 @@ pub fn as_source(ceilings: &[Ceiling], figures: &[Figures]) -> String {
         for (name, figure, limit) in COLUMNS {
             let old = limit(ceiling);
             let number = match figure(figures).filter(|_| !old.is_nan()) {
-                Some(figure) => source_number(figure * ROOM),
+                Some(figure) => source_number(figure * MARGIN),
                 None if old.is_nan() => "NONE".to_owned(),
                 None => source_number(old),
             };
@@ -98,14 +97,14 @@ pub fn as_source(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     text
 }
 
-/// Small numbers with a digit behind the point, large ones rounded up to three digits.
+/// Small numbers with one decimal, large ones rounded up to three digits.
 fn source_number(number: f64) -> String {
     if number < 100.0 {
         return format!("{:.1}", (number * 10.0).ceil() / 10.0);
     }
     let unit = 10f64.powf(number.log10().floor() - 2.0);
     let whole = ((number / unit).ceil() * unit) as u64;
-    // As the source has it: 12_300.0
+    // In source form: 12_300.0
     let digits = whole.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()

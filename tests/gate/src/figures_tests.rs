@@ -15,7 +15,7 @@ fn ceiling() -> Ceiling {
 }
 
 #[test]
-fn what_is_above_fails_and_what_is_far_below_is_told() {
+fn figures_above_fail_and_figures_far_below_are_reported() {
     let figures = Figures {
         allocations: Some(10.1),
         allocated: Some(999.0),
@@ -30,7 +30,7 @@ fn what_is_above_fails_and_what_is_far_below_is_told() {
 }
 
 #[test]
-fn what_was_not_counted_is_not_judged_and_keeps_its_ceiling() {
+fn missing_figures_are_not_judged_and_keep_their_ceiling() {
     let figures = Figures { allocations: Some(5.0), ..Figures::default() };
     let (above, _) = judge(&[ceiling()], std::slice::from_ref(&figures));
     assert!(above.is_empty());

@@ -1,5 +1,5 @@
-//! `trtserver-gate`: counts what a request costs the server and compares it with the ceilings. Nothing is timed, so that
-//! it says the same on any machine. `cargo xtask gate` builds what is needed and runs it; docs/performance.md, "The gate".
+//! `trtserver-gate`: counts the cost of a request and compares it with the ceilings. Nothing is timed, so the result is
+//! the same on any machine. `cargo xtask gate` builds everything and runs it; see docs/performance.md, "The gate".
 
 mod ceilings;
 mod client;
@@ -14,11 +14,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut print_ceilings = false;
-    for word in std::env::args().skip(1) {
-        match word.as_str() {
+    for arg in std::env::args().skip(1) {
+        match arg.as_str() {
             "--ceilings" => print_ceilings = true,
             _ => {
-                eprintln!("trtserver-gate: {word}: the one flag is --ceilings");
+                eprintln!("trtserver-gate: {arg}: the one flag is --ceilings");
                 return ExitCode::from(2);
             }
         }
@@ -43,8 +43,7 @@ fn main() -> ExitCode {
     if above.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// With the servers that are started: the number of their threads, and who is woken where, must not depend on the
-/// machine.
+/// Pins this process and its servers to one core, so that thread counts and wake-ups do not depend on the machine.
 fn stay_on_one_core() -> rustix::io::Result<()> {
     let all = sched_getaffinity(None)?;
     let mut one = CpuSet::new();
@@ -66,7 +65,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
             ..Figures::default()
         })
         .collect();
-    // Where a row has no ceiling nobody needs the figure.
+    // Rows without a ceiling are not measured.
     let wanted = |of: fn(&Ceiling) -> f64| -> (Vec<usize>, Vec<&str>) {
         let some = ceilings.iter().enumerate().filter(|(_, ceiling)| !of(ceiling).is_nan());
         some.map(|(i, ceiling)| (i, ceiling.row)).unzip()
@@ -78,7 +77,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
             figures[i].by_name = found.by_name;
         }
     } else {
-        println!("system calls are not counted: there is no strace");
+        println!("system calls are not counted: strace is missing");
     }
     if measure::is_alive("valgrind") {
         let (places, rows) = wanted(|ceiling| ceiling.instructions);
@@ -86,7 +85,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
             figures[i].instructions = Some(found);
         }
     } else {
-        println!("instructions are not counted: there is no valgrind");
+        println!("instructions are not counted: valgrind is missing");
     }
     figures
 }

@@ -1,4 +1,4 @@
-//! One request for each front end, ready-made, and how its answer is known to be right.
+//! An encoded request for each frontend, and how its response is checked.
 
 use bytes::Bytes;
 use prost::Message;
@@ -9,26 +9,26 @@ use trtserver_tests::http1;
 pub const MODEL: &str = "identity";
 
 pub struct Request {
-    /// Of gRPC, the method; none means HTTP.
+    /// Path of the gRPC method; none for HTTP.
     pub path: Option<&'static str>,
-    /// HTTP: head and body. gRPC: the message with its five bytes in front.
+    /// HTTP: head and body. gRPC: the length-prefixed message.
     pub bytes: Bytes,
     expect: Expect,
 }
 
 enum Expect {
-    /// The body has these bytes in it.
+    /// The body contains these bytes.
     Holds(Bytes),
-    /// The body is JSON with these numbers in its first output.
+    /// The body is JSON whose first output holds these numbers.
     Numbers(Vec<f32>),
 }
 
 impl Request {
-    /// The request of a row, such as `v2-http 64`: the front end, and the bytes of the tensor.
+    /// The request of a row, such as `v2-http 64`: the frontend and the bytes of the tensor.
     pub fn of_row(row: &str) -> Self {
         let (front, bytes) = row.split_once(' ').unwrap_or_else(|| panic!("{row}: no size"));
         let bytes = tensor_bytes(bytes);
-        // Few bits, so that JSON is short.
+        // Few significant bits, so that JSON is short.
         let values: Vec<f32> = (0..bytes / 4).map(|i| (i % 1021) as f32 * 0.5).collect();
         let raw: Bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let shape = [values.len() as i64];
@@ -63,7 +63,7 @@ impl Request {
     }
 
     /// # Panics
-    /// If that is not the body of a right answer.
+    /// If the body is not that of a correct response.
     pub fn check(&self, body: &[u8]) {
         let right = match &self.expect {
             // The tensor is at the start or at the end, whatever the protocol.
@@ -71,7 +71,7 @@ impl Request {
             Expect::Numbers(numbers) => numbers_of(body).is_some_and(|got| got == *numbers),
         };
         let shown = &body[..body.len().min(300)];
-        assert!(right, "a wrong answer: {}", String::from_utf8_lossy(shown).escape_debug());
+        assert!(right, "wrong response: {}", String::from_utf8_lossy(shown).escape_debug());
     }
 }
 
@@ -95,7 +95,7 @@ fn grpc(path: &'static str, message: &impl Message, expect: Expect) -> Request {
     Request { path: Some(path), bytes, expect }
 }
 
-/// With the values in it, or saying that they follow.
+/// With the values, or with a reference to the binary section.
 fn body(shape: &[i64], values: Option<&[f32]>) -> Value {
     let mut input = json!({ "name": "INPUT0", "shape": shape, "datatype": "FP32" });
     match values {
@@ -148,7 +148,7 @@ fn v2_message(shape: &[i64], raw: Bytes) -> v2::ModelInferRequest {
 }
 
 fn numbers_of(body: &[u8]) -> Option<Vec<f32>> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
-    let data = answer.pointer("/outputs/0/data")?.as_array()?;
+    let response: Value = serde_json::from_slice(body).ok()?;
+    let data = response.pointer("/outputs/0/data")?.as_array()?;
     data.iter().map(|n| n.as_f64().map(|n| n as f32)).collect()
 }

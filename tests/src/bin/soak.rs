@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use trtserver_tests::soak;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let requests = match words.as_slice() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let requests = match args.as_slice() {
         [] => Some(1_000_000),
         [flag, number] if flag == "--requests" => number.parse().ok(),
         _ => None,

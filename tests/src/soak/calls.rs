@@ -27,7 +27,7 @@ impl Wire {
     }
 
     /// Sends the request and checks the response.
-    pub async fn ask(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
+    pub async fn request(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
         match self {
             Wire::Http(client) => {
                 client.send(&endpoint.http(q)).await?;
@@ -37,23 +37,23 @@ impl Wire {
                 let mut call = client.call(endpoint.path()).await?;
                 if endpoint.is_v1() {
                     call.send(&endpoint::v1_request(q), true)?;
-                    let answer: Option<v1::InferResponse> = call.next().await?;
-                    endpoint::check_v1(q, &answer.ok_or("an empty answer")?)?;
+                    let response: Option<v1::InferResponse> = call.next().await?;
+                    endpoint::check_v1(q, &response.ok_or("an empty response")?)?;
                 } else {
                     call.send(&endpoint::v2_request(q), true)?;
-                    let answer: Option<v2::ModelInferResponse> = call.next().await?;
-                    endpoint::check_v2(q, &answer.ok_or("an empty answer")?)?;
+                    let response: Option<v2::ModelInferResponse> = call.next().await?;
+                    endpoint::check_v2(q, &response.ok_or("an empty response")?)?;
                 }
                 match call.next::<v2::ModelInferResponse>().await? {
                     None => Ok(()),
-                    Some(_) => Err("two answers to one question".to_owned()),
+                    Some(_) => Err("two responses to one request".to_owned()),
                 }
             }
         }
     }
 
     /// Sends the request and cancels it at once or after a moment. The connection may be unusable afterwards.
-    async fn ask_and_leave(
+    async fn send_and_cancel(
         mut self,
         endpoint: Endpoint,
         q: &Question,
@@ -84,29 +84,29 @@ impl Wire {
     }
 }
 
-pub async fn caller(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
-    let who = format!("{} over {endpoint:?}", model.name());
+pub async fn client(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
+    let client = format!("{} over {endpoint:?}", model.name());
     let mut wire = None;
     while shared.another(1) {
         let question = Question::any(model, &mut random);
-        let leaves = random.chance(CANCELLED);
+        let cancels = random.chance(CANCELLED);
         let at_once = random.chance(500);
         let one = async {
             let mut open = match wire.take() {
                 Some(open) => open,
                 None => Wire::open(&shared, endpoint).await?,
             };
-            if leaves {
-                return open.ask_and_leave(endpoint, &question, at_once).await;
+            if cancels {
+                return open.send_and_cancel(endpoint, &question, at_once).await;
             }
-            open.ask(endpoint, &question).await.map(|()| Some(open))
+            open.request(endpoint, &question).await.map(|()| Some(open))
         };
         match with_timeout(one).await {
             Ok(open) => {
                 wire = open;
-                if leaves { shared.cancelled(1) } else { shared.right(1) }
+                if cancels { shared.cancelled(1) } else { shared.right(1) }
             }
-            Err(why) => shared.wrong(&who, &why),
+            Err(why) => shared.wrong(&client, &why),
         }
     }
 }

@@ -93,13 +93,13 @@ pub fn v1_request(q: &Question) -> v1::InferRequest {
     }
 }
 
-pub fn check_v1(q: &Question, answer: &v1::InferResponse) -> Result<(), String> {
-    let status = answer.request_status.as_ref();
+pub fn check_v1(q: &Question, response: &v1::InferResponse) -> Result<(), String> {
+    let status = response.request_status.as_ref();
     if status.is_none_or(|status| status.code() != v1::RequestStatusCode::Success) {
         return Err(format!("{}: {status:?}", q.model));
     }
-    let outputs = answer.meta_data.as_ref().map(|m| m.output.as_slice()).unwrap_or_default();
-    check(q, outputs.iter().map(|output| output.name.as_str()), &answer.raw_output)
+    let outputs = response.meta_data.as_ref().map(|m| m.output.as_slice()).unwrap_or_default();
+    check(q, outputs.iter().map(|output| output.name.as_str()), &response.raw_output)
 }
 
 pub fn v2_request(q: &Question) -> v2::ModelInferRequest {
@@ -135,9 +135,9 @@ pub fn v2_request(q: &Question) -> v2::ModelInferRequest {
     request
 }
 
-pub fn check_v2(q: &Question, answer: &v2::ModelInferResponse) -> Result<(), String> {
-    let names = answer.outputs.iter().map(|output| output.name.as_str());
-    check(q, names, &answer.raw_output_contents)
+pub fn check_v2(q: &Question, response: &v2::ModelInferResponse) -> Result<(), String> {
+    let names = response.outputs.iter().map(|output| output.name.as_str());
+    check(q, names, &response.raw_output_contents)
 }
 
 fn check<'a>(

@@ -40,15 +40,15 @@ impl Client {
             .body(())
             .map_err(|e| e.to_string())?;
         let mut sender = self.sender.clone().ready().await.map_err(text)?;
-        let (answer, send) = sender.send_request(request, false).map_err(text)?;
-        Ok(Call { send, answer: Some(answer), body: None, buffer: BytesMut::new() })
+        let (response, send) = sender.send_request(request, false).map_err(text)?;
+        Ok(Call { send, response: Some(response), body: None, buffer: BytesMut::new() })
     }
 }
 
 /// One call. Dropped before its end, it is reset.
 pub struct Call {
     send: SendStream<Bytes>,
-    answer: Option<ResponseFuture>,
+    response: Option<ResponseFuture>,
     body: Option<RecvStream>,
     buffer: BytesMut,
 }
@@ -70,8 +70,8 @@ impl Call {
 
     /// The next message; `None` when the call has ended with status OK.
     pub async fn next<M: Message + Default>(&mut self) -> Result<Option<M>> {
-        if let Some(answer) = self.answer.take() {
-            let (head, body) = answer.await.map_err(text)?.into_parts();
+        if let Some(response) = self.response.take() {
+            let (head, body) = response.await.map_err(text)?.into_parts();
             if head.status != 200 {
                 return Err(format!("HTTP status {}", head.status));
             }

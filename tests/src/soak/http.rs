@@ -34,8 +34,8 @@ impl Client {
         while self.buffer.len() < whole {
             self.read().await?;
         }
-        let answer = String::from_utf8_lossy(&self.buffer[..head]);
-        if !answer.starts_with("HTTP/1.1 200") {
+        let head_text = String::from_utf8_lossy(&self.buffer[..head]);
+        if !head_text.starts_with("HTTP/1.1 200") {
             return Err(String::from_utf8_lossy(&self.buffer[..whole.min(600)]).into_owned());
         }
         Ok(self.buffer[head..whole].to_vec())

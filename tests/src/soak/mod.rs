@@ -52,7 +52,7 @@ struct Shared {
     http: String,
     grpc: String,
     requests: u64,
-    asked: Cell<u64>,
+    sent: Cell<u64>,
     right: Cell<u64>,
     cancelled: Cell<u64>,
     wrong: Cell<u64>,
@@ -63,9 +63,9 @@ struct Shared {
 impl Shared {
     /// Counts `more` requests; false when enough were sent.
     fn another(&self, more: u64) -> bool {
-        let asked = self.asked.get();
-        self.asked.set(asked + more);
-        asked < self.requests && self.wrong.get() < 1000
+        let sent = self.sent.get();
+        self.sent.set(sent + more);
+        sent < self.requests && self.wrong.get() < 1000
     }
 
     fn right(&self, more: u64) {
@@ -76,11 +76,11 @@ impl Shared {
         self.cancelled.set(self.cancelled.get() + more);
     }
 
-    fn wrong(&self, who: &str, why: &str) {
+    fn wrong(&self, client: &str, why: &str) {
         self.wrong.set(self.wrong.get() + 1);
         let mut examples = self.examples.borrow_mut();
         if examples.len() < EXAMPLES {
-            examples.push(format!("{who}: {why}"));
+            examples.push(format!("{client}: {why}"));
         }
     }
 
@@ -105,7 +105,7 @@ pub fn run(server: &Running, requests: u64, watch: impl Fn(u64, u64)) -> Report 
         http: server.http().to_owned(),
         grpc: server.grpc().to_owned(),
         requests,
-        asked: Cell::new(0),
+        sent: Cell::new(0),
         right: Cell::new(0),
         cancelled: Cell::new(0),
         wrong: Cell::new(0),
@@ -118,16 +118,16 @@ pub fn run(server: &Running, requests: u64, watch: impl Fn(u64, u64)) -> Report 
     let begin = Instant::now();
     let local = LocalSet::new();
     local.block_on(&runtime, async {
-        let mut callers = callers(&shared);
+        let mut clients = clients(&shared);
         let step = (requests / SAMPLES).max(1);
         let mut next = step;
         let mut tick = tokio::time::interval(Duration::from_millis(5));
         loop {
             tokio::select! {
-                ended = callers.join_next() => match ended {
+                ended = clients.join_next() => match ended {
                     None => break,
                     Some(Ok(())) => {}
-                    Some(Err(e)) => shared.wrong("a caller", &e.to_string()),
+                    Some(Err(e)) => shared.wrong("a client", &e.to_string()),
                 },
                 _ = tick.tick() => {}
             }
@@ -150,8 +150,8 @@ pub fn run(server: &Running, requests: u64, watch: impl Fn(u64, u64)) -> Report 
     }
 }
 
-fn callers(shared: &Rc<Shared>) -> JoinSet<()> {
-    let mut callers = JoinSet::new();
+fn clients(shared: &Rc<Shared>) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
     let mut seed = 1;
     let mut random = || {
         seed += 1;
@@ -160,17 +160,17 @@ fn callers(shared: &Rc<Shared>) -> JoinSet<()> {
     for model in question::STATELESS {
         for endpoint in [Endpoint::V1Http, Endpoint::V2Http, Endpoint::V1Grpc, Endpoint::V2Grpc] {
             for _ in 0..2 {
-                callers.spawn_local(calls::caller(Rc::clone(shared), *model, endpoint, random()));
+                clients.spawn_local(calls::client(Rc::clone(shared), *model, endpoint, random()));
             }
         }
     }
     for model in question::SEQUENCES {
         for endpoint in [Endpoint::V1Http, Endpoint::V2Http, Endpoint::V2Grpc] {
-            callers.spawn_local(steps::one_by_one(Rc::clone(shared), *model, endpoint, random()));
+            clients.spawn_local(steps::one_by_one(Rc::clone(shared), *model, endpoint, random()));
         }
         for endpoint in [Endpoint::V1Stream, Endpoint::V2Stream, Endpoint::V2Stream] {
-            callers.spawn_local(steps::streaming(Rc::clone(shared), *model, endpoint, random()));
+            clients.spawn_local(steps::streaming(Rc::clone(shared), *model, endpoint, random()));
         }
     }
-    callers
+    clients
 }

@@ -42,7 +42,7 @@ impl Sequence {
 
 /// Each request waits for the response to the one before.
 pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
-    let who = format!("{} over {endpoint:?}", model.name());
+    let client = format!("{} over {endpoint:?}", model.name());
     let mut wire = None;
     let mut sequence = Sequence::new(model, &shared, &mut random);
     while shared.another(1) {
@@ -52,7 +52,7 @@ pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mu
                 Some(open) => open,
                 None => Wire::open(&shared, endpoint).await?,
             };
-            open.ask(endpoint, &question).await.map(|()| Some(open))
+            open.request(endpoint, &question).await.map(|()| Some(open))
         };
         match with_timeout(one).await {
             Ok(open) => {
@@ -60,7 +60,7 @@ pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mu
                 shared.right(1);
             }
             Err(why) => {
-                shared.wrong(&who, &why);
+                shared.wrong(&client, &why);
                 sequence.left = 0;
             }
         }
@@ -106,25 +106,23 @@ impl Stream {
         }
     }
 
-    /// The next response must answer this request.
+    /// The next response must belong to this request.
     async fn receive(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
         let ended = || "the stream has ended".to_owned();
         if endpoint.is_v1() {
-            let answer: v1::InferResponse = self.call.next().await?.ok_or_else(ended)?;
-            return endpoint::check_v1(q, &answer);
+            let response: v1::InferResponse = self.call.next().await?.ok_or_else(ended)?;
+            return endpoint::check_v1(q, &response);
         }
-        let answer: v2::ModelStreamInferResponse = self.call.next().await?.ok_or_else(ended)?;
-        match answer.infer_response {
-            Some(answer_itself) if answer.error_message.is_empty() => {
-                endpoint::check_v2(q, &answer_itself)
-            }
-            _ => Err(format!("{}: {}", q.model, answer.error_message)),
+        let response: v2::ModelStreamInferResponse = self.call.next().await?.ok_or_else(ended)?;
+        match response.infer_response {
+            Some(inner) if response.error_message.is_empty() => endpoint::check_v2(q, &inner),
+            _ => Err(format!("{}: {}", q.model, response.error_message)),
         }
     }
 }
 
 pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut random: Random) {
-    let who = format!("{} over {endpoint:?}", model.name());
+    let client = format!("{} over {endpoint:?}", model.name());
     let mut stream: Option<Stream> = None;
     loop {
         let questions = round(&shared, model, &mut random);
@@ -155,7 +153,7 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
                 open.call.cancel();
             }
             (Ok(open), None) => stream = Some(open),
-            (Err(why), _) => shared.wrong(&who, &why),
+            (Err(why), _) => shared.wrong(&client, &why),
         }
     }
     let end = async {
@@ -167,6 +165,6 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
         }
     };
     if let Err(why) = with_timeout(end).await {
-        shared.wrong(&who, &why);
+        shared.wrong(&client, &why);
     }
 }

@@ -12,7 +12,7 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| {
 });
 
 /// The response of the model `bad` with these parameters; afterwards both models must serve.
-fn told(parameters: &str) -> Response {
+fn send(parameters: &str) -> Response {
     let response = SERVER.infer("bad", parameters);
     for model in ["bad", "echo"] {
         let after = SERVER.infer(model, "");
@@ -23,7 +23,7 @@ fn told(parameters: &str) -> Response {
 
 /// The request must fail with these parts in the message.
 fn fails(parameters: &str, parts: &[&str]) {
-    let response = told(parameters);
+    let response = send(parameters);
     let says = response.error_text();
     assert!(response.status >= 400, "{parameters}: {says}");
     assert_eq!(response.header("content-type"), Some("text/plain"), "{parameters}: {says}");
@@ -34,7 +34,7 @@ fn fails(parameters: &str, parts: &[&str]) {
 
 #[test]
 fn request_error_reaches_client() {
-    let response = told(r#""fail":"out of ink""#);
+    let response = send(r#""fail":"out of ink""#);
     assert_eq!((response.status, response.error_text().as_str()), (500, "out of ink"));
 }
 
@@ -70,15 +70,15 @@ fn missing_response_is_an_error() {
 
 #[test]
 fn second_final_response_is_ignored() {
-    assert_eq!(told(r#""garbage":"twice""#).status, 200);
-    let response = told(r#""responses":3"#);
+    assert_eq!(send(r#""garbage":"twice""#).status, 200);
+    let response = send(r#""responses":3"#);
     assert!(response.status == 200 || response.status == 500, "{}", response.text());
 }
 
 #[test]
 fn late_response_and_adopted_memory_are_valid() {
     for parameters in [r#""detach":true"#, r#""adopt":true"#, r#""delay_ms":20"#] {
-        let response = told(parameters);
+        let response = send(parameters);
         assert_eq!(response.status, 200, "{parameters}: {}", response.text());
         assert_eq!(
             response.json()["outputs"][0]["data"],
@@ -117,13 +117,13 @@ fn lenient() -> Server {
 fn load_failures_are_reported_and_affect_no_other_model() {
     for (entry, strict) in [("model_open", true), ("instance_open", true), ("autocomplete", false)]
     {
-        for (command, words) in [("fail_in", "told to fail in"), ("panic_in", "told to panic in")] {
+        for (command, text) in [("fail_in", "told to fail in"), ("panic_in", "told to panic in")] {
             let server = lenient()
                 .model("broken", probe("broken", &[(command, entry)]))
                 .flag(format!("--strict-model-config={strict}"))
                 .start();
-            let words = format!("{words} {entry}");
-            server.wait_for_log_with(&["failed to load", "'broken'", &words]);
+            let text = format!("{text} {entry}");
+            server.wait_for_log_with(&["failed to load", "'broken'", &text]);
             assert_eq!(server.infer("echo", "").status, 200, "{command} {entry}");
             let refused = server.infer("broken", "");
             assert!([404, 503].contains(&refused.status), "{command} {entry}: {}", refused.text());
@@ -174,9 +174,9 @@ fn c_backend_that_violates_the_abi_affects_no_model() {
         .start();
     for _ in 0..10 {
         // Every other response is begun and dropped.
-        let mut answers = [server.infer("misuse", ""), server.infer("misuse", "")];
-        answers.sort_by_key(|answer| answer.status);
-        let [good, forgotten] = answers;
+        let mut responses = [server.infer("misuse", ""), server.infer("misuse", "")];
+        responses.sort_by_key(|response| response.status);
+        let [good, forgotten] = responses;
         assert_eq!(good.status, 200, "{}", good.text());
         assert!(forgotten.text().contains("without responding"), "{}", forgotten.text());
         assert_eq!(server.infer("echo", "").status, 200);

@@ -30,7 +30,7 @@ fn models_loaded_after_upgrade_use_new_version() {
     server.wait_for_log_with(&["model 'm0' version 1 uses backend 'v' 1.9 from", "(local)"]);
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
-        let callers: Vec<_> = (0..2)
+        let clients: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(|| {
                     let (bytes, mut connection) = (inference("m0", ""), server.connect());
@@ -76,8 +76,8 @@ fn models_loaded_after_upgrade_use_new_version() {
         assert_ok(server.load("old"));
         assert_eq!(server.number("old"), 19.0);
         end.store(true, Ordering::Relaxed);
-        for caller in callers {
-            let got = caller.join().unwrap();
+        for client in clients {
+            let got = client.join().unwrap();
             assert!(got.len() > 10 && got.iter().all(|status| *status == 200), "{got:?}");
         }
     });
@@ -121,10 +121,10 @@ fn restarted_child_reports_its_backend_version() {
 fn backend_is_told_whether_it_is_isolated() {
     let dir = folder();
     Version { macros: &["ISOLATION"], ..v("1.0", 0.0) }.put(dir.path(), "v");
-    let apart = model("apart", "v", "") + &parameters(&[("isolation", "process")]);
-    let server = Server::new().backend_dir(dir.path()).model("here", model("here", "v", ""));
-    let server = server.model("apart", apart).start();
-    assert_eq!((server.number("here"), server.number("apart")), (0.0, 1.0));
+    let isolated = model("apart", "v", "") + &parameters(&[("isolation", "process")]);
+    let server = Server::new().backend_dir(dir.path()).model("local", model("local", "v", ""));
+    let server = server.model("isolated", isolated).start();
+    assert_eq!((server.number("local"), server.number("isolated")), (0.0, 1.0));
     assert!(server.stop().success());
 }
 

@@ -8,7 +8,7 @@ use trtserver_tests::grpc::{INFER, STREAM};
 use trtserver_tests::http2::{Client, End, call_headers, message};
 use trtserver_tests::soak::Random;
 use trtserver_tests::{
-    Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running, Server, inference, probe,
+    ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient, Running, Server, inference, probe,
 };
 
 /// How often the model has logged that it waits.
@@ -22,11 +22,16 @@ fn canceled_failures(server: &Running) -> usize {
 
 /// Sends a request, waits until it is executed, and cancels it with `leave`.
 #[track_caller]
-fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl Fn(Caller)) {
+fn cancels(
+    server: &Running,
+    what: &str,
+    send: impl Fn() -> InferenceClient,
+    leave: impl Fn(InferenceClient),
+) {
     let (waited, (queued, executing)) = (waits(server), cancelled(server));
-    let caller = ask();
+    let client = send();
     server.poll_until(what, |server| waits(server) > waited);
-    leave(caller);
+    leave(client);
     server.poll_until(what, |server| cancelled(server) == (queued, executing + 1));
     // The instance is idle again.
     assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
@@ -36,8 +41,8 @@ fn cancels(server: &Running, what: &str, ask: impl Fn() -> Caller, leave: impl F
 fn disconnect_cancels_executing_request() {
     let server = server();
     for endpoint in ENDPOINTS {
-        let ask = || Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
-        cancels(&server, &format!("{endpoint:?} closed"), ask, drop);
+        let send = || InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        cancels(&server, &format!("{endpoint:?} closed"), send, drop);
     }
     assert_eq!(canceled_failures(&server), ENDPOINTS.len());
     assert!(server.stop().success());
@@ -47,23 +52,23 @@ fn disconnect_cancels_executing_request() {
 /// Without it this one would fail after ten seconds with another code.
 #[test]
 fn cancel_entry_is_called_local_and_isolated() {
-    let places = [("here", "none"), ("apart", "process")];
+    let models = [("local", "none"), ("isolated", "process")];
     let mut server = Server::new();
-    for (model, isolation) in places {
+    for (model, isolation) in models {
         let parameters = [("until_notified", "true"), ("isolation", isolation)];
         server = server.model(model, probe(model, &parameters));
     }
     let server = server.start();
-    for (model, _) in places {
+    for (model, _) in models {
         let says = format!(r#"nv_inference_request_failure{{model="{model}",reason="CANCELED","#);
-        let told = |server: &Running| count(server, &format!("{says}version=\"1\"}}"));
+        let failures = |server: &Running| count(server, &format!("{says}version=\"1\"}}"));
         for (n, more) in ["", r#""detach":true"#].into_iter().enumerate() {
             let waited = waits(&server);
-            let mut caller = server.connect();
-            caller.send(inference(model, more));
+            let mut client = server.connect();
+            client.send(inference(model, more));
             server.poll_until(model, |server| waits(server) > waited);
-            drop(caller);
-            server.poll_until(&format!("{model} {more}"), |server| told(server) == n + 1);
+            drop(client);
+            server.poll_until(&format!("{model} {more}"), |server| failures(server) == n + 1);
         }
         assert_eq!(server.infer(model, r#""until_notified":false"#).status, 200, "{model}");
     }
@@ -74,15 +79,15 @@ fn cancel_entry_is_called_local_and_isolated() {
 fn rst_stream_cancels_one_call() {
     let server = server();
     for endpoint in GRPC_ENDPOINTS {
-        let ask = || Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        let send = || InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]);
         let what = format!("{endpoint:?} reset");
-        let reset = |caller: Caller| {
-            // The connection stays open until that has had its effect.
-            let client = caller.reset();
+        let reset = |client: InferenceClient| {
+            // The connection stays open until the reset has taken effect.
+            let open = client.reset();
             server.poll_until(&what, |server| cancelled(server).1 == waits(server));
-            drop(client);
+            drop(open);
         };
-        cancels(&server, &what, ask, reset);
+        cancels(&server, &what, send, reset);
     }
     assert_eq!(canceled_failures(&server), GRPC_ENDPOINTS.len());
     assert!(server.stop().success());
@@ -92,10 +97,10 @@ fn rst_stream_cancels_one_call() {
 fn disconnect_discards_pipelined_requests() {
     let server = server();
     for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
-        let ask = || Caller::send_many(&server, endpoint, "stuck", 3);
-        cancels(&server, &format!("{endpoint:?} with more behind"), ask, drop);
+        let send = || InferenceClient::send_many(&server, endpoint, "stuck", 3);
+        cancels(&server, &format!("{endpoint:?} with more behind"), send, drop);
     }
-    // The requests behind were never begun.
+    // The later requests were never executed.
     assert_eq!(canceled_failures(&server), 2);
     assert!(server.stop().success());
 }
@@ -122,10 +127,10 @@ fn disconnect_cancels_all_requests_of_a_stream() {
     let server = server();
     for endpoint in [Endpoint::StreamV1, Endpoint::StreamV2] {
         let (waited, failures) = (waits(&server), canceled_failures(&server));
-        let caller = Caller::send_many(&server, endpoint, "stuck", 5);
+        let client = InferenceClient::send_many(&server, endpoint, "stuck", 5);
         let what = format!("five of {endpoint:?}");
         server.poll_until(&what, |server| waits(server) > waited && pending(server) == 4);
-        drop(caller);
+        drop(client);
         server.poll_until(&what, |server| canceled_failures(server) == failures + 5);
         assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
     }
@@ -140,8 +145,8 @@ fn grpc_deadline_cancels_executing_request() {
     let server = server();
     for endpoint in GRPC_ENDPOINTS {
         let failures = canceled_failures(&server);
-        let caller = Caller::send_with_timeout(&server, endpoint, "stuck", "100m");
-        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
+        let client = InferenceClient::send_with_timeout(&server, endpoint, "stuck", "100m");
+        assert_eq!(client.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
         server.poll_until("its end", |server| canceled_failures(server) > failures);
         assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{endpoint:?}");
     }
@@ -155,16 +160,16 @@ fn grpc_timeout_values() {
     let server = server();
     for endpoint in GRPC_ENDPOINTS {
         for timeout in ["0n", "1n", "0H", "1u", "1m"] {
-            let caller = Caller::send_with_timeout(&server, endpoint, "stuck", timeout);
-            assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?} {timeout}");
+            let client = InferenceClient::send_with_timeout(&server, endpoint, "stuck", timeout);
+            assert_eq!(client.status(), DEADLINE_EXCEEDED, "{endpoint:?} {timeout}");
         }
         for timeout in ["99999999H", "99999999M", "99999999S", "99999999m"] {
-            let caller = Caller::send_with_timeout(&server, endpoint, "echo", timeout);
-            assert!(caller.is_echoed(), "{endpoint:?} {timeout}");
+            let client = InferenceClient::send_with_timeout(&server, endpoint, "echo", timeout);
+            assert!(client.is_echoed(), "{endpoint:?} {timeout}");
         }
         for nonsense in ["999999999999999999999S", "soon", "S", "-1m", "1", "1.5S", "1 S", "1x"] {
-            let caller = Caller::send_with_timeout(&server, endpoint, "echo", nonsense);
-            assert!(caller.is_echoed(), "{endpoint:?} {nonsense}");
+            let client = InferenceClient::send_with_timeout(&server, endpoint, "echo", nonsense);
+            assert!(client.is_echoed(), "{endpoint:?} {nonsense}");
         }
     }
     server.poll_until("nothing is left", |server| pending(server) == 0);
@@ -177,10 +182,13 @@ fn backend_sees_the_deadline() {
     let server = Server::new().model("hasty", model).start();
     for endpoint in GRPC_ENDPOINTS {
         assert!(
-            Caller::send_with_timeout(&server, endpoint, "hasty", "1H").is_echoed(),
+            InferenceClient::send_with_timeout(&server, endpoint, "hasty", "1H").is_echoed(),
             "{endpoint:?}"
         );
-        assert!(!Caller::send(&server, endpoint, "hasty", [1.0, 2.0]).is_echoed(), "{endpoint:?}");
+        assert!(
+            !InferenceClient::send(&server, endpoint, "hasty", [1.0, 2.0]).is_echoed(),
+            "{endpoint:?}"
+        );
     }
 }
 
@@ -189,17 +197,17 @@ fn disconnect_in_mid_request() {
     let server = server();
     for round in 0..20 {
         for endpoint in ENDPOINTS {
-            let caller = Caller::send_half(&server, endpoint, "stuck");
+            let client = InferenceClient::send_half(&server, endpoint, "stuck");
             if round % 2 == 0 {
-                drop(caller);
+                drop(client);
             } else {
-                drop(caller.reset());
+                drop(client.reset());
             }
         }
     }
     assert_eq!((waits(&server), pending(&server)), (0, 0));
     assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
-    // A request that was still under way would hold this up.
+    // A request still in flight would delay this.
     assert!(server.stop().success());
 }
 
@@ -221,31 +229,31 @@ fn cancelled_requests_do_not_affect_others() {
     let server = Server::new().model("busy", model).start();
     let mut random = Random::new(7);
     let mut staying = Vec::new();
-    let mut leaving: Vec<(u32, Caller)> = Vec::new();
+    let mut leaving: Vec<(u32, InferenceClient)> = Vec::new();
     for i in 0..200 {
         let endpoint = ENDPOINTS[i as usize / 2 % ENDPOINTS.len()];
-        let caller = Caller::send(&server, endpoint, "busy", [i as f32, i as f32 + 0.5]);
+        let client = InferenceClient::send(&server, endpoint, "busy", [i as f32, i as f32 + 0.5]);
         if i % 2 == 0 {
-            staying.push((i, endpoint, caller));
+            staying.push((i, endpoint, client));
         } else {
-            leaving.push((i + random.below(20) as u32, caller));
+            leaving.push((i + random.below(20) as u32, client));
         }
-        // Whose moment has come; half of those who can do it break off the call alone.
-        for (_, caller) in leaving.extract_if(.., |(when, _)| *when <= i) {
-            if random.below(2) == 0 { drop(caller) } else { drop(caller.reset()) }
+        // Those whose turn it is; where possible half of them reset only the call.
+        for (_, client) in leaving.extract_if(.., |(when, _)| *when <= i) {
+            if random.below(2) == 0 { drop(client) } else { drop(client.reset()) }
         }
     }
     drop(leaving);
-    for (i, endpoint, caller) in staying {
-        assert!(caller.is_echoed(), "number {i}, {endpoint:?}");
+    for (i, endpoint, client) in staying {
+        assert!(client.is_echoed(), "number {i}, {endpoint:?}");
     }
     let pending = r#"nv_inference_pending_request_count{model="busy",version="1"}"#;
     server.poll_until("nothing is left", |server| server.metrics(pending) == Some(0.0));
     assert!(server.stop().success());
 }
 
-/// A client who asks and takes back in one breath, as often as streams are allowed, is not an attacker: the other
-/// calls of his connection live on.
+/// A client that sends and resets as many requests at once as streams are allowed is not treated as an attacker: the other
+/// calls of its connection continue.
 #[test]
 fn mass_rst_stream_keeps_the_connection() {
     let server = server();

@@ -1,19 +1,19 @@
 //! Cancellation of queued requests, while another one is executed.
 
 use super::{DEADLINE_EXCEEDED, cancelled, pending, server};
-use trtserver_tests::{Caller, ENDPOINTS, Endpoint, GRPC_ENDPOINTS, Running};
+use trtserver_tests::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient, Running};
 
 /// A server whose only instance executes a request until its client disconnects.
-fn held() -> (Running, Caller) {
+fn held() -> (Running, InferenceClient) {
     let server = server();
-    let holds = Caller::send(&server, Endpoint::HttpV2, "stuck", [1.0, 2.0]);
+    let holds = InferenceClient::send(&server, Endpoint::HttpV2, "stuck", [1.0, 2.0]);
     server.wait_for_log("the probe waits to be cancelled");
     (server, holds)
 }
 
 /// Checks that the first request was executed all the time, and is cancelled by its disconnect.
 #[track_caller]
-fn let_go(server: Running, holds: Caller, left: usize) {
+fn let_go(server: Running, holds: InferenceClient, left: usize) {
     assert_eq!(cancelled(&server), (left, 0));
     drop(holds);
     server.poll_until("the last one ends", |server| cancelled(server) == (left, 1));
@@ -29,15 +29,15 @@ fn wait_for(server: &Running, waiting: usize) {
 #[test]
 fn disconnect_removes_queued_request() {
     let (server, holds) = held();
-    let mut callers = Vec::new();
+    let mut clients = Vec::new();
     for endpoint in ENDPOINTS {
-        callers.push(Caller::send(&server, endpoint, "stuck", [1.0, 2.0]));
-        wait_for(&server, callers.len());
+        clients.push(InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]));
+        wait_for(&server, clients.len());
     }
     // From the middle, the front and the end.
     for index in [2, 0, 3, 1, 1, 0] {
-        drop(callers.remove(index));
-        wait_for(&server, callers.len());
+        drop(clients.remove(index));
+        wait_for(&server, clients.len());
     }
     let_go(server, holds, ENDPOINTS.len());
 }
@@ -45,10 +45,10 @@ fn disconnect_removes_queued_request() {
 #[test]
 fn rst_stream_removes_queued_request() {
     let (server, holds) = held();
-    let callers =
-        GRPC_ENDPOINTS.map(|endpoint| Caller::send(&server, endpoint, "stuck", [1.0, 2.0]));
-    wait_for(&server, callers.len());
-    let lines = callers.map(Caller::reset);
+    let clients = GRPC_ENDPOINTS
+        .map(|endpoint| InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]));
+    wait_for(&server, clients.len());
+    let lines = clients.map(InferenceClient::reset);
     wait_for(&server, 0);
     drop(lines);
     let_go(server, holds, GRPC_ENDPOINTS.len());
@@ -57,10 +57,10 @@ fn rst_stream_removes_queued_request() {
 #[test]
 fn deadline_removes_queued_request() {
     let (server, holds) = held();
-    let callers = GRPC_ENDPOINTS
-        .map(|endpoint| Caller::send_with_timeout(&server, endpoint, "stuck", "100m"));
-    for (caller, endpoint) in callers.into_iter().zip(GRPC_ENDPOINTS) {
-        assert_eq!(caller.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
+    let clients = GRPC_ENDPOINTS
+        .map(|endpoint| InferenceClient::send_with_timeout(&server, endpoint, "stuck", "100m"));
+    for (client, endpoint) in clients.into_iter().zip(GRPC_ENDPOINTS) {
+        assert_eq!(client.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
     }
     wait_for(&server, 0);
     let_go(server, holds, GRPC_ENDPOINTS.len());
@@ -70,9 +70,10 @@ fn deadline_removes_queued_request() {
 fn disconnect_removes_queued_requests_of_a_stream() {
     let (server, holds) = held();
     let streams = [Endpoint::StreamV1, Endpoint::StreamV2];
-    let callers = streams.map(|endpoint| Caller::send_many(&server, endpoint, "stuck", 100));
+    let clients =
+        streams.map(|endpoint| InferenceClient::send_many(&server, endpoint, "stuck", 100));
     wait_for(&server, 200);
-    let [first, second] = callers;
+    let [first, second] = clients;
     drop(first);
     wait_for(&server, 100);
     drop(second);

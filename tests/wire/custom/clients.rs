@@ -122,25 +122,26 @@ fn sum(server: &Running, model: &str, a: i64, b: i64) -> Option<i64> {
 
 #[test]
 fn generation_is_configurable() {
-    MODES.into_iter().for_each(server_is_told);
+    MODES.into_iter().for_each(generation_is_configured);
 }
 
-fn server_is_told(mode: Mode) {
-    let untold = |name: &str| addsub(name, "INT32").bytes(library("addsub.c", Generation::C, &[]));
-    let told = addsub("told", "INT32").library("addsub.c", Generation::A);
+fn generation_is_configured(mode: Mode) {
+    let unmarked =
+        |name: &str| addsub(name, "INT32").bytes(library("addsub.c", Generation::C, &[]));
+    let marked = addsub("marked", "INT32").library("addsub.c", Generation::A);
     let server = mode
         .server()
         .flag("--backend-config=custom,api=C")
-        .custom(untold("untold"))
+        .custom(unmarked("unmarked"))
         // The model's parameter overrides the server's flag.
-        .custom(told)
+        .custom(marked)
         // Detection overrides both.
         .custom(addsub("says_2", "INT32").library("addsub.c", Generation::V2b))
         .start();
     // Libraries are isolated by default.
-    let apart = usize::from(mode == Mode::Isolated);
-    for model in ["untold", "told", "says_2"] {
-        assert_eq!(processes(&server, &format!("{model}:")).len(), apart, "{model}");
+    let isolated = usize::from(mode == Mode::Isolated);
+    for model in ["unmarked", "marked", "says_2"] {
+        assert_eq!(processes(&server, &format!("{model}:")).len(), isolated, "{model}");
         assert!(adds(&server, model), "{model}");
     }
     assert!(server.stop().success());
@@ -180,11 +181,11 @@ fn many_callers(mode: Mode) {
     }
     let server = server.start();
     std::thread::scope(|scope| {
-        for caller in 0..10 {
+        for client in 0..10 {
             let server = &server;
             scope.spawn(move || {
                 for (turn, generation) in (0..50).zip(GENERATIONS.iter().cycle()) {
-                    let (a, b) = (caller * 1000, turn);
+                    let (a, b) = (client * 1000, turn);
                     let model = format!("busy_{}", generation.name());
                     assert_eq!(sum(server, &model, a, b), Some(a + b), "{model}");
                 }

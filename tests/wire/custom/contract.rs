@@ -46,11 +46,11 @@ fn report(server: &Running, model: &str, rows: Option<usize>, outputs: &[&str]) 
     );
     let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
     assert_eq!(response.status, 200, "{model}: {}", response.text());
-    let answer = response.json();
-    let outputs = answer["outputs"].as_array().into_iter().flatten();
+    let response_json = response.json();
+    let outputs = response_json["outputs"].as_array().into_iter().flatten();
     let data = outputs.filter(|o| o["name"] == "REPORT").find_map(|o| o["data"].as_array());
-    let data = data.unwrap_or_else(|| panic!("no REPORT in {answer}"));
-    assert_eq!(data.len(), count, "{answer}");
+    let data = data.unwrap_or_else(|| panic!("no REPORT in {response_json}"));
+    assert_eq!(data.len(), count, "{response_json}");
     assert_eq!(data[0], data[count - 1], "all rows are one payload");
     parsed(data[0].as_str().unwrap_or_default())
 }
@@ -93,42 +93,46 @@ fn promises_are_kept(mode: Mode) {
     for generation in GENERATIONS {
         let model = &format!("promises_{}", generation.name());
         let group = &format!("{model}_0");
-        let seen = report(&server, model, Some(3), &["NUMBER", "REPORT"]);
+        let report_row = report(&server, model, Some(3), &["NUMBER", "REPORT"]);
         // Arguments of initialize.
-        assert_report(model, &seen, &[("generation", &generation.name().to_uppercase())]);
-        assert_report(model, &seen, &[("gpu", "-1"), ("stranger", "none"), ("name", model)]);
-        assert_report(model, &seen, &[("platform", "custom"), ("file", "libcustom.so")]);
-        assert_report(model, &seen, &[("tag", "pear"), ("input", "FLOAT"), ("group", group)]);
-        assert_report(model, &seen, &[("count", "1"), ("kind", "2"), ("latest", "1")]);
+        assert_report(model, &report_row, &[("generation", &generation.name().to_uppercase())]);
+        assert_report(model, &report_row, &[("gpu", "-1"), ("stranger", "none"), ("name", model)]);
+        assert_report(model, &report_row, &[("platform", "custom"), ("file", "libcustom.so")]);
+        assert_report(model, &report_row, &[("tag", "pear"), ("input", "FLOAT"), ("group", group)]);
+        assert_report(model, &report_row, &[("count", "1"), ("kind", "2"), ("latest", "1")]);
         // One payload for all rows; outputs in request order, shapes without the batch dimension.
-        assert_report(model, &seen, &[("payloads", "1"), ("place", "0"), ("batch", "3")]);
-        assert_report(model, &seen, &[("error_code", "0"), ("unknown", "false")]);
-        assert_report(model, &seen, &[("int", "60"), ("float", "72"), ("after", "end 0")]);
-        assert_report(model, &seen, &[("hint0", "end"), ("outputs", "NUMBER REPORT")]);
+        assert_report(model, &report_row, &[("payloads", "1"), ("place", "0"), ("batch", "3")]);
+        assert_report(model, &report_row, &[("error_code", "0"), ("unknown", "false")]);
+        assert_report(model, &report_row, &[("int", "60"), ("float", "72"), ("after", "end 0")]);
+        assert_report(model, &report_row, &[("hint0", "end"), ("outputs", "NUMBER REPORT")]);
         if generation != Generation::A {
-            assert_inputs(&seen);
-            assert_report(model, &seen, &[("contexts", "same")]);
+            assert_inputs(&report_row);
+            assert_report(model, &report_row, &[("contexts", "same")]);
         }
         if knows_parameters(generation) {
             let instance = &format!("{group}_0_cpu");
-            assert_report(model, &seen, &[("instance", instance), ("parameters", "2")]);
-            assert_report(model, &seen, &[("parameter0", &version), ("parameter1", &repository)]);
-            assert_report(model, &seen, &[("setting", "first")]);
-            assert!(seen["thread"].starts_with("same "), "{seen:#?}");
+            assert_report(model, &report_row, &[("instance", instance), ("parameters", "2")]);
+            assert_report(
+                model,
+                &report_row,
+                &[("parameter0", &version), ("parameter1", &repository)],
+            );
+            assert_report(model, &report_row, &[("setting", "first")]);
+            assert!(report_row["thread"].starts_with("same "), "{report_row:#?}");
         } else {
-            assert_report(model, &seen, &[("instance", "none"), ("parameters", "0")]);
+            assert_report(model, &report_row, &[("instance", "none"), ("parameters", "0")]);
         }
         // Memory for an output that was not requested: refused at first, from v1.0 on granted as null.
-        let unasked = if knows_parameters(generation) { "no memory" } else { "false" };
-        let seen = report(&server, model, Some(1), &["REPORT"]);
-        assert_report(model, &seen, &[("outputs", "REPORT"), ("unasked", unasked)]);
-        assert_report(model, &seen, &[("executed", "2")]);
+        let unrequested = if knows_parameters(generation) { "no memory" } else { "false" };
+        let report_row = report(&server, model, Some(1), &["REPORT"]);
+        assert_report(model, &report_row, &[("outputs", "REPORT"), ("unasked", unrequested)]);
+        assert_report(model, &report_row, &[("executed", "2")]);
         // No batch dimension: the batch size is 1, the shape is complete.
         let model = &format!("{model}_nobatch");
-        let seen = report(&server, model, None, &["REPORT"]);
-        assert_report(model, &seen, &[("batch", "1"), ("int", "20"), ("float", "24")]);
+        let report_row = report(&server, model, None, &["REPORT"]);
+        assert_report(model, &report_row, &[("batch", "1"), ("int", "20"), ("float", "24")]);
         if generation != Generation::A {
-            assert_inputs(&seen);
+            assert_inputs(&report_row);
         }
     }
     assert!(server.stop().success());
@@ -176,15 +180,15 @@ fn several_payloads(mode: Mode) {
     let server = server.start();
     for generation in GENERATIONS {
         let model = format!("merged_{}", generation.name());
-        let seen: Vec<Report> = std::thread::scope(|scope| {
-            let ask = || report(&server, &model, Some(1), &["REPORT"]);
-            let asked = [scope.spawn(ask), scope.spawn(ask)];
-            asked.into_iter().filter_map(|one| one.join().ok()).collect()
+        let report_row: Vec<Report> = std::thread::scope(|scope| {
+            let send = || report(&server, &model, Some(1), &["REPORT"]);
+            let pending = [scope.spawn(send), scope.spawn(send)];
+            pending.into_iter().filter_map(|one| one.join().ok()).collect()
         });
-        let mut places: Vec<&str> = seen.iter().map(|one| one["place"].as_str()).collect();
+        let mut places: Vec<&str> = report_row.iter().map(|one| one["place"].as_str()).collect();
         places.sort_unstable();
-        assert_eq!(places, ["0", "1"], "{seen:#?}");
-        for one in &seen {
+        assert_eq!(places, ["0", "1"], "{report_row:#?}");
+        for one in &report_row {
             let wanted = [("payloads", "2"), ("batch", "1"), ("int", "20"), ("executed", "1")];
             assert_report(&model, one, &wanted);
         }

@@ -57,10 +57,10 @@ fn side_by_side(mode: Mode) {
 
 #[test]
 fn failed_initialize_is_finalized() {
-    MODES.into_iter().for_each(no_beginning);
+    MODES.into_iter().for_each(initialize_fails);
 }
 
-fn no_beginning(mode: Mode) {
+fn initialize_fails(mode: Mode) {
     for (command, end) in
         [("initialize_error", "finalize nothing"), ("initialize_late_error", "finalize context")]
     {
@@ -80,10 +80,10 @@ fn no_beginning(mode: Mode) {
 
 #[test]
 fn finalize_error_is_logged_only() {
-    MODES.into_iter().for_each(bad_end);
+    MODES.into_iter().for_each(finalize_fails);
 }
 
-fn bad_end(mode: Mode) {
+fn finalize_fails(mode: Mode) {
     let server = mode
         .server()
         .custom(rogue("loud", Generation::B).more(&setting("finalize_error")))

@@ -66,10 +66,10 @@ impl Stage {
 
     /// The response to a command; the good model must serve during and after it.
     #[track_caller]
-    fn told(&self, model: &str, text: &str) -> Response {
-        let mut asked = self.send(model, text);
+    fn command(&self, model: &str, text: &str) -> Response {
+        let mut pending = self.send(model, text);
         self.works("good", &format!("during {text}"));
-        let response = asked.response();
+        let response = pending.response();
         self.works("good", &format!("after {text}"));
         response
     }
@@ -77,7 +77,7 @@ impl Stage {
     /// The command must fail with this message, and the rogue must still serve.
     #[track_caller]
     fn fails(&self, model: &str, text: &str, parts: &[&str]) {
-        let response = self.told(model, text);
+        let response = self.command(model, text);
         let says = response.error_text();
         assert!(response.status >= 400, "{model}, {text}: {says}");
         for part in parts {
@@ -88,8 +88,8 @@ impl Stage {
 
     /// The command must succeed.
     #[track_caller]
-    fn goes_well(&self, model: &str, text: &str) {
-        let response = self.told(model, text);
+    fn succeeds(&self, model: &str, text: &str) {
+        let response = self.command(model, text);
         assert_eq!(response.status, 200, "{model}, {text}: {}", response.text());
         assert_eq!(number(&response, "OUTPUT0"), Some(5), "{model}, {text}");
         self.works(model, &format!("after {text}"));
@@ -120,7 +120,7 @@ fn survivable(mode: Mode) {
         let silent = says("payload error for INST: (8) <no error string>");
         stage.fails(model, "payload_silent_error", &[&silent]);
         for text in ["unasked", "null_name", "null_pointers", "leak"] {
-            stage.goes_well(model, text);
+            stage.succeeds(model, text);
         }
         for text in ["no_answer", "wrong_shape", "wrong_rank", "negative_shape", "huge_shape"] {
             stage.fails(model, text, &["OUTPUT0", model]);
@@ -128,7 +128,7 @@ fn survivable(mode: Mode) {
         for text in ["too_big", "too_small", "no_size", "null_shape"] {
             stage.fails(model, text, &["OUTPUT0", model]);
         }
-        let response = stage.told(model, "write_to_input");
+        let response = stage.command(model, "write_to_input");
         match mode {
             Mode::Local => assert_eq!(number(&response, "OUTPUT0"), Some(99)),
             // A child process has inputs in read-only memory.
@@ -137,7 +137,7 @@ fn survivable(mode: Mode) {
             }
         }
         // The first output stands or the request fails; the second one is never returned.
-        let response = stage.told(model, "twice");
+        let response = stage.command(model, "twice");
         assert_ne!(number(&response, "OUTPUT0"), Some(2), "{}", response.text());
         stage.wait_for_trace("twice refused", nth);
         stage.works(model, "after twice");
@@ -150,7 +150,7 @@ fn survivable(mode: Mode) {
 
 /// Callbacks after execute has returned are refused.
 fn late_calls(stage: &Stage, model: &str, nth: usize) {
-    stage.goes_well(model, "call_late");
+    stage.succeeds(model, "call_late");
     stage.release("call_late");
     stage.wait_for_trace("called late: output refused, input refused", nth);
     stage.works(model, "after late calls");
@@ -159,14 +159,14 @@ fn late_calls(stage: &Stage, model: &str, nth: usize) {
 /// Of two requests in one batch only the one with the error fails.
 fn one_payload_of_two(stage: &Stage) {
     for (first, second) in [("good", "payload_error"), ("payload_error", "good")] {
-        let mut asked = [stage.send("pair", first), stage.send("pair", second)];
-        let answers = asked.each_mut().map(Connection::response);
-        for (answer, text) in answers.iter().zip([first, second]) {
+        let mut pending = [stage.send("pair", first), stage.send("pair", second)];
+        let responses = pending.each_mut().map(Connection::response);
+        for (response, text) in responses.iter().zip([first, second]) {
             if text == "good" {
-                assert_eq!(answer.status, 200, "{}", answer.text());
-                assert_eq!(number(answer, "BATCH"), Some(2), "they were not executed together");
+                assert_eq!(response.status, 200, "{}", response.text());
+                assert_eq!(number(response, "BATCH"), Some(2), "they were not executed together");
             } else {
-                let says = answer.error_text();
+                let says = response.error_text();
                 assert!(
                     says.contains("payload error for 'pair_0_0_cpu': (9) out of paper"),
                     "{says}"
@@ -175,9 +175,9 @@ fn one_payload_of_two(stage: &Stage) {
         }
     }
     // An error of the whole batch fails both.
-    let mut asked = [stage.send("pair", "good"), stage.send("pair", "execute_error")];
-    for answer in asked.each_mut().map(Connection::response) {
-        let says = answer.error_text();
+    let mut pending = [stage.send("pair", "good"), stage.send("pair", "execute_error")];
+    for response in pending.each_mut().map(Connection::response) {
+        let says = response.error_text();
         assert!(says.contains("execute error for 'pair_0_0_cpu': (7) out of ink"), "{says}");
     }
 }
@@ -210,7 +210,7 @@ fn thrower(mode: Mode) -> Custom {
 }
 
 /// Only isolated.
-fn deadly(mode: Mode) {
+fn fatal(mode: Mode) {
     assert_eq!(mode, Mode::Isolated, "the server would be what dies");
     let sleeper = rogue("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
     let mut rogues =
@@ -220,7 +220,7 @@ fn deadly(mode: Mode) {
     }
     let stage = Stage::new(rogues);
     for (command, parts) in DEADLY {
-        let response = stage.told(command, command);
+        let response = stage.command(command, command);
         let says = response.error_text();
         assert!(response.status >= 500, "{command}: {says}");
         for part in parts.iter().chain(&[command]) {
@@ -233,10 +233,10 @@ fn deadly(mode: Mode) {
         }
         stage.works("good", &format!("after {command}"));
     }
-    let response = stage.told("sleeper", "sleep_forever");
+    let response = stage.command("sleeper", "sleep_forever");
     let says = response.error_text();
     assert!(says.contains("did not respond within 0.5 s"), "{says}");
-    let response = stage.told("late", "write_late");
+    let response = stage.command("late", "write_late");
     assert_eq!(number(&response, "OUTPUT0"), Some(1));
     stage.release("write_late");
     stage.wait_for_trace("wrote late", 1);
@@ -245,7 +245,7 @@ fn deadly(mode: Mode) {
 }
 
 /// Libraries whose process dies in initialize.
-fn deadly_beginnings(mode: Mode) {
+fn fatal_initialize(mode: Mode) {
     assert_eq!(mode, Mode::Isolated, "the server would be what dies");
     let begins: [(&str, &[&str]); 3] = [
         ("initialize_crash", &["signal", "11"]),
@@ -270,8 +270,8 @@ fn misbehaviour_is_contained() {
     for mode in MODES {
         survivable(mode);
         if mode == Mode::Isolated {
-            deadly(mode);
-            deadly_beginnings(mode);
+            fatal(mode);
+            fatal_initialize(mode);
         }
     }
 }

@@ -18,12 +18,12 @@ fn ensemble(name: &str, batch: u32, inputs: &[&str], outputs: &[&str], steps: &[
         };
         all.iter().map(one).collect()
     };
-    let map = |field: &str, words: &str| -> String {
+    let map = |field: &str, pairs: &str| -> String {
         let one = |word: &str| {
             let (key, value) = word.split_once('=').unwrap_or_else(|| panic!("{word}: OWN=tensor"));
             format!("{field} {{ key: '{key}' value: '{value}' }} ")
         };
-        words.split_whitespace().map(one).collect()
+        pairs.split_whitespace().map(one).collect()
     };
     let step = |text: &&str| {
         let (model, maps) =
@@ -247,7 +247,7 @@ fn disconnect_cancels_the_executing_step() {
     };
     let mut connection = server.connect();
     connection.send(inference("waiting", ""));
-    server.poll_until("the echo has answered", |server| {
+    server.poll_until("the echo has responded", |server| {
         server.metrics(r#"nv_inference_request_success{model="echo",version="1"}"#) >= Some(1.0)
     });
     assert_eq!(failed("stuck", "CANCELED"), Some(0.0));

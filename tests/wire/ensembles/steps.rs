@@ -5,7 +5,7 @@ use trtserver_tests::scheduled::{NEVER, accumulator, batcher, flag, sequences};
 use trtserver_tests::{Response, Server};
 
 /// An inference over HTTP v2; `data` are the members of `inputs`.
-fn ask(model: &str, parameters: &str, inputs: &str) -> Vec<u8> {
+fn inference(model: &str, parameters: &str, inputs: &str) -> Vec<u8> {
     let json = format!(r#"{{"parameters":{{{parameters}}},"inputs":[{inputs}]}}"#);
     request("POST", &format!("/v2/models/{model}/infer"), &[], json.as_bytes())
 }
@@ -44,16 +44,16 @@ fn ensemble_and_direct_requests_share_batches() {
         .start();
     // Rounds of eight concurrent requests, every second one to the step's model directly.
     for _ in 0..5 {
-        let mut callers: Vec<_> = (0..8).map(|_| server.connect()).collect();
-        for (i, caller) in callers.iter_mut().enumerate() {
+        let mut connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
+        for (i, connection) in connections.iter_mut().enumerate() {
             let input = |name: &str| {
                 format!(r#"{{"name":"{name}","datatype":"FP32","shape":[1,1],"data":[{i}]}}"#)
             };
             let inputs = [input("INPUT0"), input("INPUT1")].join(",");
-            caller.send(ask(["through", "batching"][i % 2], "", &inputs));
+            connection.send(inference(["through", "batching"][i % 2], "", &inputs));
         }
-        for (i, caller) in callers.iter_mut().enumerate() {
-            let response = caller.response();
+        for (i, connection) in connections.iter_mut().enumerate() {
+            let response = connection.response();
             assert_eq!(output(&response, "OUTPUT0"), serde_json::json!([i as f64]));
             assert_eq!(output(&response, "BATCH"), serde_json::json!([8, 8]));
         }
@@ -80,7 +80,7 @@ fn sequence_may_use_ensemble_and_step_in_turn() {
         let parameters =
             format!(r#""sequence_id":"a","sequence_start":{},"sequence_end":{}"#, i == 1, i == 6);
         let input = format!(r#"{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[{i}]}}"#);
-        let response = server.send(ask(["through", "summing"][i % 2], &parameters, &input));
+        let response = server.send(inference(["through", "summing"][i % 2], &parameters, &input));
         assert_eq!(output(&response, "OUTPUT0"), serde_json::json!([sum]));
     }
     assert!(server.stop().success());

@@ -21,7 +21,7 @@ fn error_gives_reason_of_child_exit() {
         for part in ["model 'mortal'", "'probe'", what, &format!("farewell {die}")] {
             assert!(says.contains(part), "no {part:?} in {says:?}");
         }
-        assert_eq!(SERVER.infer("apart", "").status, 200);
+        assert_eq!(SERVER.infer("isolated", "").status, 200);
         // The first restart after a response is immediate, and requests wait for it.
         assert_eq!(SERVER.infer("mortal", "").status, 200, "{}", SERVER.process());
     }
@@ -45,20 +45,20 @@ fn hanging_child_is_killed_at_the_deadline() {
 fn killed_children_fail_no_request_of_other_models() {
     let server = Server::new()
         .model("victim", isolated("victim", &[]))
-        .model("apart", isolated("apart", &[]))
-        .model("here", probe("here", &[]))
+        .model("isolated", isolated("isolated", &[]))
+        .model("local", probe("local", &[]))
         .start();
-    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (over, responses) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for model in ["apart", "here"] {
-            let (server, over, answered) = (&server, &over, &answered);
+        for model in ["isolated", "local"] {
+            let (server, over, responses) = (&server, &over, &responses);
             scope.spawn(move || {
                 let mut connection = server.connect();
                 while !over.load(Ordering::Relaxed) {
                     let response =
                         connection.send(trtserver_tests::inference(model, "")).response();
                     assert_eq!(response.status, 200, "{model}: {}", response.text());
-                    answered.fetch_add(1, Ordering::Relaxed);
+                    responses.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
@@ -77,7 +77,7 @@ fn killed_children_fail_no_request_of_other_models() {
             }
         }
     });
-    assert!(answered.load(Ordering::Relaxed) > 100);
+    assert!(responses.load(Ordering::Relaxed) > 100);
     assert!(server.stop().success());
 }
 

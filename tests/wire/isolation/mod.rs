@@ -12,8 +12,8 @@ use trtserver_tests::{Running, Server, probe};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| {
     Server::new()
-        .model("within", probe("within", &[]))
-        .model("apart", isolated("apart", &[]))
+        .model("local", probe("local", &[]))
+        .model("isolated", isolated("isolated", &[]))
         .model("mortal", isolated("mortal", &[]))
         .start_shared()
 });

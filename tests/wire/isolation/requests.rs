@@ -1,11 +1,11 @@
-//! Requests to isolated models are answered as those to local ones.
+//! Isolated models respond to requests exactly as local ones.
 
 use super::SERVER;
 use rustix::process::kill_process;
 use std::fs;
 use trtserver_tests::isolated::{isolated, process, processes, wait_until_served};
 use trtserver_tests::{
-    Caller, ENDPOINTS, Running, Server, Signal, folder, parameters, probe, python_v2, root,
+    ENDPOINTS, InferenceClient, Running, Server, Signal, folder, parameters, probe, python_v2, root,
 };
 
 #[test]
@@ -32,13 +32,13 @@ fn responses_equal_those_of_a_local_model() {
         r#""merge":true"#,
         r#""delay_ms":5"#,
     ] {
-        let [within, apart] = ["within", "apart"].map(|model| {
+        let [local, remote] = ["local", "isolated"].map(|model| {
             let response = SERVER.infer(model, parameters);
             (response.status, response.text().replace(model, "M"))
         });
-        assert_eq!(within, apart, "{parameters}");
+        assert_eq!(local, remote, "{parameters}");
     }
-    assert!(!processes(&SERVER, "apart:").is_empty());
+    assert!(!processes(&SERVER, "isolated:").is_empty());
     assert!(processes(&SERVER, "within:").is_empty());
 }
 
@@ -53,7 +53,7 @@ fn tensors_of_all_sizes_are_transferred_unchanged() {
         let length = json.len().to_string();
         let body = [json.as_bytes(), &data].concat();
         let headers = [("Inference-Header-Content-Length", &*length)];
-        let response = SERVER.post("/v2/models/apart/infer", &headers, &body);
+        let response = SERVER.post("/v2/models/isolated/infer", &headers, &body);
         assert_eq!(response.status, 200, "{elements}: {}", response.text());
         assert!(response.body.ends_with(&data), "{elements}");
     }
@@ -85,9 +85,9 @@ fn cancellation_reaches_the_child() {
     let waits = |s: &Running| s.log().matches("the probe waits to be cancelled").count();
     let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="executing"}"#;
     for (n, endpoint) in ENDPOINTS.into_iter().enumerate() {
-        let caller = Caller::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        let client = InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]);
         server.poll_until("it waits", |s| waits(s) == n + 1);
-        drop(caller);
+        drop(client);
         let cancelled = Some(n as f64 + 1.0);
         server.poll_until(&format!("{endpoint:?}"), |s| s.metrics(sample) == cancelled);
         assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200);
@@ -130,11 +130,11 @@ fn isolated_backend_is_not_loaded_into_the_server() {
 
 #[test]
 fn oversized_parameters_are_refused() {
-    let words = |n: usize| format!(r#""note":"{}""#, "x".repeat(n));
-    let response = SERVER.infer("apart", &words(2 << 20));
+    let note = |n: usize| format!(r#""note":"{}""#, "x".repeat(n));
+    let response = SERVER.infer("isolated", &note(2 << 20));
     let says = response.error_text();
     assert_eq!(response.status, 400, "{says}");
-    assert!(says.contains("model 'apart'") && says.contains("at most 1048576"), "{says}");
-    assert_eq!(SERVER.infer("apart", &words(900_000)).status, 200);
-    assert_eq!(SERVER.infer("within", &words(2 << 20)).status, 200);
+    assert!(says.contains("model 'isolated'") && says.contains("at most 1048576"), "{says}");
+    assert_eq!(SERVER.infer("isolated", &note(900_000)).status, 200);
+    assert_eq!(SERVER.infer("local", &note(2 << 20)).status, 200);
 }

@@ -59,11 +59,11 @@ fn implicit_state_survives_a_restart() {
     assert_eq!(step(&server, "kept", 1, start, ""), Ok(1));
     for sum in 2..5 {
         kill_process(process(&server, "kept"), Signal::KILL).unwrap();
-        let mut answer = step(&server, "kept", 1, "", "");
-        if answer.as_ref().is_err_and(|says| says.contains("SIGKILL")) {
-            answer = step(&server, "kept", 1, "", "");
+        let mut response = step(&server, "kept", 1, "", "");
+        if response.as_ref().is_err_and(|says| says.contains("SIGKILL")) {
+            response = step(&server, "kept", 1, "", "");
         }
-        assert_eq!(answer, Ok(sum));
+        assert_eq!(response, Ok(sum));
     }
     assert_eq!(step(&server, "kept", 1, r#","sequence_end":true"#, ""), Ok(5));
     assert!(server.stop().success());

@@ -11,16 +11,16 @@ use trtserver_tests::{Server, inference, probe};
 fn unload_releases_all_resources() {
     let server = explicit()
         .model("here", probe("here", &[]))
-        .model("apart", isolated("apart", &[]))
+        .model("isolated", isolated("isolated", &[]))
         .flag("--load-model=here")
         .start();
     let around = || {
-        assert_ok(server.load("apart"));
-        assert_eq!(server.infer("apart", "").status, 200);
-        assert_eq!(processes(&server, "apart:").len(), 1);
-        assert_ok(server.unload("apart"));
+        assert_ok(server.load("isolated"));
+        assert_eq!(server.infer("isolated", "").status, 200);
+        assert_eq!(processes(&server, "isolated:").len(), 1);
+        assert_ok(server.unload("isolated"));
         server.poll_until("its process is gone", |s| processes(s, "").is_empty());
-        assert_eq!(server.infer("apart", "").status, 404);
+        assert_eq!(server.infer("isolated", "").status, 404);
     };
     around();
     let before = resources(&server);
@@ -42,15 +42,15 @@ fn unload_does_not_wait_for_hanging_child() {
         .flag("--load-model=*")
         .flag("--exit-timeout-secs=1")
         .start();
-    let (mut hung, mut answered) = (server.connect(), server.connect());
+    let (mut hung, mut other) = (server.connect(), server.connect());
     hung.send(inference("stuck", r#""die":"hang","say":"from here on I hang""#));
-    answered.send(inference("slow", r#""delay_ms":300,"say":"this takes a while""#));
+    other.send(inference("slow", r#""delay_ms":300,"say":"this takes a while""#));
     server.wait_for_log("from here on I hang");
     server.wait_for_log("this takes a while");
     assert_ok(server.unload("stuck"));
     assert_ok(server.unload("slow"));
     // The request that does not hang completes.
-    assert_eq!(answered.response().status, 200);
+    assert_eq!(other.response().status, 200);
     let says = hung.response().error_text();
     let parts = ["'stuck'", "did not respond for 1 s while its model was being unloaded"];
     for part in [&parts[..], &["and was killed", "from here on I hang"]].concat() {

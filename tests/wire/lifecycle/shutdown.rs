@@ -54,12 +54,12 @@ fn drain_refuses_new_requests() {
     let _under_way = two_in_flight(&server, &latch);
     server.signal(Signal::TERM);
     server.wait_for_log("Waiting for in-flight inferences to complete.");
-    let mut ask = |bytes: Vec<u8>| more.pop().expect("a connection").send(bytes).response();
-    let refused = ask(inference("slow", ""));
+    let mut send = |bytes: Vec<u8>| more.pop().expect("a connection").send(bytes).response();
+    let refused = send(inference("slow", ""));
     assert!([404, 503].contains(&refused.status), "{}", refused.text());
-    let health = ask(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
+    let health = send(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
     assert_eq!((health.status, health.error_text().as_str()), (503, "Server exiting"));
-    let health = ask(b"GET /api/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
+    let health = send(b"GET /api/health/ready HTTP/1.1\r\nHost: x\r\n\r\n".to_vec());
     assert_eq!(health.status, 400);
     let says = health.error_text();
     assert!(says.contains("UNAVAILABLE") && says.contains("Server exiting"), "{says}");

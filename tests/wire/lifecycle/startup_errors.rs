@@ -70,12 +70,12 @@ fn missing_config_needs_autocomplete() {
     let ones = "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]";
     let input =
         |n: i32| format!(r#"{{"name":"INPUT{n}","datatype":"FP32","shape":[1,16],"data":{ones}}}"#);
-    let answer = server.post(
+    let response = server.post(
         "/v2/models/mine/infer",
         &[],
         format!(r#"{{"inputs":[{},{}]}}"#, input(0), input(1)),
     );
-    assert_eq!(answer.json()["outputs"][0]["data"][15], 2.0, "{}", answer.text());
+    assert_eq!(response.json()["outputs"][0]["data"][15], 2.0, "{}", response.text());
 }
 
 #[test]

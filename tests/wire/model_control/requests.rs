@@ -116,10 +116,10 @@ fn failed_reload_keeps_the_old_version() {
     let server = explicit().model("m", probe("m", &[])).flag("--load-model=m").start();
     let config = |text: String| server.models().file("m/config.pbtxt", text);
     assert!(server.serves("m"));
-    config(probe("m", &[("fail", "new words")]));
-    assert!(server.serves("m"), "nothing is read unasked");
+    config(probe("m", &[("fail", "new text")]));
+    assert!(server.serves("m"), "files are read only when a load is requested");
     assert_ok(server.load("m"));
-    refused(server.infer("m", ""), 500, "new words");
+    refused(server.infer("m", ""), 500, "new text");
     config(probe("m", &[]));
     assert_ok(server.load("m"));
     assert!(server.serves("m"));
@@ -264,7 +264,7 @@ fn ensemble_loads_its_steps() {
     assert!(!server.serves("pair") && !server.serves("outer"));
     let reason = server.index()[2]["reason"].clone();
     assert!(reason.as_str().is_some_and(|r| r.contains("depends on")), "{reason}");
-    assert_eq!(server.get("/v2/health/ready").status, 200, "all of it was asked for");
+    assert_eq!(server.get("/v2/health/ready").status, 200, "all unloads were requested");
     assert_ok(server.load("a"));
     assert!(server.serves("pair") && server.serves("outer"));
 
@@ -354,15 +354,15 @@ fn config_override_in_load_request() {
             "parameters": {"fail": {"string_value": fail}},
         })
     };
-    assert_ok(with(config("other words")));
-    refused(server.infer("m", ""), 500, "other words");
+    assert_ok(with(config("other text")));
+    refused(server.infer("m", ""), 500, "other text");
     assert_eq!(
         server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"],
-        "other words"
+        "other text"
     );
     // The same override reloads again; without one the unchanged file is used.
-    assert_ok(with(config("more words")));
-    refused(server.infer("m", ""), 500, "more words");
+    assert_ok(with(config("more text")));
+    refused(server.infer("m", ""), 500, "more text");
     assert_ok(server.load("m"));
     assert!(server.serves("m"));
 
@@ -451,28 +451,28 @@ fn sequences_end_with_their_version() {
     let scheduling = sequences(NEVER, "oldest { max_candidate_sequences: 4 }", &controls);
     let config = accumulator("sum", 8, "corrid", &scheduling);
     let server = explicit().model("sum", &config).flag("--load-model=sum").start();
-    let ask = |more: &str| {
+    let send = |more: &str| {
         let json = format!(
             r#"{{"parameters":{{"sequence_id":7{more}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[1]}}]}}"#
         );
         server.send(request("POST", "/v2/models/sum/infer", &[], json.as_bytes()))
     };
     let start = r#","sequence_start":true"#;
-    let first = ask(start);
+    let first = send(start);
     assert_eq!(first.status, 200, "{}", first.text());
-    assert_eq!(ask("").status, 200);
+    assert_eq!(send("").status, 200);
     assert_ok(server.unload("sum"));
-    assert_eq!(ask("").status, 404);
+    assert_eq!(send("").status, 404);
     assert_ok(server.load("sum"));
-    let lost = ask("");
+    let lost = send("");
     assert_eq!(lost.status, 400, "{}", lost.text());
     assert!(lost.error_text().contains("START"), "{}", lost.text());
-    assert_eq!(ask(start).status, 200);
+    assert_eq!(send(start).status, 200);
     server.models().file("sum/config.pbtxt", format!("{config}\n# new\n"));
     assert_ok(server.load("sum"));
-    assert!(ask("").error_text().contains("START"));
-    assert_eq!(ask(start).status, 200);
-    assert_eq!(ask(r#","sequence_end":true"#).status, 200);
+    assert!(send("").error_text().contains("START"));
+    assert_eq!(send(start).status, 200);
+    assert_eq!(send(r#","sequence_end":true"#).status, 200);
     assert!(server.stop().success());
 }
 

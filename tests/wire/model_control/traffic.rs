@@ -42,7 +42,7 @@ fn one_more(server: &Running, what: &str, count: &AtomicUsize) {
 #[test]
 fn no_request_fails_while_its_model_is_reloaded() {
     const RELOADS: usize = 30;
-    // Responses tell the configurations apart: every second one has the output BATCH.
+    // Responses identify their configuration: every second one has the output BATCH.
     let config = |round: usize| {
         let number = round.to_string();
         if round.is_multiple_of(2) {
@@ -86,7 +86,7 @@ fn no_request_fails_while_its_model_is_reloaded() {
 }
 
 #[test]
-fn every_request_is_answered_while_its_model_is_unloaded_and_loaded() {
+fn every_request_gets_a_response_while_its_model_is_unloaded_and_loaded() {
     let server = explicit()
         .model("m", probe("m", &[]))
         .model("other", probe("other", &[]))

@@ -1,9 +1,9 @@
-//! `trtserver-counted`: the server, counting what it allocates and copies. Who connects to the port behind
-//! `listening counts` on its standard output gets the counts so far, one line, and is hung up on.
+//! `trtserver-counted`: the server, counting allocations and copies. A connection to the port printed after
+//! `listening counts` receives one line with the counts so far and is closed.
 //!
-//! Counted are the allocations of everything that is linked into the server, and the bytes that memcpy and memmove
-//! move in pieces of [`LARGE`] or more, in the server and in the plugins it opens. Not counted: what plugins
-//! allocate (they have allocators of their own), what a growing allocation takes along, what the kernel copies.
+//! Counted are the allocations of all code linked into the server, and the bytes that memcpy and memmove move in pieces of
+//! [`LARGE`] or more, in the server and in its plugins. Not counted: allocations of plugins (they have their own
+//! allocators), bytes moved by reallocations, copies by the kernel.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trtserver::{config, log, server};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-/// Smaller copies are heads and names.
+/// Smaller copies are headers and names.
 const LARGE: usize = 4 << 10;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -30,11 +30,11 @@ fn count(size: usize) {
     ALLOCATED_BYTES.fetch_add(size as u64, Relaxed);
 }
 
-// SAFETY: everything is handed to the system's allocator as it came.
+// SAFETY: all calls are forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promise is the system's.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 
@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The C library's functions for this program and, because the dynamic linker looks here first, for its plugins.
+/// Replace the C library's functions in this program and, because the dynamic linker resolves symbols here first, in its plugins.
 #[cfg(target_arch = "x86_64")]
 mod copies {
     use super::{COPIED_BYTES, LARGE};
@@ -70,11 +70,11 @@ mod copies {
     }
 
     /// # Safety
-    /// That of C's memcpy.
+    /// As C's memcpy.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: the caller promises both places. An instruction, since Rust's own copying would end up here again.
+        // SAFETY: the caller guarantees both ranges. Inline assembly, since a Rust copy would call this function.
         unsafe {
             asm!("rep movsb", inout("rcx") size => _, inout("rdi") to => _, inout("rsi") from => _,
                 options(nostack, preserves_flags));
@@ -83,17 +83,17 @@ mod copies {
     }
 
     /// # Safety
-    /// That of C's memmove.
+    /// As C's memmove.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, size: usize) -> *mut u8 {
         if (to as usize).wrapping_sub(from as usize) >= size {
-            // SAFETY: copied upwards, nothing is overwritten that is still to be read.
+            // SAFETY: with an ascending copy no byte is overwritten before it is read.
             return unsafe { memcpy(to, from, size) };
         }
         count(size);
         let (last_to, last_from) =
             (to.wrapping_add(size).wrapping_sub(1), from.wrapping_add(size).wrapping_sub(1));
-        // SAFETY: as for memcpy; from the last byte down, since the places overlap. The direction is put back.
+        // SAFETY: as for memcpy, but descending, since the ranges overlap. The direction flag is restored.
         unsafe {
             asm!("std", "rep movsb", "cld", inout("rcx") size => _, inout("rdi") last_to => _,
                 inout("rsi") last_from => _, options(nostack));
@@ -103,8 +103,8 @@ mod copies {
 }
 
 fn main() -> ExitCode {
-    if let Err(e) = tell_counts() {
-        eprintln!("trtserver-counted: nobody can ask for the counts: {e}");
+    if let Err(e) = serve_counts() {
+        eprintln!("trtserver-counted: cannot serve the counts: {e}");
         return ExitCode::FAILURE;
     }
     let env = |name: &str| std::env::var(name).ok();
@@ -123,12 +123,12 @@ fn main() -> ExitCode {
     ExitCode::from(server::run(start.settings))
 }
 
-fn tell_counts() -> io::Result<()> {
+fn serve_counts() -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     println!("listening counts {}", listener.local_addr()?);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // All are read before the answer allocates.
+            // All are read before the response allocates.
             let [n, bytes, copied] =
                 [&ALLOCATIONS, &ALLOCATED_BYTES, &COPIED_BYTES].map(|count| count.load(Relaxed));
             let _ = writeln!(&stream, "{n} {bytes} {copied}");

@@ -7,15 +7,15 @@ use std::io::Read;
 use std::net::TcpStream;
 use trtserver_tests::{Running, dist};
 
-/// So many are averaged; of large tensors fewer.
+/// Requests to average; fewer for large tensors.
 const SMALL: u32 = 500;
 const LARGE: u32 = 25;
 
-/// For one request.
+/// Figures per request.
 pub struct Counts {
     pub allocations: f64,
     pub allocated: f64,
-    /// Bytes.
+    /// Copied bytes.
     pub copied: f64,
 }
 
@@ -29,9 +29,9 @@ fn one(server: &Running, row: &str) -> Counts {
     let bytes = tensor_bytes(size);
     let times = if bytes < 1 << 20 { SMALL } else { LARGE };
     let mut client = Client::connect(server, row);
-    client.ask(WARM_UP);
+    client.send(WARM_UP);
     let before = so_far(server);
-    client.ask(times);
+    client.send(times);
     let after = so_far(server);
     let [allocations, allocated, copied] =
         [0, 1, 2].map(|i| (after[i] - before[i]) as f64 / f64::from(times));

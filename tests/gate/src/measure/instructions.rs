@@ -1,5 +1,5 @@
-//! Instructions: the server under callgrind, once with a few requests of each row, then for each row with more of
-//! that one. The difference is what those needed; the start and the end are in both.
+//! Instructions: the server under callgrind, once with a few requests of each row, then once per row with more of
+//! its requests. The difference is the cost of those; start and shutdown cancel out.
 
 use super::{DELAY_MS, WARM_UP, file, read, server};
 use crate::client::Client;
@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use trtserver_tests::dist;
 
 const TIMES: u32 = 200;
-/// Instructions that repeat themselves for each byte are taken or left by the C library depending on the processor, and
-/// callgrind counts each byte: left.
+/// Disables `rep movsb` and `rep stosb` in the C library: it uses them on some processors only, and callgrind counts each
+/// byte as an instruction.
 const NO_REPETITION: &str =
     "glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000";
 
-/// For one request of each row.
+/// Instructions per request of each row.
 pub fn measure(rows: &[&str]) -> Vec<f64> {
     let few = total(rows, None);
     rows.iter().map(|row| (total(rows, Some(row)) - few) / f64::from(TIMES)).collect()
@@ -23,14 +23,14 @@ fn total(rows: &[&str], more: Option<&str>) -> f64 {
     let out = file(&format!("callgrind.{name}"));
     let mut out_flag = OsString::from("--callgrind-out-file=");
     out_flag.push(&out);
-    let words = ["valgrind", "--tool=callgrind", "--quiet"].map(OsString::from);
-    let words = words.into_iter().chain([out_flag, dist().join("bin/trtserver").into()]);
-    let server = server(DELAY_MS).env("GLIBC_TUNABLES", NO_REPETITION).program(words).start();
+    let args = ["valgrind", "--tool=callgrind", "--quiet"].map(OsString::from);
+    let args = args.into_iter().chain([out_flag, dist().join("bin/trtserver").into()]);
+    let server = server(DELAY_MS).env("GLIBC_TUNABLES", NO_REPETITION).program(args).start();
     for row in rows {
         let mut client = Client::connect(&server, row);
-        client.ask(WARM_UP);
+        client.send(WARM_UP);
         if more == Some(row) {
-            client.ask(TIMES);
+            client.send(TIMES);
         }
     }
     let status = server.stop();

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use trtserver_tests::{Server, dist, parameters};
 
-/// Before anything is counted: buffers have their size, pools are filled.
+/// Requests before counting starts, after which buffers have grown and pools are filled.
 const WARM_UP: u32 = 20;
 
-/// Of a model that takes its time, as real ones do: the server's network thread has gone to sleep when the answer is there.
-/// With one that answers at once, who sleeps when is chance, and with it a system call or two.
+/// Execution time of the model. The network thread sleeps when the response is ready, as with real models; with a model that
+/// responds at once this would vary, and with it the number of system calls.
 const DELAY_MS: u32 = 2;
 
-/// The echo, without batches; its execution takes so many milliseconds.
+/// A server with the echo model, without batching, whose execution takes `delay_ms`.
 fn server(delay_ms: u32) -> Server {
     let tensor = |name| format!("[ {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ -1 ] }} ]");
     let (input, output) = (tensor("INPUT0"), tensor("OUTPUT0"));
@@ -28,14 +28,14 @@ fn server(delay_ms: u32) -> Server {
     Server::new().model(MODEL, config)
 }
 
-/// Whether this program can be started.
+/// True if this program can be started.
 pub fn is_alive(program: &str) -> bool {
     let silent = || Stdio::null();
     let started = Command::new(program).arg("--version").stdout(silent()).stderr(silent()).status();
     started.is_ok_and(|status| status.success())
 }
 
-/// A file beside the install for what a tool writes; it stays, for whoever wants to know more.
+/// A file for the output of a tool, next to the install. It is kept for inspection.
 fn file(name: &str) -> PathBuf {
     let folder = dist().join("found");
     std::fs::create_dir_all(&folder)

@@ -1,4 +1,4 @@
-//! System calls: the server under strace, which says when each one began; those between the first and the last request
+//! System calls: the server under strace, which logs the start time of each; those between the first and the last request
 //! are counted.
 
 use super::{DELAY_MS, WARM_UP, file, read, server};
@@ -11,7 +11,7 @@ use trtserver_tests::{TIMEOUT, dist};
 
 const TIMES: u32 = 200;
 
-/// For one request.
+/// Figures per request.
 pub struct Syscalls {
     pub all: f64,
     /// Name and number, most frequent first.
@@ -21,18 +21,18 @@ pub struct Syscalls {
 pub fn measure(rows: &[&str]) -> Vec<Syscalls> {
     let trace = file("strace");
     let _ = std::fs::remove_file(&trace);
-    let words = ["strace", "-D", "-f", "-qq", "-ttt", "-s0", "-o"];
-    let words = words.into_iter().map(OsString::from);
+    let args = ["strace", "-D", "-f", "-qq", "-ttt", "-s0", "-o"];
+    let args = args.into_iter().map(OsString::from);
     let server = server(DELAY_MS)
-        .program(words.chain([trace.clone().into(), dist().join("bin/trtserver").into()]))
+        .program(args.chain([trace.clone().into(), dist().join("bin/trtserver").into()]))
         .start();
     let windows: Vec<[f64; 2]> = rows
         .iter()
         .map(|row| {
             let mut client = Client::connect(&server, row);
-            client.ask(WARM_UP);
+            client.send(WARM_UP);
             let begin = now();
-            client.ask(TIMES);
+            client.send(TIMES);
             [begin, now()]
         })
         .collect();
@@ -42,12 +42,12 @@ pub fn measure(rows: &[&str]) -> Vec<Syscalls> {
     windows.into_iter().map(|window| within(&calls, window)).collect()
 }
 
-/// As strace counts it: seconds since 1970.
+/// Time as strace logs it: seconds since 1970.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// The trace with its end, which may come a moment after that of the server.
+/// The complete trace, which may end a moment after the server.
 fn whole(trace: &Path) -> String {
     let begin = Instant::now();
     loop {
@@ -63,10 +63,10 @@ fn whole(trace: &Path) -> String {
 fn within(trace: &str, [begin, end]: [f64; 2]) -> Syscalls {
     let mut by_name: BTreeMap<&str, u32> = BTreeMap::new();
     for line in trace.lines() {
-        // Thread, time, call. What goes on after another thread's line begins with `<...`, signals with `---`.
-        let mut words = line.split_whitespace().skip(1);
-        let time = words.next().and_then(|word| word.parse::<f64>().ok());
-        let call = words.next().and_then(|word| word.split_once('('));
+        // Thread, time, call. A call resumed after another thread's line begins with `<...`, a signal with `---`.
+        let mut fields = line.split_whitespace().skip(1);
+        let time = fields.next().and_then(|field| field.parse::<f64>().ok());
+        let call = fields.next().and_then(|field| field.split_once('('));
         if let (Some(time), Some((name, _))) = (time, call)
             && (begin..end).contains(&time)
         {

@@ -65,19 +65,19 @@ impl Endpoint {
     }
 }
 
-/// See the module text. Disconnects when dropped.
-pub struct Caller {
+/// A client with a request in flight. Disconnects when dropped.
+pub struct InferenceClient {
     endpoint: Endpoint,
     values: [f32; 2],
-    line: Line,
+    wire: Wire,
 }
 
-enum Line {
+enum Wire {
     Http(Connection),
     Grpc(Client, u32),
 }
 
-impl Caller {
+impl InferenceClient {
     /// Sends a request to echo `values`.
     pub fn send(server: &Running, endpoint: Endpoint, model: &str, values: [f32; 2]) -> Self {
         Self::start(server, endpoint, model, values, 1, &[])
@@ -110,7 +110,7 @@ impl Caller {
         Self {
             endpoint,
             values,
-            line: Line::begin(server, endpoint, &bytes, !endpoint.is_stream(), more),
+            wire: Wire::begin(server, endpoint, &bytes, !endpoint.is_stream(), more),
         }
     }
 
@@ -118,14 +118,14 @@ impl Caller {
     pub fn send_half(server: &Running, endpoint: Endpoint, model: &str) -> Self {
         let bytes = endpoint.bytes(model, [1.0, 2.0]);
         let half = &bytes[..bytes.len() - 5];
-        Self { endpoint, values: [1.0, 2.0], line: Line::begin(server, endpoint, half, false, &[]) }
+        Self { endpoint, values: [1.0, 2.0], wire: Wire::begin(server, endpoint, half, false, &[]) }
     }
 
     /// Resets the call and returns the open connection; `None` over HTTP.
     pub fn reset(self) -> Option<Client> {
-        match self.line {
-            Line::Http(_) => None,
-            Line::Grpc(mut client, call) => {
+        match self.wire {
+            Wire::Http(_) => None,
+            Wire::Grpc(mut client, call) => {
                 client.reset(call);
                 Some(client)
             }
@@ -136,8 +136,8 @@ impl Caller {
     #[track_caller]
     pub fn is_echoed(self) -> bool {
         let values = self.values;
-        match self.line {
-            Line::Http(mut connection) => {
+        match self.wire {
+            Wire::Http(mut connection) => {
                 let response = connection.response();
                 let right = match self.endpoint {
                     Endpoint::HttpV1 => response.body.starts_with(&raw(values)),
@@ -148,7 +148,7 @@ impl Caller {
                 };
                 response.status == 200 && right
             }
-            Line::Grpc(mut client, call) => {
+            Wire::Grpc(mut client, call) => {
                 if self.endpoint.is_stream() {
                     client.send(call, &[], true);
                 }
@@ -162,14 +162,14 @@ impl Caller {
     /// Waits for the end of a gRPC call and returns its status.
     #[track_caller]
     pub fn status(self) -> Option<u8> {
-        match self.line {
-            Line::Http(_) => None,
-            Line::Grpc(mut client, call) => client.end(call).status,
+        match self.wire {
+            Wire::Http(_) => None,
+            Wire::Grpc(mut client, call) => client.end(call).status,
         }
     }
 }
 
-impl Line {
+impl Wire {
     fn begin(
         server: &Running,
         endpoint: Endpoint,
@@ -180,11 +180,11 @@ impl Line {
         let Some(path) = endpoint.path() else {
             let mut connection = server.connect();
             connection.send(bytes);
-            return Line::Http(connection);
+            return Wire::Http(connection);
         };
         let mut client = Client::open(server.grpc());
         let call = client.call(&[&call_headers(path), more].concat());
         client.send(call, bytes, whole);
-        Line::Grpc(client, call)
+        Wire::Grpc(client, call)
     }
 }
