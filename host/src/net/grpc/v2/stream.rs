@@ -102,6 +102,14 @@ struct PendingRequests {
     next: u64,
 }
 
+impl Drop for PendingRequests {
+    /// Cancels the newest first: if the oldest, which may be executing, ended first, its instance could begin the next one
+    /// before that is cancelled, too.
+    fn drop(&mut self) {
+        while self.slots.pop_last().is_some() {}
+    }
+}
+
 /// One request.
 struct Slot {
     /// Waits for the slots before it.
