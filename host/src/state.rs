@@ -46,7 +46,7 @@ impl ServerState {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// True while initializing and serving (contract/v1 §3.3 for base: live before ready).
+    /// True while initializing and serving (docs/protocol/v1.md §3.3 for base: live before ready).
     pub fn is_live(&self) -> bool {
         matches!(self.phase(), Phase::Initializing | Phase::Ready)
     }

@@ -22,7 +22,7 @@ impl Priority {
         }
     }
 
-    /// As TRTIS set it (contract/v1 §8.1), but the default is above 0 only if `max_asked`: a model of the server has
+    /// As TRTIS set it (docs/protocol/v1.md §8.1), but the default is above 0 only if `max_asked`: a model of the server has
     /// `PRIORITY_MAX`. Otherwise network threads would preempt instances of niceness 5 without benefit, which costs a small
     /// model a quarter of its throughput.
     pub fn nice(self, max_asked: bool) -> i32 {

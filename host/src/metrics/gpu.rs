@@ -7,7 +7,7 @@ use prometheus::proto::MetricFamily;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A quantity that fails this often in a row is no longer read (contract/v1 §10).
+/// A quantity that fails this often in a row is no longer read (docs/protocol/v1.md §10).
 const MAX_FAILURES: u32 = 3;
 
 /// NVML with its devices. Values are at most `interval` old.

@@ -1,4 +1,4 @@
-//! Inference metrics per model version: those of contract/v1 §10 and of contract/v2 §5.1.
+//! Inference metrics per model version: those of docs/protocol/v1.md §10 and of docs/protocol/v2.md §5.1.
 
 use super::family::{Family, Labels};
 use crate::repository::{Model, ModelTable, Version};

@@ -21,7 +21,7 @@ pub struct Context {
     pub control: ArcSwapOption<ModelControl>,
 }
 
-/// Counters of the v1 endpoints, for the status endpoint (contract/v1 §9.2).
+/// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).
 #[derive(Default)]
 pub struct EndpointStats {
     pub status: EndpointSpan,
@@ -47,7 +47,7 @@ impl EndpointSpan {
 }
 
 impl Context {
-    /// Readiness as both generations report it (contract/v1 §3.3, v2 §1.6).
+    /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).
     pub fn is_ready(&self) -> bool {
         self.state.phase() == Phase::Ready
             && (!self.settings.strict_readiness || self.models.all_ready())
@@ -74,7 +74,7 @@ impl Context {
         }
     }
 
-    /// The same for inference by `served`: while the server drains, sequences that have begun may continue (contract/v2 §4.1).
+    /// The same for inference by `served`: while the server drains, sequences that have begun may continue (docs/protocol/v2.md §4.1).
     pub fn require_open(&self, served: &Served, sequence: &Sequence) -> Result<(), Error> {
         match self.state.phase() {
             Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
@@ -107,7 +107,7 @@ pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
 }
 
 /// The error for load and unload outside of explicit mode. The text speaks of polling in either mode, and clients match it
-/// (contract/v2 trap 36).
+/// (docs/protocol/v2.md trap 36).
 pub fn no_explicit_control() -> Error {
     Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
 }

@@ -120,7 +120,7 @@ impl Handler for GrpcRouter {
     }
 }
 
-/// Prometheus text; any other path is an empty page (contract/v2 §5).
+/// Prometheus text; any other path is an empty page (docs/protocol/v2.md §5).
 pub fn metrics(
     context: Arc<Context>,
     gpus: Arc<Option<Gpus>>,

@@ -1,4 +1,4 @@
-//! HTTP and gRPC status of a v2 error (contract/v2 §1.3).
+//! HTTP and gRPC status of a v2 error (docs/protocol/v2.md §1.3).
 
 use crate::error::{Code, Error};
 use http::StatusCode;

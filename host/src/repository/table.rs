@@ -20,7 +20,7 @@ pub struct ModelTable {
     pub(super) backends: ArcSwapOption<Backends>,
 }
 
-/// Why a lookup found nothing. `Display` is the text of v1.13 and of v2 (contract/v2 §1.3).
+/// Why a lookup found nothing. `Display` is the text of v1.13 and of v2 (docs/protocol/v2.md §1.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupError {
     UnknownModel(String),

@@ -1,7 +1,7 @@
 //! Validates a request against the model's declared tensors. Clients match these error messages.
 //!
-//! These are the core checks of contract/v2 §4.3, with v2's messages. The v1 frontends run their own checks first
-//! (contract/v1 §3.6), because their texts and order differ.
+//! These are the core checks of docs/protocol/v2.md §4.3, with v2's messages. The v1 frontends run their own checks first
+//! (docs/protocol/v1.md §3.6), because their texts and order differ.
 
 use super::signature::{Signature, TensorSpec, dims_match};
 use super::strings::{self, StringFault};

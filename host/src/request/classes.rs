@@ -13,7 +13,7 @@ pub struct Class {
     pub integer: Option<i128>,
 }
 
-/// True for types that can be ranked: integers, FP32 and FP64 (contract/v1 §5.5, v2 §2.11).
+/// True for types that can be ranked: integers, FP32 and FP64 (docs/protocol/v1.md §5.5, v2 §2.11).
 pub fn supported(dtype: DType) -> bool {
     !matches!(dtype, DType::Bool | DType::Fp16 | DType::Bf16 | DType::String)
 }

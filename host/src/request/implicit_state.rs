@@ -1,4 +1,4 @@
-//! Implicit state: tensors that the host keeps between the requests of a sequence (contract/v2 §4.11).
+//! Implicit state: tensors that the host keeps between the requests of a sequence (docs/protocol/v2.md §4.11).
 
 use super::CorrelationId;
 use super::dtype::DType;

@@ -14,7 +14,7 @@ pub enum StringFault {
 }
 
 /// Checks that `data` holds `expected` elements, and returns the offset of their end. One to three stray bytes after
-/// them are ignored, as in base (contract/v1 §5.4).
+/// them are ignored, as in base (docs/protocol/v1.md §5.4).
 pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
     let mut rest = data;
     let mut found = 0;

@@ -94,7 +94,7 @@ impl BatchAssembler {
         Self { signature, controls, zeros: Mutex::default() }
     }
 
-    /// Refuses a correlation id whose type is not that of the control (contract/v2 §4.3).
+    /// Refuses a correlation id whose type is not that of the control (docs/protocol/v2.md §4.3).
     pub fn check(&self, request: &InferRequest) -> Result<()> {
         let Some(corrid) = self.controls.as_ref().and_then(|c| c.corrid.as_ref()) else {
             return Ok(());

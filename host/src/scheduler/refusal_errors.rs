@@ -7,7 +7,7 @@ use crate::request::check::IdPrefix;
 use crate::request::implicit_state::lost;
 use crate::stats::FailureReason;
 
-/// The texts of contract/v2 §4.7–4.9. v1's differ in one place, which its frontends handle.
+/// The texts of docs/protocol/v2.md §4.7–4.9. v1's differ in one place, which its frontends handle.
 pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
     let m = &request.context().signature.model;
     let id = IdPrefix(&request.id);

@@ -1,7 +1,7 @@
 //! Statistics of one model version: sharded counters that are merged when read.
 //!
 //! Each instance writes its own shard, so instances do not wait for each other and models share nothing. What is counted
-//! when: contract/v1 §9.2 and contract/v2 §2.13.
+//! when: docs/protocol/v1.md §9.2 and docs/protocol/v2.md §2.13.
 
 mod counters; // what is counted
 mod execution; // one execution of a batch
@@ -38,7 +38,7 @@ pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
 pub const CLOSE_REASONS: [&str; 7] =
     ["full", "preferred", "delay", "alone", "shape", "priority", "sequence"];
 
-/// Upper bounds of the load-ratio histogram (contract/v1 §10); +Inf follows.
+/// Upper bounds of the load-ratio histogram (docs/protocol/v1.md §10); +Inf follows.
 pub const LOAD_RATIO_BOUNDS: [f64; 7] = [1.05, 1.10, 1.25, 1.5, 2.0, 10.0, 50.0];
 
 /// Runs of warm-up samples by name.

@@ -1,4 +1,4 @@
-//! Which fields of `ModelConfig` a generation knows: the numbers of contract/v1 §2.5 that its releases had.
+//! Which fields of `ModelConfig` a generation knows: the numbers of docs/protocol/v1.md §2.5 that its releases had.
 
 use crate::generation::Generation;
 use trtserver_proto_wire::Fields;

@@ -3,5 +3,5 @@ pub mod body; // response bodies: a message and its trailers
 pub mod deadline; // grpc-timeout
 pub mod first_poll; // polls streams that arrived together in one task
 pub mod unary; // unary calls without tonic: message framing, statuses
-pub mod v1; // contract/v1 §4: GRPCService
+pub mod v1; // docs/protocol/v1.md §4: GRPCService
 pub mod v2; // the inference service of v2 and the health check

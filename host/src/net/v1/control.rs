@@ -29,7 +29,7 @@ pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
     }
 }
 
-/// The texts of v1.x (contract/v1 §6.7). The reason is in the log, that of a version also in the status.
+/// The texts of v1.x (docs/protocol/v1.md §6.7). The reason is in the log, that of a version also in the status.
 fn not_loaded(name: &str, e: LoadError) -> Error {
     let why = match e {
         // In TRTIS, polling found invalid configurations too.

@@ -1,4 +1,4 @@
-//! Liveness and readiness (contract/v1 §3.3).
+//! Liveness and readiness (docs/protocol/v1.md §3.3).
 
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;

@@ -79,7 +79,7 @@ pub fn tensors(signature: &Signature, plan: Plan, parts: InputParts) -> SmallVec
     tensors
 }
 
-/// Checks the framing of string tensors (contract/v1 §5.4). Stray bytes after the last string are ignored in v1, so they are
+/// Checks the framing of string tensors (docs/protocol/v1.md §5.4). Stray bytes after the last string are ignored in v1, so they are
 /// truncated: backends never see them.
 pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Result<()> {
     for input in inputs.iter_mut().filter(|i| i.dtype.size().is_none()) {

@@ -1,4 +1,4 @@
-//! Binary message forms of releases up to v0.10, whose field numbers were reused later (contract/v1 §2.6, §2.7).
+//! Binary message forms of releases up to v0.10, whose field numbers were reused later (docs/protocol/v1.md §2.6, §2.7).
 //!
 //! Wire types distinguish them: field 2 of an input was a varint, the size per batch item, and is packed `dims` now; field 2 of
 //! a gRPC request was a string, the version, up to v0.8. A request in a legacy form gets a response in that form.

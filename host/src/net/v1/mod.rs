@@ -1,4 +1,4 @@
-//! v1 (contract/v1), independent of the wire; the HTTP and gRPC frontends are thin layers on top.
+//! v1 (docs/protocol/v1.md), independent of the wire; the HTTP and gRPC frontends are thin layers on top.
 
 pub mod control; // profile, model control, shared memory, repository index
 pub mod header_text; // NV-Status and NV-InferResponse

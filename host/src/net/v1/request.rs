@@ -1,4 +1,4 @@
-//! Checks a request header: rows 1 to 11 of the error ladder (contract/v1 §3.6).
+//! Checks a request header: rows 1 to 11 of the error ladder (docs/protocol/v1.md §3.6).
 //!
 //! Where releases differ, texts and their order follow the first gRPC release, except for unknown outputs (v1.x), duplicate
 //! tensors (v1.12) and the shapes in a shape error (v1.1).

@@ -1,4 +1,4 @@
-//! The status endpoint (contract/v1 §3.4, §9).
+//! The status endpoint (docs/protocol/v1.md §3.4, §9).
 //!
 //! It differs from TRTIS in two ways. A request for an unknown version adds no entry: such entries made strict readiness false
 //! forever, and clients could add them without bound. A model with an invalid configuration is listed without versions; the

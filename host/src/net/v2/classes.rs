@@ -1,4 +1,4 @@
-//! Classification extension: outputs as top-k strings (contract/v2 §2.11).
+//! Classification extension: outputs as top-k strings (docs/protocol/v2.md §2.11).
 
 use crate::error::{Error, Result};
 use crate::request::{DType, OutputTensor, Signature, classes, strings, tensor::element_count};

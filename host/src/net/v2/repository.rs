@@ -1,4 +1,4 @@
-//! Model repository extension: index, loading and unloading (contract/v2 §2.15).
+//! Model repository extension: index, loading and unloading (docs/protocol/v2.md §2.15).
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};

@@ -1,4 +1,4 @@
-//! Statistics extension (contract/v2 §2.13).
+//! Statistics extension (docs/protocol/v2.md §2.13).
 
 use super::lookup::parse_version;
 use crate::error::{Error, Result};

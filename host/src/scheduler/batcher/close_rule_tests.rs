@@ -92,7 +92,7 @@ fn delay_of_the_oldest_request_closes_a_batch() {
     assert_eq!(verdict(&endless, &[(1, 0, 7)], 8), Verdict::Wait(Some(u64::MAX)));
 }
 
-/// v1 trap 32: the delay of the oldest request counts, wherever it is queued.
+/// docs/protocol/v1.md trap 32: the delay of the oldest request counts, wherever it is queued.
 #[test]
 fn delay_counts_for_an_oldest_request_behind_younger_ones() {
     let waiting = [(1, 0, 60), (1, 0, 10), (1, 0, 30)];
@@ -103,7 +103,7 @@ fn delay_counts_for_an_oldest_request_behind_younger_ones() {
     assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
 }
 
-/// v2 trap 51: the batch is executed at once; requests behind the mismatch are not scanned.
+/// docs/protocol/v2.md trap 51: the batch is executed at once; requests behind the mismatch are not scanned.
 #[test]
 fn different_shape_closes_the_batch() {
     use CloseReason::*;

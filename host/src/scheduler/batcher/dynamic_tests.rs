@@ -152,7 +152,7 @@ fn scan_continues_where_it_stopped() {
     story.at(110).forms(&[5], CloseReason::Delay).waits(None);
 }
 
-/// v1 traps 31 and 32, v2 traps 51 and 52.
+/// docs/protocol/v1.md trap 31, trap 32, docs/protocol/v2.md trap 51, trap 52.
 #[test]
 fn batches_close_by_size_shape_and_delay() {
     let mut story = Story::new(Story::batching(8, &[4], 100));
@@ -183,7 +183,7 @@ fn close_disables_the_delay() {
 #[test]
 fn higher_priority_levels_are_served_first() {
     let mut story = Story::new(Story::levels(100));
-    // 0 and everything above the number of levels are the default, v2 trap 14.
+    // 0 and everything above the number of levels are the default, docs/protocol/v2.md trap 14.
     story.push_all([level(1, 3), level(2, 0), level(3, 9), level(4, 2), level(5, 1)]);
     story.forms(&[5, 2, 3, 4], CloseReason::Full).waits(Some(100));
     story.at(60).push_all([level(6, 1)]).waits(Some(100));
@@ -243,7 +243,7 @@ fn policy(timeout_us: u64, allow_override: bool) -> QueuePolicy {
     QueuePolicy { timeout_us, allow_override, ..QueuePolicy::default() }
 }
 
-/// v1 trap 40, v2 trap 13.
+/// docs/protocol/v1.md trap 40, docs/protocol/v2.md trap 13.
 #[test]
 fn request_timeout_only_shortens_the_policys() {
     #[rustfmt::skip]

@@ -22,7 +22,7 @@ pub enum TimeoutAction {
     Delay,
 }
 
-/// The queue policy of one priority level (contract/v2 §4.7).
+/// The queue policy of one priority level (docs/protocol/v2.md §4.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePolicy {
     /// Most waiting requests, 0 = no limit.

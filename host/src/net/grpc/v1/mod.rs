@@ -1,4 +1,4 @@
-//! v1 over gRPC: `nvidia.inferenceserver.GRPCService` (contract/v1 §4).
+//! v1 over gRPC: `nvidia.inferenceserver.GRPCService` (docs/protocol/v1.md §4).
 //!
 //! The gRPC status is always OK; the result of a call is in `request_status`.
 

@@ -1,4 +1,4 @@
-//! StreamInfer (contract/v1 §4.3).
+//! StreamInfer (docs/protocol/v1.md §4.3).
 //!
 //! Requests enter the queues in the order of their arrival, because sequences depend on it, and responses are sent in that
 //! order too, which suits all clients. A failed request does not end the stream. When the client disconnects or the deadline

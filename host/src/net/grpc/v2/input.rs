@@ -1,4 +1,4 @@
-//! The bytes of an input: the next entry of raw_input_contents, or typed contents (contract/v2 §1.4).
+//! The bytes of an input: the next entry of raw_input_contents, or typed contents (docs/protocol/v2.md §1.4).
 
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;

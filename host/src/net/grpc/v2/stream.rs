@@ -1,4 +1,4 @@
-//! ModelStreamInfer (contract/v2 §1.5): many requests on one stream, errors in-band.
+//! ModelStreamInfer (docs/protocol/v2.md §1.5): many requests on one stream, errors in-band.
 //!
 //! One task per stream reads requests and sends responses. Responses of ordinary models are sent in the order of their
 //! requests and wait for each other; those of a decoupled model are sent as they arrive.

@@ -1,4 +1,4 @@
-//! The endpoint of a v1 path (contract/v1 §3.1). Paths are not percent-decoded, slashes are not merged.
+//! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are not merged.
 
 use crate::net::v1::control::{Change, SharedMemory};
 use crate::net::v1::request::RequestedVersion;

@@ -1,4 +1,4 @@
-//! v1 over HTTP: everything under `/api` (contract/v1 §3).
+//! v1 over HTTP: everything under `/api` (docs/protocol/v1.md §3).
 
 mod endpoint; // the endpoint of a path, query parameters
 mod infer; // the inference endpoint

@@ -1,4 +1,4 @@
-//! A v1 response over HTTP (contract/v1 §3.2): 200 or 400, with its status in headers.
+//! A v1 response over HTTP (docs/protocol/v1.md §3.2): 200 or 400, with its status in headers.
 
 use crate::config::Settings;
 use crate::error::Error;

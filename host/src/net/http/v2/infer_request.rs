@@ -151,7 +151,7 @@ fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     Ok((binary, classes))
 }
 
-/// Reads a body that is the raw tensor of the model's only input (contract/v2 §2.7).
+/// Reads a body that is the raw tensor of the model's only input (docs/protocol/v2.md §2.7).
 pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, ResponseSpec)> {
     let none = IdPrefix("");
     let [input] = signature.inputs.as_slice() else {

@@ -1,4 +1,4 @@
-//! Request parameters as JSON (contract/v2 §2.12).
+//! Request parameters as JSON (docs/protocol/v2.md §2.12).
 
 use super::json::access::{as_signed, as_unsigned, real, wrong_type};
 use super::json::{Object, Value};

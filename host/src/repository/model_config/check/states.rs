@@ -1,4 +1,4 @@
-//! Checks of implicit states of sequence batching (contract/v2 §4.11).
+//! Checks of implicit states of sequence batching (docs/protocol/v2.md §4.11).
 
 use super::super::ConfigError;
 use super::refuse;
