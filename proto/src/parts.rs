@@ -38,17 +38,11 @@ pub fn check(schema: &'static Message, mut encoded: impl Buf) -> Result<(), TooM
 fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> Option<()> {
     while buf.remaining() > end {
         let tag = Tag::from_varint(decode_varint(buf).ok()?).ok()?;
-        let skip = match tag.wire_type {
-            WireType::Varint => {
-                decode_varint(buf).ok()?;
-                0
-            }
-            WireType::Fixed64 => 8,
-            WireType::Bytes => usize::try_from(decode_varint(buf).ok()?).ok()?,
-            WireType::Fixed32 => 4,
-            WireType::StartGroup | WireType::EndGroup => return None,
-        };
-        let after = buf.remaining().checked_sub(skip).filter(|after| *after >= end)?;
+        if tag.wire_type == WireType::StartGroup {
+            skip_group(buf, end)?;
+            continue;
+        }
+        let after = value_end(tag, buf, end)?;
         let field = message.fields.iter().find(|f| f.number == tag.number);
         match field.map(|f| f.kind) {
             Some(Kind::Message(part)) if tag.wire_type == WireType::Bytes => {
@@ -58,10 +52,43 @@ fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> 
                 })?;
                 walk(part, buf, after, left)?;
             }
-            _ => buf.advance(skip),
+            _ => buf.advance(buf.remaining() - after),
         }
     }
     Some(())
+}
+
+/// The bytes that remain behind the value of `tag`: at least `end`. None: the value is truncated, or no value.
+fn value_end(tag: Tag, buf: &mut impl Buf, end: usize) -> Option<usize> {
+    let length = match tag.wire_type {
+        WireType::Varint => {
+            decode_varint(buf).ok()?;
+            0
+        }
+        WireType::Fixed64 => 8,
+        WireType::Bytes => usize::try_from(decode_varint(buf).ok()?).ok()?,
+        WireType::Fixed32 => 4,
+        WireType::StartGroup | WireType::EndGroup => return None,
+    };
+    buf.remaining().checked_sub(length).filter(|after| *after >= end)
+}
+
+/// Skips the rest of a group and the groups inside it. Our messages have none, but prost accepts groups as unknown fields,
+/// so fields behind one count, too.
+fn skip_group(buf: &mut impl Buf, end: usize) -> Option<()> {
+    let mut depth = 1_usize;
+    while depth > 0 && buf.remaining() > end {
+        let tag = Tag::from_varint(decode_varint(buf).ok()?).ok()?;
+        match tag.wire_type {
+            WireType::StartGroup => depth += 1,
+            WireType::EndGroup => depth -= 1,
+            _ => {
+                let after = value_end(tag, buf, end)?;
+                buf.advance(buf.remaining() - after);
+            }
+        }
+    }
+    (depth == 0).then_some(())
 }
 
 #[cfg(test)]

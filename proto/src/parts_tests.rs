@@ -39,3 +39,15 @@ fn what_cannot_be_read_is_left_to_the_decoder() {
         assert_eq!(check(v2::ModelInferRequest::schema(), bytes), Ok(()));
     }
 }
+
+#[test]
+fn parts_behind_unknown_groups_are_counted() {
+    let inputs = vec![Default::default(); MAX_PARTS];
+    let parts = v2::ModelInferRequest { inputs, ..Default::default() }.encode_to_vec();
+    // Field 15 as an empty group; one with a string and a group inside.
+    for group in [&[0x7b, 0x7c][..], &[0x7b, 0x0a, 0x01, b'x', 0x13, 0x14, 0x7c]] {
+        let message = [group, parts.as_slice()].concat();
+        assert!(v2::ModelInferRequest::decode(message.as_slice()).is_ok());
+        assert_eq!(check(v2::ModelInferRequest::schema(), message.as_slice()), Err(TooManyParts));
+    }
+}
