@@ -32,16 +32,16 @@ impl Backend for Custom {
 
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "custom", default_file: DEFAULT_FILE }],
-        // The libraries cannot be checked, and the wrong generation alone corrupts memory.
+        // Libraries cannot be checked: calling one through the wrong generation corrupts memory.
         flags: backend_flags::MUST_ISOLATE,
         ..BackendInfo::new("custom", env!("CARGO_PKG_VERSION"))
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
         *LOG.write().unwrap_or_else(PoisonError::into_inner) = Some(context.log().clone());
-        let default = context.setting(SETTING).map(|word| {
+        let default = context.setting(SETTING).map(|value| {
             RequestedGeneration::read(
-                word,
+                value,
                 format_args!("setting '{SETTING}' of backend '{}'", context.name()),
             )
         });

@@ -6,7 +6,7 @@
 use crate::backend::warn;
 use crate::callback_context;
 use crate::legacy::{Context, MEMORY_CPU};
-use crate::session::{Answer, Fault, Session, Shape};
+use crate::session::{CallbackResult, Fault, Session, Shape};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,16 +17,16 @@ const MAX_RANK: usize = 1024;
 fn enter(
     entry: &str,
     context: Context,
-    body: impl FnOnce(&mut Session<'static>, usize) -> Answer<()>,
+    body: impl FnOnce(&mut Session<'static>, usize) -> CallbackResult<()>,
 ) -> bool {
     let run = || match callback_context::with(context, |session, payload| {
         body(session, payload).map_err(|fault| session.refuse(entry, payload, fault))
     }) {
-        Some(answer) => answer.is_ok(),
+        Some(result) => result.is_ok(),
         None => {
             warn(format_args!(
-                "a custom library called {entry} with context {context:?}, which is no payload that is \
-                 being executed (it came too late, or is none of ours)"
+                "a custom library called {entry} with context {context:?}, which belongs to no payload in \
+                 execution (the context is stale or invalid)"
             ));
             false
         }
@@ -35,10 +35,10 @@ fn enter(
 }
 
 /// # Safety
-/// `name` is null or text of C.
-unsafe fn text<'a>(name: *const c_char) -> Answer<&'a [u8]> {
+/// `name` is null or a C string.
+unsafe fn text<'a>(name: *const c_char) -> CallbackResult<&'a [u8]> {
     if name.is_null() {
-        return Err("a null name".into());
+        return Err("the name is null".into());
     }
     // SAFETY: by the caller's promise.
     Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
@@ -73,27 +73,29 @@ pub unsafe extern "C" fn get_next_input_v2(
     memory_type: *mut c_int,
 ) -> bool {
     // SAFETY: passed on.
-    unsafe { got(get_next_input(context, name, content, content_byte_size), memory_type) }
+    unsafe {
+        with_memory_type(get_next_input(context, name, content, content_byte_size), memory_type)
+    }
 }
 
 /// Reports the type of the memory that a callback returned.
 ///
 /// # Safety
 /// `memory_type` is null or a variable to write.
-unsafe fn got(given: bool, memory_type: *mut c_int) -> bool {
-    if given && !memory_type.is_null() {
+unsafe fn with_memory_type(succeeded: bool, memory_type: *mut c_int) -> bool {
+    if succeeded && !memory_type.is_null() {
         // SAFETY: by the caller's promise.
         unsafe { memory_type.write(MEMORY_CPU) };
     }
-    given
+    succeeded
 }
 
 /// # Safety
-/// `name` is null or text of C, `content` null or a variable to write.
+/// `name` is null or a C string, `content` null or a variable to write.
 unsafe fn output<'s>(
     context: Context,
     name: *const c_char,
-    shape: impl FnOnce() -> Answer<Shape<'s>>,
+    shape: impl FnOnce() -> CallbackResult<Shape<'s>>,
     content_byte_size: u64,
     content: *mut *mut c_void,
 ) -> bool {
@@ -154,8 +156,8 @@ pub unsafe extern "C" fn get_output_v2(
 ) -> bool {
     // SAFETY: passed on.
     unsafe {
-        let given =
+        let succeeded =
             get_output(context, name, shape_dim_cnt, shape_dims, content_byte_size, content);
-        got(given, memory_type)
+        with_memory_type(succeeded, memory_type)
     }
 }

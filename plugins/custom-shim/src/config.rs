@@ -33,11 +33,11 @@ impl Facts {
     }
 }
 
-/// The serialized configuration for a library of that generation, with a zero behind it, and how
-/// many bytes there are without that.
+/// The serialized configuration for a library of that generation, followed by a zero byte, and its length without
+/// that byte.
 ///
-/// Generation A gets no length and reads up to the first zero byte: fields whose encoding holds one
-/// (a GPU number 0, a policy without settings) are left out for it, so that what it reads is whole.
+/// Generation A gets no length and reads up to the first zero byte. Fields whose encoding contains one (GPU number 0,
+/// a policy without settings) are therefore left out, so that it reads a complete message.
 pub fn bytes_for(generation: Generation, config: &[u8]) -> (Vec<u8>, usize) {
     let zero_free = generation == Generation::A;
     let mut bytes = filter(config, schema::model_config(generation), zero_free);

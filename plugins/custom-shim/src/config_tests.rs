@@ -64,7 +64,7 @@ fn facts_are_read() {
 }
 
 #[test]
-fn b_knows_what_the_base_knew() {
+fn generation_b_gets_fields_of_v0_12() {
     let (bytes, n) = bytes_for(Generation::B, &config());
     assert_eq!((bytes.len(), bytes[n]), (n + 1, 0));
     let bytes = &bytes[..n];
@@ -83,7 +83,7 @@ fn b_knows_what_the_base_knew() {
 }
 
 #[test]
-fn a_is_read_up_to_a_zero() {
+fn generation_a_configuration_contains_no_zero_byte() {
     let (bytes, n) = bytes_for(Generation::A, &config());
     assert_eq!(bytes.iter().position(|b| *b == 0), Some(n));
     // Without the policy, which has no bytes, and without sequences.
@@ -92,7 +92,7 @@ fn a_is_read_up_to_a_zero() {
 }
 
 #[test]
-fn c_knows_what_came_until_the_end_of_version_1() {
+fn generation_c_gets_fields_of_v1_13() {
     let (bytes, n) = bytes_for(Generation::C, &config());
     let bytes = &bytes[..n];
     assert_eq!(numbers(bytes), [1, 2, 3, 5, 7, 9, 11, 13, 14, 4]);

@@ -1,6 +1,6 @@
 //! The compute capability of a GPU, from the driver, which is loaded at run time.
 
-use crate::library::words;
+use crate::library::loader_message;
 use libloading::Library;
 use std::ffi::c_int;
 use std::ptr;
@@ -13,26 +13,26 @@ const MINOR: c_int = 76;
 pub fn compute_capability(device: i32) -> Result<String, Error> {
     let fail = |what: &dyn std::fmt::Display| {
         Error::unavailable(format_args!(
-            "the compute capability of GPU {device} is not known: {what}"
+            "cannot read the compute capability of GPU {device}: {what}"
         ))
     };
     // SAFETY: the system's driver library; the functions have had these types since CUDA 2.
     unsafe {
-        let driver = Library::new("libcuda.so.1").map_err(|e| fail(&words(&e)))?;
+        let driver = Library::new("libcuda.so.1").map_err(|e| fail(&loader_message(&e)))?;
         let init = driver
             .get::<unsafe extern "C" fn(u32) -> c_int>(b"cuInit\0")
-            .map_err(|e| fail(&words(&e)))?;
+            .map_err(|e| fail(&loader_message(&e)))?;
         let get = driver
             .get::<unsafe extern "C" fn(*mut c_int, c_int) -> c_int>(b"cuDeviceGet\0")
-            .map_err(|e| fail(&words(&e)))?;
+            .map_err(|e| fail(&loader_message(&e)))?;
         let attribute = driver
             .get::<unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int>(
                 b"cuDeviceGetAttribute\0",
             )
-            .map_err(|e| fail(&words(&e)))?;
+            .map_err(|e| fail(&loader_message(&e)))?;
         let check = |entry: &str, code: c_int| match code {
             0 => Ok(()),
-            _ => Err(fail(&format_args!("{entry} answers {code}"))),
+            _ => Err(fail(&format_args!("{entry} returned {code}"))),
         };
         check("cuInit", init(0))?;
         let (mut handle, mut major, mut minor) = (0, 0, 0);

@@ -16,7 +16,7 @@ pub enum Generation {
     B,
     /// v1.0 and later, version 1: initialised by a structure.
     C,
-    /// v1.6 and later, version 2: callbacks that name the kind of memory.
+    /// v1.6 and later, version 2: callbacks report the memory type.
     C2,
 }
 
@@ -47,22 +47,22 @@ pub enum RequestedGeneration {
 }
 
 impl RequestedGeneration {
-    /// `whose` names the source of the word.
-    pub fn read(word: &str, whose: fmt::Arguments<'_>) -> Result<RequestedGeneration, Error> {
-        match word {
+    /// `source` names the parameter or setting for the error.
+    pub fn read(value: &str, source: fmt::Arguments<'_>) -> Result<RequestedGeneration, Error> {
+        match value {
             "A" => Ok(RequestedGeneration::A),
             "B" => Ok(RequestedGeneration::B),
             "C" => Ok(RequestedGeneration::C),
             _ => Err(Error::invalid(format_args!(
-                "{whose} is '{word}', but a generation of custom.h is 'A' (v0.10), 'B' (v0.11, v0.12) or \
+                "{source} is '{value}', but a generation of custom.h is 'A' (v0.10), 'B' (v0.11, v0.12) or \
                  'C' (v1.0 and later)"
             ))),
         }
     }
 }
 
-/// The generation of a library that exports `version`, if it exports one. `requested` is the model's own
-/// requested, `default` the server's for libraries that say nothing.
+/// The generation of a library. `version` is the result of its `CustomVersion`, if exported; `requested` comes from the
+/// model's parameter, `default` from the backend's setting.
 pub fn choose(
     requested: Option<RequestedGeneration>,
     default: Option<RequestedGeneration>,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_a_library_says_and_what_is_asked() {
+fn generation_is_chosen_from_version_parameter_and_setting() {
     use RequestedGeneration::{A, B, C};
     for (requested, default, version, want) in [
         (None, None, None, Generation::B),
@@ -29,9 +29,9 @@ fn what_a_library_says_and_what_is_asked() {
 }
 
 #[test]
-fn other_words_are_errors() {
-    for word in ["", "a", "D", "C2", "1"] {
-        let error = RequestedGeneration::read(word, format_args!("setting 'api'")).unwrap_err();
+fn unknown_generations_are_errors() {
+    for value in ["", "a", "D", "C2", "1"] {
+        let error = RequestedGeneration::read(value, format_args!("setting 'api'")).unwrap_err();
         assert!(error.text().starts_with("setting 'api' is '"), "{error}");
     }
 }

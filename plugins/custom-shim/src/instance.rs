@@ -30,7 +30,7 @@ pub struct CustomInstance {
     cursors: Vec<Cursor>,
     zeros: ZeroBlock,
     shape: Vec<i64>,
-    _told: Told,
+    _arguments: InitializeArguments,
 }
 
 /// A library's context. Finalised exactly once, when this is dropped, also if initialise failed.
@@ -40,16 +40,16 @@ struct Handle {
     log: Scope,
 }
 
-/// Arguments of initialise. Libraries must not keep pointers into them, but some do.
-struct Told {
+/// Arguments of initialise. Valid as long as the instance: some libraries keep pointers into them, although they must not.
+struct InitializeArguments {
     config: (Vec<u8>, usize),
     _name: CString,
     _parameters: Vec<*const c_char>,
     data: Box<InitializeData>,
 }
 
-impl Told {
-    fn new(model: &CustomModel, generation: Generation, name: &str, device: c_int) -> Told {
+impl InitializeArguments {
+    fn new(model: &CustomModel, generation: Generation, name: &str, device: c_int) -> Self {
         let config = config::bytes_for(generation, &model.config);
         let name = c_text(name);
         let parameters = vec![model.server_version.as_ptr(), model.repository.as_ptr()];
@@ -61,7 +61,7 @@ impl Told {
             server_parameter_cnt: parameters.len(),
             server_parameters: parameters.as_ptr(),
         });
-        Told { config, _name: name, _parameters: parameters, data }
+        Self { config, _name: name, _parameters: parameters, data }
     }
 }
 
@@ -77,16 +77,16 @@ impl Handle {
         format!("({code}) {}", unsafe { CStr::from_ptr(text) }.to_string_lossy())
     }
 
-    fn initialize(&mut self, told: &Told) -> c_int {
+    fn initialize(&mut self, arguments: &InitializeArguments) -> c_int {
         let out = &raw mut self.context;
-        let (config, device) = (told.config.0.as_ptr().cast(), told.data.gpu_device_id);
+        let (config, device) = (arguments.config.0.as_ptr().cast(), arguments.data.gpu_device_id);
         // SAFETY: the function has the type of the generation; its arguments are valid as long
         // as the instance.
         unsafe {
             match self.entries.initialize {
                 Initialize::A(f) => f(config, device, out),
-                Initialize::B(f) => f(config, told.config.1, device, out),
-                Initialize::C(f) => f(&raw const *told.data, out),
+                Initialize::B(f) => f(config, arguments.config.1, device, out),
+                Initialize::C(f) => f(&raw const *arguments.data, out),
             }
         }
     }
@@ -133,11 +133,12 @@ impl Instance for CustomInstance {
             context.name(),
             path.display()
         ));
-        let told = Told::new(model, generation, context.name(), device.unwrap_or(-1));
+        let arguments =
+            InitializeArguments::new(model, generation, context.name(), device.unwrap_or(-1));
         // Before the library is called, so that its context is finalised on every path.
         let slot = ContextSlot::acquire()?;
         let mut library_context = Handle { entries, context: ptr::null_mut(), log: log.clone() };
-        let code = library_context.initialize(&told);
+        let code = library_context.initialize(&arguments);
         if code != 0 {
             slot.release();
             // The error text function of the v1.6 SDK needs a context.
@@ -164,15 +165,15 @@ impl Instance for CustomInstance {
             cursors: Vec::new(),
             zeros: ZeroBlock::default(),
             shape: Vec::new(),
-            _told: told,
+            _arguments: arguments,
         })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        let (rows, most) = (batch.rows(), self.model.max_batch_size.max(1));
-        if rows > most {
+        let (rows, max) = (batch.rows(), self.model.max_batch_size.max(1));
+        if rows > max {
             return Err(Error::internal(format_args!(
-                "dynamic batch size {rows} for '{}', max allowed is {most}",
+                "dynamic batch size {rows} for '{}', max allowed is {max}",
                 self.name
             )));
         }
@@ -202,7 +203,7 @@ impl Instance for CustomInstance {
         (self.cursors, self.zeros, self.shape) = (cursors, zeros, shape);
         if code == 0 {
             for (at, state) in states.drain(..).enumerate() {
-                self.answer(state, self.payloads.error_code(at));
+                self.respond(state, self.payloads.error_code(at));
             }
         }
         self.states = recycle(states);
@@ -215,16 +216,16 @@ impl Instance for CustomInstance {
 }
 
 impl CustomInstance {
-    fn answer(&self, state: PayloadState<'_>, error_code: c_int) {
+    fn respond(&self, state: PayloadState<'_>, error_code: c_int) {
         let PayloadState { request, null, response, fault, .. } = state;
         let name = &self.name;
         if error_code != 0 {
             let why = self.library.error(error_code);
             // The library's text rarely explains why a callback rejected an output.
-            let also = fault.map(|text| format!(" ({text})")).unwrap_or_default();
+            let detail = fault.map(|text| format!(" ({text})")).unwrap_or_default();
             drop(response);
             return request
-                .fail(Error::internal(format_args!("payload error for '{name}': {why}{also}")));
+                .fail(Error::internal(format_args!("payload error for '{name}': {why}{detail}")));
         }
         if let Some(text) = fault {
             drop(response);
@@ -260,6 +261,6 @@ fn is_null(model: &CustomModel, request: Request<'_>) -> bool {
 /// Reuses the allocation of a vector for another lifetime.
 fn recycle<'b>(mut states: Vec<PayloadState<'_>>) -> Vec<PayloadState<'b>> {
     states.clear();
-    // Collected in place: the memory stays.
+    // The standard library collects in place, so the allocation is kept.
     states.into_iter().map_while(|_| None).collect()
 }

@@ -6,7 +6,7 @@
 //! instance.rs ─ legacy.rs               the functions and structures of the header
 //!     │      └─ config.rs, schema.rs    the configuration as that generation knows it
 //!     └──────── payloads.rs             a batch as the library sees it
-//!               callbacks.rs ─ callback_context.rs ─ session.rs    what the library asks for while it executes
+//!               callbacks.rs ─ callback_context.rs ─ session.rs    callbacks of the library while it executes
 //! ```
 
 mod backend;

@@ -45,8 +45,8 @@ fn unable(reason: impl std::fmt::Display) -> Error {
     Error::not_found(format_args!("unable to load custom library: {reason}"))
 }
 
-/// The loader's message; the error itself only names the function that failed.
-pub fn words(error: &libloading::Error) -> String {
+/// The dynamic loader's message; the error itself only names the function that failed.
+pub fn loader_message(error: &libloading::Error) -> String {
     use std::error::Error as _;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
@@ -61,8 +61,8 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
     }
     if known.iter().any(|k| k.stamp != stamp && k.stamp.same_inode(&stamp)) {
         return Err(unable(format_args!(
-            "{} was written over while its earlier contents are in use; libraries are never closed, so \
-             put the new file in its place by renaming it, or restart the server",
+            "{} was overwritten while in use; libraries are never closed, so replace the file by \
+             renaming the new one over it, or restart the server",
             path.display()
         )));
     }
@@ -73,7 +73,7 @@ pub fn open(path: &Path) -> Result<&'static Library, Error> {
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
     // the rest of it is.
     let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) };
-    let image = image.map_err(|e| unable(words(&e)))?;
+    let image = image.map_err(|e| unable(loader_message(&e)))?;
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
     let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
     // Never closed: its threads and registered callbacks may outlive every model.
@@ -149,7 +149,7 @@ impl Library {
         let with_end = [name.as_bytes(), &[0]].concat();
         // SAFETY: the address is not used here.
         let symbol = unsafe { self.image.get::<*mut c_void>(&*with_end) };
-        let address = symbol.map_err(|e| words(&e))?.as_raw_ptr();
+        let address = symbol.map_err(|e| loader_message(&e))?.as_raw_ptr();
         if address.is_null() { Err("its address is null".to_owned()) } else { Ok(address) }
     }
 }

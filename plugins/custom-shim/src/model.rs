@@ -47,7 +47,7 @@ pub struct CustomModel {
     pub facts: Facts,
     /// In the order of the configuration, which is that of the tensors' indices.
     pub inputs: Vec<Input>,
-    /// The same for outputs; then those that are states only.
+    /// The same for outputs, followed by state outputs that are not declared.
     pub outputs: Vec<(Name, Output)>,
     pub server_version: CString,
     pub repository: CString,
@@ -61,9 +61,9 @@ impl Model for CustomModel {
 
     fn open(backend: &Arc<Custom>, context: &ModelContext) -> Result<Self, Error> {
         let name = context.name().to_owned();
-        let requested = context.parameter(PARAMETER).map(|word| {
+        let requested = context.parameter(PARAMETER).map(|value| {
             RequestedGeneration::read(
-                word,
+                value,
                 format_args!("parameter '{PARAMETER}' of model '{name}'"),
             )
         });

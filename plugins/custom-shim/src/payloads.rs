@@ -17,7 +17,7 @@ pub struct Payloads {
     shapes: Vec<*const i64>,
     outputs: Vec<*const c_char>,
     payloads: Vec<Payload>,
-    /// The same in the form of generation A.
+    /// The same payloads for generation A.
     short: Vec<PayloadA>,
 }
 
@@ -55,7 +55,7 @@ impl Payloads {
         self.point();
     }
 
-    /// Tensors that the host adds for sequences can be read by name, but are not listed.
+    /// Sequence controls and states can be read by name, but are not listed.
     fn input(&mut self, model: &CustomModel, input: Tensor<'_>) {
         let declared = input.index().and_then(|at| model.inputs.get(at));
         let Some(declared) = declared.filter(|_| !input.is_control() && !input.is_state()) else {

@@ -3,16 +3,16 @@
 use crate::generation::Generation;
 use trtserver_proto_wire::Fields;
 
-/// What becomes of a field.
+/// How a field is passed to a library.
 pub enum Rule {
-    /// It is handed over as it is.
+    /// Unchanged.
     Keep,
-    /// A number that was signed and of 32 bits: a larger one would come out negative.
+    /// Limited to `i32::MAX`: the field was a signed 32-bit number, and a larger value would be read as negative.
     Int32,
-    /// An enumeration that ended at this value; a later one is left out.
+    /// An enumeration; values above this one are left out.
     UpTo(u64),
     Message(&'static [(u32, Rule)]),
-    /// As `Message`, if what is left of it passes.
+    /// As `Message`, if the filtered message passes.
     MessageIf(&'static [(u32, Rule)], fn(&[u8]) -> bool),
 }
 
@@ -27,7 +27,7 @@ pub fn model_config(generation: Generation) -> &'static [(u32, Rule)] {
     }
 }
 
-/// v0.12; v0.10 had all of it but the last line.
+/// v0.12; v0.10 had all fields but the last.
 const BASE: &[(u32, Rule)] = &[
     (1, Keep),
     (2, Keep),
@@ -41,7 +41,7 @@ const BASE: &[(u32, Rule)] = &[
     (10, Keep),
     (11, Message(&[(1, Keep), (2, Int32)])),
     (12, Message(&[(1, Message(ONE)), (2, Keep)])),
-    // Number 1 is a queue delay here, but the limit of a sequence's idleness since v1.0.
+    // Field 1 is a queue delay here; since v1.0 it is the maximum idle time of a sequence.
     (
         13,
         Message(&[(
@@ -62,8 +62,8 @@ const CONTROL_INPUT_BASE: &[(u32, Rule)] = &[
     (2, MessageIf(&[(1, Keep), (2, Keep)], |rest| Fields::new(rest).varint(1) <= 1)),
 ];
 
-/// v1.13, after which the version 1 protocol did not change. Earlier releases skip what they do not
-/// know; nothing here was renumbered.
+/// v1.13, after which the version 1 protocol did not change. Earlier releases skip unknown fields; no field was
+/// renumbered.
 const V1: &[(u32, Rule)] = &[
     (1, Keep),
     (2, Keep),

@@ -8,15 +8,15 @@ use trtserver_plugin_api::author::{Dtype, Error, Request, Response, Scope, Tenso
 /// Why a callback returns false.
 pub struct Fault {
     text: String,
-    /// The payload fails, also if the library ignores the false.
-    breaks: bool,
+    /// Whether the payload fails even if the library ignores the false.
+    fails_payload: bool,
 }
 
-pub type Answer<T> = Result<T, Fault>;
+pub type CallbackResult<T> = Result<T, Fault>;
 
 impl Fault {
     pub fn broken(text: impl Into<String>) -> Fault {
-        Fault { text: text.into(), breaks: true }
+        Fault { text: text.into(), fails_payload: true }
     }
 }
 
@@ -28,7 +28,7 @@ impl From<&str> for Fault {
 
 impl From<String> for Fault {
     fn from(text: String) -> Fault {
-        Fault { text, breaks: false }
+        Fault { text, fails_payload: false }
     }
 }
 
@@ -57,7 +57,7 @@ pub struct Cursor {
     zeros: Zeros,
 }
 
-/// What is left of an input of a null request; the first hint says how much there is.
+/// Remaining bytes of an input of a null request; the first hint sets the total.
 #[derive(Clone, Copy, Default)]
 struct Zeros(Option<u64>);
 
@@ -66,7 +66,7 @@ pub struct PayloadState<'a> {
     pub request: Request<'a>,
     /// Added by the host for an idle slot of a sequence batch; its response is discarded.
     pub null: bool,
-    /// Its first cursor; one for each input of the call.
+    /// Index of its first cursor; it has one for each input of the request.
     pub cursors: usize,
     /// Created with the first requested output.
     pub response: Option<Response<'a>>,
@@ -82,22 +82,21 @@ impl<'a> PayloadState<'a> {
     }
 }
 
-/// See the module text. Its vectors are borrowed from the instance and returned, so that executing allocates nothing.
+/// State of one execution. The instance provides its vectors and takes them back, so that executing allocates nothing.
 pub struct Session<'a> {
     pub states: Vec<PayloadState<'a>>,
     pub cursors: Vec<Cursor>,
     pub zeros: ZeroBlock,
-    /// Room for one shape.
+    /// Buffer for one shape.
     pub shape: Vec<i64>,
     pub outputs: &'a [(Name, Output)],
-    /// In this generation outputs that were not requested are errors.
+    /// Whether an output that was not requested is an error, as in generations A and B.
     pub strict: bool,
     pub instance: &'a str,
     pub log: &'a Scope,
 }
 
-/// Memory that null requests read, allocated on first use. Zero pages: it takes no physical memory as it is never
-/// written.
+/// Zeros that null requests read, allocated on first use. Never written, so the pages take no physical memory.
 #[derive(Default)]
 pub struct ZeroBlock(Vec<u128>);
 
@@ -115,13 +114,13 @@ impl ZeroBlock {
 const END: (*const u8, u64) = (ptr::null(), 0);
 
 impl Session<'_> {
-    /// The next block of an input: address and size, or null when there is no more.
+    /// The next block of an input: address and size, or null at the end.
     pub fn next_input(
         &mut self,
         payload: usize,
         name: &[u8],
         hint: u64,
-    ) -> Answer<(*const u8, u64)> {
+    ) -> CallbackResult<(*const u8, u64)> {
         let Some(state) = self.states.get_mut(payload) else {
             return Err("no such payload".into());
         };
@@ -131,13 +130,13 @@ impl Session<'_> {
         match (found, cursor) {
             (Some((_, input)), Some(cursor)) => {
                 if state.null && !input.is_control() && !input.is_state() {
-                    let most = (input.byte_size() as u64).max(ZeroBlock::BYTES);
-                    return Ok(cursor.zeros.next(hint, most, &mut self.zeros));
+                    let max = (input.byte_size() as u64).max(ZeroBlock::BYTES);
+                    return Ok(cursor.zeros.next(hint, max, &mut self.zeros));
                 }
                 Ok(if hint == 0 { END } else { cursor.next(input) })
             }
             _ if state.null => {
-                // Whatever it is called: nothing is known of it, so all of it is zero.
+                // A null request has every input that the library names, all zeros.
                 let known = state.others.iter().position(|(other, _)| other == name);
                 let at = known.unwrap_or_else(|| {
                     state.others.push((name.to_vec(), Zeros::default()));
@@ -155,9 +154,9 @@ impl Session<'_> {
         &mut self,
         payload: usize,
         name: &[u8],
-        shape: impl FnOnce() -> Answer<Shape<'s>>,
+        shape: impl FnOnce() -> CallbackResult<Shape<'s>>,
         bytes: u64,
-    ) -> Answer<*mut u8> {
+    ) -> CallbackResult<*mut u8> {
         let Some(state) = self.states.get_mut(payload) else {
             return Err("no such payload".into());
         };
@@ -194,20 +193,20 @@ impl Session<'_> {
         }
         let Some(response) = &mut state.response else { return Err("no response".into()) };
         let (memory, _) = response.output_ptr(name, declared.dtype, shape, size).map_err(broken)?;
-        // Nothing is to be written, but null would mean that it was not requested.
+        // An empty output has no memory, but null would mean that it was not requested.
         Ok(if memory.is_null() && size == 0 { ptr::dangling_mut::<u128>().cast() } else { memory })
     }
 
-    /// Records that a callback returns false.
+    /// Logs why a callback returns false, and fails the payload if the fault requires it.
     pub fn refuse(&mut self, entry: &str, payload: usize, fault: Fault) {
-        let Fault { text, breaks } = fault;
+        let Fault { text, fails_payload } = fault;
         self.log.warning(format_args!(
             "{entry} for '{}', request {} of {}: {text}",
             self.instance,
             payload + 1,
             self.states.len()
         ));
-        if let Some(state) = self.states.get_mut(payload).filter(|_| breaks) {
+        if let Some(state) = self.states.get_mut(payload).filter(|_| fails_payload) {
             state.fault.get_or_insert(text);
         }
     }
@@ -226,12 +225,12 @@ impl Cursor {
 }
 
 impl Zeros {
-    /// `most`: a hint may be any number, and a library that reads on to the end must come to one.
-    fn next(&mut self, hint: u64, most: u64, block: &mut ZeroBlock) -> (*const u8, u64) {
+    /// `max` bounds the total: a hint may be any number, and a library that reads to the end must reach one.
+    fn next(&mut self, hint: u64, max: u64, block: &mut ZeroBlock) -> (*const u8, u64) {
         if hint == 0 {
             return END;
         }
-        let left = self.0.get_or_insert(hint.min(most));
+        let left = self.0.get_or_insert(hint.min(max));
         if *left == 0 {
             return END;
         }
@@ -242,7 +241,7 @@ impl Zeros {
 }
 
 impl Output {
-    /// The shape of so many bytes: what is declared, and the one variable dimension by division.
+    /// Infers the shape of an output from its size: one variable dimension at most, found by division.
     fn infer(&self, rows: usize, bytes: u64, shape: &mut Vec<i64>) -> Result<(), String> {
         shape.clear();
         shape.extend(self.batched.then_some(rows as i64));
@@ -259,8 +258,8 @@ impl Output {
         });
         let count = count.and_then(|count| i64::try_from(count).ok()).ok_or_else(|| {
             format!(
-                "of {bytes} bytes has no shape that the declared dimensions {:?} leave for {rows} row(s), \
-                 and a library of generation A cannot say it",
+                "of {bytes} bytes does not fit the declared dimensions {:?} with {rows} row(s), \
+                 and libraries of generation A cannot specify a shape",
                 self.dims
             )
         })?;

@@ -16,17 +16,17 @@ use crate::value::{MAX_RANK, Value};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Request};
 
-/// Maximum number of cached runs of an instance, and of fingerprints of requests seen once.
-const MOST: usize = 8;
-/// Maximum bytes of all inputs and outputs of a cached run. With 32 KiB the copies cost what they save.
-const MOST_BYTES: usize = 8 << 10;
+/// Maximum number of cached runs of an instance, and of fingerprints of recent requests.
+const MAX_RUNS: usize = 8;
+/// Maximum bytes of all inputs and outputs of a cached run. At 32 KiB the copies cost as much as they save.
+const MAX_BYTES: usize = 8 << 10;
 
 /// The cached runs of one instance, most recently used first.
 #[derive(Default)]
 pub struct CachedRuns {
-    runs: Vec<Kept>,
+    runs: Vec<CachedRun>,
     /// Ring of fingerprints of requests without a cached run.
-    seen: [Option<u64>; MOST],
+    recent: [Option<u64>; MAX_RUNS],
     next: usize,
     /// Binding failed for this model.
     refused: bool,
@@ -39,7 +39,7 @@ impl CachedRuns {
         model: &OnnxModel,
         scratch: &mut Scratch,
         request: Request<'_>,
-    ) -> Option<&mut Kept> {
+    ) -> Option<&mut CachedRun> {
         match self.runs.iter().position(|run| run.fits(model, request)) {
             Some(0) => {}
             Some(nth) => self.runs[..=nth].rotate_right(1),
@@ -47,10 +47,10 @@ impl CachedRuns {
                 if self.refused || !is_small(model, request) || !self.is_known(request) {
                     return None;
                 }
-                match Kept::new(model, scratch, request) {
+                match CachedRun::new(model, scratch, request) {
                     Ok(run) => {
                         let run = run?;
-                        self.runs.truncate(MOST - 1);
+                        self.runs.truncate(MAX_RUNS - 1);
                         self.runs.insert(0, run);
                     }
                     Err(fault) => {
@@ -68,7 +68,7 @@ impl CachedRuns {
     }
 
     /// Removes the run that was found last: its binding is undefined after an error.
-    pub fn forget(&mut self) {
+    pub fn remove_found(&mut self) {
         if !self.runs.is_empty() {
             self.runs.remove(0);
         }
@@ -78,24 +78,24 @@ impl CachedRuns {
         self.runs.clear();
     }
 
-    /// Whether an equal request is in the ring. If so it is removed, so that an evicted run is not created again at
-    /// once; otherwise it is added.
+    /// Whether an equal request is in the ring. If so it is removed, so that an evicted run is not recreated at once;
+    /// otherwise it is added.
     fn is_known(&mut self, request: Request<'_>) -> bool {
         let print = fingerprint(request);
-        if let Some(known) = self.seen.iter_mut().find(|seen| **seen == Some(print)) {
+        if let Some(known) = self.recent.iter_mut().find(|known| **known == Some(print)) {
             *known = None;
             return true;
         }
-        self.seen[self.next] = Some(print);
-        self.next = (self.next + 1) % MOST;
+        self.recent[self.next] = Some(print);
+        self.next = (self.next + 1) % MAX_RUNS;
         false
     }
 }
 
 /// Fingerprint of names, shapes and rows. A collision only caches a run too early.
 fn fingerprint(request: Request<'_>) -> u64 {
-    fn mix(hash: u64, word: u64) -> u64 {
-        (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    fn mix(hash: u64, value: u64) -> u64 {
+        (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
     }
     fn name(hash: u64, name: &str) -> u64 {
         name.bytes().fold(mix(hash, name.len() as u64), |hash, byte| mix(hash, byte.into()))
@@ -121,7 +121,7 @@ fn is_small(model: &OnnxModel, request: Request<'_>) -> bool {
         Some(shape::before_run(&plan.outputs[at], rows, &mut [0; MAX_RANK])?.1)
     });
     let fitting = |sum: usize, bytes: Option<usize>| {
-        sum.checked_add(bytes?).filter(|&total| total <= MOST_BYTES)
+        sum.checked_add(bytes?).filter(|&total| total <= MAX_BYTES)
     };
     request.requested_outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
 }
@@ -153,7 +153,7 @@ struct Location {
 }
 
 /// A run bound to its own memory.
-pub struct Kept {
+pub struct CachedRun {
     /// First, so that it is dropped before the memory.
     binding: Binding,
     memory: Vec<Line>,
@@ -163,14 +163,14 @@ pub struct Kept {
     outputs: Vec<Location>,
 }
 
-impl Kept {
+impl CachedRun {
     /// `None`: the request is invalid; passing it by pointer reports the error.
     fn new(
         model: &OnnxModel,
         scratch: &mut Scratch,
         request: Request<'_>,
     ) -> Result<Option<Self>, Fault> {
-        let Some((inputs, outputs, lines)) = places(model, scratch, request) else {
+        let Some((inputs, outputs, lines)) = layout(model, scratch, request) else {
             return Ok(None);
         };
         let mut memory = vec![Line::EMPTY; lines];
@@ -188,9 +188,9 @@ impl Kept {
         let mut binding = unsafe { Binding::new(&model.session)? };
         for (place, tensor) in inputs.iter().zip(request.inputs()) {
             let slot = &model.plan.inputs[place.slot];
-            let mut room = [0; MAX_RANK];
+            let mut buffer = [0; MAX_RANK];
             let kind = tensor.dtype().to_abi();
-            let shape = accepted(model, slot, kind, &place.shape, place.bytes, &mut room)?;
+            let shape = accepted(model, slot, kind, &place.shape, place.bytes, &mut buffer)?;
             binding.input(&slot.c_name, &value(slot, place, shape)?)?;
         }
         for place in &outputs {
@@ -242,23 +242,23 @@ impl Kept {
     }
 
     /// Responds to a request with the outputs of the run.
-    pub fn give(&self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
+    pub fn respond(&self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
         let mut response = request.new_response()?;
         for place in &self.outputs {
             let slot = &model.plan.outputs[place.slot];
             // SAFETY: the location is within the memory, and no run is in progress.
-            let made = unsafe {
+            let bytes = unsafe {
                 let start = self.memory.as_ptr().add(place.line).cast();
                 std::slice::from_raw_parts(start, place.bytes)
             };
-            response.put_bytes(&slot.name, Dtype::from_abi(slot.dtype), &place.shape, made)?;
+            response.put_bytes(&slot.name, Dtype::from_abi(slot.dtype), &place.shape, bytes)?;
         }
         Ok(response.send()?)
     }
 }
 
 /// Locations of inputs and outputs, inputs first, and the total number of lines.
-fn places(
+fn layout(
     model: &OnnxModel,
     scratch: &mut Scratch,
     request: Request<'_>,
@@ -276,8 +276,8 @@ fn places(
         scratch.claim(model, tensor).ok()?;
         let slot = position(&plan.inputs, tensor.index(), tensor.name())?;
         let (kind, bytes) = (tensor.dtype().to_abi(), tensor.byte_size());
-        let mut room = [0; MAX_RANK];
-        accepted(model, &plan.inputs[slot], kind, tensor.shape(), bytes, &mut room).ok()?;
+        let mut buffer = [0; MAX_RANK];
+        accepted(model, &plan.inputs[slot], kind, tensor.shape(), bytes, &mut buffer).ok()?;
         inputs.push(place(slot, tensor.shape(), bytes));
     }
     scratch.all_claimed(model).ok()?;
@@ -285,11 +285,11 @@ fn places(
     for requested in request.requested_outputs() {
         let slot = position(&plan.outputs, requested.index(), requested.name())?;
         if outputs.iter().any(|other| other.slot == slot) {
-            return None; // named twice
+            return None; // requested twice
         }
-        let mut room = [0; MAX_RANK];
+        let mut buffer = [0; MAX_RANK];
         let rows = plan.batching.then(|| request.batch_size());
-        let (shape, bytes) = shape::before_run(&plan.outputs[slot], rows, &mut room)?;
+        let (shape, bytes) = shape::before_run(&plan.outputs[slot], rows, &mut buffer)?;
         outputs.push(place(slot, shape, bytes));
     }
     Some((inputs, outputs, lines))

@@ -10,7 +10,7 @@ use crate::types::{self, shape_text};
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ffi::CString;
 
-/// What execution needs to know of one tensor.
+/// One tensor as execution needs it.
 #[derive(Debug, Clone)]
 pub struct Slot {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct Slot {
     /// Shape for clients and shape for the model, where the configuration reshapes.
     pub reshape: Option<(Vec<i64>, Vec<i64>)>,
     pub optional: bool,
-    /// An output that is an input of the model: the library does not write to a block for it.
+    /// An output that is an input of the model: the library does not write it to a preallocated block.
     pub passed: bool,
 }
 
@@ -166,8 +166,8 @@ impl Names<'_> {
         let place = format!("model '{model}', tensor '{}'", decl.name);
         let known = &declared.dims;
         if known.is_empty() {
-            // Nothing to compare. An input certainly has no batch dimension if it has none at all; an
-            // output without a shape in the file is common and decided by each run.
+            // Nothing to compare. An input without dimensions has no batch dimension; an output without a shape
+            // in the file is common, and each run decides its shape.
             return Ok(!batching && decl.model_dims == [1]);
         }
         if batching && known[0] != -1 {

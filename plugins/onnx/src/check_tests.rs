@@ -49,7 +49,7 @@ fn refusal(config: &Config) -> String {
 }
 
 #[test]
-fn a_matching_configuration_is_planned_in_its_own_order() {
+fn plan_follows_order_of_configuration() {
     for max in [0, 8] {
         let mut config = config(max);
         config.inputs.reverse();
@@ -114,7 +114,7 @@ fn batching_needs_a_dynamic_first_dimension() {
 }
 
 #[test]
-fn reshape_compares_what_the_model_sees() {
+fn reshaped_dims_are_compared_with_the_model() {
     let mut c = config(8);
     c.inputs[0].dims = vec![4, 4];
     c.inputs[0].model_dims = vec![16];
@@ -140,7 +140,7 @@ fn a_scalar_is_written_as_one_element() {
 }
 
 #[test]
-fn what_cannot_be_expressed_is_refused_only_when_asked_for() {
+fn unsupported_types_are_refused_only_if_configured() {
     let mut signature = model();
     signature.outputs.push(declared("map", 0, &[]));
     signature.outputs.push(declared("c64", 14, &[2]));

@@ -1,8 +1,8 @@
 //! Autocomplete: adds inputs, outputs, batch size and scheduler that a configuration omits.
 //!
 //! Batch size: kept if given. Else, if every tensor of the file has a dynamic first dimension and no
-//! configured tensor spells that dimension out, it becomes 4 (setting `default-max-batch-size`), and
-//! above 1 a `dynamic_batching {}` comes with it unless there is a scheduler already.
+//! configured tensor lists that dimension, it becomes 4 (setting `default-max-batch-size`), and
+//! above 1 `dynamic_batching {}` is added unless a scheduler is configured.
 
 use crate::config::{Config, Decl};
 use crate::fault::Fault;
@@ -62,7 +62,7 @@ pub fn patch(
         Ok::<(), Fault>(())
     };
     if config.inputs.is_empty() {
-        // Inputs that are no tensors cannot be provided, so the model is unusable.
+        // An input that is not a dense tensor cannot be provided, so the model is unusable.
         if let Some(odd) = signature.inputs.iter().find(|input| input.element == 0) {
             return Err(Fault::unsupported(format!(
                 "autofill failed for model '{}': input '{}' is not a dense tensor",
@@ -77,14 +77,14 @@ pub fn patch(
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Values that are no tensors (maps, sequences) are omitted from the configuration.
+/// Maps and sequences are omitted from the configuration, so they do not matter.
 fn can_batch(signature: &Signature) -> bool {
     let mut tensors =
         signature.inputs.iter().chain(&signature.outputs).filter(|tensor| tensor.element != 0);
     tensors.all(|tensor| tensor.dims.first() == Some(&-1))
 }
 
-/// A configured tensor with as many dimensions as the file's has its batch dimension among them.
+/// Whether a configured tensor has as many dimensions as in the file, and thus includes the batch dimension.
 fn says_unbatched(config: &Config, signature: &Signature) -> bool {
     let same_rank = |decls: &[Decl], tensors: &[Declared]| {
         decls.iter().any(|decl| {
@@ -125,8 +125,8 @@ fn tensor_text(
         escaped(&tensor.name),
         types::name(kind)
     );
-    // A configuration must have dims. One element per row is a reshape; a scalar of a model that does
-    // not batch may not be reshaped away, so there `dims: [1]` stands for a scalar.
+    // A configuration must have dims. With batching, one element per row is a reshape to no dimensions.
+    // Without batching such a reshape is not allowed, so `dims: [1]` stands for a scalar.
     if dims.is_empty() {
         text.push_str(if batching {
             "dims: [ 1 ] reshape { shape: [ ] } "

@@ -33,7 +33,7 @@ fn a_dynamic_first_dimension_is_the_batch() {
 }
 
 #[test]
-fn the_configuration_wins() {
+fn configured_values_are_kept() {
     let mut config = named();
     config.max_batch_size = 16;
     let text = filled(&config, &[-1, 3]);
@@ -49,7 +49,7 @@ fn the_configuration_wins() {
 }
 
 #[test]
-fn configured_tensors_decide_about_batching() {
+fn configured_tensors_decide_batching() {
     let decl = |dims: &[i64]| Decl {
         name: "y".into(),
         dtype: dtype::STRING,

@@ -1,8 +1,7 @@
 //! Fields of the model configuration that the model descriptor lacks.
 //!
-//! Most comes ready-made in the model descriptor. The rest (schedulers, tensors that the host adds by
-//! itself, accelerators) is read from the serialized `ModelConfig`, whose field numbers never change,
-//! by walking over it: a protobuf library would be most of the plugin's size.
+//! Sequence controls, states, batch inputs and accelerators are read from the serialized `ModelConfig`, whose field numbers
+//! never change, by iterating over its fields: a protobuf library would be most of the plugin's size.
 
 use trtserver_proto_wire::{Fields, Value};
 
@@ -29,7 +28,7 @@ pub struct Config {
     pub facts: Facts,
 }
 
-/// See the module text.
+/// What the model descriptor lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub has_scheduler: bool,
@@ -42,7 +41,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads a serialized `ModelConfig`. Malformed bytes end the reading: the host has parsed them before.
+    /// Reads a serialized `ModelConfig`. Stops at malformed bytes; the host has already parsed it.
     pub fn read(config: &[u8]) -> Self {
         let mut facts = Facts::default();
         for field in Fields::new(config).map_while(Result::ok) {

@@ -9,7 +9,7 @@ fn field(number: u32, contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn finds_what_the_host_adds_and_what_is_asked_of_the_library() {
+fn host_tensors_and_accelerators_are_read() {
     let state = [field(1, b"S_IN"), field(2, b"S_OUT")].concat();
     let sequence = [vec![8, 5], field(2, &field(1, b"START")), field(5, &state)].concat();
     let optimization = field(4, &field(2, &field(1, b"openvino")));
@@ -29,7 +29,7 @@ fn finds_what_the_host_adds_and_what_is_asked_of_the_library() {
 }
 
 #[test]
-fn nonsense_is_no_fact() {
+fn malformed_configuration_is_ignored() {
     assert_eq!(Facts::read(&[]), Facts::default());
     assert_eq!(Facts::read(&[0xff; 40]), Facts::default());
     assert_eq!(Facts::read(&[0x0a, 200, 1]), Facts::default());

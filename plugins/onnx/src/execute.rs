@@ -20,10 +20,10 @@ use trtserver_plugin_api::author::{
 };
 
 /// A gather buffer larger than this is freed after its request.
-const KEPT_BYTES: usize = 1 << 20;
+const MAX_RETAINED_BYTES: usize = 1 << 20;
 
 pub struct OnnxInstance {
-    /// Before the model, whose session they are bound to: dropped first.
+    /// Before the model in this struct, so that it is dropped first: its bindings refer to the model's session.
     pub cached: CachedRuns,
     pub model: Arc<OnnxModel>,
     pub scratch: Scratch,
@@ -42,7 +42,7 @@ pub struct Scratch {
     /// Position of each requested output in the plan, and whether the host's block is used.
     pub requested: Vec<(usize, bool)>,
     /// Which inputs of the plan the request has.
-    pub seen: Vec<bool>,
+    pub claimed: Vec<bool>,
     /// Buffer for inputs that are in several parts or unaligned.
     pub gathered: Vec<Vec<u128>>,
     pub offsets: Vec<usize>,
@@ -52,13 +52,13 @@ pub struct Scratch {
     pub failed: Vec<bool>,
 }
 
-// SAFETY: sessions and values may be used on any thread, by the runtime's rules; the pointers in the scratch space go to what
-// the model owns, or are of use during one call only.
+// SAFETY: ONNX Runtime allows using sessions and values on any thread; pointers in the scratch space point into the model, or
+// are used during one call only.
 unsafe impl Send for OnnxInstance {}
 
 impl Instance for OnnxInstance {
     type Model = OnnxModel;
-    // A session has threads of its own for what is large.
+    // Large operators run on the session's own threads.
     const ANY_THREAD: AnyThread<Self> = AnyThread::YES;
 
     fn open(model: &Arc<OnnxModel>, context: &InstanceContext) -> Result<Self, Error> {
@@ -88,9 +88,9 @@ impl Instance for OnnxInstance {
             }
         }
         let merged = self.scratch.failed.iter().filter(|failed| !**failed).count() > 1
-            && self.answer_all(batch)?;
+            && self.execute_merged(batch)?;
         if !merged {
-            self.answer_each(batch);
+            self.execute_each(batch);
         }
         batch.mark_exec_end();
         Ok(())
@@ -98,7 +98,7 @@ impl Instance for OnnxInstance {
 }
 
 impl OnnxInstance {
-    fn answer_each(&mut self, batch: &Batch<'_>) {
+    fn execute_each(&mut self, batch: &Batch<'_>) {
         let mut computing = false;
         for (nth, request) in batch.requests().enumerate() {
             if self.scratch.failed[nth] {
@@ -108,15 +108,15 @@ impl OnnxInstance {
                 request.fail(Error::cancelled("the request was cancelled before it ran"));
                 continue;
             }
-            let answered = self.answer(request, batch, &mut computing);
+            let result = self.execute_one(request, batch, &mut computing);
             self.scratch.clear();
-            if let Err(fault) = answered {
+            if let Err(fault) = result {
                 request.fail(fault.into());
             }
         }
     }
 
-    fn answer(
+    fn execute_one(
         &mut self,
         request: Request<'_>,
         batch: &Batch<'_>,
@@ -128,8 +128,8 @@ impl OnnxInstance {
                 batch.mark_compute_start();
             }
         };
-        let mut ahead = model.ahead.load(Ordering::Relaxed);
-        if !ahead {
+        let mut preallocate = model.preallocate.load(Ordering::Relaxed);
+        if !preallocate {
             cached.clear();
         } else if let Some(run) = cached.find(model, scratch, request) {
             run.fill(request)?;
@@ -137,22 +137,22 @@ impl OnnxInstance {
             let ran = run.run(model);
             batch.mark_compute_end();
             match ran {
-                Ok(()) => return run.give(model, request),
+                Ok(()) => return run.respond(model, request),
                 Err(fault) => {
-                    cached.forget();
+                    cached.remove_found();
                     if !fault.is_wrong_block() {
                         return Err(fault.within(format_args!("model '{}'", model.name)));
                     }
-                    ahead = false; // as below
+                    preallocate = false; // as below
                 }
             }
         }
         let rows = request.batch_size();
-        scratch.take_inputs(model, request)?;
+        scratch.prepare_inputs(model, request)?;
         loop {
             let mut response = request.new_response().map_err(Fault::from)?;
-            scratch.want(model, request.requested_outputs())?;
-            let blocks = scratch.take_outputs(model, rows, &mut response, ahead)?;
+            scratch.add_requested(model, request.requested_outputs())?;
+            let blocks = scratch.prepare_outputs(model, rows, &mut response, preallocate)?;
             compute();
             let ran = scratch.run(model);
             batch.mark_compute_end();
@@ -162,18 +162,18 @@ impl OnnxInstance {
                 Err(fault) if blocks && fault.is_wrong_block() => {
                     drop(response);
                     scratch.clear_outputs();
-                    ahead = false;
+                    preallocate = false;
                 }
                 Err(fault) => return Err(fault.within(format_args!("model '{}'", model.name))),
                 Ok(()) => {
-                    if !ahead && model.ahead.swap(false, Ordering::Relaxed) {
+                    if !preallocate && model.preallocate.swap(false, Ordering::Relaxed) {
                         model.log.warning(format_args!(
-                            "model '{}': an output has another shape than its file declares; \
-                             declared shapes are not relied on from now on",
+                            "model '{}': the shape of an output differs from the one declared in the file; \
+                             declared shapes are ignored from now on",
                             model.name
                         ));
                     }
-                    scratch.give_outputs(model, rows, &mut response)?;
+                    scratch.pass_outputs(model, rows, &mut response)?;
                     return response.send().map_err(Fault::from);
                 }
             }
@@ -187,7 +187,7 @@ impl Scratch {
         self.borrowed.clear();
         self.input_names.clear();
         self.input_values.clear();
-        self.gathered.retain(|buffer| buffer.capacity() * size_of::<u128>() <= KEPT_BYTES);
+        self.gathered.retain(|buffer| buffer.capacity() * size_of::<u128>() <= MAX_RETAINED_BYTES);
         self.clear_outputs();
     }
 
@@ -196,7 +196,7 @@ impl Scratch {
         // blocks of the host are in `outputs` and freed there.
         for (&raw, &(_, block)) in self.output_values.iter().zip(&self.requested) {
             if !block && let Some(runtime) = runtime::current() {
-                // SAFETY: null, or a value that was made for us and not given away.
+                // SAFETY: null, or a value that the run allocated and that was not passed on.
                 drop(unsafe { Value::from_raw(runtime, raw) });
             }
         }
@@ -207,7 +207,7 @@ impl Scratch {
     }
 
     pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
-        // The library rejects a run without outputs; there is nothing to compute then.
+        // The library rejects a run without outputs.
         if self.output_names.is_empty() {
             return Ok(());
         }

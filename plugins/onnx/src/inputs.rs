@@ -12,9 +12,9 @@ use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Request, Tensor};
 
 impl Scratch {
-    /// Creates a value for each input after validation: with a missing input the library would run half of the graph
-    /// before it fails.
-    pub fn take_inputs(&mut self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
+    /// Validates the inputs and creates their values. Missing inputs are detected here because the library would run part
+    /// of the graph before it fails.
+    pub fn prepare_inputs(&mut self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
         for (nth, tensor) in request.inputs().enumerate() {
             let slot = self.claim(model, tensor)?;
@@ -25,11 +25,11 @@ impl Scratch {
     }
 
     pub fn expect_inputs(&mut self, model: &OnnxModel) {
-        self.seen.clear();
-        self.seen.resize(model.plan.inputs.len(), false);
+        self.claimed.clear();
+        self.claimed.resize(model.plan.inputs.len(), false);
     }
 
-    /// Name of an input in the model.
+    /// The model's input for a tensor of the request; each may be claimed once.
     pub fn claim<'m>(
         &mut self,
         model: &'m OnnxModel,
@@ -43,7 +43,7 @@ impl Scratch {
                 model.name
             ))
         })?;
-        if std::mem::replace(&mut self.seen[at], true) {
+        if std::mem::replace(&mut self.claimed[at], true) {
             return Err(Fault::invalid(format!(
                 "input '{}' for model '{}' is given twice",
                 tensor.name(),
@@ -60,9 +60,9 @@ impl Scratch {
     }
 
     pub fn all_claimed(&self, model: &OnnxModel) -> Result<(), Fault> {
-        let missing = model.plan.inputs.iter().zip(&self.seen).find(|(slot, seen)| {
+        let missing = model.plan.inputs.iter().zip(&self.claimed).find(|(slot, claimed)| {
             // An input that is optional for clients is required by the model unless the file has a default for it.
-            !**seen && model.requires(slot)
+            !**claimed && model.requires(slot)
         });
         match missing {
             None => Ok(()),
@@ -80,10 +80,10 @@ impl Scratch {
         tensor: Tensor<'_>,
         nth: usize,
     ) -> Result<Value, Fault> {
-        let mut room = [0; MAX_RANK];
+        let mut buffer = [0; MAX_RANK];
         let bytes = tensor.byte_size();
         let kind = tensor.dtype().to_abi();
-        let shape = accepted(model, slot, kind, tensor.shape(), bytes, &mut room)?;
+        let shape = accepted(model, slot, kind, tensor.shape(), bytes, &mut buffer)?;
         let runtime = model.session.runtime;
         if slot.dtype == dtype::STRING {
             if let Some(data) = tensor.contiguous() {
@@ -101,8 +101,8 @@ impl Scratch {
             _ => self.gather(tensor, nth)?,
         };
         self.borrowed.push(data.addr()..data.addr() + bytes);
-        // SAFETY: the host's memory is valid until the request is released, the gathered until the values
-        // are dropped in `clear`; both are aligned. The library only reads inputs.
+        // SAFETY: the host's memory is valid until the request is released, gathered memory until the values are
+        // dropped in `clear`; both are aligned. The library only reads inputs.
         unsafe { Value::over(runtime, slot.element, shape, data, bytes) }
     }
 
@@ -116,7 +116,7 @@ impl Scratch {
         let bytes = tensor.byte_size();
         buffer.resize(bytes.div_ceil(size_of::<u128>()), 0);
         let start = buffer.as_mut_ptr().cast::<u8>();
-        // SAFETY: the buffer has room for all the bytes, and they are zeros.
+        // SAFETY: the buffer is large enough and initialised.
         copy_parts(tensor, unsafe { std::slice::from_raw_parts_mut(start, bytes) })?;
         Ok(start)
     }
@@ -127,14 +127,14 @@ pub fn copy_parts(tensor: Tensor<'_>, mut to: &mut [u8]) -> Result<(), Fault> {
     let total: usize = tensor.parts().map(<[u8]>::len).sum();
     if total != to.len() {
         return Err(Fault::internal(format!(
-            "input '{}': {total} of {} bytes can be read",
+            "input '{}': only {total} of {} bytes are in CPU memory",
             tensor.name(),
             to.len()
         )));
     }
     for part in tensor.parts() {
-        let (here, rest) = to.split_at_mut(part.len());
-        here.copy_from_slice(part);
+        let (start, rest) = to.split_at_mut(part.len());
+        start.copy_from_slice(part);
         to = rest;
     }
     Ok(())
@@ -147,7 +147,7 @@ pub fn accepted<'a>(
     kind: u32,
     given: &'a [i64],
     bytes: usize,
-    room: &'a mut [i64; MAX_RANK],
+    buffer: &'a mut [i64; MAX_RANK],
 ) -> Result<&'a [i64], Fault> {
     if kind != slot.dtype {
         return Err(Fault::invalid(format!(
@@ -158,7 +158,7 @@ pub fn accepted<'a>(
             types::name(slot.dtype)
         )));
     }
-    let shape = shape::for_model(slot, model.plan.batching, given, room).ok_or_else(|| {
+    let shape = shape::for_model(slot, model.plan.batching, given, buffer).ok_or_else(|| {
         Fault::invalid(format!(
             "unexpected shape for input '{}' for model '{}'. Expected {}, got {}",
             slot.name,

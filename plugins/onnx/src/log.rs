@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::{PoisonError, RwLock};
 use trtserver_plugin_api::abi::types::level;
 
-/// The library's callback, with the severity as the integer that it is.
+/// The library's callback, with the severity as an integer.
 pub type Logger = unsafe extern "system" fn(
     *mut c_void,
     i32,
@@ -15,10 +15,10 @@ pub type Logger = unsafe extern "system" fn(
     *const c_char,
 );
 
-/// Takes a line for the host's log: one of the interface's levels, and the text.
+/// Writes a line to the host's log: one of the interface's levels, and the text.
 pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
 
-/// The library is never closed, the host's log is valid while the backend is open: hence settable.
+/// Settable because the library is never closed, while the host's log is only valid while the backend is open.
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
 /// Sets the sink of the library's messages; `None` = discard.
@@ -33,7 +33,7 @@ pub fn write(level: u32, line: &str) {
     }
 }
 
-/// What the library calls for each message.
+/// Called by the library for each message.
 ///
 /// # Safety
 /// The texts are C strings.

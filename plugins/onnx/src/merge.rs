@@ -15,33 +15,34 @@ use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
 
 impl OnnxInstance {
-    /// Responds to all requests that have not failed; false = execute each by itself.
+    /// Executes all requests that have not failed in one run; false = execute each by itself.
     ///
     /// # Errors
-    /// The outputs of the run are invalid; the error is for all requests.
-    pub fn answer_all(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+    /// The outputs of the run are invalid; all requests fail with the error.
+    pub fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let (model, scratch) = (&*self.model, &mut self.scratch);
-        if !model.plan.batching || !alike(batch) {
+        if !model.plan.batching || !have_equal_inputs(batch) {
             return Ok(false);
         }
-        let prepared = scratch.take_all(model, batch).is_ok() && !scratch.requested.is_empty();
-        let answered = if prepared { scratch.run_all(model, batch) } else { Ok(false) };
+        let prepared =
+            scratch.prepare_merged(model, batch).is_ok() && !scratch.requested.is_empty();
+        let merged = if prepared { scratch.run_merged(model, batch) } else { Ok(false) };
         scratch.clear();
-        Ok(answered?)
+        Ok(merged?)
     }
 }
 
 impl Scratch {
-    /// Creates values over the gathered inputs, and lists the outputs that any request asked for.
-    fn take_all(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
+    /// Creates values over the gathered inputs, and lists the outputs that any request requested.
+    fn prepare_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
         let Some(first) = batch.requests().next() else { return Ok(()) };
         for (nth, tensor) in first.inputs().enumerate() {
             let slot = self.claim(model, tensor)?;
             let gathered = batch.gather(nth)?;
             let (kind, data) = (gathered.dtype().to_abi(), gathered.bytes());
-            let mut room = [0; MAX_RANK];
-            let shape = accepted(model, slot, kind, gathered.shape(), data.len(), &mut room)?;
+            let mut buffer = [0; MAX_RANK];
+            let shape = accepted(model, slot, kind, gathered.shape(), data.len(), &mut buffer)?;
             let runtime = model.session.runtime;
             let value = if slot.dtype == dtype::STRING {
                 strings::decode(runtime, &slot.name, shape, data)?
@@ -63,35 +64,38 @@ impl Scratch {
         self.all_claimed(model)?;
         for (nth, request) in batch.requests().enumerate() {
             if !self.failed[nth] {
-                self.want(model, request.requested_outputs())?;
+                self.add_requested(model, request.requested_outputs())?;
             }
         }
         Ok(())
     }
 
-    /// False: the run failed. Executing the requests one by one finds the one that caused it, and records an output
-    /// whose shape the file declares wrongly.
-    fn run_all(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
-        let ahead = model.ahead.load(Ordering::Relaxed);
+    /// False: the run failed. Executing the requests one by one then finds the one that caused it, and detects an output
+    /// whose declared shape is wrong.
+    fn run_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
+        let preallocate = model.preallocate.load(Ordering::Relaxed);
         let mut outlet = batch;
-        self.take_outputs(model, batch.rows(), &mut outlet, ahead)?;
+        self.prepare_outputs(model, batch.rows(), &mut outlet, preallocate)?;
         batch.mark_compute_start();
         let ran = self.run(model);
         batch.mark_compute_end();
         if ran.is_err() {
             return Ok(false);
         }
-        self.give_outputs(model, batch.rows(), &mut outlet)?;
+        self.pass_outputs(model, batch.rows(), &mut outlet)?;
         Ok(true)
     }
 }
 
 /// Whether the requests have the same inputs, each of the size of its shape.
-fn alike(batch: &Batch<'_>) -> bool {
+fn have_equal_inputs(batch: &Batch<'_>) -> bool {
     let Some(first) = batch.requests().next() else { return false };
     batch.requests().all(|request| {
         first.inputs().len() == request.inputs().len()
-            && first.inputs().zip(request.inputs()).all(|(a, b)| same(a, b) && sound(request, b))
+            && first
+                .inputs()
+                .zip(request.inputs())
+                .all(|(a, b)| same(a, b) && size_matches_shape(request, b))
     })
 }
 
@@ -101,7 +105,7 @@ fn same(a: Tensor<'_>, b: Tensor<'_>) -> bool {
         && (a.index().is_some() && a.index() == b.index() || a.name() == b.name())
 }
 
-fn sound(request: Request<'_>, tensor: Tensor<'_>) -> bool {
+fn size_matches_shape(request: Request<'_>, tensor: Tensor<'_>) -> bool {
     let rows = tensor.shape().first().and_then(|&rows| usize::try_from(rows).ok());
     let Some(count) = types::elements(tensor.shape()) else { return false };
     rows == Some(request.batch_size())

@@ -18,7 +18,7 @@ pub struct OnnxModel {
     pub plan: Plan,
     /// Whether outputs with a fixed shape are written into blocks of the host. Set to false when a run shows that the
     /// file declares a wrong shape.
-    pub ahead: AtomicBool,
+    pub preallocate: AtomicBool,
     pub log: Scope,
 }
 
@@ -51,7 +51,7 @@ impl Model for OnnxModel {
             .map_err(|fault| fault.within(place()))?;
         let runtime = backend.runtime_library()?;
         if context.log().progress("opening the session", 100) {
-            return Err(Error::cancelled("the load was given up"));
+            return Err(Error::cancelled("the load was cancelled"));
         }
         let session = Session::open(runtime, &file, &options)
             .map_err(|fault| fault.within(format_args!("{} from {}", place(), file.display())))?;
@@ -68,7 +68,7 @@ impl Model for OnnxModel {
             name: config.model,
             session,
             plan,
-            ahead: AtomicBool::new(true),
+            preallocate: AtomicBool::new(true),
             log: context.log().clone(),
         })
     }

@@ -7,7 +7,7 @@
 //! | `execution_mode` | 0 sequential, 1 parallel | 0 |
 //! | `enable_mem_arena` | 0, 1 | 1 |
 //! | `enable_mem_pattern` | 0, 1 | 1 |
-//! | `session.…` | passed to the library as it is | idle threads sleep instead of spinning |
+//! | `session.…` | passed to the library unchanged | idle threads sleep instead of spinning |
 //!
 //! `optimization { graph { level: L } }`: below 0 none, 0 (also: not set) all, 1 basic, 2 extended,
 //! above 2 all.
@@ -41,7 +41,7 @@ impl Options {
             graph: graph(graph_level),
             arena: true,
             pattern: true,
-            // Threads that spin between requests take the cores from the other models and the network.
+            // Threads that spin between requests take CPU time from other models and from the network threads.
             entries: vec![
                 ("session.intra_op.allow_spinning".into(), "0".into()),
                 ("session.inter_op.allow_spinning".into(), "0".into()),

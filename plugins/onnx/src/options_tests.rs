@@ -7,7 +7,7 @@ fn options(params: &[(&str, &str)]) -> Result<Options, Fault> {
 }
 
 #[test]
-fn parameters_override_what_the_host_suggests() {
+fn parameters_override_thread_budget() {
     let plain = options(&[("priority", "high")]).unwrap();
     assert_eq!((plain.intra_threads, plain.inter_threads, plain.arena), (3, 1, true));
     assert!(plain.entries.contains(&("session.intra_op.allow_spinning".into(), "0".into())));
@@ -24,7 +24,7 @@ fn parameters_override_what_the_host_suggests() {
 }
 
 #[test]
-fn nonsense_names_the_parameter() {
+fn invalid_values_name_the_parameter() {
     for (key, value) in [("intra_op_thread_count", "-1"), ("enable_mem_pattern", "yes")] {
         let fault = options(&[(key, value)]).unwrap_err();
         assert!(fault.text.contains(key) && fault.text.contains(value), "{fault}");

@@ -86,7 +86,7 @@ impl Outlet for &Batch<'_> {
 
 impl Scratch {
     /// Adds the requested outputs to those of this run.
-    pub fn want<'a>(
+    pub fn add_requested<'a>(
         &mut self,
         model: &OnnxModel,
         outputs: impl Iterator<Item = RequestedOutput<'a>>,
@@ -108,22 +108,22 @@ impl Scratch {
     }
 
     /// Prepares the requested outputs of a run of `rows` rows: a block of the host where the shape is known
-    /// and `ahead` says so, else the library's choice. True = at least one block.
-    pub fn take_outputs(
+    /// and `preallocate` is set, else memory of the library. True = at least one block.
+    pub fn prepare_outputs(
         &mut self,
         model: &OnnxModel,
         rows: usize,
         outlet: &mut impl Outlet,
-        ahead: bool,
+        preallocate: bool,
     ) -> Result<bool, Fault> {
         let Plan { outputs, batching, .. } = &model.plan;
         let mut blocks = false;
         for nth in 0..self.requested.len() {
             let slot = &outputs[self.requested[nth].0];
             let mut raw = ptr::null_mut();
-            let mut room = [0; MAX_RANK];
+            let mut buffer = [0; MAX_RANK];
             let rows = batching.then_some(rows);
-            let known = if ahead { shape::before_run(slot, rows, &mut room) } else { None };
+            let known = if preallocate { shape::before_run(slot, rows, &mut buffer) } else { None };
             if let Some((shape, bytes)) = known {
                 let (data, n) =
                     outlet.block(&slot.name, Dtype::from_abi(slot.dtype), shape, bytes)?;
@@ -146,7 +146,7 @@ impl Scratch {
     }
 
     /// Passes outputs allocated by the library to the host. Outputs in blocks of the host are complete.
-    pub fn give_outputs(
+    pub fn pass_outputs(
         &mut self,
         model: &OnnxModel,
         rows: usize,
@@ -161,14 +161,14 @@ impl Scratch {
             // SAFETY: allocated by the run, and removed from the list of values to free.
             let value = unsafe { Value::from_raw(model.session.runtime, raw)? };
             let slot = &model.plan.outputs[at];
-            self.give(model, slot, rows, outlet, value).map_err(|fault| {
+            self.pass_output(model, slot, rows, outlet, value).map_err(|fault| {
                 fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
             })?;
         }
         Ok(())
     }
 
-    fn give(
+    fn pass_output(
         &mut self,
         model: &OnnxModel,
         slot: &Slot,
@@ -176,19 +176,19 @@ impl Scratch {
         outlet: &mut impl Outlet,
         value: Value,
     ) -> Result<(), Fault> {
-        let mut room = [0; MAX_RANK];
-        let (kind, mut rank) = value.describe(&mut room)?;
+        let mut buffer = [0; MAX_RANK];
+        let (kind, mut rank) = value.describe(&mut buffer)?;
         if kind != slot.dtype {
             return Err(Fault::internal(format!(
-                "the model gave {} instead of {}",
+                "the model returned {} instead of {}",
                 types::name(kind),
                 types::name(slot.dtype)
             )));
         }
         if slot.scalar && rank == 0 {
-            (room[0], rank) = (1, 1);
+            (buffer[0], rank) = (1, 1);
         }
-        let shape = &room[..rank];
+        let shape = &buffer[..rank];
         if model.plan.batching && shape.first() != i64::try_from(rows).ok().as_ref() {
             return Err(Fault::internal(format!(
                 "shape {} does not begin with the batch size {rows}",
@@ -201,7 +201,7 @@ impl Scratch {
             let bytes = strings::encoded_size(&value, count)?;
             let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
             if to.is_null() || n < bytes {
-                return Ok(()); // nobody wants it
+                return Ok(()); // not requested
             }
             // SAFETY: the host's block, exclusive until the response is sent.
             let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
@@ -210,8 +210,8 @@ impl Scratch {
         let bytes = count * types::size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
         if self.borrowed.iter().any(|range| range.contains(&data.addr())) {
-            // The library passes an input through as an output by sharing its memory, which is the
-            // host's and released with the request.
+            // For an input passed through as an output the library shares the input's memory, which the host
+            // releases with the request.
             let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
             if !to.is_null() && n >= bytes {
                 // SAFETY: `bytes` bytes of a live tensor; the host's new block does not overlap.

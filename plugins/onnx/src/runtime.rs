@@ -1,8 +1,8 @@
 //! The ONNX Runtime library: opened when the first model needs it, never closed.
 //!
-//! Nothing is linked. The library exports one symbol, `OrtGetApiBase`; behind it is a table of
-//! functions whose beginning never changes, so one build of this plugin runs with every release that
-//! grants [`API`]. One environment per process, because the library itself keeps only one.
+//! Nothing is linked. The library exports one symbol, `OrtGetApiBase`; it returns a table of
+//! functions that later releases only append to, so one build of this plugin runs with every release that
+//! supports [`API`]. One environment per process, because the library itself has only one.
 
 use crate::fault::Fault;
 use crate::log::{self, Logger};
@@ -18,11 +18,11 @@ use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_plugin_api::abi::types::{code, level};
 
-/// Version of the function table that this plugin asks for: what it uses is in every release since 1.18.
+/// Version of the function table: all functions that this plugin uses are in every release since 1.18.
 pub const API: u32 = 18;
 
 /// Calls an entry of the table and turns its status into a `Result`. Expands to an unsafe call: the
-/// block around it says why the arguments are right.
+/// surrounding block states why the arguments are valid.
 macro_rules! ort {
     ($runtime:expr, $entry:ident($($argument:expr),* $(,)?)) => {{
         let status = ((*$runtime.api).$entry)($($argument),*);
@@ -33,23 +33,23 @@ pub(crate) use ort;
 
 /// The opened library. There is one, and it is never closed, hence `&'static Runtime`.
 pub struct Runtime {
-    /// Raw and never a reference: a library may leave entries null that we do not use, and a
-    /// reference to a table with null functions would be undefined behaviour.
+    /// Raw, never a reference: entries that this plugin does not use may be null, and a reference to a table with
+    /// null functions would be undefined behaviour.
     pub api: *const OrtApi,
     pub env: *mut OrtEnv,
-    /// "Ordinary memory of the CPU", for tensors over memory that is not the library's.
+    /// Describes ordinary CPU memory, for tensors over memory that the library does not own.
     pub memory: *mut OrtMemoryInfo,
     pub allocator: *mut OrtAllocator,
-    /// The default ones, made once: without any, each run would make its own.
+    /// Default options, created once: without options each run would create its own.
     pub run_options: *mut OrtRunOptions,
     /// For example `1.31.1`.
     pub version: String,
-    /// Its path, or the name that the system's loader resolved.
+    /// Its path, or the name that the dynamic loader resolved.
     pub origin: String,
 }
 
 // SAFETY: the table is constant; environment, memory info, default allocator and run options are
-// documented as usable from any thread, and nothing here changes them after `Runtime` was made.
+// documented as usable from any thread, and they do not change after `Runtime` was created.
 unsafe impl Send for Runtime {}
 // SAFETY: as above.
 unsafe impl Sync for Runtime {}
@@ -58,7 +58,7 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// Held while the library is opened, so that concurrent loads open it once.
 static OPENING: Mutex<()> = Mutex::new(());
 
-/// The runtime if some model has already needed it.
+/// The runtime, if it is open.
 pub fn current() -> Option<&'static Runtime> {
     RUNTIME.get()
 }
@@ -103,7 +103,7 @@ fn find(plan: Plan) -> Result<Runtime, Fault> {
     for name in &system {
         match Runtime::open(Path::new(name)) {
             Ok(runtime) => return Ok(runtime),
-            // It is normal that the system's loader does not find the name.
+            // Not finding the name is expected, and not worth reporting.
             Err(reason) if reason.contains("cannot open shared object file") => {}
             Err(reason) => tried.push(format!("{name}: {reason}")),
         }
@@ -113,23 +113,23 @@ fn find(plan: Plan) -> Result<Runtime, Fault> {
 
 impl Runtime {
     fn open(path: &Path) -> Result<Self, String> {
-        // SAFETY: opening runs the library's initialisers. That is the operator's choice of file; local
-        // binding keeps its symbols from meeting those of another framework in this process.
+        // SAFETY: opening runs the library's initialisers; the operator chose the file. Local binding keeps its symbols
+        // apart from those of other frameworks in this process.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| words(&error))?;
-        // SAFETY: this is the documented type of the one symbol that every ONNX Runtime exports.
+            .map_err(|error| loader_message(&error))?;
+        // SAFETY: the documented type of the symbol that every ONNX Runtime exports.
         let base = unsafe {
             library.get::<unsafe extern "system" fn() -> *const OrtApiBase>(b"OrtGetApiBase\0")
         }
         .map_err(|_| "it has no symbol OrtGetApiBase, so it is not ONNX Runtime".to_owned())?;
-        // SAFETY: the function takes nothing and gives a static table or null.
+        // SAFETY: the function takes no arguments and returns a static table or null.
         let base = unsafe { base() };
         if base.is_null() {
-            return Err("OrtGetApiBase gave nothing".to_owned());
+            return Err("OrtGetApiBase returned null".to_owned());
         }
         // SAFETY: not null, hence a table with two entries, static; the version is a C string in it.
         let version = unsafe { text(((*base).GetVersionString)()) };
-        // Asked before the table: for a version it lacks the library also writes to stderr.
+        // Checked before requesting the table: for an unsupported version the library writes to stderr.
         let api = if too_old(&version) {
             ptr::null()
         } else {
@@ -142,7 +142,7 @@ impl Runtime {
                  ONNX Runtime 1.{API} or newer is needed"
             ));
         }
-        // From here on functions of the library are kept, so it must stay.
+        // The table points into the library, so it must not be closed.
         std::mem::forget(library);
         let mut runtime = Self {
             api,
@@ -157,10 +157,10 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Makes what every session shares.
+    /// Creates the environment, memory info, allocator and run options that all sessions share.
     fn begin(&mut self) -> Result<(), Fault> {
-        // SAFETY: differs from the declared type only in taking the severity as the integer that it
-        // is, so that a number unknown to us is not an invalid enum value.
+        // SAFETY: differs from the declared type only in taking the severity as an integer, so that an unknown number
+        // is not an invalid enum value.
         let logger =
             unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(log::on_message as Logger) };
         let severity = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
@@ -201,8 +201,8 @@ impl Runtime {
     #[cold]
     fn failure(&self, status: *mut OrtStatus) -> Fault {
         type Code = unsafe extern "system" fn(*const OrtStatus) -> i32;
-        // SAFETY: the status is not null and ours until the release; the code is read as the integer
-        // that it is, because a newer library may know codes that our enum does not.
+        // SAFETY: the status is not null and ours until the release; the code is read as an
+        // integer because newer libraries may have codes that the enum lacks.
         unsafe {
             let code_of: Code = std::mem::transmute((*self.api).GetErrorCode);
             let number = code_of(status);
@@ -217,31 +217,31 @@ impl Runtime {
         }
     }
 
-    /// Execution providers built into the library, for messages about what it cannot do.
+    /// Execution providers built into the library, for error messages.
     pub fn providers(&self) -> Vec<String> {
         let mut names: *mut *mut c_char = ptr::null_mut();
         let mut count = 0;
-        // SAFETY: on success `names` holds `count` C strings until they are given back.
+        // SAFETY: on success `names` holds `count` C strings until they are released.
         unsafe {
             if ort!(self, GetAvailableProviders(&raw mut names, &raw mut count)).is_err() {
                 return Vec::new();
             }
             let list = (0..usize::try_from(count).unwrap_or(0)).map(|i| text(*names.add(i)));
             let list = list.collect();
-            // Nothing can be done about a failure to free, and nothing depends on it.
+            // A failure to free has no consequences but the leak.
             let _ = ort!(self, ReleaseAvailableProviders(names, count));
             list
         }
     }
 }
 
-/// What the system's loader said: the error's own text is only that it failed.
-fn words(error: &libloading::Error) -> String {
+/// The dynamic loader's message; the error itself only names the function that failed.
+fn loader_message(error: &libloading::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
-/// `1.17.3` for a library that is certain not to grant [`API`]; anything unreadable is asked.
+/// Whether this version is known not to support [`API`], such as `1.17.3`; false if it cannot be parsed.
 fn too_old(version: &str) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
     matches!((parts.next(), parts.next()), (Some(Ok(1)), Some(Ok(minor))) if minor < API)

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn old_libraries_are_known_by_their_version() {
+fn old_libraries_are_detected_by_version() {
     assert!(too_old("1.17.3"));
     assert!(!too_old("1.18.0"));
     assert!(!too_old("1.31.1"));
@@ -12,7 +12,7 @@ fn old_libraries_are_known_by_their_version() {
 }
 
 #[test]
-fn a_file_that_is_no_onnx_runtime_is_refused_in_words() {
+fn other_libraries_are_refused_with_reason() {
     let error = Runtime::open(Path::new("libc.so.6")).err().unwrap();
     assert!(error.contains("OrtGetApiBase"), "{error}");
     let error = Runtime::open(Path::new("/nowhere/libonnxruntime.so")).err().unwrap();
@@ -28,7 +28,7 @@ fn a_named_library_has_no_fallback() {
 }
 
 #[test]
-fn a_search_in_vain_says_where_and_what_was_wrong() {
+fn failed_search_lists_directories_and_reasons() {
     let root = std::env::temp_dir().join(format!("onnx-search-{}", std::process::id()));
     let (dir, lib) = (root.join("backends/onnxruntime"), root.join("lib"));
     std::fs::create_dir_all(&dir).unwrap();
@@ -36,7 +36,7 @@ fn a_search_in_vain_says_where_and_what_was_wrong() {
     std::fs::write(lib.join("libonnxruntime.so.1"), "no library").unwrap();
     std::fs::write(dir.join("libonnxruntime_providers_shared.so"), "another one").unwrap();
     let Plan::Search { found, looked_in, .. } = search::plan(None, None, &dir) else {
-        panic!("nobody named a library");
+        panic!("a library was named");
     };
     assert_eq!(found, [lib.join("libonnxruntime.so.1")]);
     let text = find(Plan::Search { found, looked_in, system: vec!["libnowhere.so"] });

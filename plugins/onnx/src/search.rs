@@ -8,14 +8,14 @@ pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
 /// Server setting that names the library.
 pub const SETTING: &str = "library";
 
-/// Names passed to the system's loader, best first.
+/// Names passed to the dynamic loader, best first.
 const SYSTEM_NAMES: [&str; 2] = ["libonnxruntime.so.1", "libonnxruntime.so"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
     /// The setting or environment names the library: no other is tried.
     Named { path: PathBuf, by: String },
-    /// Libraries beside the plugin, then those of the system's loader.
+    /// Libraries next to the plugin, then those of the dynamic loader.
     Search { found: Vec<PathBuf>, looked_in: Vec<PathBuf>, system: Vec<&'static str> },
 }
 
@@ -38,19 +38,19 @@ pub fn plan(setting: Option<&str>, variable: Option<&OsStr>, plugin_dir: &Path) 
     Plan::Search { found, looked_in, system: SYSTEM_NAMES.to_vec() }
 }
 
-/// The plugin's own directory, its `lib`, and the `lib` of the installation around it:
+/// The plugin's directory, its `lib`, and the `lib` of the installation:
 /// `<root>/backends/onnxruntime/libtrtserver_onnxruntime.so` goes with `<root>/lib`.
 fn beside(plugin_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![plugin_dir.to_path_buf(), plugin_dir.join("lib")];
-    // By path components, not by `..`, so that the message shows a directory one can read.
+    // By path components, not by `..`, so that error messages show plain directories.
     if let Some(root) = plugin_dir.parent().and_then(Path::parent) {
         dirs.push(root.join("lib"));
     }
     dirs
 }
 
-/// The libraries of one directory, best first: the name without a full version is what a package
-/// manager keeps pointing at the right file; after it the highest version.
+/// The libraries of one directory, best first: the names without a full version, which package
+/// managers link to the right file, then the highest version.
 fn libraries_in(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<String> = entries
@@ -87,7 +87,7 @@ pub fn not_found(looked_in: &[PathBuf], system: &[&str], tried: &[String]) -> St
     for dir in looked_in {
         text.push_str(&format!("\n  {}", dir.display()));
     }
-    text.push_str(&format!("\nand asked the system's loader for {}", system.join(", ")));
+    text.push_str(&format!("\nand asked the dynamic loader for {}", system.join(", ")));
     for failure in tried {
         text.push_str(&format!("\nunusable: {failure}"));
     }

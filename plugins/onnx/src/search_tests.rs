@@ -16,11 +16,11 @@ fn a_named_library_is_the_only_candidate() {
 }
 
 #[test]
-fn the_search_goes_from_the_plugin_outwards() {
+fn search_starts_at_plugin_directory() {
     let Plan::Search { found, looked_in, system } =
         plan(None, Some(OsStr::new("")), Path::new("/nowhere/dist/backends/onnxruntime"))
     else {
-        panic!("nobody named a library");
+        panic!("a library was named");
     };
     assert!(found.is_empty());
     assert_eq!(
@@ -58,7 +58,7 @@ fn soname_before_link_before_highest_version() {
 }
 
 #[test]
-fn the_message_says_where_and_how() {
+fn not_found_message_lists_directories_and_advice() {
     let text =
         not_found(&["/d/lib".into()], &["libonnxruntime.so.1"], &["/d/lib/x: bad ELF".into()]);
     for part in [

@@ -131,13 +131,13 @@ impl Session {
             }
             ort!(self.runtime, CastTypeInfoToTensorInfo(info, &raw mut tensor))?;
             let (element, rank) = read_info(self.runtime, tensor, &mut shape)?;
-            // The library says -1 for every dimension without a number; be sure of it.
+            // The library reports -1 for dynamic dimensions; treat every negative number like that.
             Ok((element, shape[..rank].iter().map(|&dim| dim.max(-1)).collect()))
         }
     }
 
-    /// Runs the model. `outputs` that are null on entry are made by the library and are then the
-    /// caller's; the others are written in place. After an error the null ones are still null.
+    /// Runs the model. `outputs` that are null on entry are allocated by the library and owned by the caller
+    /// afterwards; the others are written in place. After an error null ones are still null.
     ///
     /// # Safety
     /// Names are C strings and inputs are values, alive during the call; no two calls at the same time
@@ -171,8 +171,8 @@ impl Session {
     /// Runs the model on a binding.
     ///
     /// # Safety
-    /// The binding was made for this session, the memory of its values is there, and nobody else uses
-    /// either during the call.
+    /// The binding was created for this session, the memory of its values is valid, and neither is used elsewhere during
+    /// the call.
     pub unsafe fn run_bound(&self, binding: &Binding) -> Result<(), Fault> {
         let options = self.runtime.run_options;
         // SAFETY: the caller's promise.
@@ -186,7 +186,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: ours, and nobody runs it any more. Values that it gave keep their memory themselves.
+        // SAFETY: owned, and no run is in progress. Values that it returned own their memory.
         unsafe { ((*self.runtime.api).ReleaseSession)(self.raw) }
     }
 }
@@ -204,7 +204,7 @@ type Info = unsafe extern "system" fn(
     *mut *mut OrtTypeInfo,
 ) -> ort_sys::OrtStatusPtr;
 
-/// Session options while a session is being made.
+/// Options of a session that is being created.
 struct SessionOptions {
     runtime: &'static Runtime,
     raw: *mut OrtSessionOptions,

@@ -5,13 +5,13 @@ use crate::types;
 use crate::value::MAX_RANK;
 use trtserver_plugin_api::abi::types::dtype;
 
-/// The shape in which the model takes an input that came as `given` (batch dimension included);
-/// `None` if it cannot. A reshape of the configuration is applied if the host has not done so.
+/// The model's shape for an input of the request's shape `given` (batch dimension included); `None` if they do not
+/// match. The configuration's reshape is applied if the host has not done so.
 pub fn for_model<'a>(
     slot: &Slot,
     batching: bool,
     given: &'a [i64],
-    room: &'a mut [i64; MAX_RANK],
+    buffer: &'a mut [i64; MAX_RANK],
 ) -> Option<&'a [i64]> {
     if slot.scalar && given == [1] {
         return Some(&[]);
@@ -23,7 +23,7 @@ pub fn for_model<'a>(
             if fits(model_dims, own) {
                 given
             } else {
-                reshape(dims, model_dims, lead, given, room)?
+                reshape(dims, model_dims, lead, given, buffer)?
             }
         }
         None => given,
@@ -34,17 +34,17 @@ pub fn for_model<'a>(
     (slot.unranked || fits(&slot.dims, shape)).then_some(shape)
 }
 
-/// Shape and size of an output that the file fixes except for the batch. `rows`: of the call, if the
-/// model batches.
+/// Shape and size of an output if its shape is fixed in the file except for the batch dimension. `rows`: of the
+/// request, if the model batches.
 pub fn before_run<'a>(
     slot: &Slot,
     rows: Option<usize>,
-    room: &'a mut [i64; MAX_RANK],
+    buffer: &'a mut [i64; MAX_RANK],
 ) -> Option<(&'a [i64], usize)> {
     if slot.unranked || slot.passed || slot.dtype == dtype::STRING {
         return None;
     }
-    let shape = room.get_mut(..slot.dims.len())?;
+    let shape = buffer.get_mut(..slot.dims.len())?;
     shape.copy_from_slice(&slot.dims);
     if let Some(rows) = rows {
         *shape.first_mut()? = i64::try_from(rows).ok()?;
@@ -53,22 +53,22 @@ pub fn before_run<'a>(
     Some((shape, bytes))
 }
 
-/// Whether `shape` is one of those that `dims`, with -1 as any, describes.
+/// Whether `shape` matches `dims`, where -1 matches any dimension.
 fn fits(dims: &[i64], shape: &[i64]) -> bool {
     dims.len() == shape.len() && dims.iter().zip(shape).all(|(&dim, &own)| dim == -1 || dim == own)
 }
 
-/// From the shape for clients to that for the model: the variable dimensions correspond in their order.
+/// Converts a client's shape to the model's: variable dimensions correspond by order.
 fn reshape<'a>(
     dims: &[i64],
     model_dims: &[i64],
     lead: usize,
     given: &[i64],
-    room: &'a mut [i64; MAX_RANK],
+    buffer: &'a mut [i64; MAX_RANK],
 ) -> Option<&'a [i64]> {
     let own = given.get(lead..).filter(|own| fits(dims, own))?;
     let mut variable = dims.iter().zip(own).filter(|(dim, _)| **dim == -1).map(|(_, own)| *own);
-    let shape = room.get_mut(..lead + model_dims.len())?;
+    let shape = buffer.get_mut(..lead + model_dims.len())?;
     shape[..lead].copy_from_slice(&given[..lead]);
     for (to, &dim) in shape[lead..].iter_mut().zip(model_dims) {
         *to = if dim == -1 { variable.next()? } else { dim };

@@ -18,40 +18,40 @@ fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot {
     }
 }
 
-fn seen(slot: &Slot, batching: bool, given: &[i64]) -> Option<Vec<i64>> {
+fn model_shape(slot: &Slot, batching: bool, given: &[i64]) -> Option<Vec<i64>> {
     for_model(slot, batching, given, &mut [0; MAX_RANK]).map(<[i64]>::to_vec)
 }
 
 #[test]
 fn an_input_must_fit_the_model() {
     let fixed = slot(&[-1, 16], None);
-    assert_eq!(seen(&fixed, true, &[3, 16]), Some(vec![3, 16]));
-    assert_eq!(seen(&fixed, true, &[0, 16]), Some(vec![0, 16]));
+    assert_eq!(model_shape(&fixed, true, &[3, 16]), Some(vec![3, 16]));
+    assert_eq!(model_shape(&fixed, true, &[0, 16]), Some(vec![0, 16]));
     for wrong in [&[3, 15][..], &[3], &[3, 16, 1], &[-1, 16], &[]] {
-        assert_eq!(seen(&fixed, true, wrong), None, "{wrong:?}");
+        assert_eq!(model_shape(&fixed, true, wrong), None, "{wrong:?}");
     }
-    assert_eq!(seen(&slot(&[], None), false, &[2, 2]), Some(vec![2, 2]));
-    assert_eq!(seen(&slot(&[], None), false, &[1; MAX_RANK + 1]), None);
+    assert_eq!(model_shape(&slot(&[], None), false, &[2, 2]), Some(vec![2, 2]));
+    assert_eq!(model_shape(&slot(&[], None), false, &[1; MAX_RANK + 1]), None);
 }
 
 #[test]
-fn reshape_is_applied_unless_it_has_been() {
+fn reshape_is_applied_once() {
     let flat = slot(&[-1, 16], Some((&[4, 4], &[16])));
-    assert_eq!(seen(&flat, true, &[3, 4, 4]), Some(vec![3, 16]));
-    assert_eq!(seen(&flat, true, &[3, 16]), Some(vec![3, 16]));
-    assert_eq!(seen(&flat, true, &[3, 4, 3]), None);
+    assert_eq!(model_shape(&flat, true, &[3, 4, 4]), Some(vec![3, 16]));
+    assert_eq!(model_shape(&flat, true, &[3, 16]), Some(vec![3, 16]));
+    assert_eq!(model_shape(&flat, true, &[3, 4, 3]), None);
     let variable = slot(&[-1, -1, 4], Some((&[2, -1, 2], &[-1, 4])));
-    assert_eq!(seen(&variable, true, &[1, 2, 7, 2]), Some(vec![1, 7, 4]));
+    assert_eq!(model_shape(&variable, true, &[1, 2, 7, 2]), Some(vec![1, 7, 4]));
     let empty = slot(&[-1], Some((&[1], &[])));
-    assert_eq!(seen(&empty, true, &[5, 1]), Some(vec![5]));
-    assert_eq!(seen(&empty, true, &[5]), Some(vec![5]));
+    assert_eq!(model_shape(&empty, true, &[5, 1]), Some(vec![5]));
+    assert_eq!(model_shape(&empty, true, &[5]), Some(vec![5]));
 }
 
 #[test]
-fn scalars_come_as_one_element() {
+fn scalars_are_one_element_for_clients() {
     let mut scalar = slot(&[], None);
     scalar.scalar = true;
-    assert_eq!(seen(&scalar, false, &[1]), Some(vec![]));
+    assert_eq!(model_shape(&scalar, false, &[1]), Some(vec![]));
 }
 
 #[test]

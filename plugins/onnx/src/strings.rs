@@ -1,7 +1,6 @@
 //! STRING tensors: from length-prefixed bytes to the library's strings and back.
 //!
-//! Lengths travel both ways, so a NUL inside a string survives. This is the one copy that the plugin
-//! makes of tensor data.
+//! Lengths are kept in both directions, so strings may contain NUL. Strings are the only tensor data that is always copied.
 
 use crate::fault::Fault;
 use crate::runtime::ort;
@@ -23,7 +22,7 @@ pub fn elements(bytes: &[u8]) -> Elements<'_> {
 }
 
 impl<'a> Iterator for Elements<'a> {
-    /// The error says how many bytes were announced and how many are left.
+    /// The error has the announced length and the number of bytes left.
     type Item = Result<&'a [u8], (usize, usize)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -45,7 +44,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Makes the library's string tensor out of length-prefixed bytes. `name` is for messages.
+/// Creates the library's string tensor from length-prefixed bytes. `name` is for messages.
 pub fn decode(
     runtime: &'static crate::runtime::Runtime,
     name: &str,
@@ -74,8 +73,8 @@ pub fn decode(
     let value = Value::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;
     for (index, element) in elements(bytes).flatten().enumerate() {
         let mut to = ptr::null_mut();
-        // SAFETY: the index is below the tensor's element count; the buffer that comes back has room
-        // for exactly the length asked for.
+        // SAFETY: the index is below the tensor's element count; the returned buffer has exactly the
+        // requested length.
         unsafe {
             ort!(
                 runtime,
@@ -115,11 +114,11 @@ pub fn encode(
     }
     offsets.clear();
     offsets.resize(count, 0);
-    // The contents first go to the end of the buffer, back to back; then each moves towards the
-    // front, behind its length. Element `i` lands at or before where it lay, and never on a later one.
+    // The library writes all contents to the end of the buffer; `spread` then moves each towards the front, behind its
+    // length. An element never moves backwards, so it overwrites no later one.
     let heads = HEAD * count;
     let content = to.len() - heads;
-    // SAFETY: room for the contents and for one offset per element.
+    // SAFETY: the buffers hold the contents and one offset per element.
     unsafe {
         ort!(
             value.runtime(),
@@ -143,8 +142,7 @@ fn spread(to: &mut [u8], offsets: &[usize], content: usize) {
         let end = offsets.get(i + 1).copied().unwrap_or(content);
         let length = end - from;
         let at = from + HEAD * i;
-        // Strings above 4 GiB cannot be expressed in this format; none get this far, for the whole
-        // tensor would not fit a message.
+        // Strings above 4 GiB cannot be expressed in this format, but a tensor with one would not fit a message.
         let head = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
         to.copy_within(heads + from..heads + end, at + HEAD);
         to[at..at + HEAD].copy_from_slice(&head);

@@ -7,7 +7,7 @@ fn framed(strings: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn elements_are_cut_at_their_lengths() {
+fn elements_are_split_by_length() {
     let bytes = framed(&[b"a\0b", b"", b"xyz"]);
     let cut: Vec<_> = elements(&bytes).map(Result::unwrap).collect();
     assert_eq!(cut, [&b"a\0b"[..], b"", b"xyz"]);
@@ -25,7 +25,7 @@ fn broken_framing_ends_with_one_error() {
 }
 
 #[test]
-fn contents_spread_in_place() {
+fn contents_are_spread_in_place() {
     let strings: [&[u8]; 5] = [b"", b"hello", b"a\0", b"", b"longer than the heads of them all"];
     let content = strings.concat();
     let mut offsets = vec![];

@@ -38,12 +38,12 @@ fn of(dtype: u32) -> Option<&'static Row> {
     ROWS.get((dtype as usize).wrapping_sub(1))
 }
 
-/// ONNX Runtime's type for one of ours.
+/// ONNX Runtime's type for one of the interface's.
 pub fn element(dtype: u32) -> Option<Element> {
     of(dtype).map(|row| row.element)
 }
 
-/// Ours for a number that ONNX Runtime gave; `INVALID` for types that the interface lacks.
+/// The interface's type for one of ONNX Runtime's; `INVALID` for types that the interface lacks.
 pub fn dtype_of(element: i32) -> u32 {
     ROWS.iter().find(|row| row.element as i32 == element).map_or(dtype::INVALID, |row| row.dtype)
 }
@@ -58,7 +58,7 @@ pub fn name(dtype: u32) -> &'static str {
     of(dtype).map_or("TYPE_INVALID", |row| row.name)
 }
 
-/// What ONNX Runtime calls a type that may be outside our table, for messages.
+/// Name of an ONNX type, including those that the interface lacks, for messages.
 pub fn element_name(element: i32) -> String {
     let dtype = dtype_of(element);
     if dtype != dtype::INVALID {

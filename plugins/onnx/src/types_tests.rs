@@ -15,7 +15,7 @@ fn the_table_is_indexed_by_the_interface_numbers() {
 }
 
 #[test]
-fn foreign_numbers_are_no_type_but_have_a_name() {
+fn unknown_element_types_have_a_name() {
     for foreign in [0, 14, 17, 21, 26, 1000, -1] {
         assert_eq!(dtype_of(foreign), dtype::INVALID);
         assert!(!element_name(foreign).is_empty());

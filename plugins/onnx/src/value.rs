@@ -8,8 +8,7 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use trtserver_plugin_api::abi::types::dtype;
 
-/// Most dimensions that a tensor may have here. ONNX sets no bound; models stay below ten, and the
-/// bound lets shapes live on the stack.
+/// Maximum rank of a tensor. ONNX has no limit, but models stay below ten; the limit keeps shapes on the stack.
 pub const MAX_RANK: usize = 32;
 
 pub struct Value {
@@ -17,25 +16,25 @@ pub struct Value {
     runtime: &'static Runtime,
 }
 
-// SAFETY: a value is plain memory with a shape; the library lets any one thread at a time use it.
+// SAFETY: a value is plain memory with a shape; the library allows any thread to use it, one at a time.
 unsafe impl Send for Value {}
 
 impl Value {
-    /// Takes over a value that the library made.
+    /// Takes ownership of a value that the library allocated.
     ///
     /// # Safety
-    /// `raw` is null or a value that nobody else frees.
+    /// `raw` is null or a value that has no other owner.
     pub unsafe fn from_raw(runtime: &'static Runtime, raw: *mut OrtValue) -> Result<Self, Fault> {
         let raw = NonNull::new(raw)
             .ok_or_else(|| Fault::internal("ONNX Runtime reported success without a value"))?;
         Ok(Self { raw, runtime })
     }
 
-    /// A tensor over memory that stays the caller's. No copy is made.
+    /// A tensor over memory owned by the caller, without a copy.
     ///
     /// # Safety
     /// `bytes` at `data` stay valid (and writable, if the value is used as an output) until the value
-    /// is gone, and `data` is aligned for the element type.
+    /// is dropped, and `data` is aligned for the element type.
     pub unsafe fn over(
         runtime: &'static Runtime,
         element: Element,
@@ -43,7 +42,7 @@ impl Value {
         data: *mut u8,
         bytes: usize,
     ) -> Result<Self, Fault> {
-        // The library wants an address even for a tensor of no elements.
+        // The library requires an address even for an empty tensor.
         let data = if data.is_null() { ptr::without_provenance_mut(64) } else { data };
         let mut raw = ptr::null_mut();
         // SAFETY: memory as the caller promises; the shape is copied during the call.
@@ -64,7 +63,7 @@ impl Value {
         }
     }
 
-    /// A tensor in the library's own memory: the only kind that can hold strings.
+    /// A tensor in memory of the library, which strings require.
     pub fn new(runtime: &'static Runtime, element: Element, shape: &[i64]) -> Result<Self, Fault> {
         let mut raw = ptr::null_mut();
         // SAFETY: the shape is copied during the call; the out pointer is ours.
@@ -99,7 +98,7 @@ impl Value {
         Ok(data.cast())
     }
 
-    /// Element type (one of the interface's) and shape, which is written into `shape`; gives the rank.
+    /// Element type (one of the interface's) and shape, which is written into `shape`; returns the rank.
     pub fn describe(&self, shape: &mut [i64; MAX_RANK]) -> Result<(u32, usize), Fault> {
         let mut is_tensor = 0;
         let mut has_value = 0;
@@ -109,7 +108,9 @@ impl Value {
             ort!(self.runtime, IsTensor(self.as_ptr(), &raw mut is_tensor))?;
         }
         if is_tensor == 0 || has_value == 0 {
-            return Err(Fault::unsupported("the model gave something that is not a dense tensor"));
+            return Err(Fault::unsupported(
+                "the model returned a value that is not a dense tensor",
+            ));
         }
         let mut info: *mut OrtTensorTypeAndShapeInfo = ptr::null_mut();
         // SAFETY: a tensor has this information; it is ours until the release below.
@@ -121,13 +122,13 @@ impl Value {
             let dtype = types::dtype_of(element);
             if dtype == dtype::INVALID {
                 let name = types::element_name(element);
-                return Err(Fault::unsupported(format!("the model gave a tensor of {name}")));
+                return Err(Fault::unsupported(format!("the model returned a tensor of {name}")));
             }
             Ok((dtype, rank))
         }
     }
 
-    /// Gives the value away as an address, to be freed by [`release`].
+    /// Gives up ownership; [`release`] frees the value.
     pub fn into_raw(self) -> *mut u8 {
         let raw = self.as_ptr().cast();
         std::mem::forget(self);
@@ -142,12 +143,12 @@ impl Drop for Value {
     }
 }
 
-/// The function that goes with [`Value::into_raw`]: any thread, once.
+/// Frees a value of [`Value::into_raw`]; any thread, once.
 ///
 /// # Safety
 /// `value` came from [`Value::into_raw`].
 pub unsafe extern "C" fn release(value: *mut u8) {
-    // Whoever holds a value got it from the runtime, which is never closed.
+    // A value implies an open runtime, which is never closed.
     if let Some(runtime) = runtime::current() {
         // SAFETY: the caller's promise.
         unsafe { ((*runtime.api).ReleaseValue)(value.cast()) }
@@ -165,8 +166,8 @@ pub unsafe fn read_info(
 ) -> Result<(i32, usize), Fault> {
     let mut element = 0i32;
     let mut rank = 0;
-    // SAFETY: alive by the caller's promise. The element is read as the integer that it is, since a
-    // newer library may know types that the enum does not.
+    // SAFETY: alive by the caller's promise. The element type is read as an integer because
+    // newer libraries may have types that the enum lacks.
     unsafe {
         ort!(runtime, GetTensorElementType(info, (&raw mut element).cast()))?;
         ort!(runtime, GetDimensionsCount(info, &raw mut rank))?;

@@ -1,9 +1,9 @@
 //! The whole plugin with libraries in C, on the test host.
 #![allow(clippy::unwrap_used)]
 
-mod rig;
+mod harness;
 
-use rig::{Ask, Model, Rig, compile, error, ints};
+use harness::{Harness, Model, RequestExt, compile, error, ints};
 use std::path::Path;
 use tempfile::TempDir;
 use trtserver_plugin_api::abi::types::code;
@@ -49,7 +49,7 @@ fn task(number: i32) -> Request {
     Request::new(1).ints("DO", &[1, 1], &[&[number]]).request_output("OUT")
 }
 
-/// A number that the probe keeps.
+/// A counter of the probe library.
 fn count(library: &Path, name: &str) -> i32 {
     // SAFETY: a library that is open already, and a function of this type in it.
     unsafe {
@@ -69,7 +69,7 @@ fn story(library: &Path) -> String {
 }
 
 fn refused(folder: TempDir, model: &Model) -> Failure {
-    Rig::open(folder, model).err().unwrap()
+    Harness::open(folder, model).err().unwrap()
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn every_generation_adds_and_subtracts() {
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         compile("addsub.c", &[flag], folder.path());
-        let rig =
-            Rig::open(folder, &addsub(parameters)).unwrap_or_else(|e| panic!("{flag}: {e:?}"));
+        let harness =
+            Harness::open(folder, &addsub(parameters)).unwrap_or_else(|e| panic!("{flag}: {e:?}"));
         let first = Request::new(1)
             .ints("INPUT0", &[1, 4], &[&[1, 2, 3, 4]])
             .ints("INPUT1", &[1, 4], &[&[10], &[], &[20, 30], &[40]])
@@ -91,40 +91,40 @@ fn every_generation_adds_and_subtracts() {
             .ints("INPUT1", &[3, 4], &[&[1; 12]])
             .request_output("OUTPUT0");
         for _ in 0..3 {
-            let done = rig.run(&[first.clone(), second.clone()]);
+            let done = harness.run(&[first.clone(), second.clone()]);
             assert_eq!(ints(&done[0], "OUTPUT0"), (vec![1, 4], vec![11, 22, 33, 44]), "{flag}");
             assert_eq!(ints(&done[0], "OUTPUT1").1, [-9, -18, -27, -36]);
             assert_eq!(ints(&done[1], "OUTPUT0").0, [3, 4]);
             assert_eq!(ints(&done[1], "OUTPUT0").1, (1..13).collect::<Vec<i32>>());
             assert_eq!(done[1].responses[0].outputs.len(), 1);
         }
-        drop(rig);
+        drop(harness);
     }
 }
 
 #[test]
-fn errors_of_a_library_and_who_gets_them() {
+fn library_errors_fail_payload_or_whole_batch() {
     let session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
-        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
-        let done = rig.run(&[task(1), task(90), task(2)]);
+        let harness = Harness::open(folder, &probe("m", parameters)).ok().unwrap();
+        let done = harness.run(&[task(1), task(90), task(2)]);
         let payload = error(&done[0]);
         assert_eq!(payload.text, "payload error for 'm_0': (22) the payload is bad", "{flag}");
         assert_eq!(payload.code, code::INTERNAL);
         assert_eq!(ints(&done[1], "OUT").1, [90]);
         assert_eq!(error(&done[2]).text, "payload error for 'm_0': (23) <no error string>");
-        // The batch as a whole.
+        // An error of the whole batch.
         let both = task(1).control("ALL", 1);
-        for outcome in rig.run(&[task(90), both]) {
+        for outcome in harness.run(&[task(90), both]) {
             assert_eq!(error(&outcome).text, "execute error for 'm_0': (21) the batch is bad");
         }
-        // More than the library was promised.
+        // More rows than `max_batch_size`.
         let many = Request::new(5).ints("DO", &[5, 1], &[&[90; 5]]).request_output("OUT");
-        let text = error(&rig.run(&[many])[0]).text.clone();
+        let text = error(&harness.run(&[many])[0]).text.clone();
         assert_eq!(text, "dynamic batch size 5 for 'm_0', max allowed is 4");
-        drop(rig);
+        drop(harness);
         assert!(session.logged("error finalizing custom library: (13) finalised badly"));
         assert_eq!(
             (count(&library, "probe_initialised"), count(&library, "probe_finalised")),
@@ -134,7 +134,7 @@ fn errors_of_a_library_and_who_gets_them() {
 }
 
 #[test]
-fn an_initialise_that_fails_is_finalised_once() {
+fn failed_initialize_is_finalized_once() {
     let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let later = ["-DGEN=6", "-DGEN=8"].contains(&flag);
@@ -158,136 +158,136 @@ fn an_initialise_that_fails_is_finalised_once() {
         ] {
             let folder = folder();
             let library = compile("probe.c", &[flag], folder.path());
-            // Keeps the file.
-            let kept = folder.path().with_extension("so");
-            std::fs::hard_link(&library, &kept).unwrap();
+            // Keeps the file after the folder is removed.
+            let link = folder.path().with_extension("so");
+            std::fs::hard_link(&library, &link).unwrap();
             let failure = refused(folder, &probe(name, parameters));
             assert_eq!(failure.text, format!("initialize error for '{name}': {want}"), "{flag}");
             assert_eq!(failure.code, code::INTERNAL);
             assert_eq!(
-                (count(&kept, "probe_initialised"), count(&kept, "probe_finalised")),
+                (count(&link, "probe_initialised"), count(&link, "probe_finalised")),
                 (1, 1)
             );
-            std::fs::remove_file(kept).unwrap();
+            std::fs::remove_file(link).unwrap();
         }
     }
 }
 
 #[test]
-fn what_a_library_is_told() {
+fn initialize_receives_config_device_and_server_parameters() {
     let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
         let mut model = probe("m", parameters);
         model.device_id = 3;
-        // A field of a later protocol, which no generation is shown.
+        // A field of a later protocol, which no generation receives.
         trtserver_proto_wire::put_bytes(&mut model.config, 17, b"custom");
-        let rig = Rig::open(folder, &model).ok().unwrap();
-        let told = story(&library);
+        let harness = Harness::open(folder, &model).ok().unwrap();
+        let received = story(&library);
         let config = "gpu 3, config 11 bytes, zero behind 1";
-        let repository = rig.folder.path().join("repository");
+        let repository = harness.folder.path().join("repository");
         let rest = format!(", m_0, 2: 1, {}", repository.display());
         let all = if matches!(flag, "-DGEN=1" | "-DGEN=2") {
             config.into()
         } else {
             config.to_owned() + &rest
         };
-        assert_eq!(told, all, "{flag}");
+        assert_eq!(received, all, "{flag}");
     }
 }
 
 #[test]
-fn outputs_that_cannot_be() {
+fn invalid_outputs_are_rejected() {
     for (flag, parameters) in GENERATIONS {
         let session = Session::start();
         let folder = folder();
         compile("probe.c", &[flag], folder.path());
-        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
+        let harness = Harness::open(folder, &probe("m", parameters)).ok().unwrap();
         let strict = matches!(flag, "-DGEN=1" | "-DGEN=2");
-        // Not requested: an error in the base, discarded later.
-        let spare = &rig.run(&[task(3)])[0];
+        // Not requested: an error in generations A and B, skipped by later ones.
+        let spare = &harness.run(&[task(3)])[0];
         assert_eq!(ints(spare, "OUT").1, [i32::from(!strict), 1], "{flag}");
         assert_eq!(session.logged("output 'SPARE' was not requested"), strict);
-        let nulls = &rig.run(&[task(6)])[0];
+        let nulls = &harness.run(&[task(6)])[0];
         assert_eq!(ints(nulls, "OUT").1, [0; 5]);
-        assert!(session.logged("GetNextInput for 'm_0', request 1 of 1: a null name"));
+        assert!(session.logged("GetNextInput for 'm_0', request 1 of 1: the name is null"));
         if flag != "-DGEN=1" {
-            let rank = error(&rig.run(&[task(11)])[0]).text.clone();
+            let rank = error(&harness.run(&[task(11)])[0]).text.clone();
             assert_eq!(
                 rank,
                 format!("instance 'm_0': output 'OUT' has a shape of {} dimensions", u64::MAX)
             );
-            let null = error(&rig.run(&[task(12)])[0]).text.clone();
+            let null = error(&harness.run(&[task(12)])[0]).text.clone();
             assert_eq!(null, "instance 'm_0': output 'OUT' has 2 dimensions at a null address");
         } else {
-            let odd = error(&rig.run(&[task(13)])[0]).text.clone();
-            assert!(odd.contains("generation A cannot say it"), "{odd}");
+            let odd = error(&harness.run(&[task(13)])[0]).text.clone();
+            assert!(odd.contains("generation A cannot specify a shape"), "{odd}");
         }
-        let unknown = &rig.run(&[task(8)])[0];
+        let unknown = &harness.run(&[task(8)])[0];
         assert_eq!(ints(unknown, "OUT").1, [0]);
         assert!(session.logged("unexpected input 'NOTHING'"));
         // The host, not the plugin, reports a requested output that is missing.
-        let silent = &rig.run(&[task(77)])[0];
+        let silent = &harness.run(&[task(77)])[0];
         assert!(silent.responses[0].outputs.is_empty());
-        drop(rig);
+        drop(harness);
     }
 }
 
 #[test]
-fn contexts_of_another_time_find_nothing() {
+fn stale_contexts_are_rejected() {
     let session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         compile("probe.c", &[flag], folder.path());
-        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
-        rig.run(&[task(90), task(91)]);
-        let late = &rig.run(&[task(7)])[0];
+        let harness = Harness::open(folder, &probe("m", parameters)).ok().unwrap();
+        harness.run(&[task(90), task(91)]);
+        let late = &harness.run(&[task(7)])[0];
         assert_eq!(ints(late, "OUT").1, [0; 4], "{flag}");
-        assert!(session.logged("which is no payload that is being executed"));
-        drop(rig);
+        assert!(session.logged("which belongs to no payload in execution"));
+        drop(harness);
     }
 }
 
 #[test]
-fn blocks_come_as_they_lie_whatever_the_hint() {
+fn input_blocks_are_returned_in_place_for_any_hint() {
     let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         compile("probe.c", &[flag], folder.path());
-        let rig = Rig::open(folder, &probe("m", parameters)).ok().unwrap();
+        let harness = Harness::open(folder, &probe("m", parameters)).ok().unwrap();
         let data = task(9).ints("DATA", &[1, 6], &[&[1], &[2, 3], &[], &[4, 5, 6]]);
-        let seen = ints(&rig.run(&[data])[0], "OUT").1;
-        assert_eq!(seen, [1, 1, 1, 4, 1, 8, 1, 12, 1, -1, 1, -1], "{flag}");
+        let blocks = ints(&harness.run(&[data])[0], "OUT").1;
+        assert_eq!(blocks, [1, 1, 1, 4, 1, 8, 1, 12, 1, -1, 1, -1], "{flag}");
     }
 }
 
 #[test]
-fn sequences_have_controls_and_null_requests() {
+fn sequence_controls_and_null_requests_reach_library() {
     let _session = Session::start();
     for (flag, parameters) in GENERATIONS {
         let folder = folder();
         let library = compile("probe.c", &[flag], folder.path());
         let mut model = probe("m", parameters);
         trtserver_proto_wire::put_bytes(&mut model.config, 13, &[]);
-        let rig = Rig::open(folder, &model).ok().unwrap();
+        let harness = Harness::open(folder, &model).ok().unwrap();
         let real = task(10).control("READY", 1).of_sequence(5);
-        // Whatever the host puts there, the library reads zeros.
+        // The library reads zeros whatever the request contains.
         let null = task(10).control("READY", 0);
-        let done = rig.run(&[null.clone(), real]);
+        let done = harness.run(&[null.clone(), real]);
         assert_eq!(done[0].result, Ok(()));
         assert!(done[0].responses.is_empty());
         assert_eq!(story(&library), "1 6 1 1 1 1", "{flag}");
         let listed = if flag == "-DGEN=1" { [0, 0, 0] } else { [1, 1, 1] };
         assert_eq!(ints(&done[1], "OUT").1, [&listed[..], &[1, 1, 1, 1, 1]].concat());
-        // A warm-up is of no sequence and real all the same.
-        assert_eq!(ints(&rig.run(&[null.warmup()])[0], "OUT").1[5..], [1, 0, 1]);
-        drop(rig);
+        // A warm-up request belongs to no sequence, but is not a null request.
+        assert_eq!(ints(&harness.run(&[null.warmup()])[0], "OUT").1[5..], [1, 0, 1]);
+        drop(harness);
     }
 }
 
 #[test]
-fn files_that_are_no_such_library() {
+fn invalid_library_files_are_refused() {
     let _session = Session::start();
     let empty = folder();
     let missing = refused(empty, &probe("m", &[]));
@@ -302,7 +302,7 @@ fn files_that_are_no_such_library() {
     let text = refused(text, &probe("m", &[]));
     assert_eq!(text.code, code::NOT_FOUND);
     assert!(text.text.starts_with("unable to load custom library: /"), "{text:?}");
-    assert!(text.text.contains("libcustom.so: "), "the loader's own words: {text:?}");
+    assert!(text.text.contains("libcustom.so: "), "the loader's message: {text:?}");
     let parts = folder();
     compile("parts.c", &["-DINITIALIZE"], parts.path());
     let parts = refused(parts, &probe("m", &[]));
@@ -322,14 +322,14 @@ fn files_that_are_no_such_library() {
 }
 
 #[test]
-fn a_gpu_that_nobody_knows() {
+fn unknown_gpu_fails_capability_lookup() {
     let _session = Session::start();
     let mut model = addsub(&[]);
     model.device_id = 9999;
-    // Without files by capability the device's number is all that matters.
+    // Without `cc_model_filenames` the capability is not read.
     let plain = folder();
     compile("addsub.c", &["-DGEN=2"], plain.path());
-    assert!(Rig::open(plain, &model).is_ok());
+    assert!(Harness::open(plain, &model).is_ok());
     let mut entry = Vec::new();
     trtserver_proto_wire::put_bytes(&mut entry, 1, b"9.0");
     trtserver_proto_wire::put_bytes(&mut entry, 2, b"ninety.so");
@@ -337,12 +337,12 @@ fn a_gpu_that_nobody_knows() {
     let by_capability = folder();
     compile("addsub.c", &["-DGEN=2"], by_capability.path());
     let unknown = refused(by_capability, &model);
-    let want = "model 'm': the compute capability of GPU 9999 is not known: ";
+    let want = "model 'm': cannot read the compute capability of GPU 9999: ";
     assert!(unknown.text.starts_with(want), "{unknown:?}");
 }
 
 #[test]
-fn words_that_contradict_or_mean_nothing() {
+fn invalid_generation_settings_are_refused() {
     let _session = Session::start();
     let two = folder();
     compile("addsub.c", &["-DGEN=8"], two.path());
@@ -356,30 +356,28 @@ fn words_that_contradict_or_mean_nothing() {
     model.settings = vec![("api", "x")];
     let setting = refused(folder(), &model);
     assert!(setting.text.starts_with("setting 'api' of backend 'custom' is 'x'"), "{setting:?}");
-    // The setting for those that say nothing.
+    // The setting applies to libraries that do not export their version.
     let old = folder();
     compile("addsub.c", &["-DGEN=1"], old.path());
     model.settings = vec![("api", "A")];
-    assert!(Rig::open(old, &model).is_ok());
+    assert!(Harness::open(old, &model).is_ok());
 }
 
 #[test]
-fn a_file_that_was_replaced_is_another_library() {
+fn replaced_file_is_loaded_as_second_library() {
     let _session = Session::start();
     let dir = folder();
     let library = compile("addsub.c", &["-DGEN=2"], dir.path());
-    let old = Rig::open(dir, &addsub(&[])).ok().unwrap();
-    let again = crate::library::open(&library).unwrap();
-    assert!(
-        again.version.is_none() && std::ptr::eq(again, crate::library::open(&library).unwrap())
-    );
+    let old = Harness::open(dir, &addsub(&[])).ok().unwrap();
+    let open = crate::library::open(&library).unwrap();
+    assert!(open.version.is_none() && std::ptr::eq(open, crate::library::open(&library).unwrap()));
     let other = folder();
     std::fs::rename(compile("addsub.c", &["-DGEN=8"], other.path()), &library).unwrap();
     assert_eq!(crate::library::open(&library).unwrap().version, Some(2));
-    // As after writing over it, which would take the ground from under the open image.
+    // A changed time with the same inode stands for overwriting, which would corrupt the open image.
     let file = std::fs::File::options().write(true).open(&library).unwrap();
     file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let error = crate::library::open(&library).err().unwrap();
-    assert!(error.text().contains("was written over"), "{error}");
+    assert!(error.text().contains("was overwritten while in use"), "{error}");
     drop(old);
 }

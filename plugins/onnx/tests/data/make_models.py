@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the small models of these tests beside itself. Needs the packages onnx and numpy."""
+"""Writes the small models of these tests to its own directory. Needs the packages onnx and numpy."""
 
 import pathlib
 
@@ -59,7 +59,7 @@ save(
     [numpy_helper.from_array(np.array([2.0], np.float32), "factor")],
 )
 
-# The file says four columns, the graph makes as many as the input has.
+# The file declares four columns, the graph produces as many as the input has.
 save(
     "liar",
     [h.make_node("Neg", ["x"], ["middle"]), h.make_node("Shape", ["x"], ["shape"]),
@@ -78,7 +78,7 @@ save(
     [value("SUM", T.FLOAT, ["batch", 1]), value("IN", T.FLOAT, ["batch", 1])],
 )
 
-# Two inputs whose widths are free in the file, but must be equal.
+# Two inputs of any width, which must be equal at run time.
 save(
     "pair",
     [h.make_node("Add", ["a", "b"], ["c"])],
@@ -86,7 +86,7 @@ save(
     [value("c", T.FLOAT, ["batch", "k"])],
 )
 
-# Fails for values that only the run sees: places outside of the table.
+# Fails at run time for indices outside the table.
 save(
     "lookup",
     [h.make_node("Gather", ["table", "places"], ["found"], axis=0)],
@@ -95,7 +95,7 @@ save(
     [numpy_helper.from_array(np.array([10, 11, 12, 13], np.float32), "table")],
 )
 
-# The file says four places, the graph finds as many as the values have. A weight is an output as it is.
+# The file declares four indices, the graph returns as many as there are non-zero values. A weight is an output.
 save(
     "fickle",
     [h.make_node("NonZero", ["x"], ["where"])],
@@ -104,7 +104,7 @@ save(
     [numpy_helper.from_array(np.array([1.5, 2.5], np.float32), "weight")],
 )
 
-# Known shapes, an input with a default, one that nothing needs, and one of both kinds.
+# Fixed shapes, an input with a default, an unused input, and an unused input with a default.
 save(
     "tuned",
     [h.make_node("Mul", ["x", "factor"], ["scaled"])],

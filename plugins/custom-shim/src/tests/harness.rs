@@ -38,13 +38,13 @@ pub struct Model {
     pub device_id: i32,
 }
 
-pub struct Rig {
+pub struct Harness {
     instance: Instance,
     pub folder: TempDir,
 }
 
-impl Rig {
-    pub fn open(folder: TempDir, model: &Model) -> Result<Rig, Failure> {
+impl Harness {
+    pub fn open(folder: TempDir, model: &Model) -> Result<Harness, Failure> {
         let mut config = Vec::new();
         trtserver_proto_wire::put_bytes(&mut config, 1, model.name.as_bytes());
         trtserver_proto_wire::put_bytes(&mut config, 2, b"custom");
@@ -70,7 +70,7 @@ impl Rig {
         let opened =
             Backend::open(table, "custom", "/plugins", &model.settings)?.open_model(&spec)?;
         let instance = InstanceSpec { device_id: model.device_id, ..InstanceSpec::default() };
-        Ok(Rig { instance: opened.open_instance(&instance)?, folder })
+        Ok(Harness { instance: opened.open_instance(&instance)?, folder })
     }
 
     pub fn run(&self, requests: &[Request]) -> Vec<Outcome> {
@@ -79,14 +79,14 @@ impl Rig {
 }
 
 /// Requests with INT32 inputs.
-pub trait Ask {
+pub trait RequestExt {
     fn ints(self, name: &str, shape: &[i64], parts: &[&[i32]]) -> Self;
     fn control(self, name: &str, value: i32) -> Self;
     fn of_sequence(self, id: u64) -> Self;
     fn warmup(self) -> Self;
 }
 
-impl Ask for Request {
+impl RequestExt for Request {
     fn ints(self, name: &str, shape: &[i64], parts: &[&[i32]]) -> Self {
         let parts: Vec<Vec<u8>> = parts.iter().map(|part| bytes(part)).collect();
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
