@@ -1,22 +1,23 @@
-//! Small calls that come again: which of them get a kept run, and that nobody can tell from the answers.
+//! Cached runs: which requests use one, and that the responses are the same.
 
-use super::rig::{Loaded, decl, load, model};
+use super::harness::{Loaded, decl, load, model};
 use super::{
-    addsub, addsub_call, bytes_of, floats, output, outputs, refused, resident_kib, shapes, start,
+    addsub, addsub_request, bytes_of, expect_error, floats, output, outputs, resident_kib, shapes,
+    start,
 };
 use crate::cached_runs::COUNT;
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_testkit::{Outcome, Request};
 
-/// The answer to one call, and whether a kept run gave it.
-fn ask(loaded: &Loaded, request: Request) -> (Outcome, bool) {
+/// Executes one request; true: with a cached run.
+fn run_one(loaded: &Loaded, request: Request) -> (Outcome, bool) {
     let before = COUNT.load(Ordering::Relaxed);
-    let answer = loaded.run(&[request]).remove(0);
-    (answer, COUNT.load(Ordering::Relaxed) > before)
+    let outcome = loaded.run(&[request]).remove(0);
+    (outcome, COUNT.load(Ordering::Relaxed) > before)
 }
 
-/// Values that no other call has, as two rows would have them.
+/// A request whose values depend on the seed.
 fn request(rows: usize, seed: f32) -> Request {
     let values: Vec<f32> = (0..rows * 16).map(|i| seed + i as f32).collect();
     let shape = [rows as i64, 16];
@@ -28,18 +29,18 @@ fn request(rows: usize, seed: f32) -> Request {
     )
 }
 
-/// Asks for one output or both and looks at every element; true: from a kept run.
-fn right(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
-    let (answer, cached) = ask(
+/// Requests one output or both and checks every element; true: with a cached run.
+fn check_outputs(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
+    let (outcome, cached) = run_one(
         loaded,
         requested.iter().fold(request(rows, seed), |request, name| request.request_output(name)),
     );
-    assert_eq!(outputs(&answer).len(), requested.len());
-    for (name, found) in requested.iter().zip(outputs(&answer)) {
+    assert_eq!(outputs(&outcome).len(), requested.len());
+    for (name, found) in requested.iter().zip(outputs(&outcome)) {
         assert_eq!((&found.name[..], &found.shape[..]), (*name, &[rows as i64, 16][..]));
         let base = if *name == "OUTPUT0" { 2.0 * seed } else { 0.0 };
         let sums: Vec<f32> = (0..rows * 16).map(|i| base + i as f32).collect();
-        assert_eq!(floats(&answer, name), sums, "{rows} rows, {seed}");
+        assert_eq!(floats(&outcome, name), sums, "{rows} rows, {seed}");
     }
     cached
 }
@@ -47,110 +48,111 @@ fn right(loaded: &Loaded, rows: usize, seed: f32, requested: &[&str]) -> bool {
 const BOTH: [&str; 2] = ["OUTPUT0", "OUTPUT1"];
 
 #[test]
-fn the_second_call_of_a_shape_gets_a_run() {
+fn second_request_of_a_shape_uses_cached_run() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(64)).unwrap();
-    let ways: Vec<bool> = [1, 1, 2, 1, 2, 2, 1]
+    let cached: Vec<bool> = [1, 1, 2, 1, 2, 2, 1]
         .iter()
-        .map(|&rows| right(&loaded, rows, rows as f32, &BOTH))
+        .map(|&rows| check_outputs(&loaded, rows, rows as f32, &BOTH))
         .collect();
-    assert_eq!(ways, [false, true, false, true, true, true, true]);
-    // Other outputs, or in another order, are another run.
+    assert_eq!(cached, [false, true, false, true, true, true, true]);
+    // Other outputs, or another order, need another run.
     for requested in [&BOTH[1..], &["OUTPUT1", "OUTPUT0"]] {
-        let ways: Vec<bool> = (0..3).map(|i| right(&loaded, 1, i as f32, requested)).collect();
-        assert_eq!(ways, [false, true, true]);
+        let cached: Vec<bool> =
+            (0..3).map(|i| check_outputs(&loaded, 1, i as f32, requested)).collect();
+        assert_eq!(cached, [false, true, true]);
     }
-    // Two tensors in, two out: 32 rows are 8 KiB, 33 are too much.
+    // Two inputs and two outputs: 32 rows are 8 KiB, 33 rows are above the limit.
     for (rows, cached) in [(32, true), (33, false), (64, false), (32, true), (1, true)] {
-        right(&loaded, rows, 5.0, &BOTH);
-        assert_eq!(right(&loaded, rows, 6.0, &BOTH), cached, "{rows} rows");
+        check_outputs(&loaded, rows, 5.0, &BOTH);
+        assert_eq!(check_outputs(&loaded, rows, 6.0, &BOTH), cached, "{rows} rows");
     }
-    // No rows, and pieces.
+    // No rows, and an input in several parts.
     for cached in [false, true] {
-        assert_eq!(right(&loaded, 0, 1.0, &BOTH), cached);
+        assert_eq!(check_outputs(&loaded, 0, 1.0, &BOTH), cached);
     }
-    let mut pieces = addsub_call(1);
+    let mut pieces = addsub_request(1);
     pieces.inputs.pop();
     let ones = bytes_of(&[1.0; 16]);
     let pieces = pieces.input_parts("INPUT1", dtype::FP32, &[1, 16], &[&ones[..5], &ones[5..]]);
-    let (answer, cached) = ask(&loaded, pieces);
-    assert_eq!((floats(&answer, "OUTPUT1")[15], cached), (14.0, true));
-    // Nobody wants anything: nothing to run.
+    let (outcome, cached) = run_one(&loaded, pieces);
+    assert_eq!((floats(&outcome, "OUTPUT1")[15], cached), (14.0, true));
+    // Without requested outputs there is no run.
     for _ in 0..3 {
-        let (answer, cached) = ask(&loaded, request(1, 1.0));
-        assert!(outputs(&answer).is_empty() && answer.result.is_ok() && !cached);
+        let (outcome, cached) = run_one(&loaded, request(1, 1.0));
+        assert!(outputs(&outcome).is_empty() && outcome.result.is_ok() && !cached);
     }
 }
 
 #[test]
-fn more_shapes_than_runs() {
+fn cached_runs_are_evicted_when_there_are_more_shapes() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(64)).unwrap();
-    // More than are remembered, in turn: none is kept. Each twice: every second is.
+    // More shapes in turn than the ring remembers: no run is cached. Each shape twice: the second request is.
     for round in 0..3 {
         for rows in 1..20 {
-            assert!(!right(&loaded, rows, round as f32, &BOTH), "{rows} rows");
+            assert!(!check_outputs(&loaded, rows, round as f32, &BOTH), "{rows} rows");
         }
     }
     for round in 0..3 {
         for rows in 1..20 {
-            right(&loaded, rows, round as f32, &BOTH);
-            assert!(right(&loaded, rows, 0.5, &BOTH), "{rows} rows");
+            check_outputs(&loaded, rows, round as f32, &BOTH);
+            assert!(check_outputs(&loaded, rows, 0.5, &BOTH), "{rows} rows");
         }
     }
-    // One more than are kept, in turn: one makes room for another in each round, not all for all.
+    // One shape more than the maximum, in turn: a round evicts one run, not all of them.
     for rows in [2, 3, 4, 5, 6, 7, 8, 9].repeat(2) {
-        right(&loaded, rows, 2.5, &BOTH);
+        check_outputs(&loaded, rows, 2.5, &BOTH);
     }
     for _ in 0..20 {
-        let found = (1..10).filter(|&rows| right(&loaded, rows, 1.0, &BOTH)).count();
+        let found = (1..10).filter(|&rows| check_outputs(&loaded, rows, 1.0, &BOTH)).count();
         assert!(found >= 7, "{found} of 9");
     }
-    // Anything at all, from two instances of one session.
+    // Random shapes, from two instances of one session.
     let other = loaded.sibling();
     let mut random = 1u32;
     for _ in 0..2000 {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let instance = if random >> 30 & 1 == 0 { &loaded } else { &other };
-        right(instance, (random >> 24 & 15) as usize, (random >> 16 & 255) as f32, &BOTH);
+        check_outputs(instance, (random >> 24 & 15) as usize, (random >> 16 & 255) as f32, &BOTH);
     }
     drop(loaded);
-    right(&other, 1, 1.0, &BOTH);
-    assert!(right(&other, 1, 2.0, &BOTH), "its own run");
+    check_outputs(&other, 1, 1.0, &BOTH);
+    assert!(check_outputs(&other, 1, 2.0, &BOTH), "each instance has its own runs");
 }
 
 #[test]
-fn what_is_wrong_is_refused_beside_a_kept_run() {
+fn invalid_requests_fail_despite_cached_run() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(8)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
-        let mut request = addsub_call(1);
+        let mut request = addsub_request(1);
         request.inputs.remove(0);
         request.input("INPUT0", dtype, shape, bytes)
     };
-    let mut missing = addsub_call(1);
+    let mut missing = addsub_request(1);
     missing.inputs.pop();
     let mut requests = [
         (with(dtype::INT32, &[1, 16], &[0; 64]), "data-type is 'TYPE_INT32'"),
         (with(dtype::FP32, &[1, 15], &[0; 60]), "Expected [-1,16], got [1,15]"),
         (with(dtype::FP32, &[1, 16], &[0; 60]), "unexpected total byte size 60"),
-        (addsub_call(1).input("INPUT0", dtype::FP32, &[1, 16], &[0; 64]), "given twice"),
+        (addsub_request(1).input("INPUT0", dtype::FP32, &[1, 16], &[0; 64]), "given twice"),
         (missing, "input 'INPUT1' is required"),
-        (addsub_call(1).request_output("q"), "unexpected inference output 'q'"),
+        (addsub_request(1).request_output("q"), "unexpected inference output 'q'"),
     ];
     for (bad, requested) in &mut requests {
         for _ in 0..3 {
-            right(&loaded, 1, 3.0, &BOTH);
-            assert!(right(&loaded, 1, 4.0, &BOTH));
+            check_outputs(&loaded, 1, 3.0, &BOTH);
+            assert!(check_outputs(&loaded, 1, 4.0, &BOTH));
             let before = COUNT.load(Ordering::Relaxed);
-            refused(&loaded.run(std::slice::from_ref(bad))[0], requested);
+            expect_error(&loaded.run(std::slice::from_ref(bad))[0], requested);
             assert_eq!(COUNT.load(Ordering::Relaxed), before);
         }
     }
 }
 
 #[test]
-fn a_kept_run_that_fails_fails_no_other() {
+fn failing_cached_run_does_not_affect_other_requests() {
     let Some((_session, handle)) = start() else { return };
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
     let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
@@ -160,41 +162,45 @@ fn a_kept_run_that_fails_fails_no_other() {
             .request_output("found")
     };
     for _ in 0..3 {
-        ask(&loaded, request(1));
-        let (answer, cached) = ask(&loaded, request(2));
-        assert_eq!((floats(&answer, "found"), cached), (vec![12.0], true));
-        let (answer, cached) = ask(&loaded, request(99));
-        refused(&answer, "model 'M': onnx runtime error");
+        run_one(&loaded, request(1));
+        let (outcome, cached) = run_one(&loaded, request(2));
+        assert_eq!((floats(&outcome, "found"), cached), (vec![12.0], true));
+        let (outcome, cached) = run_one(&loaded, request(99));
+        expect_error(&outcome, "model 'M': onnx runtime error");
         assert!(cached);
-        assert_eq!(floats(&ask(&loaded, request(3)).0, "found"), [13.0]);
+        assert_eq!(floats(&run_one(&loaded, request(3)).0, "found"), [13.0]);
     }
 }
 
 #[test]
-fn a_file_that_is_wrong_about_a_shape_now_and_then() {
+fn cached_run_survives_wrong_declared_shape() {
     let Some((_session, handle)) = start() else { return };
     let inputs = vec![decl("x", dtype::FP32, &[-1])];
     let outputs = vec![decl("where", dtype::INT64, &[1, 4]), decl("weight", dtype::FP32, &[2])];
     let loaded = load(&handle, model("fickle.onnx", 0, inputs, outputs)).unwrap();
     let check = |values: [f32; 6]| {
         let request = Request::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
-        let (answer, cached) =
-            ask(&loaded, request.request_output("where").request_output("weight"));
+        let (outcome, cached) =
+            run_one(&loaded, request.request_output("where").request_output("weight"));
         let found: Vec<u8> = (0..6).filter(|&i| values[i] != 0.0).map(|i| i as u8).collect();
-        let where_ = output(&answer, "where");
+        let where_ = output(&outcome, "where");
         assert_eq!(where_.shape, [1, found.len() as i64]);
         assert_eq!(where_.data.chunks(8).map(|b| b[0]).collect::<Vec<_>>(), found);
-        assert_eq!(floats(&answer, "weight"), [1.5, 2.5], "a weight is an output like others");
+        assert_eq!(floats(&outcome, "weight"), [1.5, 2.5], "a weight is an output like others");
         cached
     };
     let (four, other) = ([1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
     assert_eq!([check(four), check(other), check(four)], [false, true, true]);
     assert!(check([1.0; 6]), "the cached run shows that the file is wrong");
-    assert_eq!([check(four), check([0.0; 6]), check(other)], [false; 3], "not relied on any more");
+    assert_eq!(
+        [check(four), check([0.0; 6]), check(other)],
+        [false; 3],
+        "declared shapes are ignored"
+    );
 }
 
 #[test]
-fn optional_and_idle_inputs() {
+fn optional_and_unused_inputs_are_cached() {
     let Some((_session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded = load(&handle, model("tuned.onnx", 0, vec![f("x", &[2]), f("idle", &[2])], vec![]));
@@ -211,14 +217,14 @@ fn optional_and_idle_inputs() {
                 request.input(name, dtype::FP32, &[1], &bytes_of(&[10.0]))
             });
             let factor = if given.contains(&"factor") { 10.0 } else { 2.0 };
-            let (answer, cached) = ask(&loaded, request);
-            assert_eq!((floats(&answer, "scaled"), cached), (vec![factor * x, factor], round > 0));
+            let (outcome, cached) = run_one(&loaded, request);
+            assert_eq!((floats(&outcome, "scaled"), cached), (vec![factor * x, factor], round > 0));
         }
     }
 }
 
 #[test]
-fn outputs_of_no_known_shape_go_by_pointer() {
+fn outputs_of_unknown_shape_are_not_cached() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, shapes()).unwrap();
     for x in [1.0, 2.0, 3.0] {
@@ -228,20 +234,20 @@ fn outputs_of_no_known_shape_go_by_pointer() {
             &[1],
             &bytes_of(&[x]),
         );
-        let (answer, cached) = ask(
+        let (outcome, cached) = run_one(
             &loaded,
             request.request_output("scaled").request_output("square").request_output("x"),
         );
         assert_eq!(
-            (floats(&answer, "scaled"), floats(&answer, "square")),
+            (floats(&outcome, "scaled"), floats(&outcome, "square")),
             (vec![2.0 * x, 2.0], vec![x * x])
         );
-        assert_eq!((floats(&answer, "x"), cached), (vec![x, 1.0], false));
+        assert_eq!((floats(&outcome, "x"), cached), (vec![x, 1.0], false));
     }
 }
 
 #[test]
-fn steps_of_a_sequence() {
+fn sequence_steps_use_cached_runs() {
     let Some((_session, handle)) = start() else { return };
     let f = |name| decl(name, dtype::FP32, &[1]);
     let inputs = vec![f("IN"), decl("START", dtype::BOOL, &[1]), f("STATE")];
@@ -257,18 +263,18 @@ fn steps_of_a_sequence() {
             .request_output("SUM");
         // An input passed through goes by pointer.
         let passes = step % 3 == 2;
-        let (answer, cached) =
-            ask(&loaded, if passes { request.request_output("IN") } else { request });
-        assert_eq!((floats(&answer, "SUM"), cached), (vec![sum], step > 0 && !passes));
-        assert!(!passes || floats(&answer, "IN") == [step as f32]);
+        let (outcome, cached) =
+            run_one(&loaded, if passes { request.request_output("IN") } else { request });
+        assert_eq!((floats(&outcome, "SUM"), cached), (vec![sum], step > 0 && !passes));
+        assert!(!passes || floats(&outcome, "IN") == [step as f32]);
     }
 }
 
 #[test]
-fn kept_memory_goes_with_the_instance() {
+fn cached_runs_are_freed_with_the_instance() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(64)).unwrap();
-    let mut requests: Vec<Request> = (25..33).map(addsub_call).collect();
+    let mut requests: Vec<Request> = (25..33).map(addsub_request).collect();
     let mut before = 0;
     for round in 0..600 {
         if round == 100 {

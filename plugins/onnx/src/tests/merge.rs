@@ -1,7 +1,7 @@
-//! Several calls in one run.
+//! Several requests in one run.
 
-use super::rig::{decl, load, model};
-use super::{addsub, addsub_call, bytes_of, floats, output, outputs, ramp, refused, start};
+use super::harness::{decl, load, model};
+use super::{addsub, addsub_request, bytes_of, expect_error, floats, output, outputs, ramp, start};
 use trtserver_plugin_api::abi::types::{code, dtype, tensor_flags};
 use trtserver_plugin_testkit::{Counts, Request, counts};
 use trtserver_proto_wire::put_bytes;
@@ -13,77 +13,77 @@ fn count(counter: fn(Counts) -> usize, work: impl FnOnce()) -> usize {
 }
 
 #[test]
-fn calls_that_fit_together_are_one_run() {
+fn requests_with_equal_shapes_are_merged() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(8)).unwrap();
-    let mut one_output = addsub_call(1);
+    let mut one_output = addsub_request(1);
     one_output.requested_outputs.remove(0);
-    let mut cancelled = addsub_call(1);
+    let mut cancelled = addsub_request(1);
     cancelled.cancelled = true;
-    let mut silent = addsub_call(1);
+    let mut silent = addsub_request(1);
     silent.requested_outputs.clear();
-    let requests = [addsub_call(3), cancelled, one_output, silent, addsub_call(0)];
-    let mut answers = Vec::new();
-    assert_eq!(count(|counts| counts.gathered, || answers = loaded.run(&requests)), 2);
+    let requests = [addsub_request(3), cancelled, one_output, silent, addsub_request(0)];
+    let mut outcomes = Vec::new();
+    assert_eq!(count(|counts| counts.gathered, || outcomes = loaded.run(&requests)), 2);
     let sums: Vec<f32> = ramp(3).iter().map(|x| x + 1.0).collect();
-    assert_eq!(floats(&answers[0], "OUTPUT0"), sums);
-    assert_eq!(output(&answers[0], "OUTPUT1").shape, [3, 16]);
-    assert!(!output(&answers[0], "OUTPUT0").adopted, "a known shape is written in place");
-    assert_eq!(refused(&answers[1], "cancelled"), code::CANCELLED);
-    assert_eq!(outputs(&answers[2]).len(), 1);
-    assert_eq!(floats(&answers[2], "OUTPUT1")[5], 4.0);
-    assert!(outputs(&answers[3]).is_empty() && answers[3].result.is_ok());
-    assert_eq!(output(&answers[4], "OUTPUT0").shape, [0, 16]);
-    // One that is left is not merged with what nobody waits for.
-    let mut gone = addsub_call(1);
+    assert_eq!(floats(&outcomes[0], "OUTPUT0"), sums);
+    assert_eq!(output(&outcomes[0], "OUTPUT1").shape, [3, 16]);
+    assert!(!output(&outcomes[0], "OUTPUT0").adopted, "a known shape is written in place");
+    assert_eq!(expect_error(&outcomes[1], "cancelled"), code::CANCELLED);
+    assert_eq!(outputs(&outcomes[2]).len(), 1);
+    assert_eq!(floats(&outcomes[2], "OUTPUT1")[5], 4.0);
+    assert!(outputs(&outcomes[3]).is_empty() && outcomes[3].result.is_ok());
+    assert_eq!(output(&outcomes[4], "OUTPUT0").shape, [0, 16]);
+    // One request is not merged with a cancelled one.
+    let mut gone = addsub_request(1);
     gone.cancelled = true;
-    let requests = [addsub_call(1), gone];
-    assert_eq!(count(|counts| counts.gathered, || answers = loaded.run(&requests)), 0);
-    assert_eq!(floats(&answers[0], "OUTPUT0"), sums[..16]);
-    assert_eq!(refused(&answers[1], "cancelled"), code::CANCELLED);
+    let requests = [addsub_request(1), gone];
+    assert_eq!(count(|counts| counts.gathered, || outcomes = loaded.run(&requests)), 0);
+    assert_eq!(floats(&outcomes[0], "OUTPUT0"), sums[..16]);
+    assert_eq!(expect_error(&outcomes[1], "cancelled"), code::CANCELLED);
 }
 
 #[test]
-fn a_call_that_does_not_fit_is_alone_with_its_error() {
+fn invalid_request_does_not_fail_the_batch() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(8)).unwrap();
-    let mut narrow = addsub_call(1);
+    let mut narrow = addsub_request(1);
     narrow.inputs.pop();
     let narrow = narrow.input("INPUT1", dtype::FP32, &[1, 15], &[0; 60]);
-    let mut short = addsub_call(1);
+    let mut short = addsub_request(1);
     short.inputs.pop();
     let short = short.input("INPUT1", dtype::FP32, &[1, 16], &[0; 60]);
-    let strange = addsub_call(1).request_output("q");
+    let strange = addsub_request(1).request_output("q");
     for (bad, what) in [
         (narrow, "Expected [-1,16], got [1,15]"),
         (short, "unexpected total byte size 60"),
         (strange, "unexpected inference output 'q'"),
     ] {
-        let answers = loaded.run(&[addsub_call(1), bad, addsub_call(2)]);
-        assert_eq!(floats(&answers[0], "OUTPUT0")[3], 4.0);
-        refused(&answers[1], what);
-        assert_eq!(output(&answers[2], "OUTPUT1").shape, [2, 16]);
+        let outcomes = loaded.run(&[addsub_request(1), bad, addsub_request(2)]);
+        assert_eq!(floats(&outcomes[0], "OUTPUT0")[3], 4.0);
+        expect_error(&outcomes[1], what);
+        assert_eq!(output(&outcomes[2], "OUTPUT1").shape, [2, 16]);
     }
-    // What is wrong with all of them is found out by each.
+    // An error of all requests is reported to each.
     let without = || {
-        let mut request = addsub_call(1);
+        let mut request = addsub_request(1);
         request.inputs.pop();
         request
     };
-    let answers = loaded.run(&[without(), without()]);
-    for answer in &answers {
-        refused(answer, "input 'INPUT1' is required");
+    let outcomes = loaded.run(&[without(), without()]);
+    for outcome in &outcomes {
+        expect_error(outcome, "input 'INPUT1' is required");
     }
 }
 
 #[test]
-fn a_run_that_fails_for_all_of_them() {
+fn failed_merged_run_is_repeated_per_request() {
     let Some((_session, handle)) = start() else { return };
     let tensor = |name| decl(name, dtype::FP32, &[-1]);
     let loaded =
         load(&handle, model("pair.onnx", 8, vec![tensor("a"), tensor("b")], vec![tensor("c")]));
     let loaded = loaded.unwrap();
-    // Each input is right, but not together with the other: only the library can tell.
+    // Each input is valid, but not together with the other: only the library detects it.
     let request = |wide: i64| {
         let zeros = |n: i64| vec![0; 4 * n as usize];
         Request::new(1)
@@ -91,18 +91,18 @@ fn a_run_that_fails_for_all_of_them() {
             .input("b", dtype::FP32, &[1, wide], &zeros(wide))
             .request_output("c")
     };
-    let answers = loaded.run(&[request(3), request(3)]);
-    for answer in &answers {
-        refused(answer, "model 'M': onnx runtime error");
+    let outcomes = loaded.run(&[request(3), request(3)]);
+    for outcome in &outcomes {
+        expect_error(outcome, "model 'M': onnx runtime error");
     }
-    let answers = loaded.run(&[request(3), request(2)]);
-    refused(&answers[0], "model 'M': onnx runtime error");
-    assert_eq!(floats(&answers[1], "c"), [0.0; 2]);
-    assert!(output(&answers[1], "c").adopted);
+    let outcomes = loaded.run(&[request(3), request(2)]);
+    expect_error(&outcomes[0], "model 'M': onnx runtime error");
+    assert_eq!(floats(&outcomes[1], "c"), [0.0; 2]);
+    assert!(output(&outcomes[1], "c").adopted);
 }
 
 #[test]
-fn a_run_that_fails_for_one_of_them_fails_no_other() {
+fn failed_merged_run_fails_only_faulty_request() {
     let Some((_session, handle)) = start() else { return };
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
     let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
@@ -111,18 +111,18 @@ fn a_run_that_fails_for_one_of_them_fails_no_other() {
             .input("places", dtype::INT64, &[1, 1], &place.to_le_bytes())
             .request_output("found")
     };
-    let answers = loaded.run(&[request(2), request(99), request(3)]);
-    assert_eq!(floats(&answers[0], "found"), [12.0]);
-    refused(&answers[1], "out of data bounds");
-    assert_eq!(floats(&answers[2], "found"), [13.0]);
-    let mut answers = Vec::new();
+    let outcomes = loaded.run(&[request(2), request(99), request(3)]);
+    assert_eq!(floats(&outcomes[0], "found"), [12.0]);
+    expect_error(&outcomes[1], "out of data bounds");
+    assert_eq!(floats(&outcomes[2], "found"), [13.0]);
+    let mut outcomes = Vec::new();
     let merged =
-        count(|counts| counts.scattered, || answers = loaded.run(&[request(0), request(1)]));
-    assert_eq!((merged, floats(&answers[1], "found")), (1, vec![11.0]));
+        count(|counts| counts.scattered, || outcomes = loaded.run(&[request(0), request(1)]));
+    assert_eq!((merged, floats(&outcomes[1], "found")), (1, vec![11.0]));
 }
 
 #[test]
-fn every_type_is_cut_up_again() {
+fn every_type_is_scattered() {
     let Some((_session, handle)) = start() else { return };
     let names = [
         "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
@@ -152,29 +152,29 @@ fn every_type_is_cut_up_again() {
             request.request_output(&format!("out_{name}"))
         })
     };
-    let mut answers = Vec::new();
+    let mut outcomes = Vec::new();
     let requests = [request(1, 3, None), request(3, 40, None)];
-    assert_eq!(count(|counts| counts.scattered, || answers = loaded.run(&requests)), names.len());
-    for (answer, (rows, seed)) in answers.iter().zip([(1, 3), (3, 40)]) {
+    assert_eq!(count(|counts| counts.scattered, || outcomes = loaded.run(&requests)), names.len());
+    for (outcome, (rows, seed)) in outcomes.iter().zip([(1, 3), (3, 40)]) {
         for (name, kind) in names.iter().zip(1..) {
-            let output = output(answer, &format!("out_{name}"));
+            let output = output(outcome, &format!("out_{name}"));
             assert_eq!((output.dtype, &output.data), (kind, &bytes(kind, rows, seed)), "{name}");
         }
     }
-    // Together the strings would be as many as the rows: not so one by one.
+    // The batch has as many strings as rows, but two requests do not.
     let requests = [
         request(2, 0, Some(framed(&["one"]))),
         request(1, 0, None),
         request(1, 0, Some(framed(&["a", "b"]))),
     ];
-    let answers = loaded.run(&requests);
-    refused(&answers[0], "unexpected number of string elements 1");
-    assert_eq!(output(&answers[1], "out_string").data, framed(&[""]));
-    refused(&answers[2], "unexpected number of string elements 2");
+    let outcomes = loaded.run(&requests);
+    expect_error(&outcomes[0], "unexpected number of string elements 1");
+    assert_eq!(output(&outcomes[1], "out_string").data, framed(&[""]));
+    expect_error(&outcomes[2], "unexpected number of string elements 2");
 }
 
 #[test]
-fn a_file_that_is_wrong_about_a_shape_costs_one_batch() {
+fn wrong_declared_shape_disables_preallocation_for_batches() {
     let Some((_session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
@@ -184,29 +184,29 @@ fn a_file_that_is_wrong_about_a_shape_costs_one_batch() {
             .input("x", dtype::FP32, &[1, n], &bytes_of(&vec![1.0; n as usize]))
             .request_output("y")
     };
-    let answers = loaded.run(&[request(4), request(4)]);
-    assert!(!output(&answers[1], "y").adopted);
+    let outcomes = loaded.run(&[request(4), request(4)]);
+    assert!(!output(&outcomes[1], "y").adopted);
     for round in 0..2 {
-        let mut answers = Vec::new();
+        let mut outcomes = Vec::new();
         let merged =
-            count(|counts| counts.scattered, || answers = loaded.run(&[request(3), request(3)]));
+            count(|counts| counts.scattered, || outcomes = loaded.run(&[request(3), request(3)]));
         assert_eq!(merged, 1, "{round}");
-        for answer in &answers {
+        for outcome in &outcomes {
             assert_eq!(
-                (&output(answer, "y").shape[..], floats(answer, "y")),
+                (&output(outcome, "y").shape[..], floats(outcome, "y")),
                 (&[1, 3][..], vec![-1.0; 3])
             );
-            assert!(output(answer, "y").adopted);
+            assert!(output(outcome, "y").adopted);
         }
     }
 }
 
 #[test]
-fn steps_of_several_sequences() {
+fn merged_sequence_steps_keep_their_states() {
     let Some((_session, handle)) = start() else { return };
     let f = |name| decl(name, dtype::FP32, &[1]);
     let mut desc = model("step.onnx", 8, vec![f("IN")], vec![f("IN")]);
-    // What the host adds is in the configuration alone: control START, state STATE written as SUM.
+    // The host adds control START and state STATE (output SUM), which only the configuration declares.
     let field = |number, contents: &[u8]| {
         let mut out = Vec::new();
         put_bytes(&mut out, number, contents);
@@ -228,13 +228,13 @@ fn steps_of_several_sequences() {
     };
     let requests =
         [step(1.0, 1, 50.0), step(2.0, 0, 10.0).request_output("IN"), step(3.0, 0, 20.0)];
-    let mut answers = Vec::new();
-    assert_eq!(count(|counts| counts.gathered, || answers = loaded.run(&requests)), 3);
-    let sums: Vec<f32> = answers.iter().map(|answer| floats(answer, "SUM")[0]).collect();
+    let mut outcomes = Vec::new();
+    assert_eq!(count(|counts| counts.gathered, || outcomes = loaded.run(&requests)), 3);
+    let sums: Vec<f32> = outcomes.iter().map(|outcome| floats(outcome, "SUM")[0]).collect();
     assert_eq!(sums, [1.0, 12.0, 23.0]);
-    // The gathered input, passed through as an output, is the host's.
-    assert_eq!(floats(&answers[1], "IN"), [2.0]);
-    assert_eq!(outputs(&answers[0]).len(), 1);
+    // The gathered input, passed through as an output, is memory of the host.
+    assert_eq!(floats(&outcomes[1], "IN"), [2.0]);
+    assert_eq!(outputs(&outcomes[0]).len(), 1);
     let alone = loaded.run(&[step(7.0, 0, 1.0).request_output("IN")]);
     assert_eq!((floats(&alone[0], "IN"), floats(&alone[0], "SUM")), (vec![7.0], vec![8.0]));
 }

@@ -1,12 +1,12 @@
-//! The whole plugin against real libraries and small models, through the tables that a host uses.
+//! The whole plugin with ONNX Runtime and small models, on the test host.
 //!
-//! Without a library (see [`library`]) these tests say so and pass.
+//! Without a library (see [`library`]) these tests print a message and pass.
 
 mod cached_runs;
+mod harness;
 mod merge;
-mod rig;
 
-use rig::{decl, load, load_on, model};
+use harness::{decl, load, load_on, model};
 use std::path::{Path, PathBuf};
 use trtserver_plugin_api::abi::descriptors::instance_kind;
 use trtserver_plugin_api::abi::types::{code, dtype};
@@ -59,7 +59,7 @@ fn output<'a>(outcome: &'a Outcome, name: &str) -> &'a Output {
     outputs(outcome).iter().find(|output| output.name == name).unwrap()
 }
 
-fn refused(outcome: &Outcome, text: &str) -> u32 {
+fn expect_error(outcome: &Outcome, text: &str) -> u32 {
     assert!(outputs(outcome).is_empty());
     let failure = outcome.result.as_ref().unwrap_err();
     assert!(failure.text.contains(text), "{failure}");
@@ -76,7 +76,7 @@ fn ramp(rows: usize) -> Vec<f32> {
     (0..rows * 16).map(|i| i as f32).collect()
 }
 
-fn addsub_call(rows: usize) -> Request {
+fn addsub_request(rows: usize) -> Request {
     let shape = [rows as i64, 16];
     Request::new(rows as u32)
         .input("INPUT0", dtype::FP32, &shape, &bytes_of(&ramp(rows)))
@@ -86,14 +86,14 @@ fn addsub_call(rows: usize) -> Request {
 }
 
 #[test]
-fn calls_of_a_batch_are_answered_one_by_one() {
+fn requests_of_a_batch_get_their_own_responses() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(8)).unwrap();
-    let mut cancelled = addsub_call(1);
+    let mut cancelled = addsub_request(1);
     cancelled.cancelled = true;
-    let mut bad = addsub_call(2);
+    let mut bad = addsub_request(2);
     bad.inputs.pop();
-    let mut pieces = addsub_call(2);
+    let mut pieces = addsub_request(2);
     pieces.inputs.pop();
     let ones = bytes_of(&[1.0; 32]);
     let pieces = pieces.input_parts(
@@ -102,30 +102,30 @@ fn calls_of_a_batch_are_answered_one_by_one() {
         &[2, 16],
         &[&ones[..5], &ones[5..64], &ones[64..]],
     );
-    let mut one_output = addsub_call(1);
+    let mut one_output = addsub_request(1);
     one_output.requested_outputs.remove(0);
-    let requests = [addsub_call(3), bad, cancelled, pieces, one_output, addsub_call(0)];
-    let answers = loaded.run(&requests);
+    let requests = [addsub_request(3), bad, cancelled, pieces, one_output, addsub_request(0)];
+    let outcomes = loaded.run(&requests);
 
     let sums: Vec<f32> = ramp(3).iter().map(|x| x + 1.0).collect();
-    assert_eq!(floats(&answers[0], "OUTPUT0"), sums);
-    assert_eq!(output(&answers[0], "OUTPUT1").shape, [3, 16]);
-    assert!(!output(&answers[0], "OUTPUT0").adopted, "a known shape is written in place");
-    let code_of_bad = refused(&answers[1], "input 'INPUT1' is required by model 'M'");
+    assert_eq!(floats(&outcomes[0], "OUTPUT0"), sums);
+    assert_eq!(output(&outcomes[0], "OUTPUT1").shape, [3, 16]);
+    assert!(!output(&outcomes[0], "OUTPUT0").adopted, "a known shape is written in place");
+    let code_of_bad = expect_error(&outcomes[1], "input 'INPUT1' is required by model 'M'");
     assert_eq!(code_of_bad, code::INVALID);
-    assert_eq!(refused(&answers[2], "cancelled"), code::CANCELLED);
-    assert_eq!(floats(&answers[3], "OUTPUT0"), sums[..32]);
-    assert_eq!(outputs(&answers[4]).len(), 1);
-    assert_eq!(floats(&answers[4], "OUTPUT1")[5], 4.0);
-    assert_eq!(output(&answers[5], "OUTPUT0").shape, [0, 16]);
+    assert_eq!(expect_error(&outcomes[2], "cancelled"), code::CANCELLED);
+    assert_eq!(floats(&outcomes[3], "OUTPUT0"), sums[..32]);
+    assert_eq!(outputs(&outcomes[4]).len(), 1);
+    assert_eq!(floats(&outcomes[4], "OUTPUT1")[5], 4.0);
+    assert_eq!(output(&outcomes[5], "OUTPUT0").shape, [0, 16]);
 }
 
 #[test]
-fn wrong_inputs_are_refused_before_the_run() {
+fn invalid_inputs_are_refused_before_the_run() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, addsub(0)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
-        let mut request = addsub_call(2);
+        let mut request = addsub_request(2);
         request.inputs.remove(0);
         request.input("INPUT0", dtype, shape, bytes)
     };
@@ -138,23 +138,23 @@ fn wrong_inputs_are_refused_before_the_run() {
         (with(dtype::FP32, &[32], &[0; 128]), "Expected [-1,16], got [32]"),
         (with(dtype::FP32, &[2, 16], &[0; 124]), "unexpected total byte size 124"),
         (with(dtype::FP32, &[-2, 16], &[0; 128]), "got [-2,16]"),
-        (addsub_call(2).input("INPUT0", dtype::FP32, &[2, 16], &[0; 128]), "given twice"),
+        (addsub_request(2).input("INPUT0", dtype::FP32, &[2, 16], &[0; 128]), "given twice"),
         (
-            addsub_call(2).input("q", dtype::FP32, &[2, 16], &[0; 128]),
+            addsub_request(2).input("q", dtype::FP32, &[2, 16], &[0; 128]),
             "unexpected inference input 'q'",
         ),
-        (addsub_call(2).request_output("q"), "unexpected inference output 'q'"),
-        // Right one by one, but not together: only the library can tell.
+        (addsub_request(2).request_output("q"), "unexpected inference output 'q'"),
+        // Each input is valid, but not together with the other: only the library detects it.
         (with(dtype::FP32, &[3, 16], &[0; 192]), "model 'M': onnx runtime error"),
     ];
     for (request, requested) in cases {
-        refused(&loaded.run(&[request])[0], requested);
+        expect_error(&loaded.run(&[request])[0], requested);
     }
-    assert_eq!(floats(&loaded.run(&[addsub_call(1)])[0], "OUTPUT0")[3], 4.0);
+    assert_eq!(floats(&loaded.run(&[addsub_request(1)])[0], "OUTPUT0")[3], 4.0);
 }
 
 #[test]
-fn every_type_goes_in_and_out() {
+fn every_type_round_trips() {
     let Some((_session, handle)) = start() else { return };
     let names = [
         "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
@@ -182,9 +182,9 @@ fn every_type_goes_in_and_out() {
             request = request.request_output(&format!("out_{name}"));
             sent.push(bytes);
         }
-        let answer = &loaded.run(&[request])[0];
+        let outcome = &loaded.run(&[request])[0];
         for ((name, kind), bytes) in names.iter().zip(1..).zip(&sent) {
-            let output = output(answer, &format!("out_{name}"));
+            let output = output(outcome, &format!("out_{name}"));
             assert_eq!((output.dtype, &output.data), (kind, bytes), "{name}");
             assert_eq!(output.shape, [count as i64]);
         }
@@ -199,9 +199,12 @@ fn every_type_goes_in_and_out() {
             request.input(&format!("in_{name}"), kind, &[0], &[])
         })
     };
-    let answers = loaded.run(&[broken(&framed(&strings)), broken(&framed(&strings)[..9])]);
-    refused(&answers[0], "unexpected number of string elements 3 for inference input 'in_string'");
-    refused(&answers[1], "incomplete string data for inference input 'in_string'");
+    let outcomes = loaded.run(&[broken(&framed(&strings)), broken(&framed(&strings)[..9])]);
+    expect_error(
+        &outcomes[0],
+        "unexpected number of string elements 3 for inference input 'in_string'",
+    );
+    expect_error(&outcomes[1], "incomplete string data for inference input 'in_string'");
 }
 
 fn shapes() -> ModelSpec {
@@ -218,7 +221,7 @@ fn shapes() -> ModelSpec {
 }
 
 #[test]
-fn shapes_that_only_the_run_knows() {
+fn dynamic_output_shapes_are_returned() {
     let Some((_session, handle)) = start() else { return };
     let loaded = load(&handle, shapes()).unwrap();
     let request = |x: &[f32]| {
@@ -232,26 +235,26 @@ fn shapes_that_only_the_run_knows() {
     let before = counts().adopted;
     let with_default = request(&[0.0, 1.0, 0.0, 5.0]);
     let replaced = request(&[1.0]).input("factor", dtype::FP32, &[1], &bytes_of(&[10.0]));
-    let answers = loaded.run(&[with_default, replaced, request(&[])]);
-    let found = output(&answers[0], "where");
+    let outcomes = loaded.run(&[with_default, replaced, request(&[])]);
+    let found = output(&outcomes[0], "where");
     assert_eq!((&found.shape[..], found.adopted), (&[1, 2][..], true));
     assert_eq!(found.data[8], 3);
-    assert_eq!(output(&answers[0], "sum").shape, [1], "a scalar is one element");
-    assert_eq!(floats(&answers[0], "sum"), [6.0]);
-    assert_eq!(floats(&answers[0], "scaled"), [0.0, 2.0, 0.0, 10.0]);
-    assert_eq!(floats(&answers[0], "square"), [9.0]);
-    assert_eq!(floats(&answers[0], "x"), [0.0, 1.0, 0.0, 5.0]);
+    assert_eq!(output(&outcomes[0], "sum").shape, [1], "a scalar is one element");
+    assert_eq!(floats(&outcomes[0], "sum"), [6.0]);
+    assert_eq!(floats(&outcomes[0], "scaled"), [0.0, 2.0, 0.0, 10.0]);
+    assert_eq!(floats(&outcomes[0], "square"), [9.0]);
+    assert_eq!(floats(&outcomes[0], "x"), [0.0, 1.0, 0.0, 5.0]);
     assert!(
-        !output(&answers[0], "x").adopted,
-        "an input passed through is not the library's to give"
+        !output(&outcomes[0], "x").adopted,
+        "the library does not own an input that is passed through"
     );
-    assert_eq!(floats(&answers[1], "scaled"), [10.0]);
-    assert_eq!(output(&answers[2], "where").shape, [1, 0]);
+    assert_eq!(floats(&outcomes[1], "scaled"), [10.0]);
+    assert_eq!(output(&outcomes[2], "where").shape, [1, 0]);
     assert!(counts().adopted > before);
 }
 
 #[test]
-fn a_file_that_is_wrong_about_a_shape_costs_one_run() {
+fn wrong_declared_shape_disables_preallocation() {
     let Some((session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
@@ -261,16 +264,16 @@ fn a_file_that_is_wrong_about_a_shape_costs_one_run() {
             .input("x", dtype::FP32, &[2, n], &bytes_of(&vec![1.0; 2 * n as usize]))
             .request_output("y")
     };
-    let answers = loaded.run(&[request(4), request(3), request(4)]);
-    assert!(!output(&answers[0], "y").adopted);
-    assert_eq!(output(&answers[1], "y").shape, [2, 3]);
-    assert_eq!(floats(&answers[1], "y"), [-1.0; 6]);
-    assert!(output(&answers[2], "y").adopted);
-    assert!(session.logged("declared shapes are not"));
+    let outcomes = loaded.run(&[request(4), request(3), request(4)]);
+    assert!(!output(&outcomes[0], "y").adopted);
+    assert_eq!(output(&outcomes[1], "y").shape, [2, 3]);
+    assert_eq!(floats(&outcomes[1], "y"), [-1.0; 6]);
+    assert!(output(&outcomes[2], "y").adopted);
+    assert!(session.logged("declared shapes are ignored"));
 }
 
 #[test]
-fn a_reshape_is_undone_for_the_model() {
+fn reshape_is_applied_for_the_model() {
     let Some((_session, handle)) = start() else { return };
     let mut desc = addsub(8);
     let tensor = |name| TensorSpec::reshaped(name, dtype::FP32, &[4, 4], &[16]);
@@ -285,9 +288,9 @@ fn a_reshape_is_undone_for_the_model() {
 }
 
 #[test]
-fn loads_fail_in_words() {
+fn load_errors_name_the_cause() {
     let Some((_session, handle)) = start() else { return };
-    let split = |loaded: Result<rig::Loaded, trtserver_plugin_testkit::Failure>| {
+    let split = |loaded: Result<harness::Loaded, trtserver_plugin_testkit::Failure>| {
         let failure = loaded.err().unwrap();
         (failure.code, failure.text)
     };
@@ -331,14 +334,15 @@ fn options_reach_the_session() {
         ];
         let desc = parameters.iter().fold(desc, |desc, (key, value)| desc.parameter(key, value));
         let loaded = load(&handle, desc).unwrap();
-        assert_eq!(floats(&loaded.run(&[addsub_call(8)])[0], "OUTPUT1")[127], 126.0);
+        assert_eq!(floats(&loaded.run(&[addsub_request(8)])[0], "OUTPUT1")[127], 126.0);
     }
 }
 
 #[test]
-fn configurations_are_completed() {
+fn autocomplete_adds_missing_fields() {
     let Some((_session, handle)) = start() else { return };
-    let complete = |file, max, inputs| rig::complete(&handle, &model(file, max, inputs, vec![]));
+    let complete =
+        |file, max, inputs| harness::complete(&handle, &model(file, max, inputs, vec![]));
     let io = |dims: &str, field: &str, names: [&str; 2]| -> String {
         let line = |name| {
             format!("{field} {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ {dims} ] }}\n")
@@ -362,7 +366,7 @@ fn configurations_are_completed() {
     assert!(
         complete("shapes.onnx", 4, vec![]).unwrap_err().text.contains("does not support batching")
     );
-    assert_eq!(rig::complete(&handle, &addsub(0)).unwrap(), "");
+    assert_eq!(harness::complete(&handle, &addsub(0)).unwrap(), "");
 }
 
 #[test]
@@ -375,8 +379,8 @@ fn one_session_serves_several_threads() {
             scope.spawn(move || {
                 let instance = instance;
                 for rows in 1..200 {
-                    let answer = &instance.run(&[addsub_call(1 + rows % 8)])[0];
-                    assert_eq!(floats(answer, "OUTPUT0")[9], 10.0);
+                    let outcome = &instance.run(&[addsub_request(1 + rows % 8)])[0];
+                    assert_eq!(floats(outcome, "OUTPUT0")[9], 10.0);
                 }
             });
         }
