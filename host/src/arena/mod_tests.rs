@@ -1,4 +1,4 @@
-//! Unit tests of `mod.rs` and `blocks.rs`: allocation, loans between owner and reader, resident memory.
+//! Unit tests of `mod.rs` and `blocks.rs`: allocation, loans to the reader, resident memory.
 
 use super::blocks::MAX_RESIDENT;
 use super::*;
@@ -27,9 +27,9 @@ fn blocks_are_aligned_zeroed_and_reused() {
         fill(&block, 7);
         let at = block.ptr;
         drop(block);
-        let again = arena.alloc(len, false).unwrap();
-        assert_eq!((again.ptr, read(&again)), (at, &vec![7; len][..]));
-        drop(again);
+        let reused = arena.alloc(len, false).unwrap();
+        assert_eq!((reused.ptr, read(&reused)), (at, &vec![7; len][..]));
+        drop(reused);
         assert_eq!(read(&arena.alloc(len, true).unwrap()), vec![0; len]);
     }
     assert!(arena.alloc(2 << 30, true).is_none());

@@ -37,9 +37,9 @@ fn round_trip<M: Described>(bytes: &[u8]) -> Option<M> {
         }
     };
     for printed in [text::print(&message), text::print_line(&message)] {
-        let again: M = text::parse(&printed).unwrap_or_else(|e| panic!("{e} in {printed}"));
+        let reparsed: M = text::parse(&printed).unwrap_or_else(|e| panic!("{e} in {printed}"));
         // Encoded, because NaN is not equal to itself.
-        assert_eq!(again.encode_to_vec(), message.encode_to_vec(), "{printed}");
+        assert_eq!(reparsed.encode_to_vec(), message.encode_to_vec(), "{printed}");
     }
     Some(message)
 }

@@ -111,14 +111,14 @@ impl CurrentSettings {
 
     fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
-        let ours = target == "trtserver" || target.starts_with("trtserver::");
+        let is_server = target == "trtserver" || target.starts_with("trtserver::");
         let verbose = || self.verbose.load(Relaxed);
         match *metadata.level() {
             Level::ERROR => self.error.load(Relaxed),
             Level::WARN => self.warning.load(Relaxed),
             Level::INFO => self.info.load(Relaxed),
-            Level::DEBUG => verbose() >= if ours { 1 } else { 3 },
-            Level::TRACE => verbose() >= if ours { 2 } else { 4 },
+            Level::DEBUG => verbose() >= if is_server { 1 } else { 3 },
+            Level::TRACE => verbose() >= if is_server { 2 } else { 4 },
         }
     }
 

@@ -33,7 +33,7 @@ pub struct StateTensor {
 /// The error for a request of a sequence whose state was lost with its process.
 pub fn lost(model: &str, sequence: &CorrelationId) -> Error {
     Error::unavailable(format!(
-        "sequence {sequence} of model '{model}' cannot go on: its state was lost when the model's process ended; \
+        "sequence {sequence} of model '{model}' cannot continue: its state was lost when the model's process ended; \
          start a new sequence"
     ))
 }

@@ -28,7 +28,7 @@ impl Pages {
         let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, access, flags) };
         let base = NonNull::new(base.ok()?.cast::<u8>())?;
         if len >= HUGE_PAGE {
-            // One page fault instead of 512 where huge pages are enabled; ignored elsewhere.
+            // One page fault instead of 512 where huge pages are enabled; ignored otherwise.
             // SAFETY: the mapping just made; advice changes nothing that is read or written.
             let _ =
                 unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) };

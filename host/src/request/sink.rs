@@ -16,7 +16,7 @@ pub trait SharedSink: Send + Sync {
     /// As [`ResponseSink::send`]. Calls do not overlap.
     fn send(&self, response: Result<Option<InferResponse>>, last: bool);
 
-    /// No further call follows, whether or not a final response was sent.
+    /// No further call follows. A final response may be missing.
     fn closed(&self);
 }
 

@@ -37,13 +37,13 @@ impl Batchable for InferRequest {
 
     fn compatible_with(&self, first: &Self) -> bool {
         let signature = &self.context().signature;
-        let alike = |(mine, its): (&InputTensor, &InputTensor)| {
-            let spec = signature.input_spec(mine.index);
+        let alike = |(a, b): (&InputTensor, &InputTensor)| {
+            let spec = signature.input_spec(a.index);
             let row = usize::from(signature.batching() && !spec.shape_tensor);
-            mine.index == its.index
-                && (spec.ragged || mine.shape.get(row..) == its.shape.get(row..))
+            a.index == b.index
+                && (spec.ragged || a.shape.get(row..) == b.shape.get(row..))
                 // The values of a shape tensor are a shape too.
-                && (!spec.shape_tensor || mine.data == its.data)
+                && (!spec.shape_tensor || a.data == b.data)
         };
         self.inputs.len() == first.inputs.len() && self.inputs.iter().zip(&first.inputs).all(alike)
     }

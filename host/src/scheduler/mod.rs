@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// What a model version does with its requests.
 pub enum Scheduler {
-    /// They are queued for the instances of the version.
+    /// Queues them for the instances of the version.
     Queue(Arc<Queue>),
-    /// They are executed by other models, step by step.
+    /// Executes them step by step in other models.
     Ensemble(Ensemble),
 }
 
@@ -40,12 +40,12 @@ impl Scheduler {
     pub fn active_sequences(&self) -> usize {
         match self {
             Scheduler::Queue(queue) => queue.active_sequences(),
-            // They belong to the models of its steps.
+            // Its sequences are those of the models of its steps.
             Scheduler::Ensemble(_) => 0,
         }
     }
 
-    /// Whether `sequence` is one of those.
+    /// Whether `sequence` has begun and not ended.
     pub fn has_sequence(&self, sequence: &Sequence) -> bool {
         match self {
             Scheduler::Queue(queue) => queue.has_sequence(sequence),
@@ -57,7 +57,7 @@ impl Scheduler {
     pub fn waiting(&self) -> usize {
         match self {
             Scheduler::Queue(queue) => queue.waiting(),
-            // They are in the queues of the steps' models.
+            // Its requests are in the queues of the models of its steps.
             Scheduler::Ensemble(_) => 0,
         }
     }

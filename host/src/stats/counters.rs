@@ -78,10 +78,10 @@ impl Counters {
             self.requests.entry(*batch).or_default().merge(r);
         }
         for (rows, e) in &other.executions {
-            let mine = self.executions.entry(*rows).or_default();
-            mine.compute_input.merge(&e.compute_input);
-            mine.compute_infer.merge(&e.compute_infer);
-            mine.compute_output.merge(&e.compute_output);
+            let sum = self.executions.entry(*rows).or_default();
+            sum.compute_input.merge(&e.compute_input);
+            sum.compute_infer.merge(&e.compute_infer);
+            sum.compute_output.merge(&e.compute_output);
         }
         self.inference_count += other.inference_count;
         self.execution_count += other.execution_count;

@@ -35,7 +35,7 @@ fn lost_sequence_is_refused_until_start() {
     for id in [1, 2] {
         for flags in ["", "", ends] {
             let says = go(id, flags, "").unwrap_err();
-            let lost = format!("sequence {id} of model 'sums' cannot go on");
+            let lost = format!("sequence {id} of model 'sums' cannot continue");
             assert!(says.contains(&lost), "{says}");
         }
     }

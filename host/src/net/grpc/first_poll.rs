@@ -65,7 +65,7 @@ impl<C: Future + Unpin> Future for Connection<C> {
     }
 }
 
-/// Polls a stream without a waker; a stream that is pending is polled again by a task of its own.
+/// Polls a stream without a waker; if it is pending, a task of its own polls it next.
 fn poll_once(mut stream: Stream) {
     let mut no_waker = Context::from_waker(Waker::noop());
     // A panic ends this stream only, as it would in a task of its own.

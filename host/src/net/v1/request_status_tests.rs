@@ -5,7 +5,7 @@ use crate::net::v1::testing;
 use trtserver_proto::text;
 
 #[test]
-fn texts() {
+fn status_prints_as_text() {
     let settings = testing::settings("");
     let old = testing::settings("--model_base_path=/n");
     let error = Error::unavailable("no \"x\"");

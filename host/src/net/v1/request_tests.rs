@@ -12,7 +12,7 @@ fn planned(model: &str, header: &str) -> Result<Plan> {
 }
 
 #[test]
-fn versions() {
+fn requested_version_is_found() {
     let ctx = testing::context("");
     let repository = &ctx.models;
     let found = |model, version| find(repository, model, version).map(|s| s.version);

@@ -20,7 +20,7 @@ fn shown(mut status: ServerStatus) -> String {
 }
 
 #[test]
-fn golden() {
+fn status_text_of_server_and_models() {
     let ctx = testing::context("--id=me");
     ctx.endpoints.status.add(10);
     ctx.endpoints.status.add(20);
@@ -61,7 +61,7 @@ fn warmup_statistics_only_after_warmup() {
 }
 
 #[test]
-fn refusals() {
+fn unknown_model_and_draining_server_are_refused() {
     let ctx = testing::context("");
     let error = report(&ctx, Some("a/b")).unwrap_err();
     assert_eq!(error.message, "no status available for unknown model 'a/b'");

@@ -4,7 +4,7 @@ use super::*;
 use crate::request::TensorSpec;
 
 #[test]
-fn strings_and_shapes() {
+fn classes_are_strings_with_the_batch_shape() {
     let spec = TensorSpec {
         labels: Some(["zero".to_owned(), String::new()].into()),
         ..TensorSpec::new("O", DType::Fp32, &[3])

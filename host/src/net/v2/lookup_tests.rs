@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn versions() {
+fn version_texts_are_parsed() {
     let bad = |text: &str, details: &str| {
         Err(format!(
             "failed to get model version from specified version string '{text}'{details}, version \

@@ -9,7 +9,7 @@ fn read(key: &str, value: Option<ParameterChoice>) -> Result<RequestParameters, 
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let wrong = |key: &str, expected: &str| {
         format!("invalid value type for '{key}' parameter, expected {expected}.")
     };
@@ -34,7 +34,7 @@ fn refusals() {
 }
 
 #[test]
-fn values() {
+fn parameters_are_read_by_type() {
     let sequence = |id| Sequence { id, ..Default::default() };
     let with = |f: fn(&mut RequestParameters)| {
         let mut p = RequestParameters::default();

@@ -42,7 +42,7 @@ impl UncheckedRequest {
         Ok(index)
     }
 
-    /// Checks the request and queues it. The result is for cancelling; it does not keep the request alive.
+    /// Checks the request and queues it. The returned reference is for cancellation; it does not keep the request alive.
     pub fn submit(
         mut self,
         ctx: &Context,

@@ -39,8 +39,8 @@ impl Destination {
     fn overlaps(&self, other: &Destination) -> bool {
         let number =
             |p: &Destination| (p.output.as_ref().map(|o| o.0), p.state.as_ref().map(|s| s.0));
-        let (mine, others) = (number(self), number(other));
-        (mine.0.is_some() && mine.0 == others.0) || (mine.1.is_some() && mine.1 == others.1)
+        let (a, b) = (number(self), number(other));
+        (a.0.is_some() && a.0 == b.0) || (a.1.is_some() && a.1 == b.1)
     }
 }
 

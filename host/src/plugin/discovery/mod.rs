@@ -2,5 +2,5 @@
 
 pub mod backends; // all backends, in all their versions
 pub mod directories; // the files in `--backend-dir` directories
-pub mod inventory; // all versions at one moment
-mod version; // the order of version texts
+pub mod inventory; // the backends and versions that one scan found
+mod version; // comparison of version strings

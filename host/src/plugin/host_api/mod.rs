@@ -1,6 +1,6 @@
 //! The host API: entries of the host table and of its extension tables. No panic leaves an entry.
 
-pub(super) mod basics; // errors, log, time, memory, metrics, configuration
+pub(super) mod basics; // errors, log, time, configuration patches, progress
 mod batches; // gather, scatter and the end of a batch
 mod extensions; // optional functions: memory, metrics
 pub mod metric; // metrics that backends make

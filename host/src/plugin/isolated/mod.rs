@@ -13,12 +13,12 @@ mod limits; // response and open deadlines
 pub mod messages; // the protocol
 mod model; // an isolated model, as the rest of the server sees it
 mod one_shot; // children that serve one control request
-mod process; // starting, asking, killing and reaping a child
+mod process; // one child: start, control requests, kill, reap
 mod requests; // requests as messages
 mod responses; // responses from the child, checked
 #[cfg(test)]
 mod responses_tests;
-mod stdio; // what a child prints
+mod stdio; // standard output and error of a child
 mod supervisor; // restarts the child
 pub mod wire; // framing of messages
 mod work_connection; // outstanding requests of an instance

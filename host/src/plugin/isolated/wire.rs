@@ -59,11 +59,11 @@ pub struct Receiver {
     timeout: Option<Duration>,
     /// How long to poll before blocking.
     spin: Duration,
-    /// Receives left that block at once, after polling was in vain.
+    /// Number of further receives that block without polling.
     skip: u32,
 }
 
-/// Receives that block at once after polling was in vain.
+/// Number of receives that block without polling after one has polled in vain.
 const SPIN_BACKOFF: u32 = 32;
 
 /// Splits one end into its halves.

@@ -33,7 +33,7 @@ struct State {
     last_activity: Instant,
 }
 
-/// What a response belongs to.
+/// The responder that a response is delivered to.
 pub struct Target {
     pub responder: Arc<Responder>,
     /// Keeps the inputs until the final response was passed on.

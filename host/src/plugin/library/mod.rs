@@ -169,10 +169,10 @@ fn entry(library: &Library) -> Result<BackendMain, String> {
 /// abi_stable accepts only plugins that are as new as the host or newer; for an older one of the same major version
 /// the check runs with the roles swapped.
 fn checked_module(header: &'static LibHeader) -> Result<BackendModuleRef, LibraryError> {
-    let mine = VersionNumber::new(BackendModuleRef::VERSION_STRINGS)?;
+    let host_version = VersionNumber::new(BackendModuleRef::VERSION_STRINGS)?;
     let theirs = VersionNumber::new(header.version_strings())?;
-    let older =
-        mine.major == theirs.major && (theirs.minor, theirs.patch) < (mine.minor, mine.patch);
+    let older = host_version.major == theirs.major
+        && (theirs.minor, theirs.patch) < (host_version.minor, host_version.patch);
     if !older {
         return header.init_root_module::<BackendModuleRef>();
     }

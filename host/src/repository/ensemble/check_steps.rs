@@ -42,18 +42,18 @@ pub fn check(ensemble: &Signature, steps: &[ServedStep<'_>]) -> Result<()> {
     }
     for step in steps {
         let model = &step.served.signature;
-        let (name, own) = (&ensemble.model, &model.model);
+        let (name, step_model) = (&ensemble.model, &model.model);
         // A model without batching gets the batch as an ordinary dimension, or one row at a time.
         if model.batching() && ensemble.max_batch_size > model.max_batch_size {
             return refuse(format!(
-                "ensemble {name} allows maximum batch size {}, but it contains model {own} which only allows \
+                "ensemble {name} allows maximum batch size {}, but it contains model {step_model} which only allows \
                  maximum batch size to be {}",
                 ensemble.max_batch_size, model.max_batch_size
             ));
         }
         if step.served.decoupled() {
             return refuse(format!(
-                "in ensemble {name}, model {own} is decoupled: a step must send exactly one response"
+                "in ensemble {name}, model {step_model} is decoupled: a step must send exactly one response"
             ));
         }
         inputs(ensemble, step, &mut tensors)?;
@@ -61,7 +61,7 @@ pub fn check(ensemble: &Signature, steps: &[ServedStep<'_>]) -> Result<()> {
             let Some(index) = model.output(output) else {
                 return refuse(format!(
                     "in ensemble {name}, ensemble tensor {tensor} is mapped from non-existing output {output} \
-                     in model {own}"
+                     in model {step_model}"
                 ));
             };
             let spec = &model.outputs[index];
@@ -77,12 +77,12 @@ fn inputs<'a>(
     tensors: &mut HashMap<&'a str, Declared<'a>>,
 ) -> Result<()> {
     let model = &step.served.signature;
-    let (name, own) = (&ensemble.model, &model.model);
+    let (name, step_model) = (&ensemble.model, &model.model);
     for (input, tensor) in &step.plan.inputs {
         if model.input(input).is_none() {
             return refuse(format!(
                 "in ensemble {name}, ensemble tensor {tensor} is mapping to non-existing input {input} in \
-                 model {own}"
+                 model {step_model}"
             ));
         }
     }
@@ -93,14 +93,14 @@ fn inputs<'a>(
                 continue;
             }
             return refuse(format!(
-                "in ensemble {name}, input {input} in model {own} is not mapped to any ensemble tensors"
+                "in ensemble {name}, input {input} in model {step_model} is not mapped to any ensemble tensors"
             ));
         };
         let optional = ensemble.input(tensor).is_some_and(|i| ensemble.inputs[i].optional);
         if optional && !spec.optional {
             return refuse(format!(
                 "in ensemble {name}, ensemble tensor {tensor} is an optional input of the ensemble but input \
-                 {input} in model {own} is required"
+                 {input} in model {step_model} is required"
             ));
         }
         match_first(ensemble, tensors, tensor, declared(model, spec, &spec.dims))?;
@@ -149,9 +149,10 @@ pub fn with_labels(ensemble: &Signature, steps: &[ServedStep<'_>]) -> Signature 
     let mut signature = ensemble.clone();
     for output in signature.outputs.iter_mut().filter(|o| o.labels.is_none()) {
         output.labels = steps.iter().find_map(|step| {
-            let (own, _) = step.plan.outputs.iter().find(|(_, tensor)| **tensor == *output.name)?;
+            let (model_output, _) =
+                step.plan.outputs.iter().find(|(_, tensor)| **tensor == *output.name)?;
             let model = &step.served.signature;
-            model.outputs[model.output(own)?].labels.clone()
+            model.outputs[model.output(model_output)?].labels.clone()
         });
     }
     signature

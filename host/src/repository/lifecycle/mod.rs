@@ -22,7 +22,7 @@
 //! | 7 | the process restarted, the step is served again | not stored, like 6 |
 //!
 //! Only READY versions get requests. A version that is UNAVAILABLE because it failed becomes "unloaded" by an unload
-//! request. An ensemble whose step's model was reloaded is opened again: it goes to READY or UNAVAILABLE (2, 3).
+//! request. An ensemble whose step's model was reloaded is reopened: it goes to READY or UNAVAILABLE (2, 3).
 //!
 //! Steps of one load, all under the model's lock:
 //!

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The reference: the same rules without state between calls and without indexes.
-struct Plain {
+struct Reference {
     settings: DynamicSettings,
     waiting: Vec<QueuedRequest>,
     closed: bool,
@@ -25,7 +25,7 @@ struct QueuedRequest {
     delayed: usize,
 }
 
-impl Plain {
+impl Reference {
     fn sort(&mut self) {
         self.waiting.sort_by_key(|w| (w.level, w.delayed)); // stable: then by arrival
     }
@@ -85,7 +85,7 @@ impl Plain {
         out
     }
 
-    /// The size of the next batch and the reason, or when to ask again.
+    /// The size of the next batch and the reason, or the time of the next attempt.
     fn verdict(&self, now: u64) -> Result<(usize, CloseReason), Option<u64>> {
         let waiting = &self.waiting;
         let Some(first) = waiting.first() else { return Err(None) };
@@ -220,26 +220,26 @@ proptest! {
 
     /// Any sequence of steps has the same results in both.
     #[test]
-    fn as_the_plain_one(settings in settings(), steps in vec(steps(), 1..150)) {
+    fn batcher_agrees_with_the_reference(settings in settings(), steps in vec(steps(), 1..150)) {
         let mut batcher = DynamicBatcher::new(settings.clone());
-        let mut plain = Plain { settings, waiting: vec![], closed: false, moved: 0 };
+        let mut reference = Reference { settings, waiting: vec![], closed: false, moved: 0 };
         let mut now = 0;
         let mut tickets: Vec<QueueTicket> = Vec::new();
         for (id, step) in (0u32..).zip(steps) {
             match step {
                 Step::Push(req) => {
                     let req = Req { id, ..req };
-                    let (alone, deadline) = (plain.waiting.is_empty(), plain.next_deadline());
+                    let (alone, deadline) = (reference.waiting.is_empty(), reference.next_deadline());
                     let (mut wakes, stale) = (Vec::new(), batcher.next_deadline());
                     let pushed = batcher.push(req.clone(), now, &mut wakes);
-                    prop_assert_eq!(pushed.is_err(), plain.is_full(&req));
+                    prop_assert_eq!(pushed.is_err(), reference.is_full(&req));
                     let Ok(ticket) = pushed else { continue };
                     prop_assert!(!tickets.contains(&ticket));
                     tickets.push(ticket);
-                    plain.push(req, ticket, now);
+                    reference.push(req, ticket, now);
                     if stale == deadline {
-                        let sooner = plain.next_deadline().is_some_and(|new| deadline.is_none_or(|old| new < old));
-                        let wake = alone || sooner || plain.verdict(now).is_ok();
+                        let sooner = reference.next_deadline().is_some_and(|new| deadline.is_none_or(|old| new < old));
+                        let wake = alone || sooner || reference.verdict(now).is_ok();
                         prop_assert_eq!(wakes, if wake { vec![Wake::Any] } else { vec![] });
                     }
                 }
@@ -247,9 +247,9 @@ proptest! {
                 Step::Form => {
                     let mut batch = Vec::new();
                     let formed = batcher.next_batch(now, &mut batch);
-                    let expected = plain.verdict(now);
+                    let expected = reference.verdict(now);
                     let count = expected.map_or(0, |(count, _)| count);
-                    let taken: Vec<u32> = plain.waiting.drain(..count).map(|w| w.req.id).collect();
+                    let taken: Vec<u32> = reference.waiting.drain(..count).map(|w| w.req.id).collect();
                     prop_assert_eq!(ids(&batch), taken);
                     prop_assert_eq!(formed, match expected {
                         Ok((_, closed)) => BatchDecision::Batch(closed),
@@ -260,32 +260,32 @@ proptest! {
                     let mut out = Vec::new();
                     batcher.expire(now, &mut out);
                     let out: Vec<u32> = out.into_iter().map(|(req, _)| req.id).collect();
-                    prop_assert_eq!(out, plain.expire(now));
+                    prop_assert_eq!(out, reference.expire(now));
                     prop_assert!(batcher.next_deadline().is_none_or(|when| when > now));
                 }
                 Step::Cancel(index) if !tickets.is_empty() => {
                     let ticket = *index.get(&tickets);
-                    let place = plain.waiting.iter().position(|w| w.ticket == ticket);
-                    let expected = place.map(|place| plain.waiting.remove(place).req);
+                    let place = reference.waiting.iter().position(|w| w.ticket == ticket);
+                    let expected = place.map(|place| reference.waiting.remove(place).req);
                     prop_assert_eq!(batcher.cancel(ticket), expected);
                 }
                 Step::Cancel(_) => {}
                 Step::Close => {
                     batcher.close();
-                    plain.closed = true;
+                    reference.closed = true;
                 }
             }
-            prop_assert_eq!(batcher.waiting(), plain.waiting.len());
-            if let Some(deadline) = plain.next_deadline() {
+            prop_assert_eq!(batcher.waiting(), reference.waiting.len());
+            if let Some(deadline) = reference.next_deadline() {
                 prop_assert!(batcher.next_deadline().is_some_and(|early| early <= deadline));
             }
         }
     }
 
-    /// Instances ask when woken, after each batch and at the times they were given. Then every request is executed, and none
-    /// waits longer than the delay while an instance is idle.
+    /// Instances ask for a batch when woken, after each batch, and at the returned times. Then every request is executed,
+    /// and none waits longer than the delay while an instance is idle.
     #[test]
-    fn among_instances(
+    fn simulated_instances_execute_every_request(
         settings in settings(),
         arrivals in vec((0u64..1500, requests(), proptest::option::weighted(0.2, 0u64..4000)), 1..120),
         instances in 1usize..4,
@@ -294,12 +294,12 @@ proptest! {
         let delay = settings.batching.as_ref().map_or(0, |batching| batching.delay_ns);
         let max_rows = settings.batching.as_ref().map_or(0, |batching| batching.max_rows);
         let mut batcher = DynamicBatcher::new(settings);
-        let (mut now, mut fate) = (0, BTreeMap::<u32, &str>::new());
+        let (mut now, mut outcomes) = (0, BTreeMap::<u32, &str>::new());
         let mut next_arrival = 0;
         let mut events: Vec<(u64, u32, Req, Option<u64>)> = Vec::new();
-        for (id, (after, req, patience)) in (0u32..).zip(arrivals) {
+        for (id, (after, req, cancel_after)) in (0u32..).zip(arrivals) {
             next_arrival += after;
-            events.push((next_arrival, id, Req { id, ..req }, patience));
+            events.push((next_arrival, id, Req { id, ..req }, cancel_after));
         }
         let mut events = events.into_iter().peekable();
         let mut waiting: BTreeMap<u32, (u64, u64, QueueTicket)> = BTreeMap::new(); // arrival, level, ticket
@@ -321,16 +321,16 @@ proptest! {
             woken = busy.contains(&next) || next_attempt.is_some_and(|until| until <= next);
             now = next;
             let mut wakes = Vec::new();
-            while let Some((_, id, req, patience)) = events.next_if(|event| event.0 <= now) {
+            while let Some((_, id, req, cancel_after)) = events.next_if(|event| event.0 <= now) {
                 let level = batcher.settings.level_of(req.priority);
                 match batcher.push(req, now, &mut wakes) {
                     Ok(ticket) => {
                         waiting.insert(id, (now, level, ticket));
-                        cancels.extend(patience.map(|patience| (now + patience, id)));
+                        cancels.extend(cancel_after.map(|cancel_after| (now + cancel_after, id)));
                     }
                     Err((_, refusal)) => {
                         prop_assert_eq!(refusal, Refusal::QueueFull);
-                        prop_assert_eq!(fate.insert(id, "refused"), None);
+                        prop_assert_eq!(outcomes.insert(id, "refused"), None);
                     }
                 }
             }
@@ -338,7 +338,7 @@ proptest! {
                 cancels.remove(&(when, id));
                 if let Some((.., ticket)) = waiting.remove(&id) {
                     prop_assert_eq!(batcher.cancel(ticket).map(|req| req.id), Some(id));
-                    prop_assert_eq!(fate.insert(id, "cancelled"), None);
+                    prop_assert_eq!(outcomes.insert(id, "cancelled"), None);
                 }
             }
             woken |= !wakes.is_empty() || batcher.next_deadline().is_some_and(|deadline| deadline <= now);
@@ -347,7 +347,7 @@ proptest! {
                 batcher.expire(now, &mut out);
                 for (req, _) in out {
                     prop_assert!(waiting.remove(&req.id).is_some());
-                    prop_assert_eq!(fate.insert(req.id, "timed out"), None);
+                    prop_assert_eq!(outcomes.insert(req.id, "timed out"), None);
                 }
                 for end in busy.iter_mut().filter(|end| **end <= now) {
                     let mut batch = Vec::new();
@@ -360,7 +360,7 @@ proptest! {
                         .iter()
                         .map(|entry| match entry {
                             BatchEntry::Request(req) => req,
-                            BatchEntry::Null => panic!("an empty entry"),
+                            BatchEntry::Null => panic!("a null request"),
                         })
                         .collect();
                     let rows: u32 = reqs.iter().map(|req| req.rows).sum();
@@ -369,7 +369,7 @@ proptest! {
                     for req in reqs {
                         let (_, level, ticket) = waiting.remove(&req.id).unwrap();
                         prop_assert_eq!(batcher.cancel(ticket), None);
-                        prop_assert_eq!(fate.insert(req.id, "executed"), None);
+                        prop_assert_eq!(outcomes.insert(req.id, "executed"), None);
                         // Older requests of its level that are still queued are delayed ones.
                         let policy = batcher.settings.policy(level);
                         let moves = policy.timeout_us != 0 && policy.action == TimeoutAction::Delay;
@@ -385,6 +385,6 @@ proptest! {
             }
         }
         prop_assert!(waiting.is_empty() && batcher.waiting() == 0);
-        prop_assert_eq!(fate.len() as u32, fate.keys().max().map_or(0, |id| id + 1));
+        prop_assert_eq!(outcomes.len() as u32, outcomes.keys().max().map_or(0, |id| id + 1));
     }
 }

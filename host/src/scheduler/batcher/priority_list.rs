@@ -15,7 +15,7 @@ pub struct PriorityList<T> {
     /// The level of a model without levels, which saves the map.
     only: Level,
     used: BTreeMap<u64, Level>,
-    many: bool,
+    has_levels: bool,
     /// Ends of the list by arrival, without delayed requests. Only for models with levels.
     oldest: NodeId,
     newest: NodeId,
@@ -46,14 +46,14 @@ impl Level {
 }
 
 impl<T> PriorityList<T> {
-    /// `many`: the model has levels; otherwise all requests are of one level.
-    pub fn new(many: bool) -> Self {
+    /// `has_levels`: the model has levels; otherwise all requests are of one level.
+    pub fn new(has_levels: bool) -> Self {
         Self {
             store: Slab::default(),
             head: NONE,
             only: Level::default(),
             used: BTreeMap::new(),
-            many,
+            has_levels,
             oldest: NONE,
             newest: NONE,
         }
@@ -65,7 +65,11 @@ impl<T> PriorityList<T> {
 
     /// Requests waiting in a level.
     pub fn len_of(&self, level: u64) -> usize {
-        if self.many { self.used.get(&level).map_or(0, |level| level.len) } else { self.only.len }
+        if self.has_levels {
+            self.used.get(&level).map_or(0, |level| level.len)
+        } else {
+            self.only.len
+        }
     }
 
     /// The next request to be served.
@@ -99,14 +103,14 @@ impl<T> PriorityList<T> {
 
     /// The oldest request; with levels, without delayed ones. Without levels the head.
     pub fn oldest(&self) -> NodeId {
-        if self.many { self.oldest } else { self.head }
+        if self.has_levels { self.oldest } else { self.head }
     }
 
     pub fn push(&mut self, item: T, level: u64, enqueued: u64) -> Result<NodeId, T> {
         let place = self.store.insert(item, level, enqueued)?;
         self.level(level).len += 1;
         self.link(place);
-        if self.many {
+        if self.has_levels {
             let newest = std::mem::replace(&mut self.newest, place);
             self.store[place].older = newest;
             *if newest == NONE { &mut self.oldest } else { &mut self.store[newest].newer } = place;
@@ -120,7 +124,7 @@ impl<T> PriorityList<T> {
         let key = self.store[place].level;
         let level = self.level(key);
         level.len -= 1;
-        if level.len == 0 && self.many {
+        if level.len == 0 && self.has_levels {
             self.used.remove(&key);
         }
         self.store.remove(place)
@@ -136,7 +140,7 @@ impl<T> PriorityList<T> {
     }
 
     fn level(&mut self, level: u64) -> &mut Level {
-        if self.many { self.used.entry(level).or_default() } else { &mut self.only }
+        if self.has_levels { self.used.entry(level).or_default() } else { &mut self.only }
     }
 
     /// Links a node behind the last one of its level and part.
@@ -144,7 +148,7 @@ impl<T> PriorityList<T> {
         let Node { level: key, delayed, .. } = self.store[place];
         let level = *self.level(key);
         let mut prev = if delayed { level.end() } else { level.last_fresh };
-        if prev == NONE && self.many {
+        if prev == NONE && self.has_levels {
             prev = self.used.range(..key).next_back().map_or(NONE, |(_, level)| level.end());
         }
         let next = if prev == NONE { self.head } else { self.store[prev].next };
@@ -177,7 +181,7 @@ impl<T> PriorityList<T> {
     /// Unlinks a node from the list by arrival, which a delayed one has left before.
     fn forget_arrival(&mut self, place: NodeId) {
         let Node { older, newer, delayed, .. } = self.store[place];
-        if !self.many || delayed {
+        if !self.has_levels || delayed {
             return;
         }
         *if older == NONE { &mut self.oldest } else { &mut self.store[older].newer } = newer;

@@ -26,25 +26,29 @@ impl TimeoutHeap {
         earliest
     }
 
-    /// A request with an entry leaves before its timeout. `waits`: is it still queued? Without this the heap would grow with
-    /// the length of timeouts, however few requests are queued.
-    pub fn left(&mut self, waits: impl Fn(QueueTicket) -> bool) {
+    /// A request with an entry leaves before its timeout. `is_queued`: whether a request is still queued. Without this the
+    /// heap would grow with the length of timeouts, even if few requests are queued.
+    pub fn left(&mut self, is_queued: impl Fn(QueueTicket) -> bool) {
         self.live -= 1;
         if self.heap.len() > 2 * self.live + SLACK {
-            self.heap.retain(|&Reverse((_, _, ticket))| waits(ticket));
+            self.heap.retain(|&Reverse((_, _, ticket))| is_queued(ticket));
             self.heap.shrink_to(2 * self.live + SLACK);
         }
     }
 
     /// A request whose timeout has passed.
-    pub fn pop(&mut self, now: u64, waits: impl Fn(QueueTicket) -> bool) -> Option<QueueTicket> {
+    pub fn pop(
+        &mut self,
+        now: u64,
+        is_queued: impl Fn(QueueTicket) -> bool,
+    ) -> Option<QueueTicket> {
         while let Some(&Reverse((when, _, ticket))) = self.heap.peek() {
-            let waits = waits(ticket);
-            if waits && when > now {
+            let is_queued = is_queued(ticket);
+            if is_queued && when > now {
                 return None;
             }
             self.heap.pop();
-            if waits {
+            if is_queued {
                 self.live -= 1;
                 return Some(ticket);
             }

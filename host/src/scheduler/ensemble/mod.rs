@@ -40,7 +40,7 @@ pub struct Ensemble {
 enum Steps {
     /// Looked up for each request, since models may be replaced.
     LookedUp(Arc<dyn StepModels>),
-    /// They serve as long as this value exists, loaded or not.
+    /// They serve as long as this value exists, even if they are unloaded.
     Pinned(Vec<Arc<dyn StepModel>>),
 }
 

@@ -131,18 +131,18 @@ impl Default for Setup {
     }
 }
 
-/// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are words such as
+/// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are written as
 /// `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it.
 pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     let map = |text: &str| -> Vec<(String, String)> {
         let pair = |pair: &str| {
-            let (own, tensor) = pair.split_once('=').unwrap();
-            (own.to_owned(), tensor.to_owned())
+            let (name, tensor) = pair.split_once('=').unwrap();
+            (name.to_owned(), tensor.to_owned())
         };
         text.split(',').map(pair).collect()
     };
-    let plan = |word: &str| {
-        let (model, maps) = word.split_once(':').unwrap();
+    let plan = |step: &str| {
+        let (model, maps) = step.split_once(':').unwrap();
         let (inputs, outputs) = maps.split_once('>').unwrap();
         let (inputs, outputs) = (map(inputs), map(outputs));
         StepPlan { model: model.to_owned(), version: None, inputs, outputs }

@@ -18,7 +18,7 @@ pub trait Executor: Send {
     /// The backend has few enough outstanding requests to accept another batch.
     fn has_capacity(&self) -> bool;
 
-    /// Blocks until that is so.
+    /// Blocks until [`Executor::has_capacity`].
     fn wait_for_capacity(&self);
 }
 

@@ -130,7 +130,7 @@ impl Queue {
         self.lock().batcher.active_sequences()
     }
 
-    /// Whether `sequence` is one of those.
+    /// Whether `sequence` has begun and not ended.
     pub fn has_sequence(&self, sequence: &Sequence) -> bool {
         self.lock().batcher.has_sequence(sequence)
     }

@@ -112,7 +112,7 @@ impl Queue {
         let mut asleep: &[InstanceState] = &[Idle, Inline];
         if let Some(ns) = ns {
             state = thread.woken.wait_timeout(state, Duration::from_nanos(ns)).0;
-            // To wake early does no harm: the batcher is asked again. But an inline run has to end first.
+            // Waking early is harmless, since the batcher is asked for a batch afterwards. But an inline run has to end first.
             asleep = &[Inline];
         }
         while asleep.contains(&state.instances.state(instance)) {

@@ -37,7 +37,7 @@ pub struct Facts {
     /// Extensions that it requires of a host.
     #[serde(default)]
     pub required_extensions: Vec<String>,
-    /// It asks for a process of its own.
+    /// It must run in a child process.
     pub must_isolate: Option<bool>,
 }
 

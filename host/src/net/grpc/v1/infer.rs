@@ -119,7 +119,7 @@ fn succeeded(ctx: &Context, done: InferResult, longest: usize) -> InferResponse 
     failed(ctx, &Failure { error, id, request_id: done.request_id })
 }
 
-/// A failure repeats nothing but the client's id.
+/// A failed response contains nothing of the request but the client's id.
 pub fn failed(ctx: &Context, failure: &Failure) -> InferResponse {
     InferResponse {
         request_status: Some(request_status::failure(

@@ -106,7 +106,7 @@ impl GrpcService for Service {
         let call = request.into_inner().shared_memory_control;
         let call = match &call {
             Some(ShmRequest::Register(r)) => Some(SharedMemory::Register(&r.name)),
-            // How v1.6 registers.
+            // v1.6 registers with this message.
             Some(ShmRequest::Unregister(r)) if !r.shm_key.is_empty() => {
                 Some(SharedMemory::Register(&r.name))
             }

@@ -145,7 +145,7 @@ async fn invalid_parts_are_refused_with_texts_of_v2() {
 }
 
 #[tokio::test]
-async fn requests_that_are_no_grpc_call_get_http_status() {
+async fn non_grpc_requests_get_an_http_status() {
     let ctx = context();
     for (method, content, status) in [
         ("GET", "application/grpc", 405),

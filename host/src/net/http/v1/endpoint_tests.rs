@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn paths() {
+fn path_selects_the_endpoint() {
     let infer = |model, version| Some(Endpoint::Infer { model, version });
     let call = |control| Some(Endpoint::Control(control));
     let table = [
@@ -71,7 +71,7 @@ fn paths() {
 }
 
 #[test]
-fn queries() {
+fn query_parameters_are_percent_decoded() {
     for (text, want) in [
         (None, None),
         (Some(""), None),

@@ -118,7 +118,7 @@ fn success(ctx: &Context, done: InferResult, binary: bool) -> V1Response {
     response
 }
 
-/// A failure repeats nothing but the client's id.
+/// A failed response contains nothing of the request but the client's id.
 fn failure(ctx: &Context, failure: &Failure) -> V1Response {
     let mut response =
         V1Response::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);

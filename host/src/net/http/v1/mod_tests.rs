@@ -133,7 +133,7 @@ async fn status_formats() {
 }
 
 #[tokio::test]
-async fn inference() {
+async fn inference_responds_with_header_body_and_trailer() {
     let ctx = testing::context("");
     let want = "model_name: \"simple\" model_version: 1 batch_size: 1 output { name: \"OUTPUT1\" raw { dims: 16 \
                 batch_byte_size: 64 } } output { name: \"OUTPUT0\" raw { dims: 16 batch_byte_size: 64 } }";
@@ -210,7 +210,7 @@ async fn legacy_clients_get_legacy_responses() {
 }
 
 #[tokio::test]
-async fn failures() {
+async fn failures_have_code_status_and_no_body() {
     let ctx = testing::context("");
     let strings = "batch_size: 1 input { name: \"V\" dims: [0, 2] } input { name: \"S\" batch_byte_size: 4 } id: 9";
     let half = "batch_size: 1 input { name: \"V\" dims: [0, 2] } input { name: \"S\" batch_byte_size: 8 } output { \

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn paths() {
+fn method_and_path_select_the_endpoint() {
     const UNKNOWN: Result<Endpoint<'_>, u16> = Err(404);
     let m = |name, version, call| Ok(Endpoint::Model { name, version, call });
     let region = |kind, region, call| Ok(Endpoint::SharedMemory { kind, region, call });

@@ -57,7 +57,7 @@ fn request_with_every_member() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_requests_are_refused() {
     let a = r#""name":"A","datatype":"INT8","shape":[2]"#;
     let one = |rest: &str| format!(r#"{{"inputs":[{{{a}{rest}}}]}}"#);
     let x = r#"{"name":"X","shape":[1],"datatype":"INT8","data":[1]}"#;
@@ -194,7 +194,7 @@ fn refusals() {
 }
 
 #[test]
-fn raw_bodies() {
+fn raw_body_is_the_only_input() {
     let error = |text: &str| Err(format!("[request id: <id_unknown>] {text}"));
     type Inputs<'a> = &'a [(&'a str, DType, &'a [i64])];
     type Row<'a> = (Inputs<'a>, u32, &'a [u8], Result<Vec<i64>, String>);

@@ -158,7 +158,7 @@ async fn compressed_request_and_response() {
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn invalid_requests_are_refused() {
     let ctx = context();
     let body = r#"{"inputs":[{"name":"FP","datatype":"FP32","shape":[1,1],"data":[7]}]}"#;
     let large = format!(r#"{{"inputs":[]{}}}"#, " ".repeat(100_000));

@@ -1,7 +1,7 @@
-//! Test harness: requests written as one word, and scripts of arrivals, expected batches and expected refusals.
+//! Test harness: requests written as one token, and scripts of arrivals, expected batches and expected refusals.
 //!
 //! `A1^` is a request of sequence 1 (`B`: 2, …; `a`: the text "1") with START, `A2$` one with END. `/2` gives it shape 2,
-//! `@5` a timeout of 5 µs, `x3` three rows. The word up to the first mark is its name.
+//! `@5` a timeout of 5 µs, `x3` three rows. The token up to the first mark is its name.
 //!
 //! A line of a script is `time verb arguments : expected result`, times in nanoseconds:
 //! `push REQUESTS`, `form INSTANCE` (next batch), `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (instances woken since the last
@@ -55,9 +55,9 @@ impl Batchable for Job {
 }
 
 impl Job {
-    pub fn new(word: &str) -> Self {
-        let marks = word.find(|mark: char| "^$/@x".contains(mark)).unwrap_or(word.len());
-        let (name, marks) = word.split_at(marks);
+    pub fn new(token: &str) -> Self {
+        let marks = token.find(|mark: char| "^$/@x".contains(mark)).unwrap_or(token.len());
+        let (name, marks) = token.split_at(marks);
         let number = |mark: char| {
             let rest = marks.split_once(mark)?.1;
             let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -115,10 +115,10 @@ pub fn run(settings: SequenceSettings, script: &str) -> Harness {
     };
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (what, expected) = line.split_once(':').unwrap_or((line, ""));
-        let mut words = what.split_whitespace();
-        let now = words.next().unwrap().parse().unwrap();
-        let verb = words.next().unwrap();
-        let found = harness.step(now, verb, &words.collect::<Vec<_>>());
+        let mut tokens = what.split_whitespace();
+        let now = tokens.next().unwrap().parse().unwrap();
+        let verb = tokens.next().unwrap();
+        let found = harness.step(now, verb, &tokens.collect::<Vec<_>>());
         assert_eq!(found, expected.trim(), "{line}");
         harness.sequences.check();
     }
@@ -126,9 +126,9 @@ pub fn run(settings: SequenceSettings, script: &str) -> Harness {
 }
 
 fn refused(out: Vec<(Job, Refusal)>) -> String {
-    let words: Vec<_> =
+    let tokens: Vec<_> =
         out.into_iter().map(|(job, refusal)| format!("{} {refusal:?}", job.name)).collect();
-    words.join(", ")
+    tokens.join(", ")
 }
 
 impl Harness {
@@ -138,8 +138,8 @@ impl Harness {
         match verb {
             "push" => {
                 let mut results = Vec::new();
-                for word in arguments {
-                    let job = Job::new(word);
+                for token in arguments {
+                    let job = Job::new(token);
                     let name = job.name.clone();
                     match sequences.push(job, now, wakes) {
                         Ok(Pushed { ticket, conflict }) => {

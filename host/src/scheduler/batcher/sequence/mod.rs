@@ -10,7 +10,7 @@ mod oldest; // oldest strategy: one request of each sequence, oldest first
 mod refused_ids; // ids whose later requests are refused
 mod removal; // cancelled, lost, timed out and idle sequences
 pub mod slots; // sequence slots as values that exist once
-mod strategy; // either of the two
+mod strategy; // the strategy: direct or oldest
 
 use super::settings::{SequenceSettings, Strategy};
 use super::{BatchDecision, BatchEntry, Batchable, QueueTicket, Wake};

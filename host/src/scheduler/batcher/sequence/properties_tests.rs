@@ -79,9 +79,9 @@ struct Run {
     starts: BTreeSet<QueueTicket>,
     taken: u32,
     touched: u64,
-    place: Option<(usize, usize)>,
+    slot: Option<(usize, usize)>,
     /// Another sequence was seen in its slot, or it was refused.
-    over: bool,
+    ended: bool,
 }
 
 struct Simulation {
@@ -146,13 +146,13 @@ impl Simulation {
         let mut wakes = Vec::new();
         let result = self.sequences.push(job, self.now, &mut wakes);
         self.woken(wakes);
-        let goes_on = result.as_ref().is_ok_and(|pushed| !start || pushed.conflict);
-        if !goes_on && let Some(run) = self.running.remove(&id) {
+        let continues = result.as_ref().is_ok_and(|pushed| !start || pushed.conflict);
+        if !continues && let Some(run) = self.running.remove(&id) {
             // It was considered active: only the idle limit ends a sequence without a refusal.
             let run = &mut self.runs[run];
-            assert!(run.waiting.is_empty(), "a sequence with requests was forgotten");
-            assert!(self.now - run.touched >= self.settings.idle_ns, "forgotten too early");
-            run.over = true;
+            assert!(run.waiting.is_empty(), "a sequence with requests ended without refusals");
+            assert!(self.now - run.touched >= self.settings.idle_ns, "ended before the idle limit");
+            run.ended = true;
         }
         let pushed = match result {
             Ok(pushed) => pushed,
@@ -166,7 +166,7 @@ impl Simulation {
                 return;
             }
         };
-        let run = if goes_on {
+        let run = if continues {
             self.running[&id]
         } else {
             assert!(start && !pushed.conflict);
@@ -217,7 +217,7 @@ impl Simulation {
             self.runs[run].waiting.retain(|t| *t != gone);
         }
         if self.runs[run].waiting.is_empty() {
-            self.runs[run].over = true;
+            self.runs[run].ended = true;
         }
     }
 
@@ -235,7 +235,7 @@ impl Simulation {
         assert!(gone.into_iter().all(|run| self.runs[run].waiting.is_empty()));
         assert!(
             self.sequences.next_deadline().is_none_or(|time| time > self.now),
-            "nothing was done"
+            "expire left a sequence that was due"
         );
     }
 
@@ -244,7 +244,7 @@ impl Simulation {
         let ticket = self.numbers[&job.name];
         let run = self.inside.remove(&ticket).expect("left twice");
         assert_eq!(self.runs[run].waiting.pop_front(), Some(ticket));
-        self.runs[run].over = true;
+        self.runs[run].ended = true;
         let id = self.runs[run].id;
         if self.running.get(&id) == Some(&run) {
             self.running.remove(&id);
@@ -290,17 +290,17 @@ impl Simulation {
             let run = self.inside.remove(&ticket).expect("left twice");
             assert!(!members.contains(&run), "two requests of one sequence in a batch");
             members.push(run);
-            let place = (instance, if direct { index } else { 0 });
+            let slot = (instance, if direct { index } else { 0 });
             if direct
-                && let Some(before) = self.owners.insert(place, run)
+                && let Some(before) = self.owners.insert(slot, run)
                 && before != run
             {
-                self.runs[before].over = true;
+                self.runs[before].ended = true;
             }
             let run = &mut self.runs[run];
-            assert!(!run.over, "executed after it had lost its slot");
+            assert!(!run.ended, "executed after it had lost its slot");
             assert_eq!(run.waiting.pop_front(), Some(ticket), "out of order");
-            assert_eq!(*run.place.get_or_insert(place), place, "moved");
+            assert_eq!(*run.slot.get_or_insert(slot), slot, "moved");
             run.taken += 1;
             run.touched = self.now;
             assert_eq!(job.memory.map(|memory| memory.1), Some(run.taken), "memory");
@@ -330,8 +330,8 @@ impl Simulation {
             let found = self.next_batch(instance);
             if !woken && until.is_none_or(|time| time > self.now) {
                 assert!(!found, "instance {instance} was not woken");
-                let again = self.instances[instance].until;
-                assert!(again.is_none_or(|time| until.is_some_and(|before| before <= time)));
+                let next_attempt = self.instances[instance].until;
+                assert!(next_attempt.is_none_or(|time| until.is_some_and(|before| before <= time)));
             }
         }
     }
@@ -372,7 +372,7 @@ impl Simulation {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever came before: when all sequences end, everything is executed.
+    /// After any steps: when all sequences end, all requests are executed.
     #[test]
     fn all_is_executed_when_all_end(settings in settings(), steps in steps()) {
         let mut simulation = Simulation::new(settings);
@@ -385,7 +385,7 @@ proptest! {
         simulation.drain();
     }
 
-    /// Whatever came before: close needs no END.
+    /// After any steps: close executes sequences without END, too.
     #[test]
     fn all_is_executed_after_closing(settings in settings(), steps in steps()) {
         let mut simulation = Simulation::new(settings);

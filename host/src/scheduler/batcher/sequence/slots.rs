@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One sequence slot of one instance. The value can be neither copied nor created elsewhere, so two sequences cannot share
-/// a slot, and releasing one twice does not compile:
+/// One sequence slot of one instance. The value can be neither copied nor created outside of [`FreeSlots`], so two sequences
+/// cannot share a slot, and releasing one twice does not compile:
 ///
 /// ```
 /// # use trtserver::scheduler::batcher::sequence::slots::FreeSlots;

@@ -13,10 +13,10 @@ fn lowest_index_of_all_instances_is_taken_first() {
     for at in [3, 1, 0] {
         slots.release(held.remove(at));
     }
-    let again: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
-    let seen: Vec<_> = again.iter().map(|slot| (slot.instance(), slot.index())).collect();
+    let retaken: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+    let seen: Vec<_> = retaken.iter().map(|slot| (slot.instance(), slot.index())).collect();
     assert_eq!(seen, [(0, 0), (1, 0), (1, 1)]);
-    for slot in held.into_iter().chain(again) {
+    for slot in held.into_iter().chain(retaken) {
         slots.release(slot);
     }
     assert_eq!(slots.held(), 0);
@@ -28,10 +28,10 @@ fn released_slot_is_taken_before_a_fresh_one() {
     let first = slots.take().unwrap();
     let second = slots.take().unwrap();
     slots.release(first);
-    let again = slots.take().unwrap();
-    assert_eq!(again.index(), 0);
+    let retaken = slots.take().unwrap();
+    assert_eq!(retaken.index(), 0);
     slots.release(second);
-    slots.release(again);
+    slots.release(retaken);
 }
 
 #[test]

@@ -58,13 +58,13 @@ proptest! {
 
     #[test]
     fn agrees_on_what_is_valid(text in r#"[\[\]{}:,"\\u0-9eE+. truefalsn\-]{0,24}"#) {
-        let theirs = serde_json::from_str::<serde_json::Value>(&text);
-        let ours = parse(text.as_bytes());
-        prop_assert!(ours.is_ok() == theirs.is_ok(), "{:?} {:?}", ours, theirs);
+        let expected = serde_json::from_str::<serde_json::Value>(&text);
+        let parsed = parse(text.as_bytes());
+        prop_assert!(parsed.is_ok() == expected.is_ok(), "{:?} {:?}", parsed, expected);
     }
 
     #[test]
-    fn strings_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
+    fn strings_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
         let mut out = Vec::new();
         write::string(&mut out, &bytes);
         let Value::String(got) = parse(&out).unwrap() else { panic!("no string") };
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn floats_come_back(bits in proptest::collection::vec(any::<u32>(), 1..20)) {
+    fn floats_round_trip(bits in proptest::collection::vec(any::<u32>(), 1..20)) {
         let data: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()).collect();
         let mut out = Vec::new();
         data::encode(&mut out, DType::Fp32, &data).unwrap();
@@ -102,7 +102,7 @@ fn members_are_bounded() {
 }
 
 #[test]
-fn data_arrays() {
+fn data_arrays_become_tensor_bytes() {
     let ok = |bytes: &[u8]| Ok(bytes.to_vec());
     let count = "Unable to parse 'data': Shape does not match true shape of 'data' field";
     let kind = |k: &str| format!("Unable to parse 'data': attempt to access JSON non-{k} as {k}");
@@ -170,7 +170,7 @@ fn data_arrays() {
 }
 
 #[test]
-fn numbers_as_text() {
+fn fp32_data_is_written_with_all_digits() {
     let mut out = Vec::new();
     let floats = [0.1f32, 1.0, -0.0, 1e20, 1e-7, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
     let data: Vec<u8> = floats.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -205,7 +205,7 @@ fn float_layout() {
 
 /// Texts and offsets of Triton's parser.
 #[test]
-fn syntax_errors() {
+fn syntax_errors_have_texts_and_offsets_of_triton() {
     for (text, want) in [
         (&br#"{"a":01}"#[..], "Missing a comma or '}' after an object member. at 6"),
         (b"[1 2]", "Missing a comma or ']' after an array element. at 3"),
