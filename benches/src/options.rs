@@ -140,7 +140,7 @@ fn command() -> Command {
             Arg::new("vs")
                 .long("vs")
                 .value_name("HOST:PORT[,GRPCPORT]")
-                .help("Workload another v2 server the same, in turn, and show both; it needs the models of --write-models"),
+                .help("Compare with another v2 server; it needs the models of --write-models"),
         )
         .arg(
             Arg::new("vs-pid")

@@ -2,10 +2,10 @@
 
     controls_int32   OUTPUT = (INPUT + START) where READY, else 0; the classic model of these tests
     controls_fp32    the same in FP32, and END counts ten: INPUT + START + 10 END
-    controls_bool    bools for START, END and READY, and the INT64 correlation id comes back as ID
-    state_direct     OUTPUT = sum of the sequence's INPUTs; nothing but the server's memory, which begins as zero
+    controls_bool    bools for START, END and READY, and the INT64 correlation id is returned as ID
+    state_direct     OUTPUT = sum of the sequence's INPUTs; implicit state only, which begins as zero
     state_oldest     the same behind the strategy "oldest"; START makes it forget, and two places only
-    state_initial    the same, but a sequence begins with 1000, from a file; the state can be asked for, too
+    state_initial    the same, but a sequence begins with 1000, from a file; the state can be requested, too
 """
 
 import pathlib
@@ -17,7 +17,7 @@ from onnx_models import TYPES, Tensor, config_text, model_bytes
 HERE = pathlib.Path(__file__).resolve().parent / "sequences"
 PAIRS = {"INT32": "int32_false_true: [ 0, 1 ]", "FP32": "fp32_false_true: [ 0, 1 ]",
          "BOOL": "bool_false_true: [ false, true ]"}
-# A test decides itself when a sequence is forgotten.
+# No test reaches it; tests that need a shorter one replace it.
 IDLE = "max_sequence_idle_microseconds: 60000000"
 
 
@@ -41,7 +41,7 @@ def sequence(strategy, *parts):
 
 
 def model(name, inputs, outputs, hidden_inputs, hidden_outputs, nodes, scheduling, batch=4):
-    """The graph has the hidden tensors too, the configuration only what callers see."""
+    """The graph has the hidden tensors too, the configuration only what clients see."""
     folder = HERE / name
     (folder / "1").mkdir(parents=True, exist_ok=True)
     graph = model_bytes(name, inputs + hidden_inputs, outputs + hidden_outputs, nodes, batch > 0)

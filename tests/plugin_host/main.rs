@@ -1,6 +1,6 @@
 //! `trtserver plugin-host`, the child process of an isolated model, tested without a server.
 
-#![allow(clippy::unwrap_used, reason = "also outside the tests' own functions it fails the test")]
+#![allow(clippy::unwrap_used, reason = "a panic outside a test function also fails the test")]
 
 mod host;
 
@@ -13,7 +13,7 @@ use trtserver_plugin_api::abi::types::{code, tensor_flags};
 use trtserver_tests::{probe, scheduled};
 
 #[test]
-fn explains_itself_without_a_server() {
+fn missing_connection_is_explained() {
     let ended = command().stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(ended.status.code(), Some(2));
     let text = String::from_utf8(ended.stderr).unwrap();
@@ -251,7 +251,7 @@ fn ignores_signals_to_the_process_group() {
 }
 
 #[test]
-fn exits_at_once_when_the_host_is_gone() {
+fn exits_at_once_when_the_host_disconnects() {
     let (mut host, instance) = Host::probe(&[]);
     // Busy for longer than this test may last.
     instance.send(vec![instance.message(1, &[7.0], &[("delay_ms", "3600000")])]);

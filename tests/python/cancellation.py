@@ -15,7 +15,7 @@ class Case(checks.Case):
         self.before = self.canceled()
 
     def canceled(self):
-        """Requests whose cancellation the model, or the queue, has seen."""
+        """Requests cancelled while executing or queued."""
         return self.metric('nv_inference_request_failure{model="stuck",reason="CANCELED",version="1"}')
 
     def waiting(self):
@@ -35,6 +35,6 @@ class Case(checks.Case):
             time.sleep(0.005)
 
     def all_gone(self, count):
-        """So many requests were cancelled since the check began, and none is left."""
+        """This many requests were cancelled since the check began, and none is left."""
         self.until(f"{count} requests cancelled", lambda: self.canceled() == self.before + count)
         self.assertEqual(self.waiting(), 0)

@@ -13,7 +13,7 @@ import time
 import unittest
 
 HTTP = GRPC = METRICS = ""
-# What a callback or a stream is waited for, in seconds. Only failing checks wait that long.
+# Limit of every wait, in seconds. Only failing checks reach it.
 TIMEOUT = 30
 
 
@@ -34,15 +34,15 @@ class Case(unittest.TestCase):
             self.assertIn(text, message)
 
 
-    def becomes(self, question, wanted):
-        """Asks again and again until the answer is that; for what no event tells."""
+    def becomes(self, value, wanted):
+        """Polls until `value` returns this. For conditions without an event."""
         end = time.monotonic() + TIMEOUT
-        while (got := question()) != wanted:
+        while (got := value()) != wanted:
             self.assertLess(time.monotonic(), end, f"{got}, expected {wanted} within {TIMEOUT} s")
 
 
 class Mailbox:
-    """Where callbacks put what they get, and the check waits for it."""
+    """Collects what callbacks receive; a check waits for it."""
 
     def __init__(self):
         self._changed = threading.Condition()
@@ -70,5 +70,5 @@ def run():
     module = sys.modules["__main__"]
     global HTTP, GRPC, METRICS
     HTTP, GRPC, METRICS = given.http, given.grpc, given.metrics
-    argv = [sys.argv[0], "--verbose"] + [word for part in given.k for word in ("-k", part)]
+    argv = [sys.argv[0], "--verbose"] + [arg for part in given.k for arg in ("-k", part)]
     unittest.main(module=module, argv=argv)

@@ -4,7 +4,7 @@
 
 A fenced block marked `sh` is a command, given HTTP, GRPC, METRICS and what is set in its environment and run by bash in the repository's top folder; the
 next block, if it is marked `text`, is its whole output, where `…` stands for any text at all. Blocks without a mark
-are for the reader. Standard library only.
+are ignored. Standard library only.
 """
 
 import argparse
@@ -52,8 +52,8 @@ def main():
             if done.returncode == 0 and (expected is None or matches(expected, done.stdout)):
                 continue
             failures += 1
-            print(f"{page}:{line}: exit code {done.returncode}, answered\n{done.stdout}\nnot\n{expected}\n")
-    print(f"{count - failures} of {count} commands answered as written")
+            print(f"{page}:{line}: exit code {done.returncode}; printed\n{done.stdout}\ninstead of\n{expected}\n")
+    print(f"{count - failures} of {count} commands printed the expected output")
     sys.exit(1 if failures or not count else 0)
 
 

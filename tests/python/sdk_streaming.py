@@ -22,13 +22,13 @@ class Streaming(checks.Case):
         self.mailbox = checks.Mailbox()
         self.client.start_stream(lambda result, error: self.mailbox.put((result, error)))
 
-    def ask(self, model, id, text, **more):
+    def send(self, model, id, text, **more):
         self.client.async_stream_infer(model, text_input(text), request_id=id, **more)
 
     def test_concurrent_texts_keep_their_order(self):
         texts = {str(i): [f"{i}-{j}" for j in range(50)] for i in range(8)}
         for id, words in texts.items():
-            self.ask("words", id, " ".join(words))
+            self.send("words", id, " ".join(words))
         got = {id: [] for id in texts}
         for result, error in self.mailbox.take(400):
             self.assertIsNone(error)
@@ -39,15 +39,15 @@ class Streaming(checks.Case):
         self.assertEqual(got, texts)
 
     def test_output_not_requested(self):
-        self.ask("words", "1", "one", outputs=[tritonclient.grpc.InferRequestedOutput("WORD")])
+        self.send("words", "1", "one", outputs=[tritonclient.grpc.InferRequestedOutput("WORD")])
         [(result, error)] = self.mailbox.take(1)
         self.assertIsNone(error)
         self.assertIsNone(result.as_numpy("POSITION"))
         self.assertEqual(result.as_numpy("WORD").tolist(), [b"one"])
 
     def test_too_many_words_fail_that_text(self):
-        self.ask("three", "1", "a b c d")
-        self.ask("three", "2", "a")
+        self.send("three", "1", "a b c d")
+        self.send("three", "2", "a")
         got = {}
         for result, error in self.mailbox.take(2):
             # The client gives an error without the id.
@@ -55,11 +55,11 @@ class Streaming(checks.Case):
         self.assertEqual(got, {"error": "the text has 4 words, this model takes 3", "2": None})
 
     def test_cancelled_stream_ends_the_text(self):
-        self.ask("endless", "1", "one two")
+        self.send("endless", "1", "one two")
         [(result, error)] = self.mailbox.take(1)
         self.assertEqual(result.as_numpy("WORD").tolist(), [b"one"])
         self.client.stop_stream(cancel_requests=True)
-        # Its reply is gone long before the second word would be due, in ten minutes.
+        # Its request is cancelled long before the second word would be due, in ten minutes.
         begin = time.monotonic()
         while time.monotonic() - begin < checks.TIMEOUT:
             page = urllib.request.urlopen(f"http://{checks.METRICS}/metrics").read().decode()

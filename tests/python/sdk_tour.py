@@ -18,17 +18,17 @@ class Tour(checks.Case):
         self.client = tritonclient.http.InferenceServerClient(checks.HTTP, concurrency=4)
         self.addCleanup(self.client.close)
 
-    def ask(self, how, *values, **more):
+    def send(self, how, *values, **more):
         return self.client.infer("tour", tensor(*values), parameters={"how": how}, **more)
 
     def together(self, how):
         """Three requests that make one batch; the model waits for the third."""
-        asked = [self.client.async_infer("together", tensor(*values), parameters={"how": how})
+        sent = [self.client.async_infer("together", tensor(*values), parameters={"how": how})
                  for values in ([1], [2, 3], [4])]
-        return [answer.get_result().as_numpy("OUT").ravel().tolist() for answer in asked]
+        return [response.get_result().as_numpy("OUT").ravel().tolist() for response in sent]
 
     def test_single_requests(self):
-        result = self.ask("each", 1, 2, request_id="mine")
+        result = self.send("each", 1, 2, request_id="mine")
         self.assertEqual(result.as_numpy("OUT").ravel().tolist(), [1, 2])
         self.assertEqual(result.get_response()["parameters"], {"id": "mine", "rows": 2})
 
@@ -36,7 +36,7 @@ class Tour(checks.Case):
         for how in ("merge", "merge_adopt"):
             with self.subTest(how):
                 self.assertEqual(self.together(how), [[1], [2, 3], [4]])
-                self.assertEqual(self.ask(how, 5).as_numpy("OUT").tolist(), [[5]])
+                self.assertEqual(self.send(how, 5).as_numpy("OUT").tolist(), [[5]])
 
     def test_detached_request_gets_no_scattered_output(self):
         # Which request is first depends on which arrives first; its rows come from the thread, as -1.
@@ -61,13 +61,13 @@ class Tour(checks.Case):
                 ("bad_shape", "output 'OUT' has an impossible shape"),
                 ("after_detach", "this request was detached: respond with its Responder")):
             with self.subTest(how), self.refusal(InferenceServerException, text):
-                self.ask(how, 1)
+                self.send(how, 1)
         with self.refusal(InferenceServerException, "without", whole=False):
-            self.ask("silent", 1)
-        self.assertEqual(self.ask("each", 1).as_numpy("OUT").tolist(), [[1]])
+            self.send("silent", 1)
+        self.assertEqual(self.send("each", 1).as_numpy("OUT").tolist(), [[1]])
 
     def test_second_response_is_refused(self):
-        self.assertEqual(self.ask("twice", 3).as_numpy("OUT").tolist(), [[3]])
+        self.assertEqual(self.send("twice", 3).as_numpy("OUT").tolist(), [[3]])
 
 
 if __name__ == "__main__":

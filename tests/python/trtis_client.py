@@ -1,7 +1,7 @@
-"""The real client of 2020, `tensorrtserver.api`, made to run on a Python newer than itself.
+"""The real client of 2020, `tensorrtserver.api`, adapted to a newer Python.
 
 Use it in place of the package: `from trtis_client import InferContext, ProtocolType`.
-Nothing is changed about what goes over the wire: the patch below only concerns how the pure
+The wire format is unchanged: the patch below only affects how the pure
 Python protobuf reads bytes that the client's C++ part hands over as ctypes arrays.
 """
 
@@ -30,12 +30,12 @@ def _accept_ctypes_arrays(module):
         kind._trtis_client = True
 
 
-# The compiled protobuf (Python up to 3.10) takes such arrays as they are.
+# The compiled protobuf (Python up to 3.10) accepts such arrays.
 if api_implementation.Type() == "python":
     for _module in (api_pb2, request_status_pb2, server_status_pb2):
         _accept_ctypes_arrays(_module)
 
-from tensorrtserver import api  # noqa: E402  (after the patch, so that no one sees it half done)
+from tensorrtserver import api  # noqa: E402  (after the patch, so that the import sees it)
 from tensorrtserver.api import *  # noqa: E402,F401,F403
 
 __all__ = [name for name in dir(api) if not name.startswith("_")] + [

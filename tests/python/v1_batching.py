@@ -22,7 +22,7 @@ class Case(checks.Case):
         return values, {"INPUT0": values, "INPUT1": [-v for v in values]}, outputs
 
     def check(self, got, values):
-        """The batch that the answer came from: (rows, requests)."""
+        """The batch that the response came from: (rows, requests)."""
         for row, wanted in enumerate(values):
             np.testing.assert_array_equal(got["OUTPUT0"][row], wanted)
             np.testing.assert_array_equal(got["OUTPUT1"][row], -wanted)
@@ -35,14 +35,14 @@ class Case(checks.Case):
     def batches(self, model, sizes, lengths=None):
         """Over a stream, so that the order is known."""
         context = InferContext(checks.GRPC, ProtocolType.GRPC, model, streaming=True)
-        mailbox, asked = checks.Mailbox(), []
+        mailbox, sent = checks.Mailbox(), []
         for i, (rows, length) in enumerate(zip(sizes, lengths or [A] * len(sizes))):
             values, inputs, outputs = self.request(rows, length, i)
-            asked.append(values)
+            sent.append(values)
             context.async_run(lambda ctx, id: mailbox.put(id), inputs, outputs, rows)
-        # Answers of a stream come in the order of the questions.
+        # Responses of a stream arrive in request order.
         return [self.check(context.get_async_run_results(id), values)
-                for id, values in zip(mailbox.take(len(sizes)), asked, strict=True)]
+                for id, values in zip(mailbox.take(len(sizes)), sent, strict=True)]
 
     def version(self, model):
         status = ServerStatusContext(checks.HTTP, ProtocolType.HTTP, model).get_server_status()
@@ -51,7 +51,7 @@ class Case(checks.Case):
 
 class Held(Case):
     def counted(self, model, executions, stats):
-        """`stats`: by batch size of the request, how many."""
+        """`stats`: number of requests by their batch size."""
         version = self.version(model)
         self.assertEqual({size: s.success.count for size, s in version.infer_stats.items()}, stats)
         for stat in version.infer_stats.values():

@@ -35,16 +35,16 @@ class Stub(cancellation.Case):
         self.all_gone(5)
 
     def test_cancelled_stream(self):
-        answers = self.stub.StreamInfer(iter([self.request() for _ in range(5)]))
+        responses = self.stub.StreamInfer(iter([self.request() for _ in range(5)]))
         self.until("four wait", lambda: self.waiting() == 4)
-        answers.cancel()
+        responses.cancel()
         self.all_gone(5)
 
     def test_stream_deadline(self):
-        answers = self.stub.StreamInfer(iter([self.request() for _ in range(3)]), timeout=1)
+        responses = self.stub.StreamInfer(iter([self.request() for _ in range(3)]), timeout=1)
         with self.assertRaises(grpc.RpcError):
-            next(answers)
-        self.assertEqual(answers.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+            next(responses)
+        self.assertEqual(responses.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.all_gone(3)
 
 

@@ -206,21 +206,21 @@ class Infer(Protocol):
     def test_concurrent_requests(self):
         mailbox = checks.Mailbox()
         context = self.context("addsub_int32")
-        asked = {}
+        sent = {}
         for i in range(40):
             a, b = np.full(16, i, np.int32), np.arange(16, dtype=np.int32)
-            asked[i] = (a, b)
+            sent[i] = (a, b)
             context.async_run(lambda ctx, id: mailbox.put(id), {"INPUT0": [a], "INPUT1": [b]},
                               {"OUTPUT0": RAW, "OUTPUT1": RAW})
         seen = set()
         for id in mailbox.take(40):
             got = context.get_async_run_results(id)
             i = int(got["OUTPUT0"][0][0])
-            a, b = asked[i]
+            a, b = sent[i]
             self.same(got["OUTPUT0"][0], a + b)
             self.same(got["OUTPUT1"][0], a - b)
             seen.add(i)
-        self.assertEqual(seen, set(asked))
+        self.assertEqual(seen, set(sent))
 
     def test_asynchronous_failure(self):
         mailbox = checks.Mailbox()

@@ -95,7 +95,7 @@ class Custom(checks.Case):
     def test_every_input_block_size(self):
         for generation, hint in itertools.product(GENERATIONS, (1, 3, 7, 1000, 1001, 1 << 20, 0)):
             if generation == "a" and hint == 0:
-                continue  # knows no sizes
+                continue  # has no sizes
             with self.subTest(generation, hint=hint):
                 values = samples(np.uint8, 1000)
                 inputs = {"INPUT0": [values], "HINT": [np.array([hint], np.int32)]}
@@ -110,7 +110,7 @@ class Custom(checks.Case):
     def test_sequences_in_every_slot(self):
         for model in SEQUENCES:
             with self.subTest(model):
-                # Side by side, so that those who step alone have empty slots below them.
+                # Interleaved, so that some batches have empty slots below the busy one.
                 some = [self.OFFSET + next(ids) for _ in range(1 if model == "sequence_single" else 4)]
                 sums = dict.fromkeys(some, 0)
                 for at, flags in enumerate((START, NONE, NONE, END)):
@@ -149,7 +149,7 @@ class GrpcStream(Custom):
     PROTOCOL, STREAMING, OFFSET = ProtocolType.GRPC, True, 2000
 
 
-# Not a case of its own: it has no protocol.
+# Not run itself: it has no protocol.
 del Custom
 
 if __name__ == "__main__":

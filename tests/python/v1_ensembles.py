@@ -9,7 +9,7 @@ import v1_checks
 from trtis_client import InferenceServerException, ProtocolType, server_status_pb2
 from v1_checks import CLASS, RAW
 
-# Pairs of correlation ids, apart from those of the other client, which runs at the same time.
+# Pairs of correlation ids, different from those of the other client, which runs at the same time.
 ids = ((id, id + 1) for id in itertools.count(5000, 2))
 
 

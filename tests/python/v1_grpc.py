@@ -33,7 +33,7 @@ def infer(model, data, version=-1, batch=1, id=0, dims=None, **header):
 
 
 class Stub(checks.Case):
-    """What the client's own classes never send."""
+    """Requests that the client's classes never send."""
 
     @classmethod
     def setUpClass(cls):
@@ -62,14 +62,14 @@ class Stub(checks.Case):
         header.output.add(name="OUTPUT0").cls.count = 1
         response = self.stub.Infer(request)
         self.assertEqual(response.request_status.code, codes.SUCCESS)
-        answer = response.meta_data
-        self.assertEqual((answer.id, answer.model_name, answer.model_version, answer.batch_size),
+        header = response.meta_data
+        self.assertEqual((header.id, header.model_name, header.model_version, header.batch_size),
                          (77, "addsub_int32", 1, 1))
-        self.assertEqual([o.name for o in answer.output], ["OUTPUT1", "OUTPUT0"])
+        self.assertEqual([o.name for o in header.output], ["OUTPUT1", "OUTPUT0"])
         self.assertEqual(list(response.raw_output), [bytes(64), b""])
-        self.assertEqual((list(answer.output[0].raw.dims), answer.output[0].raw.batch_byte_size), ([16], 64))
-        self.assertEqual(answer.output[1].batch_classes[0].cls[0].idx, 15)
-        self.assertFalse(answer.output[1].HasField("raw"))
+        self.assertEqual((list(header.output[0].raw.dims), header.output[0].raw.batch_byte_size), ([16], 64))
+        self.assertEqual(header.output[1].batch_classes[0].cls[0].idx, 15)
+        self.assertFalse(header.output[1].HasField("raw"))
 
     def test_unknown_health_mode(self):
         response = self.stub.Health(messages.HealthRequest(mode="sleepy"))
@@ -128,7 +128,7 @@ class Stub(checks.Case):
                  "expecting string of length 4294967295 but only 4 bytes available"),
                 (bytes(12), "INVALID_ARG",
                  "unexpected number of string elements 3 for inference input 'INPUT0', expecting 2"),
-                # Up to three bytes too many are not looked at.
+                # Up to three extra bytes are ignored.
                 (b"\x01\0\0\0a\x02\0", "INTERNAL", "expected 2 strings for inference input 'INPUT0', got 1")):
             with self.subTest(text):
                 request = infer("identity_string", data, dims=[2])
@@ -138,20 +138,20 @@ class Stub(checks.Case):
     def test_stream_responses_are_in_request_order(self):
         requests = [infer("slow", bytes(8), id=1), infer("echo", bytes(8), id=2), infer("nobody", b"", id=3),
                     infer("echo", bytes(8), id=4)]
-        answers = list(self.stub.StreamInfer(iter(requests)))
-        self.assertEqual([answer.meta_data.id for answer in answers], [1, 2, 3, 4])
-        self.assertEqual([answer.request_status.code == codes.SUCCESS for answer in answers],
+        responses = list(self.stub.StreamInfer(iter(requests)))
+        self.assertEqual([response.meta_data.id for response in responses], [1, 2, 3, 4])
+        self.assertEqual([response.request_status.code == codes.SUCCESS for response in responses],
                          [True, True, False, True])
 
     def test_stream_responds_before_half_close(self):
         requests = queue.Queue()
-        answers = self.stub.StreamInfer(iter(requests.get, None), timeout=checks.TIMEOUT)
+        responses = self.stub.StreamInfer(iter(requests.get, None), timeout=checks.TIMEOUT)
         for id in range(1, 4):
             requests.put(infer("echo", bytes(8), id=id))
-            self.assertEqual(next(answers).meta_data.id, id)
+            self.assertEqual(next(responses).meta_data.id, id)
         requests.put(None)
-        self.assertEqual(list(answers), [])
-        self.assertEqual(answers.code(), grpc.StatusCode.OK)
+        self.assertEqual(list(responses), [])
+        self.assertEqual(responses.code(), grpc.StatusCode.OK)
 
     def test_empty_stream(self):
         self.assertEqual(list(self.stub.StreamInfer(iter([]))), [])

@@ -14,7 +14,7 @@ SEQUENCES, STREAMS = 200, 4
 
 class Storm(checks.Case):
     def steps(self, seed):
-        """(id, value, flags, sum) of one stream's sequences, in some order that keeps each one's own."""
+        """(id, value, flags, sum) of one stream's sequences, interleaved, each sequence in order."""
         shuffle = random.Random(seed)
         sequences = {1 + seed * 1000 + i: [shuffle.randint(-1000, 1000) for _ in range(shuffle.randint(5, 10))]
                      for i in range(SEQUENCES // STREAMS)}
@@ -33,8 +33,8 @@ class Storm(checks.Case):
             context.async_run(lambda ctx, id: mailbox.put(id), {"INPUT0": [np.array([value], np.int32)]},
                               {"OUTPUT0": RAW}, flags=flags, corr_id=id)
             wanted.append(total)
-        answers = [context.get_async_run_results(id)["OUTPUT0"][0].item() for id in mailbox.take(len(wanted))]
-        seen.append(answers == wanted)
+        responses = [context.get_async_run_results(id)["OUTPUT0"][0].item() for id in mailbox.take(len(wanted))]
+        seen.append(responses == wanted)
         context.close()
 
     def test_sums(self):

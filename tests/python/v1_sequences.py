@@ -32,7 +32,7 @@ class Case(checks.Case):
         return status.model_status[model].version_status[1]
 
     def together(self, model, steps):
-        """Sends (id, value, flags) one behind the other on a stream; the sums come back."""
+        """Sends (id, value, flags) one after another on a stream; returns the sums."""
         context, mailbox = self.context(model), checks.Mailbox()
         for id, value, flag in steps:
             context.async_run(lambda ctx, id: mailbox.put(id), {"INPUT0": [np.array([value], np.int32)]},
@@ -41,7 +41,7 @@ class Case(checks.Case):
 
 
 class Calls(Case):
-    """Call by call; subclasses have the protocols."""
+    """One call per request; subclasses have the protocols."""
 
     def step(self, context, value, flags=NONE, id=0, rows=1, input="INPUT0", output="OUTPUT0", kind=np.int32):
         got = context.run({input: [np.array([value], kind)] * rows}, {output: RAW}, rows, flags, id)
@@ -197,7 +197,7 @@ class Backlog(Case):
                 self.assertIn(version.model_execution_count, executions)
 
 
-# Not a case of its own: it has no protocol.
+# Not run itself: it has no protocol.
 del Calls
 
 if __name__ == "__main__":

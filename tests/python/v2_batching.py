@@ -1,8 +1,8 @@
 """Dynamic batching with the v2 client: which requests share a batch, and the statistics.
 
-`Held`: the server's scheduler waits for six requests of each model (TRTSERVER_DELAY_SCHEDULER=6), so that what
-waits when the first batch is formed is known. `Free`: the scheduler is as it is. Delays of 600 s are never waited for:
-where they matter, an answer comes only if the batch was formed without waiting.
+`Held`: the server's scheduler waits for six requests of each model (TRTSERVER_DELAY_SCHEDULER=6), so that the
+requests queued for the first batch are known. `Free`: without the delay hook. Delays of 600 s never expire: where they
+are set, a response arrives only if the batch was formed without waiting.
 """
 
 import threading
@@ -16,20 +16,20 @@ from tritonclient.utils import InferenceServerException
 import checks
 from v2_stream import Stream, batch, counts, failures, tensor, until, waiting
 
-A, B = 3, 4  # two lengths that do not go together
+A, B = 3, 4  # two lengths that cannot share a batch
 
 
 class Case(checks.Case):
-    def ask(self, stream, model, rows, length=A, outputs=(), **more):
-        """A request of so many rows, whose values say which one it is."""
-        values = np.full((rows, length), stream.asked, np.float32)
+    def send(self, stream, model, rows, length=A, outputs=(), **more):
+        """A request of this many rows, whose values identify it."""
+        values = np.full((rows, length), stream.sent, np.float32)
         values += np.arange(rows, dtype=np.float32)[:, None] / 16
-        stream.ask(model, {"INPUT0": values, "INPUT1": -values},
+        stream.send(model, {"INPUT0": values, "INPUT1": -values},
                    outputs=[*outputs, "BATCH"] if outputs else [], **more)
         return values
 
     def check(self, result, values, outputs=("OUTPUT0", "OUTPUT1")):
-        """The request's own rows came back."""
+        """The response has the rows of its request."""
         for output, wanted in (("OUTPUT0", values), ("OUTPUT1", -values)):
             if output in outputs:
                 np.testing.assert_array_equal(result.as_numpy(output), wanted)
@@ -37,10 +37,10 @@ class Case(checks.Case):
                 self.assertIsNone(result.as_numpy(output))
 
     def batches(self, model, sizes, lengths=None):
-        """Asks for all of them and says in which batches (rows, requests) they were."""
+        """Sends them all and returns the batches (rows, requests) they were in."""
         with Stream() as stream:
             lengths = lengths or [A] * len(sizes)
-            values = [self.ask(stream, model, rows, length) for rows, length in zip(sizes, lengths)]
+            values = [self.send(stream, model, rows, length) for rows, length in zip(sizes, lengths)]
             results = stream.results()
             for result, wanted in zip(results, values, strict=True):
                 self.check(result, wanted)
@@ -49,7 +49,7 @@ class Case(checks.Case):
 
 class Held(Case):
     def counted(self, model, batches, requests=6):
-        """`batches`: how many of which size."""
+        """`batches`: number by size."""
         rows = sum(size * count for size, count in batches.items())
         wanted = {"executions": sum(batches.values()), "inferences": rows, "batches": batches,
                   "success": requests, "queue": requests, "fail": 0}
@@ -83,7 +83,7 @@ class Held(Case):
         with Stream() as stream:
             short, long = np.ones((1, A), np.float32), np.ones((1, B), np.float32)
             for one, two in ((short, short), (short, long), (short, long), (long, long), (long, short), (long, short)):
-                stream.ask("p0_shapes", {"INPUT0": one, "INPUT1": two})
+                stream.send("p0_shapes", {"INPUT0": one, "INPUT1": two})
             got = [batch(result)[1] for result in stream.results()]
         self.assertEqual(got, [1, 2, 2, 1, 2, 2])
 
@@ -94,7 +94,7 @@ class Held(Case):
     def test_different_requested_outputs_share_a_batch(self):
         wanted = [("OUTPUT0",), ("OUTPUT1",), ("OUTPUT1", "OUTPUT0"), ("OUTPUT0",), (), ("OUTPUT1",)]
         with Stream() as stream:
-            values = [self.ask(stream, "p26_outputs", 1, outputs=outputs) for outputs in wanted]
+            values = [self.send(stream, "p26_outputs", 1, outputs=outputs) for outputs in wanted]
             for result, sent, outputs in zip(stream.results(), values, wanted):
                 self.check(result, sent, outputs or ("OUTPUT0", "OUTPUT1"))
                 self.assertEqual(batch(result), (6, 6))
@@ -104,7 +104,7 @@ class Held(Case):
         with Stream() as stream:
             for i in range(6):
                 values = np.full(A, i, np.float32)
-                stream.ask("p_nobatch", {"INPUT0": values, "INPUT1": values})
+                stream.send("p_nobatch", {"INPUT0": values, "INPUT1": values})
             for i, result in enumerate(stream.results()):
                 np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full(A, i, np.float32))
                 self.assertEqual(batch(result)[1], 1)
@@ -113,13 +113,13 @@ class Held(Case):
     def test_failing_request_fails_alone(self):
         with Stream() as stream:
             for i in range(6):
-                self.ask(stream, "p26_fails", 1, parameters={"fail": "not this one"} if i == 2 else None)
-            answers = stream.answers()
-        for i, answer in enumerate(answers):
+                self.send(stream, "p26_fails", 1, parameters={"fail": "not this one"} if i == 2 else None)
+            responses = stream.responses()
+        for i, response in enumerate(responses):
             if i == 2:
-                self.assertIn("not this one", answer.message())
+                self.assertIn("not this one", response.message())
             else:
-                self.assertEqual(batch(answer), (6, 6))
+                self.assertEqual(batch(response), (6, 6))
         got = counts("p26_fails")
         self.assertEqual((got["inferences"], got["success"], got["fail"]), (5, 5, 1))
         self.assertEqual(got["executions"], 1)
@@ -154,12 +154,12 @@ class Free(Case):
 
     def test_batch_above_maximum_is_refused(self):
         with Stream() as stream:
-            self.ask(stream, "p26_endless", 9)
-            [answer] = stream.answers()
-        self.assertIn("inference request batch-size must be <= 8 for 'p26_endless'", answer.message())
+            self.send(stream, "p26_endless", 9)
+            [response] = stream.responses()
+        self.assertIn("inference request batch-size must be <= 8 for 'p26_endless'", response.message())
 
     def test_smaller_batches_are_delayed_then_execute(self):
-        # Another preferred size than these reach.
+        # The preferred size is larger.
         for sizes in ([1], [1, 2]):
             with self.subTest(sizes=sizes):
                 begin = time.monotonic()
@@ -169,12 +169,12 @@ class Free(Case):
 
     def test_preferred_size_is_not_delayed_the_rest_is(self):
         with Stream() as stream:
-            self.ask(stream, "p4_second", 1)
-            self.ask(stream, "p4_second", 3)
+            self.send(stream, "p4_second", 1)
+            self.send(stream, "p4_second", 3)
             first = stream.results(2)
             self.assertEqual([batch(result) for result in first], [(4, 2)] * 2)
             begin = time.monotonic()
-            self.ask(stream, "p4_second", 3)
+            self.send(stream, "p4_second", 3)
             [last] = stream.results(1)
             self.assertEqual(batch(last), (3, 1))
             self.assertGreaterEqual(time.monotonic() - begin, 0.95)
@@ -182,9 +182,9 @@ class Free(Case):
     def test_expired_delay_batches_all_queued_requests(self):
         """Not only a preferred size: the model is busy for longer than the delay."""
         with Stream() as stream:
-            self.ask(stream, "p2_third", 2, parameters={"delay_ms": 800})
+            self.send(stream, "p2_third", 2, parameters={"delay_ms": 800})
             for _ in range(3):
-                self.ask(stream, "p2_third", 1)
+                self.send(stream, "p2_third", 1)
             got = [batch(result) for result in stream.results()]
         self.assertEqual(got, [(2, 1)] + [(3, 3)] * 3)
 
@@ -198,7 +198,7 @@ class Free(Case):
     def test_cancelled_request_is_not_batched(self):
         model = "p3_cancelled"
         gone = Stream()
-        self.ask(gone, model, 1)
+        self.send(gone, model, 1)
         until("it waits", lambda: waiting(model) == 1)
         gone.close(cancel=True)
         until("it is gone", lambda: failures(model, "CANCELED") == 1)
@@ -223,8 +223,8 @@ class Free(Case):
         self.assertEqual(self.batches(model, [1, 2]), [(3, 2)] * 2)
 
     def overtaking(self, model):
-        """A slow request (0.7 s) and, when it has surely been accepted, a fast one elsewhere: the answers in the order
-        in which they came, and how long after the slow question the fast one had its answer."""
+        """Sends a slow request (0.7 s) and, once it has been accepted, a fast one on another connection. Returns the
+        response ids in order of arrival, and the time from the slow request to the fast response."""
         order, when = checks.Mailbox(), []
         values = np.ones((1, A), np.float32)
         inputs = [tensor(grpc, name, values) for name in ("INPUT0", "INPUT1")]
@@ -237,24 +237,24 @@ class Free(Case):
             stream.mailbox = order
             before = counts("marker")["executions"]
             begin = time.monotonic()
-            self.ask(stream, model, 1, parameters={"delay_ms": 700})
-            # The stream's questions are taken in order.
-            self.ask(stream, "marker", 1)
+            self.send(stream, model, 1, parameters={"delay_ms": 700})
+            # Requests of a stream are accepted in order.
+            self.send(stream, "marker", 1)
             until("the first is accepted", lambda: counts("marker")["executions"] > before)
             client.async_infer(model, inputs, fast, request_id="fast")
-            answers = order.take(3)
-        self.assertEqual([error for _, error in answers], [None] * 3)
-        return [result.get_response().id for result, _ in answers], when[0] - begin
+            responses = order.take(3)
+        self.assertEqual([error for _, error in responses], [None] * 3)
+        return [result.get_response().id for result, _ in responses], when[0] - begin
 
     def test_preserve_ordering(self):
         order, _ = self.overtaking("two_instances")
         self.assertEqual(order[0], "fast")
-        # The answers leave one right behind the other, by different connections.
+        # The responses leave one right after the other, on different connections.
         _, after = self.overtaking("two_instances_in_order")
         self.assertGreaterEqual(after, 0.69)
 
     def test_concurrent_shapes(self):
-        """Batches of ONNX Runtime: only equal lengths go together, and everybody gets the own sum."""
+        """Batches of ONNX Runtime: only equal lengths share a batch, and every request gets its own sum."""
         def work(seed):
             random = np.random.default_rng(seed)
             with Stream() as stream:
@@ -262,7 +262,7 @@ class Free(Case):
                 for _ in range(60):
                     rows, length = random.integers(1, 4), random.choice([1, 2, 5])
                     values = random.integers(-99, 99, (rows, length)).astype(np.float32)
-                    stream.ask("sum_fp32", {"INPUT0": values})
+                    stream.send("sum_fp32", {"INPUT0": values})
                     wanted.append(values.sum(axis=1, keepdims=True))
                 for result, sums in zip(stream.results(), wanted, strict=True):
                     np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), sums)

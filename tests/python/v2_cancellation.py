@@ -26,7 +26,7 @@ class Grpc(cancellation.Case):
         self.addCleanup(self.client.close)
         self.mailbox = checks.Mailbox()
 
-    def answer(self, result, error):
+    def deliver(self, result, error):
         self.mailbox.put(result, error)
 
     def test_deadline(self):
@@ -36,13 +36,13 @@ class Grpc(cancellation.Case):
         self.all_gone(1)
 
     def test_deadline_of_asynchronous_call(self):
-        self.client.async_infer(self.MODEL, inputs(grpc), self.answer, client_timeout=0.1)
+        self.client.async_infer(self.MODEL, inputs(grpc), self.deliver, client_timeout=0.1)
         [(_, error)] = self.mailbox.take(1)
         self.assertEqual(error.status(), "StatusCode.DEADLINE_EXCEEDED")
         self.all_gone(1)
 
     def test_cancelled_calls(self):
-        calls = [self.client.async_infer(self.MODEL, inputs(grpc), self.answer) for _ in range(5)]
+        calls = [self.client.async_infer(self.MODEL, inputs(grpc), self.deliver) for _ in range(5)]
         # One is executed, the others wait.
         self.until("four wait", lambda: self.waiting() == 4)
         for call in reversed(calls):
@@ -53,7 +53,7 @@ class Grpc(cancellation.Case):
         self.all_gone(5)
 
     def test_stopped_stream(self):
-        self.client.start_stream(self.answer)
+        self.client.start_stream(self.deliver)
         for _ in range(5):
             self.client.async_stream_infer(self.MODEL, inputs(grpc))
         self.until("four wait", lambda: self.waiting() == 4)
@@ -63,7 +63,7 @@ class Grpc(cancellation.Case):
         self.all_gone(5)
 
     def test_stream_deadline(self):
-        self.client.start_stream(self.answer, stream_timeout=1)
+        self.client.start_stream(self.deliver, stream_timeout=1)
         for _ in range(3):
             self.client.async_stream_infer(self.MODEL, inputs(grpc))
         [(_, error)] = self.mailbox.take(1)
@@ -98,8 +98,8 @@ class Asynchronous(cancellation.Case):
     def cancelled(self, module, url):
         async def work():
             async with module.InferenceServerClient(url) as client:
-                ask = lambda: asyncio.create_task(client.infer(self.MODEL, inputs(module)))
-                tasks = [ask(), ask()]
+                send = lambda: asyncio.create_task(client.infer(self.MODEL, inputs(module)))
+                tasks = [send(), send()]
                 await asyncio.to_thread(self.until, "one waits", lambda: self.waiting() == 1)
                 for task in tasks:
                     task.cancel()
@@ -118,16 +118,16 @@ class Asynchronous(cancellation.Case):
     def test_cancelled_stream(self):
         async def work():
             async with grpc_aio.InferenceServerClient(checks.GRPC) as client:
-                async def questions():
+                async def requests():
                     for _ in range(3):
                         yield {"model_name": self.MODEL, "inputs": inputs(grpc_aio)}
                     await asyncio.sleep(checks.TIMEOUT)
-                answers = client.stream_infer(questions())
-                asking = asyncio.create_task(anext(answers))
+                responses = client.stream_infer(requests())
+                pending = asyncio.create_task(anext(responses))
                 await asyncio.to_thread(self.until, "two wait", lambda: self.waiting() == 2)
-                answers.cancel()
+                responses.cancel()
                 with self.assertRaises((InferenceServerException, asyncio.CancelledError)):
-                    await asking
+                    await pending
                 await asyncio.to_thread(self.all_gone, 3)
         asyncio.run(work())
 

@@ -401,9 +401,9 @@ class Asynchronous(checks.Case):
             self.assertTrue(await client.is_server_ready())
             self.assertTrue(await client.is_model_ready("echo"))
             values = [np.full((1, 3), i, np.float32) for i in range(30)]
-            answers = await asyncio.gather(*(client.infer("echo", self.fp32(v)) for v in values))
-            for value, answer in zip(values, answers):
-                np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), value)
+            responses = await asyncio.gather(*(client.infer("echo", self.fp32(v)) for v in values))
+            for value, response in zip(values, responses):
+                np.testing.assert_array_equal(response.as_numpy("OUTPUT0"), value)
         self.run_with_client(work)
 
     def test_slow_model_does_not_block_another(self):

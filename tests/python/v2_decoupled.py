@@ -22,46 +22,46 @@ class Stream(checks.Case):
         self.client.start_stream(lambda result, error: self.mailbox.put((result, error)))
         self.addCleanup(self.client.stop_stream)
 
-    def ask(self, model, id, responses, **more):
+    def send(self, model, id, responses, **more):
         parameters = {"responses": responses, **more.pop("parameters", {})}
         inputs = numbers(tritonclient.grpc, float(id))
         self.client.async_stream_infer(model, inputs, request_id=str(id), parameters=parameters, **more)
 
     def take(self, count):
-        """(id, value or None, final) of each answer."""
-        answers = []
+        """(id, value or None, final) of each response."""
+        responses = []
         for result, error in self.mailbox.take(count):
             self.assertIsNone(error)
             response = result.get_response()
             value = float(result.as_numpy("OUTPUT0")[0, 0]) if response.outputs else None
-            answers.append((response.id, value, response.parameters["triton_final_response"].bool_param))
-        return answers
+            responses.append((response.id, value, response.parameters["triton_final_response"].bool_param))
+        return responses
 
     def test_one_to_many(self):
-        self.ask("many", 1, 3)
+        self.send("many", 1, 3)
         self.assertEqual(self.take(3), [("1", 1, False), ("1", 1, False), ("1", 1, True)])
 
     def test_detached_responses(self):
-        self.ask("many", 1, 2, parameters={"detach": True})
+        self.send("many", 1, 2, parameters={"detach": True})
         self.assertEqual(self.take(2), [("1", 1, False), ("1", 1, True)])
 
     def test_one_to_none(self):
-        """Silence, unless the caller asks for an empty final answer."""
-        self.ask("many", 1, 0)
-        self.ask("many", 2, 0, enable_empty_final_response=True)
-        self.ask("many", 3, 1)
+        """No response, unless the client requests an empty final one."""
+        self.send("many", 1, 0)
+        self.send("many", 2, 0, enable_empty_final_response=True)
+        self.send("many", 3, 1)
         self.assertEqual(sorted(self.take(2)), [("2", None, True), ("3", 3, True)])
         self.assertEqual(self.mailbox._items, [])
 
     def test_preserve_ordering(self):
         for i in range(20):
-            self.ask("ordered", i, 2, parameters={"detach": True})
+            self.send("ordered", i, 2, parameters={"detach": True})
         got = [(id, final) for id, _, final in self.take(40)]
         self.assertEqual(got, [(str(i), final) for i in range(20) for final in (False, True)])
 
     def test_a_request_counts_once(self):
         before = self.count()
-        self.ask("many", 1, 5)
+        self.send("many", 1, 5)
         self.take(5)
         self.assertEqual(self.count(), before + 1)
 
@@ -70,12 +70,12 @@ class Stream(checks.Case):
         return int(model["inference_stats"].get("success", {}).get("count", 0))
 
     def test_error_is_the_final_response(self):
-        self.ask("many", 1, 2, parameters={"fail": "not today"})
+        self.send("many", 1, 2, parameters={"fail": "not today"})
         [(_, error)] = self.mailbox.take(1)
         self.assertEqual(error.message(), "not today")
 
     def test_after_warmup(self):
-        self.ask("warm", 1, 1)
+        self.send("warm", 1, 1)
         self.assertEqual(self.take(1), [("1", 1, True)])
 
 

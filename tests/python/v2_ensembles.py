@@ -12,7 +12,7 @@ import v2_checks
 import v2_grpc
 import v2_http
 
-# Pairs of correlation ids, apart from those of the other client, which runs at the same time.
+# Pairs of correlation ids, different from those of the other client, which runs at the same time.
 ids = ((id, id + 1) for id in itertools.count(7000, 2))
 
 
@@ -113,7 +113,7 @@ class Ensembles(v2_checks.Protocol):
         np.testing.assert_array_equal(got.as_numpy("U"), one)
         got = self.client.infer("maybe", [x, y])
         np.testing.assert_array_equal(got.as_numpy("V"), one * 2)
-        # The model leaves out what it was given nothing for.
+        # The model omits outputs without an input.
         with self.failing(500, "in ensemble 'maybe', model 'halves': the backend did not produce output 'OUTPUT1', "
                                "which the request asked for"):
             self.client.infer("maybe", [x])
@@ -162,29 +162,29 @@ class Ensembles(v2_checks.Protocol):
 class Http(v2_http.Http, Ensembles):
     def test_concurrent_requests(self):
         with tritonclient.http.InferenceServerClient(checks.HTTP, concurrency=8) as client:
-            asked = []
+            sent = []
             for i in range(40):
                 a, b, tensors = self.two(1 + i % 4, seed=i)
-                asked.append((a, client.async_infer("outer", tensors)))
-            for a, answer in asked:
-                np.testing.assert_array_equal(answer.get_result().as_numpy("TWICE_A"), a * 4)
+                sent.append((a, client.async_infer("outer", tensors)))
+            for a, response in sent:
+                np.testing.assert_array_equal(response.get_result().as_numpy("TWICE_A"), a * 4)
 
 
 class Grpc(v2_grpc.Grpc, Ensembles):
     def test_concurrent_requests(self):
         mailbox = checks.Mailbox()
-        asked = {}
+        sent = {}
         for i in range(40):
-            asked[str(i)], b, tensors = self.two(1 + i % 4, seed=i)
-            self.client.async_infer("outer", tensors, v2_grpc.answers_to(mailbox), request_id=str(i))
+            sent[str(i)], b, tensors = self.two(1 + i % 4, seed=i)
+            self.client.async_infer("outer", tensors, v2_grpc.deliver_to(mailbox), request_id=str(i))
         for result, error in mailbox.take(40):
             self.assertIsNone(error)
-            a = asked.pop(result.get_response().id)
+            a = sent.pop(result.get_response().id)
             np.testing.assert_array_equal(result.as_numpy("TWICE_A"), a * 4)
 
     def test_stream(self):
         mailbox = checks.Mailbox()
-        self.client.start_stream(v2_grpc.answers_to(mailbox))
+        self.client.start_stream(v2_grpc.deliver_to(mailbox))
         a, b, tensors = self.two(2)
         self.client.async_stream_infer("diamond", tensors, request_id="good")
         self.client.async_stream_infer("failing", [self.fp32()], request_id="bad")
@@ -196,7 +196,7 @@ class Grpc(v2_grpc.Grpc, Ensembles):
 
     def test_cancelled_call(self):
         mailbox = checks.Mailbox()
-        call = self.client.async_infer("waiting", [self.fp32()], v2_grpc.answers_to(mailbox))
+        call = self.client.async_infer("waiting", [self.fp32()], v2_grpc.deliver_to(mailbox))
         call.cancel()
         [(result, error)] = mailbox.take(1)
         self.assertIsInstance(error, InferenceServerException)

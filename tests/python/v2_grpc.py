@@ -13,7 +13,7 @@ import checks
 import v2_checks
 
 
-def answers_to(mailbox):
+def deliver_to(mailbox):
     return lambda result, error: mailbox.put(result, error)
 
 
@@ -38,7 +38,7 @@ class Server(Grpc, v2_checks.Server):
                              set(settings))
 
     def test_standard_health_service(self):
-        # One empty message each way: field 1 of the answer is the status, 1 is SERVING.
+        # One empty message each way: field 1 of the response is the status, 1 is SERVING.
         with grpc.insecure_channel(checks.GRPC) as channel:
             check = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=bytes,
                                         response_deserializer=bytes)
@@ -57,13 +57,13 @@ class Infer(Grpc, v2_checks.Infer):
         mailbox = checks.Mailbox()
         for i in range(40):
             tensor = self.input("INPUT0", np.full((1, 3), i, np.float32), "FP32")
-            self.client.async_infer("echo", [tensor], answers_to(mailbox), request_id=str(i))
-        answers = mailbox.take(40)
-        for result, error in answers:
+            self.client.async_infer("echo", [tensor], deliver_to(mailbox), request_id=str(i))
+        responses = mailbox.take(40)
+        for result, error in responses:
             self.assertIsNone(error)
             id = int(result.get_response().id)
             np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full((1, 3), id, np.float32))
-        self.assertEqual(len({result.get_response().id for result, _ in answers}), 40)
+        self.assertEqual(len({result.get_response().id for result, _ in responses}), 40)
 
     def test_deadline_cancels_the_request(self):
         # The model waits for the cancellation, and fails after ten seconds without it.
@@ -84,48 +84,48 @@ class Stream(Grpc, v2_checks.Protocol):
     def setUp(self):
         super().setUp()
         self.mailbox = checks.Mailbox()
-        self.client.start_stream(answers_to(self.mailbox))
+        self.client.start_stream(deliver_to(self.mailbox))
 
-    def ask(self, model, id, count=2, **more):
+    def send(self, model, id, count=2, **more):
         tensor = self.input("INPUT0", np.full((1, count), int(id), np.float32), "FP32")
         self.client.async_stream_infer(model, [tensor], request_id=str(id), **more)
 
     def test_responses_are_in_order(self):
         for i in range(40):
-            self.ask("echo", i)
-        answers = self.mailbox.take(40)
-        self.assertEqual([result.get_response().id for result, _ in answers], [str(i) for i in range(40)])
-        for i, (result, error) in enumerate(answers):
+            self.send("echo", i)
+        responses = self.mailbox.take(40)
+        self.assertEqual([result.get_response().id for result, _ in responses], [str(i) for i in range(40)])
+        for i, (result, error) in enumerate(responses):
             self.assertIsNone(error)
             np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), np.full((1, 2), i, np.float32))
 
     def test_order_is_kept_across_models(self):
-        self.ask("slow", 1)
-        self.ask("echo", 2)
+        self.send("slow", 1)
+        self.send("echo", 2)
         self.assertEqual([result.get_response().id for result, _ in self.mailbox.take(2)], ["1", "2"])
 
     def test_every_response_is_marked_final(self):
-        self.ask("echo", 1)
+        self.send("echo", 1)
         [(result, _)] = self.mailbox.take(1)
         self.assertTrue(result.get_response().parameters["triton_final_response"].bool_param)
 
     def test_error_does_not_end_the_stream(self):
-        self.ask("nobody", 1)
-        self.ask("fails", 2)
-        self.ask("echo", 3)
-        answers = self.mailbox.take(3)
-        self.assertEqual([error and error.message() for _, error in answers], [
+        self.send("nobody", 1)
+        self.send("fails", 2)
+        self.send("echo", 3)
+        responses = self.mailbox.take(3)
+        self.assertEqual([error and error.message() for _, error in responses], [
             "Request for unknown model: 'nobody' is not found", "the probe was told to fail", None])
 
     def test_half_close_waits_for_responses(self):
-        self.ask("slow", 1)
+        self.send("slow", 1)
         self.client.stop_stream()
         [(result, error)] = self.mailbox.take(1)
         self.assertIsNone(error)
         self.assertEqual(result.get_response().id, "1")
 
     def test_cancelled_stream_cancels_its_requests(self):
-        self.ask("echo", 1, parameters={"until_cancelled": True})
+        self.send("echo", 1, parameters={"until_cancelled": True})
         self.client.stop_stream(cancel_requests=True)
         before = time.monotonic()
         self.echo()
@@ -140,11 +140,11 @@ class Stream(Grpc, v2_checks.Protocol):
         self.assertEqual(result.as_numpy("OUTPUT0").tolist(), [[b"5.000000:1:green"]])
 
     def test_cancel(self):
-        self.ask("slow", 1)
+        self.send("slow", 1)
         self.client.stop_stream(cancel_requests=True)
-        self.client.start_stream(answers_to(self.mailbox))
-        # Whatever came of the cancelled one, the next is answered.
-        self.ask("echo", 2)
+        self.client.start_stream(deliver_to(self.mailbox))
+        # The next request succeeds, whatever the result of the cancelled one.
+        self.send("echo", 2)
         while True:
             [(result, _)] = self.mailbox.take(1)
             if result is not None and result.get_response().id == "2":
@@ -156,12 +156,12 @@ class Asynchronous(v2_checks.Asynchronous):
 
     def test_stream(self):
         async def work(client):
-            async def questions():
+            async def requests():
                 for i in range(10):
                     values = np.full((1, 2), i, np.float32)
                     yield {"model_name": "echo", "inputs": self.fp32(values), "request_id": str(i)}
             seen = []
-            async for result, error in client.stream_infer(questions()):
+            async for result, error in client.stream_infer(requests()):
                 self.assertIsNone(error)
                 seen.append(result.get_response().id)
                 if len(seen) == 10:
@@ -171,7 +171,7 @@ class Asynchronous(v2_checks.Asynchronous):
 
 
 class Stub(checks.Case):
-    """What the client's own classes never send."""
+    """Requests that the client's classes never send."""
 
     @classmethod
     def setUpClass(cls):
@@ -321,10 +321,10 @@ class Stub(checks.Case):
         self.assertTrue(self.stub.ServerLive(service_pb2.ServerLiveRequest()).live)
 
     def test_error_may_end_the_stream(self):
-        answers = self.stub.ModelStreamInfer(iter([self.request("nobody", raw=[bytes(8)])]),
+        responses = self.stub.ModelStreamInfer(iter([self.request("nobody", raw=[bytes(8)])]),
                                              metadata=[("triton_grpc_error", "true")])
         with self.assertRaises(grpc.RpcError) as caught:
-            list(answers)
+            list(responses)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
 
 

@@ -95,8 +95,8 @@ class Infer(Http, v2_checks.Infer):
         self.addCleanup(client.close)
         values = [np.full((1, 3), i, np.float32) for i in range(40)]
         waiting = [client.async_infer("echo", [self.input("INPUT0", v, "FP32")]) for v in values]
-        for value, answer in zip(values, waiting):
-            np.testing.assert_array_equal(answer.get_result().as_numpy("OUTPUT0"), value)
+        for value, response in zip(values, waiting):
+            np.testing.assert_array_equal(response.get_result().as_numpy("OUTPUT0"), value)
 
     def test_body_encoding_of_the_client(self):
         body, size = module.InferenceServerClient.generate_request_body([self.fp32()])

@@ -22,7 +22,7 @@ class Storm(checks.Case):
                 for i in range(count)}
 
     def steps(self, seed, sequences):
-        """(id, value, start, end, sum) of all of them, in some order that keeps each one's own."""
+        """(id, value, start, end, sum) of all of them, interleaved, each sequence in order."""
         order = [id for id, values in sequences.items() for _ in values]
         random.Random(seed).shuffle(order)
         at = dict.fromkeys(sequences, 0)
@@ -35,44 +35,44 @@ class Storm(checks.Case):
         wanted = []
         with Stream() as stream:
             for id, number, start, end, total in self.steps(seed, self.own(seed)):
-                self.ask(stream, model, names, id, number, start, end)
+                self.send(stream, model, names, id, number, start, end)
                 wanted.append(total)
-            answers = stream.answers()
-        self.judge(names, seed, answers, wanted, found)
+            responses = stream.responses()
+        self.judge(names, seed, responses, wanted, found)
 
-    def judge(self, names, seed, answers, wanted, found, may_fail=False):
-        right = [may_fail if isinstance(answer, Exception) else value(answer, names[1]) == total
-                 for answer, total in zip(answers, wanted, strict=True)]
-        examples = [(seed, str(answer)[:300], total)
-                    for answer, total, is_right in zip(answers, wanted, right) if not is_right]
+    def judge(self, names, seed, responses, wanted, found, may_fail=False):
+        right = [may_fail if isinstance(response, Exception) else value(response, names[1]) == total
+                 for response, total in zip(responses, wanted, strict=True)]
+        examples = [(seed, str(response)[:300], total)
+                    for response, total, is_right in zip(responses, wanted, right) if not is_right]
         found.append((sum(right), len(right) - sum(right), 0, examples))
 
     def victim(self, model, names, seed, found):
-        """Asks for some steps, goes away, and sometimes begins anew with the same ids."""
+        """Sends some steps, cancels the stream, and sometimes starts over with the same ids."""
         shuffle = random.Random(seed)
         sequences = {id: values[:4] for id, values in list(self.own(seed).items())[:6]}
         stream = Stream()
         steps = list(self.steps(seed, sequences))
         for id, number, start, end, _ in steps[:shuffle.randint(1, len(steps) - 1)]:
-            self.ask(stream, model, names, id, number, start, end)
-        stream.answers(shuffle.randint(0, stream.asked))
+            self.send(stream, model, names, id, number, start, end)
+        stream.responses(shuffle.randint(0, stream.sent))
         stream.close(cancel=True)
         found.append((0, 0, 1, []))
         if shuffle.random() < 0.5:
             with Stream() as again:
                 wanted = []
                 for id, number, start, end, total in self.steps(seed + 1, sequences):
-                    self.ask(again, model, names, id, number, start, end)
+                    self.send(again, model, names, id, number, start, end)
                     wanted.append(total)
-                # The cancellation may be noticed only now, and take these with it.
-                self.judge(names, seed, again.answers(), wanted, found, may_fail=True)
+                # The cancellation may be noticed only now, and cancel these too.
+                self.judge(names, seed, again.responses(), wanted, found, may_fail=True)
 
-    def ask(self, stream, model, names, id, number, start, end):
-        stream.ask(model, {names[0]: one(number)}, sequence_id=id, sequence_start=start,
+    def send(self, stream, model, names, id, number, start, end):
+        stream.send(model, {names[0]: one(number)}, sequence_id=id, sequence_start=start,
                    sequence_end=end)
 
     def storm(self, model, names=("INPUT0", "OUTPUT0"), victims=0):
-        found = []  # of each thread: right and wrong answers, cancellations, examples of wrong ones
+        found = []  # of each thread: right and wrong responses, cancellations, examples of wrong ones
         work = [threading.Thread(target=self.survivor, args=(model, names, seed, found)) for seed in range(STREAMS)]
         work += [threading.Thread(target=self.victim, args=(model, names, 100 + seed * 2, found))
                  for seed in range(victims)]
@@ -83,7 +83,7 @@ class Storm(checks.Case):
         for thread in work:
             thread.join()
         right, wrong, cancelled, examples = (sum(parts, start) for parts, start in zip(zip(*found), (0, 0, 0, [])))
-        print(f"{model}: {right} right answers, {wrong} wrong, {cancelled} streams cancelled "
+        print(f"{model}: {right} right responses, {wrong} wrong, {cancelled} streams cancelled "
               f"in {time.monotonic() - begin:.1f} s", flush=True)
         expected = sum(len(values) for seed in range(STREAMS) for values in self.own(seed).values())
         self.assertEqual(wrong, 0, examples[:5])

@@ -1,7 +1,7 @@
 """Priorities and queue policies with the v2 client.
 
-Every model executes one request at a time and numbers them: each asks for 1 to be added to a sum. The first one of a
-check takes its time, and what is asked meanwhile waits.
+Every model executes one request at a time and numbers them: each adds 1 to a sum. The first request of a
+check is slow, so the others are queued behind it.
 """
 
 import threading
@@ -21,23 +21,23 @@ MINUTE = 60_000_000
 
 class Priorities(checks.Case):
     def behind(self, model, requests, delay_ms=400):
-        """Asks while the model is busy; gives for each request its place in the order of execution, or the error."""
+        """Sends requests while the model is busy; returns the position of each in the order of execution, or its error."""
         with Stream() as stream:
-            stream.ask(model, 1, priority=1, parameters={"delay_ms": delay_ms})
+            stream.send(model, 1, priority=1, parameters={"delay_ms": delay_ms})
             for request in requests:
-                stream.ask(model, 1, **request)
-            first, *answers = stream.answers()
+                stream.send(model, 1, **request)
+            first, *responses = stream.responses()
         if isinstance(first, Exception):
             raise first
-        place = lambda answer: answer if isinstance(answer, Exception) else value(answer) - value(first)
-        return [place(answer) for answer in answers]
+        place = lambda response: response if isinstance(response, Exception) else value(response) - value(first)
+        return [place(response) for response in responses]
 
     def busy(self, stream, model):
-        """Asks for something slow and waits until it is executing."""
+        """Sends a slow request and waits until it is executing."""
         before = counts("no_levels")["executions"]
-        stream.ask(model, 1, parameters={"delay_ms": 1500})
-        # The stream's questions are taken in order: when this one is done, the slow one was accepted.
-        stream.ask("no_levels", 1)
+        stream.send(model, 1, parameters={"delay_ms": 1500})
+        # Requests of a stream are accepted in order: when this one is done, the slow one was accepted.
+        stream.send("no_levels", 1)
         until("it is accepted", lambda: counts("no_levels")["executions"] > before)
         until("it runs", lambda: waiting(model) == 0)
 
@@ -64,15 +64,15 @@ class Priorities(checks.Case):
         self.assertEqual(failures("two_wait", "REJECTED"), 1)
         got = counts("two_wait")
         self.assertEqual((got["success"], got["fail"]), (4, 1))
-        # There is room again.
+        # The queue has space again.
         self.assertEqual(self.behind("two_wait", [{"priority": 2}]), [1])
 
     def test_full_queue_without_levels(self):
         with Stream() as stream:
             self.busy(stream, "one_waits")
             for _ in range(3):
-                stream.ask("one_waits", 1)
-            first, _, second, third, fourth = stream.answers()
+                stream.send("one_waits", 1)
+            first, _, second, third, fourth = stream.responses()
         self.assertEqual(value(second) - value(first), 1)
         for error in (third, fourth):
             self.refused(error, FULL)
@@ -81,7 +81,7 @@ class Priorities(checks.Case):
     def test_full_queue_is_503_over_http(self):
         with Stream() as stream:
             self.busy(stream, "one_waits_http")
-            stream.ask("one_waits_http", 1)
+            stream.send("one_waits_http", 1)
             until("one waits", lambda: waiting("one_waits_http") == 1)
             with http.InferenceServerClient(checks.HTTP) as client:
                 with self.assertRaises(InferenceServerException) as caught:
@@ -132,7 +132,7 @@ class Priorities(checks.Case):
         def work():
             with Stream() as stream:
                 for i in range(50):
-                    stream.ask("levels", 1, priority=i % 4)
+                    stream.send("levels", 1, priority=i % 4)
                 stream.results()
                 seen.append(50)
 

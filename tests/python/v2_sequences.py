@@ -1,10 +1,10 @@
 """Sequence batching with the v2 client.
 
-The accumulators of the test plugin sum up what came at one place of the batch (`acc_*`) or for one correlation id
-(`corrid_*`, `old*`); the ONNX ones show their control tensors or have no memory but the server's.
+The accumulators of the test plugin sum up the values of one batch position (`acc_*`) or of one correlation id
+(`corrid_*`, `old*`); the ONNX ones return their control tensors or have implicit state only.
 
-`Free`: the scheduler as it is. `Held`: it waits for twelve requests of each model. `Backlog`: for eight in the slots and four
-behind them.
+`Free`: without the delay hook. `Held`: it waits for twelve requests of each model. `Backlog`: for eight in the slots and four
+in the backlog.
 """
 
 import itertools
@@ -31,8 +31,8 @@ def no_start(id, model):
 
 class Case(checks.Case):
     def sums(self, model, sequences, seed=7, kind=np.int32, input="INPUT0", output="OUTPUT0", begin=0):
-        """Asks for the steps of these sequences (a dictionary of lists) in some order that keeps each one's own, on
-        one stream; every answer must be the sum of its sequence so far."""
+        """Sends the steps of these sequences (a dictionary of lists) on one stream, interleaved, each sequence in order;
+        every response must be the sum of its sequence so far."""
         shuffle = random.Random(seed)
         order = [id for id, values in sequences.items() for _ in values]
         shuffle.shuffle(order)
@@ -41,7 +41,7 @@ class Case(checks.Case):
             for id in order:
                 values, at = sequences[id], done[id]
                 done[id] += 1
-                stream.ask(model, {input: number(values[at], kind)}, sequence_id=id, sequence_start=at == 0,
+                stream.send(model, {input: number(values[at], kind)}, sequence_id=id, sequence_start=at == 0,
                            sequence_end=at == len(values) - 1)
                 wanted.append((id, at, begin + sum(values[:at + 1])))
             results = stream.results()
@@ -50,14 +50,14 @@ class Case(checks.Case):
             return results
 
     def some(self, count, steps=(1, 6)):
-        """So many sequences with new ids."""
+        """This many sequences with new ids."""
         random_values = random.Random(count)
         return {next(ids): [random_values.randint(-99, 99) for _ in range(random_values.randint(*steps))]
                 for _ in range(count)}
 
 
 class Clients:
-    """Asking call by call; a subclass has the client."""
+    """One call per request; a subclass has the client."""
 
     def setUp(self):
         url = checks.HTTP if self.MODULE is http else checks.GRPC
@@ -221,7 +221,7 @@ class FreeStream(Case):
                 self.sums(model, self.some(4, (5, 9)))
 
     def test_null_requests_in_free_slots(self):
-        """Three of four end early; the last one's batches have null requests in front."""
+        """Three of four end early; the last one's batches have null requests in the lower slots."""
         for model in SLOTS:
             with self.subTest(model), Stream() as stream:
                 before = counts(model)
@@ -237,12 +237,12 @@ class FreeStream(Case):
                     self.assertEqual(value(result), 2 + i)
                     if model == "acc_1x4":
                         self.assertEqual(batch(result)[0], 4)
-                    # Who comes now gets a slot in front.
+                    # A sequence that starts now gets a lower slot.
                     other = next(ids)
                     stream.sequence(model, other, [10, 20])
                     self.assertEqual([value(r) for r in stream.results(2)], [10, 30])
                 after = counts(model)
-                # Null requests are no inferences, but the model was given them: they are rows of the batch.
+                # Null requests are not counted as inferences, but are rows of the batch.
                 self.assertEqual(after["inferences"] - before["inferences"], 4 + 3 + 5 * 3)
                 self.assertEqual(after["fail"], before["fail"])
                 if model == "acc_1x4":
@@ -290,12 +290,12 @@ class FreeStream(Case):
             stream.step(model, first, 1, True)
             stream.results(1)
             other.step(model, second, 1, True, timeout=50_000)
-            [error] = other.answers(1)
+            [error] = other.responses(1)
             self.assertIn("timeout of the corresponding sequence has been expired", error.message())
             other.step(model, second, 1)
-            [error] = other.answers(1)
+            [error] = other.responses(1)
             self.assertIn(no_start(second, model), error.message())
-            # It means nothing to one that has its slot.
+            # The timeout does not apply to a sequence that has a slot.
             stream.step(model, first, 1, False, True, timeout=1)
             self.assertEqual(value(stream.results(1)[0]), 2)
 
@@ -336,11 +336,11 @@ class FreeStream(Case):
                 id, waits = next(ids), next(ids)
                 stream.step(model, id, 1, True)
                 stream.results(1)
-                # There is one place: this is answered when the first has lost it.
+                # There is one slot: this gets its response when the first sequence has lost it.
                 stream.step(model, waits, 5, True, True)
                 self.assertEqual(value(stream.results(1)[0]), 5)
                 stream.step(model, id, 1)
-                [error] = stream.answers(1)
+                [error] = stream.responses(1)
                 self.assertIn(no_start(id, model), error.message())
                 stream.sequence(model, id, [2, 3])
                 self.assertEqual([value(result) for result in stream.results(2)], [2, 5])
@@ -370,7 +370,7 @@ class FreeStream(Case):
                 until("they are gone", lambda: failures(model, "CANCELED") >= 2)
                 with Stream() as later:
                     later.step(model, gone, 1)
-                    [error] = later.answers(1)
+                    [error] = later.responses(1)
                     self.assertIsInstance(error, InferenceServerException)
                     later.sequence(model, gone, [3, 4])
                     self.assertEqual([value(result) for result in later.results(2)], [3, 7])
@@ -386,13 +386,13 @@ class FreeStream(Case):
             stream.step("acc_1x4", one, 1, parameters={"fail": "this step"})
             stream.step("acc_1x4", two, 20, False, True)
             stream.step("acc_1x4", one, 2, False, True)
-            answers = stream.answers()
-        self.assertIn("this step", answers[2].message())
-        self.assertEqual([value(answers[i]) for i in (0, 1, 3)], [1, 10, 30])
-        self.assertNotIsInstance(answers[4], Exception)
+            responses = stream.responses()
+        self.assertIn("this step", responses[2].message())
+        self.assertEqual([value(responses[i]) for i in (0, 1, 3)], [1, 10, 30])
+        self.assertNotIsInstance(responses[4], Exception)
 
     def test_every_order_of_flags(self):
-        """Whatever the flags, every request is answered, and the server goes on."""
+        """Every order of flags gets a response to each request, and the server keeps serving."""
         flags = list(itertools.product((True, False), repeat=2))
         for model in ("acc_1x4", "old"):
             for order in itertools.product(flags, repeat=3):
@@ -400,15 +400,15 @@ class FreeStream(Case):
                     id = next(ids)
                     for start, end in order:
                         stream.step(model, id, 1, start, end)
-                    # Leaves no sequence behind that would keep a slot.
+                    # Ends the sequence, so that it does not keep its slot.
                     stream.step(model, id, 7, True, True)
-                    *answers, last = stream.answers()
+                    *responses, last = stream.responses()
                     self.assertEqual(value(last), 7)
                     live, wanted = False, []
                     for start, end in order:
                         wanted.append(start or live)
                         live = (start or live) and not end
-                    self.assertEqual([not isinstance(answer, Exception) for answer in answers], wanted, order)
+                    self.assertEqual([not isinstance(response, Exception) for response in responses], wanted, order)
 
 
 class Held(Case):
@@ -441,7 +441,7 @@ class Held(Case):
 
 
 class Backlog(Case):
-    """Eight requests in the slots and four behind them are queued before the first batch."""
+    """Eight requests in the slots and four in the backlog are queued before the first batch."""
 
     def test_backlog_moves_into_slots(self):
         for layout, executions in (("1x4", [4]), ("2x2", [6, 8]), ("4x1", [12])):

@@ -10,7 +10,7 @@ import checks
 
 
 def tensor(module, name, values, datatype=None):
-    """An input of these values; INT32 and FP32 are known from the values."""
+    """An input with these values; INT32 and FP32 are derived from them."""
     datatype = datatype or {"i": "INT32", "f": "FP32"}[values.dtype.kind]
     made = module.InferInput(name, values.shape, datatype)
     made.set_data_from_numpy(values)
@@ -22,44 +22,44 @@ def number(value, kind=np.int32):
 
 
 class Stream:
-    """One stream. Its answers come in the order of the questions, so each is found by its position."""
+    """A stream. Responses arrive in request order, so each is identified by its position."""
 
     def __init__(self):
         self.client = grpc.InferenceServerClient(checks.GRPC)
         self.mailbox = checks.Mailbox()
         self.client.start_stream(lambda result, error: self.mailbox.put(result, error))
-        self.asked = 0
+        self.sent = 0
 
-    def ask(self, model, inputs, **more):
+    def send(self, model, inputs, **more):
         """`inputs`: a dictionary of arrays, or the number for INPUT0."""
         if isinstance(inputs, (int, float)):
             inputs = {"INPUT0": number(inputs)}
         tensors = [tensor(grpc, name, values) for name, values in inputs.items()]
         outputs = [grpc.InferRequestedOutput(name) for name in more.pop("outputs", [])] or None
-        self.client.async_stream_infer(model, tensors, outputs=outputs, request_id=str(self.asked), **more)
-        self.asked += 1
+        self.client.async_stream_infer(model, tensors, outputs=outputs, request_id=str(self.sent), **more)
+        self.sent += 1
 
     def step(self, model, sequence, value, start=False, end=False, **more):
-        self.ask(model, value, sequence_id=sequence, sequence_start=start, sequence_end=end, **more)
+        self.send(model, value, sequence_id=sequence, sequence_start=start, sequence_end=end, **more)
 
     def sequence(self, model, sequence, values):
         """All steps of a sequence at once."""
         for i, value in enumerate(values):
             self.step(model, sequence, value, i == 0, i == len(values) - 1)
 
-    def answers(self, count=None):
-        """The next answers (all that were asked for, if not so many): results or errors."""
-        count = self.asked if count is None else count
+    def responses(self, count=None):
+        """The next `count` responses (one for each request so far by default): results or errors."""
+        count = self.sent if count is None else count
         taken = self.mailbox.take(count)
         return [error if result is None else result for result, error in taken]
 
     def results(self, count=None):
-        """The same, where none may be an error."""
-        answers = self.answers(count)
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        return answers
+        """The same; raises the first error."""
+        responses = self.responses(count)
+        for response in responses:
+            if isinstance(response, Exception):
+                raise response
+        return responses
 
     def close(self, cancel=False):
         self.client.stop_stream(cancel_requests=cancel)
@@ -73,18 +73,18 @@ class Stream:
 
 
 def value(result, output="OUTPUT0"):
-    """The one number of an answer."""
+    """The single number of a response."""
     return result.as_numpy(output).reshape(-1)[0].item()
 
 
 def batch(result):
-    """Rows and requests of the batch that an answer came from."""
+    """Rows and requests of the batch that a response came from."""
     rows, requests = result.as_numpy("BATCH").reshape(-1)[:2]
     return int(rows), int(requests)
 
 
 def counts(model):
-    """What the server counted: executions, inferences, how many batches of which size, and how each request ended."""
+    """The server's statistics: executions, inferences, batches by size, and requests by result."""
     with grpc.InferenceServerClient(checks.GRPC) as client:
         [stats] = client.get_inference_statistics(model).model_stats
     return {
@@ -114,9 +114,9 @@ def waiting(model):
     return metric(f'nv_inference_pending_request_count{{model="{model}",version="1"}}')
 
 
-def until(what, question):
-    """Asks again and again."""
+def until(what, condition):
+    """Polls until `condition` is true."""
     end = time.monotonic() + checks.TIMEOUT
-    while not question():
+    while not condition():
         assert time.monotonic() < end, f"not within {checks.TIMEOUT} s: {what}"
         time.sleep(0.005)

@@ -51,5 +51,5 @@ pub fn is_alive(pid: Pid) -> bool {
 
 /// Waits until the model serves requests.
 pub fn wait_until_served(server: &Running, model: &str) {
-    server.poll_until(&format!("{model} serves again"), |s| s.infer(model, "").status == 200);
+    server.poll_until(&format!("{model} serves"), |s| s.infer(model, "").status == 200);
 }

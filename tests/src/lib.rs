@@ -25,7 +25,7 @@ pub mod http2; // HTTP/2 frames, for malformed and reset calls
 mod inference_client; // a client of each endpoint that may cancel
 mod install; // paths of the install and of the Python environments
 pub mod isolated; // isolated models and their child processes
-mod latch; // requests held until the test lets them go on
+mod latch; // requests held until the test releases them
 mod load_gate; // a model whose load waits for the test
 pub mod pages; // runs the commands of READMEs and tutorials
 mod process; // a child process and its output

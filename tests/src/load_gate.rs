@@ -31,7 +31,7 @@ impl LoadGate {
         LoadGate(pipe.unwrap_or_else(|e| panic!("{PIPE}: {e}")))
     }
 
-    /// Lets that load go on.
+    /// Lets that load continue.
     #[track_caller]
     pub fn open(mut self) {
         self.0.write_all(b"first\nsecond\n").unwrap_or_else(|e| panic!("{PIPE}: {e}"));

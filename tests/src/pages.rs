@@ -47,10 +47,7 @@ pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) 
         if let Some(("text", wanted)) = blocks.get(i + 1) {
             assert!(
                 fits(wanted, &said),
-                "{}: {block}printed
-{said}
-instead of
-{wanted}",
+                "{}: {block}printed\n{said}\ninstead of\n{wanted}",
                 page.display()
             );
         }

@@ -179,8 +179,7 @@ impl fmt::Display for Process {
         };
         write!(
             f,
-            "--- {} ({status})
---- stdout\n{}--- stderr\n{}---",
+            "--- {} ({status})\n--- stdout\n{}--- stderr\n{}---",
             self.line,
             state.stdout.text(),
             state.stderr.text()

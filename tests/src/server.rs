@@ -294,11 +294,11 @@ impl Running {
         Some(value.parse().unwrap_or_else(|e| panic!("{sample} {value}: {e}")))
     }
 
-    /// Polls until `question` is true. For conditions without an event.
+    /// Polls until `condition` is true. For conditions without an event.
     #[track_caller]
-    pub fn poll_until(&self, what: &str, question: impl Fn(&Running) -> bool) {
+    pub fn poll_until(&self, what: &str, condition: impl Fn(&Running) -> bool) {
         let begin = Instant::now();
-        while !question(self) {
+        while !condition(self) {
             assert!(begin.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}\n{}", self.process);
             std::thread::yield_now();
         }

@@ -121,7 +121,7 @@ fn bad() -> Vec<(&'static str, String, &'static str)> {
 }
 
 /// Unusual valid configurations: name, scheduling, whether requests need a sequence.
-fn strange() -> Vec<(&'static str, String, bool)> {
+fn unusual() -> Vec<(&'static str, String, bool)> {
     let dynamic = |text: &str| format!("dynamic_batching {{ {text} }}\n");
     let start = [flag("START", "int32")];
     vec![
@@ -165,7 +165,7 @@ fn invalid_configurations_are_refused() {
         };
         server = server.model(name, config);
     }
-    for (name, scheduling, _) in strange() {
+    for (name, scheduling, _) in unusual() {
         server = server.model(name, accumulator(name, 8, "slot", &scheduling));
     }
     let many = sequences(NEVER, "direct { }", &[flag("START", "int32")]);
@@ -187,7 +187,7 @@ fn invalid_configurations_are_refused() {
         }
     }
     let huge = [("slots_huge", String::new(), true)];
-    for (name, _, in_sequence) in strange().into_iter().chain(huge) {
+    for (name, _, in_sequence) in unusual().into_iter().chain(huge) {
         let parameters = if in_sequence {
             r#""sequence_id":5,"sequence_start":true,"sequence_end":true"#
         } else {

@@ -379,6 +379,6 @@ fn commands_of_plugin_tool_md() {
             let found = rest.find(piece).filter(|begin| at > 0 || *begin == 0);
             found.map(|begin| rest = &rest[begin + piece.len()..]).is_some()
         });
-        assert!(fits, "{command}\nsays\n{said}\nnot\n{}", pair[1]);
+        assert!(fits, "{command}\nprinted\n{said}\ninstead of\n{}", pair[1]);
     }
 }

@@ -228,7 +228,7 @@ impl Stand {
             return Err("the backend is not in this process".into());
         };
         instance.execute(&self.hold).map_err(|e| e.message)?;
-        self.hold.frame().fail_unanswered(&|_| error::Error::internal("not answered"));
+        self.hold.frame().fail_unanswered(&|_| error::Error::internal("no response"));
         self.hold.recycle();
         Ok(())
     }

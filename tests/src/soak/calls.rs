@@ -1,8 +1,8 @@
 //! Clients of stateless models: one request at a time on a connection of its own; some disconnect before the response.
 
 use super::endpoint::{self, Endpoint};
-use super::question::{Model, Question};
 use super::random::Random;
+use super::request::{Model, SoakRequest};
 use super::{Shared, grpc, http, with_timeout};
 use std::rc::Rc;
 use trtserver_proto::{v1, v2};
@@ -27,7 +27,7 @@ impl Wire {
     }
 
     /// Sends the request and checks the response.
-    pub async fn request(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
+    pub async fn request(&mut self, endpoint: Endpoint, q: &SoakRequest) -> Result<()> {
         match self {
             Wire::Http(client) => {
                 client.send(&endpoint.http(q)).await?;
@@ -56,7 +56,7 @@ impl Wire {
     async fn send_and_cancel(
         mut self,
         endpoint: Endpoint,
-        q: &Question,
+        q: &SoakRequest,
         at_once: bool,
     ) -> Result<Option<Wire>> {
         match &mut self {
@@ -88,7 +88,7 @@ pub async fn client(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut ra
     let client = format!("{} over {endpoint:?}", model.name());
     let mut wire = None;
     while shared.another(1) {
-        let question = Question::any(model, &mut random);
+        let request = SoakRequest::any(model, &mut random);
         let cancels = random.chance(CANCELLED);
         let at_once = random.chance(500);
         let one = async {
@@ -97,9 +97,9 @@ pub async fn client(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut ra
                 None => Wire::open(&shared, endpoint).await?,
             };
             if cancels {
-                return open.send_and_cancel(endpoint, &question, at_once).await;
+                return open.send_and_cancel(endpoint, &request, at_once).await;
             }
-            open.request(endpoint, &question).await.map(|()| Some(open))
+            open.request(endpoint, &request).await.map(|()| Some(open))
         };
         match with_timeout(one).await {
             Ok(open) => {

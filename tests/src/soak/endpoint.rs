@@ -1,6 +1,6 @@
 //! Encodes a request and checks its response on each endpoint.
 
-use super::question::Question;
+use super::request::SoakRequest;
 use crate::http1::request;
 use bytes::Bytes;
 use trtserver_proto::v2::infer_parameter::ParameterChoice;
@@ -37,7 +37,7 @@ impl Endpoint {
     }
 
     /// The whole HTTP request.
-    pub fn http(self, q: &Question) -> Vec<u8> {
+    pub fn http(self, q: &SoakRequest) -> Vec<u8> {
         let data: Vec<u8> = q.inputs.iter().flat_map(|input| input.bytes.iter().copied()).collect();
         if self == Endpoint::V1Http {
             let path = format!("/api/infer/{}?format=binary", q.model);
@@ -51,7 +51,7 @@ impl Endpoint {
     }
 
     /// Outputs are raw bytes in request order: in front of the header in v1, behind the JSON in v2.
-    pub fn check_http(self, q: &Question, body: &[u8]) -> Result<(), String> {
+    pub fn check_http(self, q: &SoakRequest, body: &[u8]) -> Result<(), String> {
         let length: usize = q.outputs.iter().map(|(_, bytes)| bytes.len()).sum();
         let place = if self == Endpoint::V1Http {
             body.get(..length)
@@ -68,9 +68,9 @@ impl Endpoint {
     }
 }
 
-pub fn v1_request(q: &Question) -> v1::InferRequest {
+pub fn v1_request(q: &SoakRequest) -> v1::InferRequest {
     use v1::infer_request_header::{Input, Output};
-    let input = |input: &super::question::Tensor| Input {
+    let input = |input: &super::request::Tensor| Input {
         name: input.name.to_owned(),
         dims: vec![input.length as i64],
         ..Input::default()
@@ -93,7 +93,7 @@ pub fn v1_request(q: &Question) -> v1::InferRequest {
     }
 }
 
-pub fn check_v1(q: &Question, response: &v1::InferResponse) -> Result<(), String> {
+pub fn check_v1(q: &SoakRequest, response: &v1::InferResponse) -> Result<(), String> {
     let status = response.request_status.as_ref();
     if status.is_none_or(|status| status.code() != v1::RequestStatusCode::Success) {
         return Err(format!("{}: {status:?}", q.model));
@@ -102,8 +102,8 @@ pub fn check_v1(q: &Question, response: &v1::InferResponse) -> Result<(), String
     check(q, outputs.iter().map(|output| output.name.as_str()), &response.raw_output)
 }
 
-pub fn v2_request(q: &Question) -> v2::ModelInferRequest {
-    let input = |input: &super::question::Tensor| InferInputTensor {
+pub fn v2_request(q: &SoakRequest) -> v2::ModelInferRequest {
+    let input = |input: &super::request::Tensor| InferInputTensor {
         name: input.name.to_owned(),
         datatype: input.datatype.to_owned(),
         shape: vec![q.rows as i64, input.length as i64],
@@ -135,13 +135,13 @@ pub fn v2_request(q: &Question) -> v2::ModelInferRequest {
     request
 }
 
-pub fn check_v2(q: &Question, response: &v2::ModelInferResponse) -> Result<(), String> {
+pub fn check_v2(q: &SoakRequest, response: &v2::ModelInferResponse) -> Result<(), String> {
     let names = response.outputs.iter().map(|output| output.name.as_str());
     check(q, names, &response.raw_output_contents)
 }
 
 fn check<'a>(
-    q: &Question,
+    q: &SoakRequest,
     names: impl ExactSizeIterator<Item = &'a str>,
     raw: &[Bytes],
 ) -> Result<(), String> {
@@ -156,7 +156,7 @@ fn check<'a>(
     names.zip(raw).try_for_each(|(name, bytes)| q.check(name, bytes))
 }
 
-fn v1_text(q: &Question) -> String {
+fn v1_text(q: &SoakRequest) -> String {
     let mut text = format!("batch_size: {}", q.rows);
     if q.sequence != 0 {
         let flags = u32::from(q.start) | u32::from(q.end) << 1;
@@ -174,7 +174,7 @@ fn v1_text(q: &Question) -> String {
     text
 }
 
-fn v2_json(q: &Question) -> String {
+fn v2_json(q: &SoakRequest) -> String {
     let inputs: Vec<_> = q
         .inputs
         .iter()

@@ -6,9 +6,9 @@ mod endpoint; // requests and responses on each endpoint
 mod grpc; // gRPC over HTTP/2
 mod http; // HTTP/1.1
 mod memory; // resident memory and its slope
-mod question; // requests and expected outputs
 mod random; // pseudorandom numbers
 mod repository; // the models
+mod request; // requests and expected outputs
 mod steps; // clients with sequences
 
 pub use memory::Memory;
@@ -157,14 +157,14 @@ fn clients(shared: &Rc<Shared>) -> JoinSet<()> {
         seed += 1;
         Random::new(seed)
     };
-    for model in question::STATELESS {
+    for model in request::STATELESS {
         for endpoint in [Endpoint::V1Http, Endpoint::V2Http, Endpoint::V1Grpc, Endpoint::V2Grpc] {
             for _ in 0..2 {
                 clients.spawn_local(calls::client(Rc::clone(shared), *model, endpoint, random()));
             }
         }
     }
-    for model in question::SEQUENCES {
+    for model in request::SEQUENCES {
         for endpoint in [Endpoint::V1Http, Endpoint::V2Http, Endpoint::V2Grpc] {
             clients.spawn_local(steps::one_by_one(Rc::clone(shared), *model, endpoint, random()));
         }

@@ -25,11 +25,11 @@ pub fn server() -> Server {
         .model("direct", accumulator("direct", 32, "slot", &(direct + &instances(2))))
         .model("oldest", accumulator("oldest", 32, "corrid", &(oldest + &instances(2))))
         .copy_model("tests/models/sequences/state_direct")
-        .file("state_direct/config.pbtxt", many_places())
+        .file("state_direct/config.pbtxt", many_slots())
 }
 
 /// The committed configuration has few slots and a long idle limit.
-fn many_places() -> String {
+fn many_slots() -> String {
     let path = root().join("tests/models/sequences/state_direct/config.pbtxt");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let changed = text

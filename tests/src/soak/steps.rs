@@ -2,8 +2,8 @@
 
 use super::calls::Wire;
 use super::endpoint::{self, Endpoint};
-use super::question::{Model, Question};
 use super::random::Random;
+use super::request::{Model, SoakRequest};
 use super::{Shared, grpc, with_timeout};
 use std::rc::Rc;
 use trtserver_proto::{v1, v2};
@@ -30,13 +30,13 @@ impl Sequence {
         Sequence { model, id: shared.fresh_id(), left, sum: 0, begun: false }
     }
 
-    fn step(&mut self, random: &mut Random) -> Question {
+    fn step(&mut self, random: &mut Random) -> SoakRequest {
         let value = random.value();
         self.sum += value;
         self.left -= 1;
         let flags = (!self.begun, self.left == 0);
         self.begun = true;
-        Question::step(self.model, self.id, value, self.sum, flags)
+        SoakRequest::step(self.model, self.id, value, self.sum, flags)
     }
 }
 
@@ -46,13 +46,13 @@ pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mu
     let mut wire = None;
     let mut sequence = Sequence::new(model, &shared, &mut random);
     while shared.another(1) {
-        let question = sequence.step(&mut random);
+        let request = sequence.step(&mut random);
         let one = async {
             let mut open = match wire.take() {
                 Some(open) => open,
                 None => Wire::open(&shared, endpoint).await?,
             };
-            open.request(endpoint, &question).await.map(|()| Some(open))
+            open.request(endpoint, &request).await.map(|()| Some(open))
         };
         match with_timeout(one).await {
             Ok(open) => {
@@ -71,18 +71,18 @@ pub async fn one_by_one(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mu
 }
 
 /// A round: interleaved requests of several sequences, all sent before the first response is read.
-fn round(shared: &Shared, model: Model, random: &mut Random) -> Vec<Question> {
+fn round(shared: &Shared, model: Model, random: &mut Random) -> Vec<SoakRequest> {
     let mut all: Vec<Sequence> =
         (0..TOGETHER).map(|_| Sequence::new(model, shared, random)).collect();
-    let mut questions = Vec::new();
+    let mut requests = Vec::new();
     while !all.is_empty() {
         let at = random.below(all.len() as u64) as usize;
-        questions.push(all[at].step(random));
+        requests.push(all[at].step(random));
         if all[at].left == 0 {
             all.swap_remove(at);
         }
     }
-    questions
+    requests
 }
 
 /// An open stream and its connection.
@@ -98,7 +98,7 @@ impl Stream {
         Ok(Stream { _client: client, call })
     }
 
-    fn send(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
+    fn send(&mut self, endpoint: Endpoint, q: &SoakRequest) -> Result<()> {
         if endpoint.is_v1() {
             self.call.send(&endpoint::v1_request(q), false)
         } else {
@@ -107,7 +107,7 @@ impl Stream {
     }
 
     /// The next response must belong to this request.
-    async fn receive(&mut self, endpoint: Endpoint, q: &Question) -> Result<()> {
+    async fn receive(&mut self, endpoint: Endpoint, q: &SoakRequest) -> Result<()> {
         let ended = || "the stream has ended".to_owned();
         if endpoint.is_v1() {
             let response: v1::InferResponse = self.call.next().await?.ok_or_else(ended)?;
@@ -125,8 +125,8 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
     let client = format!("{} over {endpoint:?}", model.name());
     let mut stream: Option<Stream> = None;
     loop {
-        let questions = round(&shared, model, &mut random);
-        let count = questions.len() as u64;
+        let requests = round(&shared, model, &mut random);
+        let count = requests.len() as u64;
         if !shared.another(count) {
             break;
         }
@@ -137,12 +137,12 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
                 Some(open) => open,
                 None => Stream::open(&shared, endpoint).await?,
             };
-            for question in &questions {
-                open.send(endpoint, question)?;
+            for request in &requests {
+                open.send(endpoint, request)?;
             }
             let wanted = cut.unwrap_or(count) as usize;
-            for question in &questions[..wanted] {
-                open.receive(endpoint, question).await?;
+            for request in &requests[..wanted] {
+                open.receive(endpoint, request).await?;
                 shared.right(1);
             }
             Ok(open)

@@ -118,10 +118,10 @@ fn restarted_child_reports_its_backend_version() {
 }
 
 #[test]
-fn backend_is_told_whether_it_is_isolated() {
+fn backend_receives_isolation() {
     let dir = folder();
     Version { macros: &["ISOLATION"], ..v("1.0", 0.0) }.put(dir.path(), "v");
-    let isolated = model("apart", "v", "") + &parameters(&[("isolation", "process")]);
+    let isolated = model("isolated", "v", "") + &parameters(&[("isolation", "process")]);
     let server = Server::new().backend_dir(dir.path()).model("local", model("local", "v", ""));
     let server = server.model("isolated", isolated).start();
     assert_eq!((server.number("local"), server.number("isolated")), (0.0, 1.0));

@@ -98,7 +98,7 @@ fn disconnect_discards_pipelined_requests() {
     let server = server();
     for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
         let send = || InferenceClient::send_many(&server, endpoint, "stuck", 3);
-        cancels(&server, &format!("{endpoint:?} with more behind"), send, drop);
+        cancels(&server, &format!("{endpoint:?} with more queued"), send, drop);
     }
     // The later requests were never executed.
     assert_eq!(canceled_failures(&server), 2);

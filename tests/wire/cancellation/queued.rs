@@ -13,7 +13,7 @@ fn held() -> (Running, InferenceClient) {
 
 /// Checks that the first request was executed all the time, and is cancelled by its disconnect.
 #[track_caller]
-fn let_go(server: Running, holds: InferenceClient, left: usize) {
+fn release(server: Running, holds: InferenceClient, left: usize) {
     assert_eq!(cancelled(&server), (left, 0));
     drop(holds);
     server.poll_until("the last one ends", |server| cancelled(server) == (left, 1));
@@ -39,7 +39,7 @@ fn disconnect_removes_queued_request() {
         drop(clients.remove(index));
         wait_for(&server, clients.len());
     }
-    let_go(server, holds, ENDPOINTS.len());
+    release(server, holds, ENDPOINTS.len());
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn rst_stream_removes_queued_request() {
     let lines = clients.map(InferenceClient::reset);
     wait_for(&server, 0);
     drop(lines);
-    let_go(server, holds, GRPC_ENDPOINTS.len());
+    release(server, holds, GRPC_ENDPOINTS.len());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn deadline_removes_queued_request() {
         assert_eq!(client.status(), DEADLINE_EXCEEDED, "{endpoint:?}");
     }
     wait_for(&server, 0);
-    let_go(server, holds, GRPC_ENDPOINTS.len());
+    release(server, holds, GRPC_ENDPOINTS.len());
 }
 
 #[test]
@@ -78,5 +78,5 @@ fn disconnect_removes_queued_requests_of_a_stream() {
     wait_for(&server, 100);
     drop(second);
     wait_for(&server, 0);
-    let_go(server, holds, 200);
+    release(server, holds, 200);
 }

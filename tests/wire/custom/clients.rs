@@ -167,10 +167,10 @@ fn unknown_generation_is_refused() {
 /// Dynamic batches on three instances: every request gets its own response.
 #[test]
 fn concurrent_requests() {
-    MODES.into_iter().for_each(many_callers);
+    MODES.into_iter().for_each(many_clients);
 }
 
-fn many_callers(mode: Mode) {
+fn many_clients(mode: Mode) {
     let mut server = mode.server();
     for generation in GENERATIONS {
         let busy = addsub(&format!("busy_{}", generation.name()), "INT32")

@@ -180,15 +180,15 @@ fn several_payloads(mode: Mode) {
     let server = server.start();
     for generation in GENERATIONS {
         let model = format!("merged_{}", generation.name());
-        let report_row: Vec<Report> = std::thread::scope(|scope| {
+        let reports: Vec<Report> = std::thread::scope(|scope| {
             let send = || report(&server, &model, Some(1), &["REPORT"]);
             let pending = [scope.spawn(send), scope.spawn(send)];
             pending.into_iter().filter_map(|one| one.join().ok()).collect()
         });
-        let mut places: Vec<&str> = report_row.iter().map(|one| one["place"].as_str()).collect();
+        let mut places: Vec<&str> = reports.iter().map(|one| one["place"].as_str()).collect();
         places.sort_unstable();
-        assert_eq!(places, ["0", "1"], "{report_row:#?}");
-        for one in &report_row {
+        assert_eq!(places, ["0", "1"], "{reports:#?}");
+        for one in &reports {
             let wanted = [("payloads", "2"), ("batch", "1"), ("int", "20"), ("executed", "1")];
             assert_report(&model, one, &wanted);
         }

@@ -191,7 +191,7 @@ fn hangs(stage: &Stage, model: &str) {
     }
     stage.release("hang");
     assert_eq!(hung.response().status, 200);
-    stage.works(model, "after it was let go");
+    stage.works(model, "after its release");
 }
 
 /// Misbehaviour that ends the process: command and parts of the error message.

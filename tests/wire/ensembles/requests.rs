@@ -42,7 +42,7 @@ fn ensemble(name: &str, batch: u32, inputs: &[&str], outputs: &[&str], steps: &[
 }
 
 /// Ensembles with a failing step and with a step that waits for its cancellation; each after an echo.
-fn behind_an_echo(name: &str, model: &str) -> String {
+fn after_an_echo(name: &str, model: &str) -> String {
     let steps = ["echo INPUT0=INPUT0 > OUTPUT0=t", &format!("{model} INPUT0=t > OUTPUT0=OUTPUT0")];
     ensemble(name, 8, &["INPUT0 FP32 [ -1 ]"], &["OUTPUT0 FP32 [ -1 ]"], &steps)
 }
@@ -185,8 +185,8 @@ fn server() -> Server {
                 &["echo INPUT0=INPUT0 > OUTPUT0=OUTPUT0"],
             ),
         )
-        .model("failing", behind_an_echo("failing", "fails"))
-        .model("waiting", behind_an_echo("waiting", "stuck"))
+        .model("failing", after_an_echo("failing", "fails"))
+        .model("waiting", after_an_echo("waiting", "stuck"))
         // The first step's output has the wrong shape for the second.
         .model(
             "narrow",

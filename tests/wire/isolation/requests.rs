@@ -39,7 +39,7 @@ fn responses_equal_those_of_a_local_model() {
         assert_eq!(local, remote, "{parameters}");
     }
     assert!(!processes(&SERVER, "isolated:").is_empty());
-    assert!(processes(&SERVER, "within:").is_empty());
+    assert!(processes(&SERVER, "local:").is_empty());
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub struct Tensor {
 }
 
 #[derive(Default)]
-pub struct Question {
+pub struct SoakRequest {
     pub model: &'static str,
     pub rows: usize,
     pub inputs: Vec<Tensor>,
@@ -62,9 +62,9 @@ pub struct Question {
     pub end: bool,
 }
 
-impl Question {
+impl SoakRequest {
     /// A random request to a stateless model.
-    pub fn any(model: Model, random: &mut Random) -> Question {
+    pub fn any(model: Model, random: &mut Random) -> SoakRequest {
         let rows = 1 + random.below(3) as usize;
         let length = match model {
             Model::AddSub | Model::AddSubDynamic => 16,
@@ -80,7 +80,7 @@ impl Question {
         let datatype = if model == Model::AddSub { "INT32" } else { "FP32" };
         let tensor =
             |name, values: &[i32]| Tensor { name, datatype, length, bytes: encode(values) };
-        let mut question = Question {
+        let mut request = SoakRequest {
             model: model.name(),
             rows,
             inputs: vec![tensor("INPUT0", &a)],
@@ -89,23 +89,23 @@ impl Question {
         match model {
             Model::Sum => {
                 let sums: Vec<i32> = a.chunks(length).map(|row| row.iter().sum()).collect();
-                question.outputs = vec![("OUTPUT0", encode(&sums))];
+                request.outputs = vec![("OUTPUT0", encode(&sums))];
             }
             Model::AddSub | Model::AddSubDynamic => {
-                question.inputs.push(tensor("INPUT1", &b));
-                question.outputs = vec![
+                request.inputs.push(tensor("INPUT1", &b));
+                request.outputs = vec![
                     ("OUTPUT0", encode(&both(|a, b| a + b))),
                     ("OUTPUT1", encode(&both(|a, b| a - b))),
                 ];
             }
             Model::Ranked => {
-                question.inputs.push(tensor("INPUT1", &b));
-                question.outputs = vec![("OUTPUT0", encode(&a)), ("OUTPUT1", encode(&b))];
-                question.priority = random.below(6) as u32;
+                request.inputs.push(tensor("INPUT1", &b));
+                request.outputs = vec![("OUTPUT0", encode(&a)), ("OUTPUT1", encode(&b))];
+                request.priority = random.below(6) as u32;
             }
-            _ => question.outputs = vec![("OUTPUT0", encode(&a))],
+            _ => request.outputs = vec![("OUTPUT0", encode(&a))],
         }
-        question
+        request
     }
 
     /// A request of a sequence; the expected output is `sum`.
@@ -115,10 +115,10 @@ impl Question {
         value: i32,
         sum: i32,
         flags: (bool, bool),
-    ) -> Question {
+    ) -> SoakRequest {
         let (input, output) = model.step_names();
         let bytes = ints(&[value]);
-        Question {
+        SoakRequest {
             model: model.name(),
             rows: 1,
             inputs: vec![Tensor { name: input, datatype: "INT32", length: 1, bytes }],
