@@ -1,4 +1,4 @@
-"""Small ONNX models and their config.pbtxt, written from a few words each.
+"""Small ONNX models and their config.pbtxt, each generated from a short description.
 
 The scripts beside this file and tests/models/make.py use it. Needs `onnx` and `numpy` (see README.md here).
 """

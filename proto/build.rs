@@ -20,14 +20,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rerun-if-changed={}", root.join(path).display());
     }
 
-    // v1 names types of `inference`, which live in `crate::v2`; a type said to live elsewhere is
-    // not generated, so the two packages go separately. v2 comes last because the first pass
-    // leaves an empty file under its name.
+    // v1 uses types of `inference`, which are in `crate::v2`. Types with an extern path are not generated, so the two
+    // packages are generated separately. v2 comes last because the first pass leaves an empty file under its name.
     let messages = || builder().build_server(false);
     generate(&root, &[V1, HEALTH], messages().extern_path(".inference", "crate::v2"), |_, _| true)?;
     generate(&root, &[V2], messages(), |_, _| true)?;
 
-    // The server's side of the services, without the calls that the host reads and writes itself.
+    // The server side of the services, without the RPCs that the host encodes and decodes itself.
     let services = out.join("services");
     std::fs::create_dir_all(&services)?;
     let server = builder()

@@ -19,9 +19,9 @@ def main():
         grey = numpy.asarray(Image.open(file).convert("L"), numpy.float32)
         blocks = grey.reshape(8, grey.shape[0] // 8, 8, grey.shape[1] // 8).mean(axis=(1, 3))
         scores, = session.run(None, {"IMAGE": ((255 - blocks) / 255).reshape(1, 1, 8, 8)})
-        answer = labels[scores[0].argmax()]
-        wrong += answer != file.stem
-        print(f"{file.name}: {answer} ({scores[0].max():.3f})")
+        label = labels[scores[0].argmax()]
+        wrong += label != file.stem
+        print(f"{file.name}: {label} ({scores[0].max():.3f})")
     sys.exit(bool(wrong))
 
 

@@ -99,7 +99,7 @@ comes with scikit-learn (8 by 8 pixels). This page is written by the script.
   pixels and takes (255 - grey) / 255.
 - `seven.f32` is `pictures/seven.png` as the model takes it: 64 little-endian floats.
 
-To make it again:
+To train it again:
 
 ```
 python3 -m venv /tmp/train && /tmp/train/bin/pip install -r examples/requirements.txt

@@ -36,7 +36,7 @@ static const char* library_explain(void* context, int error) {
   }
 }
 
-static int answer(const Context* context, const CustomPayload* payload, const uint8_t* a, const uint8_t* b,
+static int respond(const Context* context, const CustomPayload* payload, const uint8_t* a, const uint8_t* b,
                   uint64_t size, CustomGetOutput get_output) {
   for (uint32_t o = 0; o < payload->output_cnt; o++) {
     const char* name = payload->required_output_names[o];
@@ -74,7 +74,7 @@ static int library_run(void* context, uint32_t count, CustomPayload* payloads, C
     } else if (sizes[0] != sizes[1]) {
       payload->error_code = UNEQUAL_INPUTS;
     } else {
-      payload->error_code = answer(context, payload, a, b, sizes[0], get_output);
+      payload->error_code = respond(context, payload, a, b, sizes[0], get_output);
     }
     free(a);
     free(b);

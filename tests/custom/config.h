@@ -1,4 +1,4 @@
-/* Reads a serialized model configuration: a walk over protobuf fields, no generated code. */
+/* Reads a serialized model configuration by iterating over its protobuf fields, without generated code. */
 #ifndef CONFIG_H
 #define CONFIG_H
 
@@ -29,7 +29,7 @@ static inline bool take_number(Bytes* from, uint64_t* value) {
   return false;
 }
 
-/* Takes the next field; false at the end and where it cannot be read (then something is left, or `size` is wrong). */
+/* Reads the next field; false at the end and for malformed data (then bytes are left, or `size` is wrong). */
 static inline bool take_field(Bytes* message, Field* field) {
   uint64_t key, size;
   Bytes left = *message;
@@ -95,7 +95,7 @@ enum {
   CONFIG_PARAMETERS = 14,
 };
 
-/* The value of an entry of `parameters`, or of `tags` for generations that know no parameters; empty if there is none. */
+/* The value of an entry of `parameters`, or of `tags` for generations without parameters; empty if there is none. */
 static inline Bytes find_setting(Bytes config, const char* key) {
   Field entry;
   for (unsigned i = 0; find_field(config, CONFIG_PARAMETERS, i, &entry); i++) {

@@ -1,5 +1,5 @@
 /* The legacy custom backend interface, generation A (v0.10): payloads without shapes, a configuration without a size.
-   Written from the facts of the interface; nothing to link. */
+   Written from a description of the interface. */
 #ifndef CUSTOM_A_H
 #define CUSTOM_A_H
 

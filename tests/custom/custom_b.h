@@ -1,4 +1,4 @@
-/* The legacy custom backend interface, generation B (v0.11 and 0.12): the one that the 0.12 manual prints. */
+/* The legacy custom backend interface, generation B (v0.11 and 0.12): as printed in the 0.12 manual. */
 #ifndef CUSTOM_B_H
 #define CUSTOM_B_H
 

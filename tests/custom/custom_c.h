@@ -1,4 +1,4 @@
-/* The legacy custom backend interface, generation C (v1.0 to v1.15, version 1): one struct to initialise with. */
+/* The legacy custom backend interface, generation C (v1.0 to v1.15, version 1): initialised with a structure. */
 #ifndef CUSTOM_C_H
 #define CUSTOM_C_H
 

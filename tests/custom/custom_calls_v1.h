@@ -1,4 +1,4 @@
-/* The callbacks of generations B and C, and the entry points that both have. */
+/* Callbacks and entry points of generations B and C. */
 #ifndef CUSTOM_CALLS_V1_H
 #define CUSTOM_CALLS_V1_H
 

@@ -1,4 +1,4 @@
-/* What generations B, C and version 2 have in common: the payload with shapes. */
+/* The payload with shapes, shared by generations B, C and version 2. */
 #ifndef CUSTOM_PAYLOAD_H
 #define CUSTOM_PAYLOAD_H
 

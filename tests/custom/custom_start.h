@@ -1,4 +1,4 @@
-/* What generation C and version 2 are initialised with. */
+/* The initialisation data of generation C and version 2. */
 #ifndef CUSTOM_START_H
 #define CUSTOM_START_H
 

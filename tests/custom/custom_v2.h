@@ -1,5 +1,5 @@
 /* The legacy custom backend interface, version 2, in both arities: v1.6 and v1.7 pass a memory type (CUSTOM_ARITY_TYPE),
-   v1.8 to v1.15 its id as well. Both say that they are version 2. */
+   v1.8 to v1.15 its id as well. Both report version 2. */
 #ifndef CUSTOM_V2_H
 #define CUSTOM_V2_H
 

@@ -1,7 +1,7 @@
 /* One library source for every generation: -DGENERATION_A, _B, _C, _V2A or _V2B chooses. A library defines the four
-   functions declared here; this file makes the exported symbols of them.
+   functions declared here; this file exports them under the symbols of the interface.
 
-   -DEXPORT_VERSION=N exports CustomVersion with that answer. -DWITHOUT_INITIALIZE, _FINALIZE, _ERROR_STRING and
+   -DEXPORT_VERSION=N exports a CustomVersion that returns N. -DWITHOUT_INITIALIZE, _FINALIZE, _ERROR_STRING and
    _EXECUTE leave a symbol out. */
 #ifndef GENERATION_H
 #define GENERATION_H
@@ -55,7 +55,7 @@ static int library_run(void* context, uint32_t count, CustomPayload* payloads, C
 static const char* library_explain(void* context, int error);
 static int library_finish(void* context);
 
-/* Appends a line to the file named by CUSTOM_TRACE, for tests that look at who calls what when. */
+/* Appends a line to the file named by CUSTOM_TRACE, for tests that check the order of calls. */
 __attribute__((format(printf, 1, 2), unused)) static void trace(const char* format, ...) {
   const char* path = getenv("CUSTOM_TRACE");
   if (path == NULL) return;
@@ -89,7 +89,7 @@ __attribute__((unused)) static bool next_block(CustomGetNextInput get, void* con
 #endif
 }
 
-/* Asks for an output; generation A has no shapes. */
+/* Requests memory for an output; generation A has no shapes. */
 __attribute__((unused)) static bool ask_output(CustomGetOutput get, void* context, const char* name, size_t rank,
                                                int64_t* shape, uint64_t size, void** content) {
 #if defined(GENERATION_A)
@@ -107,8 +107,8 @@ __attribute__((unused)) static bool ask_output(CustomGetOutput get, void* contex
 #endif
 }
 
-/* A whole input, all blocks of it, in memory to be freed. `hint` is what each call says it expects. NULL when the
-   input cannot be had, or has no end (`limit` bytes are more than there can be). */
+/* All blocks of an input, in memory that the caller frees. `hint` is the size hint of each call. NULL when the input
+   cannot be read or exceeds `limit` bytes. */
 __attribute__((unused)) static uint8_t* whole_input(CustomGetNextInput get, void* context, const char* name,
                                                     uint64_t hint, uint64_t limit, uint64_t* size, unsigned* blocks) {
   uint8_t* bytes = malloc(1);
@@ -144,7 +144,7 @@ __attribute__((unused)) static bool is_required(const CustomPayload* payload, co
 
 #if defined(GENERATION_A) && !defined(WITHOUT_INITIALIZE)
 int CustomInitialize(const char* config, int gpu, void** context) {
-  /* There is no size: what is readable ends at the first zero byte. */
+  /* Generation A passes no size: the configuration is read up to the first zero byte. */
   Start start = {{(const uint8_t*)config, strlen(config)}, gpu, NULL, 0, NULL};
   return library_start(&start, context);
 }
@@ -199,7 +199,7 @@ uint32_t CustomVersion(void) {
 
 #if defined(WITHOUT_INITIALIZE) || defined(WITHOUT_FINALIZE) || defined(WITHOUT_ERROR_STRING) || \
     defined(WITHOUT_EXECUTE)
-/* Keeps the compiler from missing callers of what is not exported. */
+/* Prevents warnings about unused functions when a symbol is left out. */
 void* const library_functions[] = {(void*)library_start, (void*)library_run, (void*)library_explain,
                                    (void*)library_finish};
 #endif

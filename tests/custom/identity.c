@@ -1,8 +1,8 @@
-/* OUTPUT0 is INPUT0, whatever the type, text included; needs shapes, so not for generation A, which copies what it
-   got and leaves the shape to the server.
+/* OUTPUT0 is INPUT0, of any type including strings. Generation A has no shapes: it copies the bytes, and the server
+   infers the shape.
 
-   With a second input HINT (INT32 [1]) it pulls INPUT0 with that size hint, or with what is left when HINT is 0;
-   BLOCKS (INT32 [1]), where it is asked for, is the number of blocks that came. */
+   With a second input HINT (INT32 [1]) it reads INPUT0 with that size hint, or with the remaining size when HINT is 0;
+   BLOCKS (INT32 [1]), if requested, is the number of blocks. */
 #include "generation.h"
 
 enum { NO_MEMORY = 1, NO_INPUT, NO_OUTPUT };
@@ -37,7 +37,7 @@ static const char* library_explain(void* context, int error) {
 
 #define LIMIT (1u << 30)
 
-/* Says each time how much is left, as libraries do that know their sizes. */
+/* Passes the remaining size as the hint, like libraries that know their sizes. */
 static uint8_t* by_remainder(CustomGetNextInput get, void* context, uint64_t* size, unsigned* blocks) {
   uint64_t total = *size, got = 0;
   uint8_t* bytes = malloc(total + 1);

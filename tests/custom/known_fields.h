@@ -1,5 +1,5 @@
-/* Which fields of a configuration each generation knows. A library of 2019 skips others, but must not be given any: it
-   may have been built with a strict parser, and new fields change what old ones mean. */
+/* Which fields of a configuration each generation knows. Libraries must not get any others: they may
+   have been built with a strict parser, and new fields change the meaning of old ones. */
 #ifndef KNOWN_FIELDS_H
 #define KNOWN_FIELDS_H
 
@@ -44,7 +44,7 @@ static const Known KNOWN[] = {
     {WARMUP_INPUT, 1, 5, LEAF, 1},
 };
 
-/* Writes the numbers that lead to the first field that is not known, such as "7.12"; false where all are known. */
+/* Writes the path of the first unknown field, such as "7.12"; false if all fields are known. */
 static inline bool find_stranger(Bytes message, uint8_t kind, bool v1_0, char* path, size_t size) {
   Field field;
   while (take_field(&message, &field)) {

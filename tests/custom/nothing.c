@@ -1,4 +1,4 @@
-/* A shared library that is no backend at all. With -DNEEDS_MORE it lacks something that the loader must find at once. */
+/* A shared library that is not a backend. With -DNEEDS_MORE it has an undefined symbol that fails the load. */
 int nothing_to_see_here(void);
 int nothing_to_see_here(void) { return 0; }
 

@@ -1,16 +1,16 @@
-/* Looks at everything its generation promises and says what it saw, one `key=value` a line: in the text of REPORT
-   (STRING [1]), in each row of it; and as the error of the payload when no output is asked for.
+/* Reports everything that its generation's interface provides, one `key=value` per line: in each row of REPORT
+   (STRING [1]), or as the error of the payload when no output is requested.
 
-   Inputs INT INT32 [-1] and FLOAT FP32 [2, -1], outputs REPORT and NUMBER (INT32 [1], the place in the batch). */
+   Inputs INT INT32 [-1] and FLOAT FP32 [2, -1], outputs REPORT and NUMBER (INT32 [1], the position in the batch). */
 #include "generation.h"
 #include "known_fields.h"
 
 #include <pthread.h>
 
-enum { NO_MEMORY = 1, AS_ASKED, NO_OUTPUT };
+enum { NO_MEMORY = 1, REPORT_AS_ERROR, NO_OUTPUT };
 
 typedef struct {
-  char start[2048]; /* what was seen at the beginning */
+  char start[2048]; /* the report of initialize */
   char report[8192];
   size_t length;
   bool batches;
@@ -75,7 +75,7 @@ static int library_finish(void* context) {
 static const char* library_explain(void* context, int error) {
   switch (error) {
     case NO_MEMORY: return "out of memory";
-    case AS_ASKED: return ((Context*)context)->report;
+    case REPORT_AS_ERROR: return ((Context*)context)->report;
     case NO_OUTPUT: return "no memory for an output";
     default: return NULL;
   }
@@ -147,7 +147,7 @@ static void look(Context* context, uint32_t count, uint32_t place, CustomPayload
   look_at_outputs(context, payload, get_output);
 }
 
-static int answer(Context* context, uint32_t place, CustomPayload* payload, CustomGetOutput get_output) {
+static int respond(Context* context, uint32_t place, CustomPayload* payload, CustomGetOutput get_output) {
   const bool batches = context->batches;
   const uint32_t rows = payload->batch_size;
   int64_t shape[2] = {rows, 1};
@@ -177,7 +177,7 @@ static int library_run(void* opaque, uint32_t count, CustomPayload* payloads, Cu
   for (uint32_t p = 0; p < count; p++) {
     look(context, count, p, &payloads[p], get_next_input, get_output);
     payloads[p].error_code =
-        payloads[p].output_cnt == 0 ? AS_ASKED : answer(context, p, &payloads[p], get_output);
+        payloads[p].output_cnt == 0 ? REPORT_AS_ERROR : respond(context, p, &payloads[p], get_output);
   }
   return 0;
 }

@@ -1,10 +1,10 @@
-/* Does wrong on command, and only then. The setting `rogue` (a parameter or a tag of the model) says what to do at
-   the beginning and the end; the input COMMAND (STRING [1]) what to do in an execution:
+/* Misbehaves on command. The setting `rogue` (a parameter or tag of the model) selects the behaviour of initialize and
+   finalize, the input COMMAND (STRING [1]) that of execute:
 
-     at the beginning  initialize_error, initialize_silent_error, initialize_late_error (with a context),
+     initialize        initialize_error, initialize_silent_error, initialize_late_error (with a context),
                        initialize_crash, initialize_abort, initialize_exit
-     at the end        finalize_error, finalize_silent_error
-     in an execution   the names in `obey`
+     finalize          finalize_error, finalize_silent_error
+     execute           the names in `obey`
 
    OUTPUT0 (INT32 [1]) is INPUT0 (INT32 [1]) + 1, BATCH (INT32 [1]) the number of payloads. */
 #include "generation.h"
@@ -14,8 +14,8 @@
 enum { WITH_TEXT = 7, WITHOUT_TEXT = 8, PAYLOAD_WITH_TEXT = 9, NO_INPUT = 10, NO_OUTPUT = 11, AT_THE_END = 12,
        TWICE = 13 };
 
-/* In no library: who loads this one must not look for what is not called. */
-void nobody_has_this(void);
+/* Defined in no library: with lazy binding it must not matter until it is called. */
+void undefined_function(void);
 
 typedef struct {
   bool finished;
@@ -34,7 +34,7 @@ static Bytes copied(Bytes bytes) {
   return made;
 }
 
-/* A real fault: a raised signal may be caught by a handler that expects the fault to come again. */
+/* A real fault: a handler may expect the fault to repeat, which a raised signal does not. */
 static void crash(void) {
   int* volatile nowhere = NULL;
   *nowhere = 1;
@@ -48,7 +48,7 @@ static int library_start(const Start* start, void** context) {
   if (is_text(rogue, "initialize_crash")) crash();
   if (is_text(rogue, "initialize_abort")) abort();
   if (is_text(rogue, "initialize_exit")) exit(3);
-  /* Contexts are never freed, so that being finished twice can be told. */
+  /* Contexts are never freed, so that a second finalize is detected. */
   Context* made = calloc(1, sizeof *made);
   if (made == NULL) abort();
   made->rogue = copied(rogue);
@@ -80,7 +80,7 @@ static int library_finish(void* opaque) {
   return 0;
 }
 
-/* Stays until the test has put a file of this name into the folder CUSTOM_RELEASE, and takes it. */
+/* Waits until the test has created a file of this name in the directory CUSTOM_RELEASE, and removes it. */
 static void wait_for(const char* name) {
   const char* folder = getenv("CUSTOM_RELEASE");
   char path[512];
@@ -88,7 +88,7 @@ static void wait_for(const char* name) {
   while (unlink(path) != 0) usleep(2000);
 }
 
-/* The late ones do what must not be done any more once the test has its answer. */
+/* The `_late` functions access an execution after the test has received its response. */
 static void* write_late(void* opaque) {
   Context* context = opaque;
   wait_for("write_late");
@@ -126,7 +126,7 @@ typedef struct {
   CustomGetOutput output;
 } Calls;
 
-/* Asks for INT32 values of this shape and size, and fills what it got. */
+/* Requests an INT32 output of this shape and size, and fills it. */
 static bool ask(Calls calls, CustomPayload* payload, const char* name, size_t rank, int64_t* shape, uint64_t size,
                 int value) {
   void* content = NULL;
@@ -135,8 +135,8 @@ static bool ask(Calls calls, CustomPayload* payload, const char* name, size_t ra
   return given;
 }
 
-/* Does as the command says. What it gives is the code of the payload; -1: go on to the answer. `*whole` is the code of
-   the whole execution. */
+/* Executes the command. Returns the error code of the payload, or -1 to respond normally. `*whole` is the code of the
+   whole execution. */
 static int obey(Context* context, Bytes command, CustomPayload* payload, Calls calls, int* whole) {
   void* in = payload->input_context;
   void* out = payload->output_context;
@@ -178,8 +178,8 @@ static int obey(Context* context, Bytes command, CustomPayload* payload, Calls c
   if (IS("twice")) {
     ask(calls, payload, "BATCH", 2, shape, 4, 1);
     ask(calls, payload, "OUTPUT0", 2, shape, 4, 1);
-    bool again = ask(calls, payload, "OUTPUT0", 2, shape, 4, 2);
-    trace("twice %s", again ? "given" : "refused");
+    bool second = ask(calls, payload, "OUTPUT0", 2, shape, 4, 2);
+    trace("twice %s", second ? "given" : "refused");
     return 0;
   }
   if (IS("write_to_input")) {
@@ -218,7 +218,7 @@ static int obey(Context* context, Bytes command, CustomPayload* payload, Calls c
   if (IS("crash")) crash();
   if (IS("abort")) abort();
   if (IS("exit")) exit(3);
-  if (IS("unresolved")) return nobody_has_this(), 0;
+  if (IS("unresolved")) return undefined_function(), 0;
   if (IS("last_words")) {
     fprintf(stderr, "rogue: these are my last words\n");
     _exit(4);

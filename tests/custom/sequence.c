@@ -1,8 +1,8 @@
-/* Adds up INPUT (INT32 [1]) into OUTPUT, one sum per slot: a START makes it INPUT alone, READY = 0 is an empty slot.
-   Where the configuration has a control tensor for the correlation id (`oldest`), one sum per id.
+/* OUTPUT is the running sum of INPUT (INT32 [1]), one sum per slot: START resets it, READY = 0 marks an empty slot.
+   If the configuration has a control tensor for the correlation id (`oldest`), one sum per id.
 
-   Compiled with -DLOOK_AT_EMPTY_SLOTS it reads what empty slots give and asks for their output, and fails where that
-   is not zeros with an end, and no memory. */
+   Compiled with -DLOOK_AT_EMPTY_SLOTS it reads the inputs of empty slots and requests their outputs; it fails unless
+   inputs are zeros of finite length and outputs have no memory. */
 #include "generation.h"
 
 enum { NO_MEMORY = 1, ON_A_GPU, NO_SEQUENCES, NO_CONTROL, NO_INPUT, NO_OUTPUT, NOT_EMPTY, TOO_MANY };
@@ -56,7 +56,7 @@ static const char* library_explain(void* context, int error) {
   }
 }
 
-/* A tensor of one number. A second call must give its end. */
+/* A tensor of one number. A second call must report its end. */
 static bool number(CustomGetNextInput get, void* context, const char* name, size_t width, void* value) {
   uint64_t size;
   uint8_t* bytes = whole_input(get, context, name, width, 1024, &size, NULL);
@@ -73,7 +73,7 @@ static int empty_slot(const Context* context, CustomPayload* payload, CustomGetN
   uint8_t* bytes = whole_input(get_next_input, payload->input_context, "INPUT", 4, 1024, &size, NULL);
   bool zeros = bytes != NULL && size == 4 && memcmp(bytes, "\0\0\0", 4) == 0;
   free(bytes);
-  /* Whatever it is called: as much as the first hint says. */
+  /* An input of any name has the size of the first hint. */
   bytes = whole_input(get_next_input, payload->input_context, "ANYTHING", 12, 1024, &size, NULL);
   zeros = zeros && bytes != NULL && size == 12 && memcmp(bytes, "\0\0\0\0\0\0\0\0\0\0\0", 12) == 0;
   free(bytes);

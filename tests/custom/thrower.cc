@@ -1,4 +1,4 @@
-// Generation B in C++ that lets an exception out of execute, where there is nobody to catch it.
+// Generation B in C++: an exception leaves execute, where nothing catches it.
 #include "custom_b.h"
 
 #include <stdexcept>

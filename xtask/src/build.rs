@@ -51,7 +51,7 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
 }
 
 /// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features of shared dependencies
-/// per command, so a second command could compile the server again.
+/// per command, so a second command could recompile the server.
 pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
     let plugins = || PLUGINS.iter().filter(|plugin| debug || !plugin.test_only);
     let mut command = cargo();

@@ -41,7 +41,7 @@ impl Paths {
     }
 }
 
-/// Where tools and runtimes that several checkouts share are kept.
+/// Directory of tools and runtimes shared by several checkouts.
 ///
 /// # Errors
 /// Neither `XDG_CACHE_HOME` nor `HOME` is set.

@@ -4,13 +4,13 @@
 
 #define NAME "c_addsub"
 
-static const trts_host_table *host; /* the server's functions, valid for ever */
-static int nothing;           /* what a handle points at that has no state behind it */
+static const trts_host_table *host; /* the server's functions; never freed */
+static int nothing;                 /* handles without state point here */
 
-/* An error of the host's; whoever receives it frees it. */
+/* Creates an error; the receiver frees it. */
 static trts_error *refuse(uint32_t code, const char *text) { return host->error_new(code, 0, trts_text(text)); }
 
-/* ---- what this library is; asked before anything is opened ---- */
+/* ---- name, version and capabilities; called before anything is opened ---- */
 
 static const trts_backend_info *backend_info(trts_backend *backend) {
   static const trts_str platform = {NAME, sizeof NAME - 1};
@@ -83,16 +83,16 @@ static const trts_tensor *input(const trts_request *request, const char *name) {
   return NULL;
 }
 
-/* Fills the response. An error goes to this caller alone. */
-static trts_error *answer(const trts_request *request, trts_response *response) {
+/* Fills the response. An error fails this request alone. */
+static trts_error *fill_response(const trts_request *request, trts_response *response) {
   const trts_tensor *a = input(request, "INPUT0"), *b = input(request, "INPUT1");
-  if (a == NULL || b == NULL) return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 are needed");
+  if (a == NULL || b == NULL) return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 are required");
   if (a->rank != b->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)
     return refuse(TRTS_CODE_INVALID, "INPUT0 and INPUT1 differ in shape");
   if (a->n_parts > 1 || b->n_parts > 1)
-    return refuse(TRTS_CODE_UNSUPPORTED, "INPUT0 or INPUT1 lies in several pieces");
+    return refuse(TRTS_CODE_UNSUPPORTED, "INPUT0 or INPUT1 is in several parts");
   for (int sign = 1; sign >= -1; sign -= 2) {
-    /* Memory of the host: what is written there goes on the wire. 0 bytes: the caller did not ask for the output. */
+    /* Memory of the response, sent without a copy. 0 bytes: the output was not requested. */
     trts_buf to;
     trts_error *error =
         host->output_alloc(response, trts_text(sign > 0 ? "OUTPUT0" : "OUTPUT1"), TRTS_DTYPE_FP32, a->rank,
@@ -113,18 +113,18 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     trts_response *response;
     trts_error *error = host->response_new(request->responder, &response);
     if (error == NULL) {
-      error = answer(request, response);
-      /* Takes the response, and sends the error in its place if there is one. The error stays ours. */
+      error = fill_response(request, response);
+      /* Consumes the response, and sends the error instead if there is one. We still own the error. */
       host->error_free(host->response_send(response, TRTS_SEND_FINAL, error, NULL));
     }
     host->error_free(error);
   }
-  /* Gives the requests back, and ends with an error what has no answer by now. */
+  /* Returns the requests; any without a final response fails with an error. */
   host->error_free(host->batch_finish(batch, NULL, NULL));
   return NULL;
 }
 
-/* ---- the one symbol that the server looks for ---- */
+/* ---- the symbol that the server looks up ---- */
 
 const trts_backend_table *trts_backend_main(const trts_host_table *with) {
   static const trts_backend_table table = {

@@ -1,4 +1,4 @@
-"""Sends texts over one gRPC stream and prints each answer as it comes: ask.py HOST:PORT TEXT…
+"""Sends texts over one gRPC stream and prints each response when it arrives: ask.py HOST:PORT TEXT…
 
 Needs tritonclient[grpc] and numpy.
 """
@@ -10,17 +10,17 @@ import numpy as np
 import tritonclient.grpc as grpc
 
 url, *texts = sys.argv[1:]
-answers = queue.Queue()
+responses = queue.Queue()
 with grpc.InferenceServerClient(url) as client:
-    client.start_stream(lambda result, error: answers.put((result, error)))
+    client.start_stream(lambda result, error: responses.put((result, error)))
     for number, text in enumerate(texts):
         tensor = grpc.InferInput("TEXT", [1], "BYTES")
         tensor.set_data_from_numpy(np.array([text.encode()], object))
-        # With the parameter, a text without words is answered too: by an empty, final response.
+        # With the parameter, a text without words gets an empty final response.
         client.async_stream_infer("words", [tensor], request_id=str(number), enable_empty_final_response=True)
         final = False
         while not final:
-            result, error = answers.get(timeout=30)
+            result, error = responses.get(timeout=30)
             if error:
                 print(f"text {number}: {error}")
                 break

@@ -1,5 +1,5 @@
-// Splits TEXT into words and answers once per word: several responses to one request, from a thread of the backend,
-// until the text ends or nobody waits any more.
+// Splits TEXT into words and sends one response per word: several responses to one request, from a thread of the backend,
+// until the text ends or the request is cancelled.
 //
 // Model parameters (or, for all models, settings of the backend): `delay_ms` between two words, 0 by default;
 // `max_words` that a text may have, no limit by default.
@@ -23,7 +23,7 @@ struct Streaming {
     info.name = "cpp_streaming";
     info.version = "0.1.0";
     info.platforms = {{"cpp_streaming", ""}}; // models need no file
-    info.max_in_flight = 64;                  // requests that one instance may answer at the same time
+    info.max_in_flight = 64;                  // requests that one instance may process at the same time
     return info;
   }
   explicit Streaming(const trtserver::BackendContext &) {}
@@ -33,13 +33,13 @@ struct Streaming {
 struct Splitter {
   Splitter(Streaming &, const trtserver::ModelContext &model)
       : delay(number(model, "delay_ms", 0)), max_words(static_cast<std::size_t>(number(model, "max_words", INT32_MAX))),
-        words(model.log().counter("cpp_streaming_words_total", "Words answered", {{"model", model.name()}})),
-        cancelled(model.log().counter("cpp_streaming_cancelled_total", "Texts that nobody waited for to the end",
+        words(model.log().counter("cpp_streaming_words_total", "Words sent", {{"model", model.name()}})),
+        cancelled(model.log().counter("cpp_streaming_cancelled_total", "Texts cancelled before the last word",
                                       {{"model", model.name()}})) {
-    TRTSERVER_INFO(model.log(), "a word every " + std::to_string(delay.count()) + " ms");
+    TRTSERVER_INFO(model.log(), "sends a word every " + std::to_string(delay.count()) + " ms");
   }
 
-  // What is wrong with a configuration is said when the model is loaded.
+  // Invalid parameters fail the load of the model.
   static std::int64_t number(const trtserver::ModelContext &model, const char *key, std::int64_t otherwise) {
     const std::int64_t value = model.parameters().integer(key, model.settings().integer(key, otherwise));
     if (value < 0 || value > INT32_MAX) {
@@ -53,7 +53,7 @@ struct Splitter {
   const trtserver::Counter words, cancelled;
 };
 
-// A text on its way out.
+// A request whose words are being sent.
 struct Job {
   trtserver::Responder responder;
   std::vector<std::string> words;
@@ -63,9 +63,9 @@ struct Job {
 
 class Worker {
 public:
-  Worker(Splitter &model, const trtserver::InstanceContext &) : model_(model), thread_([this] { answer(); }) {}
+  Worker(Splitter &model, const trtserver::InstanceContext &) : model_(model), thread_([this] { send_words(); }) {}
 
-  // The host closes an instance once all its replies are gone, or when it has waited long enough for them.
+  // The host closes an instance when all its requests are finished, or after a grace period.
   ~Worker() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -75,7 +75,7 @@ public:
     thread_.join();
   }
 
-  // Takes the calls over and returns: the answers follow from the other thread.
+  // Detaches the requests and returns: the other thread sends the responses.
   void execute(trtserver::Batch &batch) {
     for (std::size_t i = 0; i < batch.size(); i++) {
       const trtserver::Request request = batch[i];
@@ -97,22 +97,22 @@ public:
     changed_.notify_all();
   }
 
-  // Nobody waits for one of the calls any more: whoever waits for the next word looks for it. Under the lock, so that
-  // this does not come between his look and his wait.
+  // A request was cancelled. Wakes the thread, which checks all jobs. The lock orders this notification after the thread's
+  // check or before it; without the lock it could be lost between the check and the wait.
   void cancel(trtserver::RequestKey) {
     const std::lock_guard<std::mutex> lock(mutex_);
     changed_.notify_all();
   }
 
 private:
-  void answer() {
+  void send_words() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stop_) {
       const auto job = ready(lock);
       if (job == jobs_.end()) {
         continue;
       }
-      // Nothing is sent with a lock held.
+      // Responses are sent without the lock.
       std::list<Job> mine;
       mine.splice(mine.end(), jobs_, job);
       lock.unlock();
@@ -125,7 +125,7 @@ private:
     }
   }
 
-  // A job that has something to say now; waits when there is none, and is called again after any change.
+  // A job that is due or cancelled. Waits if there is none, then returns end(): the caller checks again.
   std::list<Job>::iterator ready(std::unique_lock<std::mutex> &lock) {
     auto first = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
@@ -145,12 +145,12 @@ private:
     return first;
   }
 
-  // One answer of a job; false when it was the last. On this thread nobody else catches.
+  // Sends the next response of a job; false if it was the last. Catches everything, since exceptions must not leave the thread.
   bool step(Job &job) noexcept {
     try {
       if (job.responder.cancelled()) {
         model_.cancelled.add();
-        throw Error::cancelled("nobody waits for the rest of the text");
+        throw Error::cancelled("the request was cancelled before the last word");
       }
       if (job.words.empty()) {
         job.responder.finish(); // no response at all
@@ -161,7 +161,7 @@ private:
       trtserver::Response response = job.responder.new_response();
       response.put_strings("WORD", {1}, std::vector<std::string>{job.words[at]});
       const auto position = response.output<std::int32_t>("POSITION", {1});
-      if (!position.empty()) { // empty: the caller did not ask for it
+      if (!position.empty()) { // empty: the output was not requested
         position[0] = static_cast<std::int32_t>(at);
       }
       model_.words.add();

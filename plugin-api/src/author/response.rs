@@ -250,7 +250,7 @@ impl<'a> Response<'a> {
 impl Drop for Response<'_> {
     fn drop(&mut self) {
         self.state.set_responding(false);
-        // SAFETY: the response is valid and nobody uses it after this.
+        // SAFETY: the response is valid and not used afterwards.
         unsafe { (self.host.response_free)(self.raw) }
     }
 }

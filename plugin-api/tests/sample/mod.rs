@@ -70,7 +70,7 @@ impl Model for SampleModel {
 }
 
 fn unreachable_text() -> &'static str {
-    panic!("nobody wants this level")
+    panic!("formatted a message of a disabled level")
 }
 
 impl Drop for SampleModel {
@@ -86,7 +86,7 @@ pub struct SampleInstance {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Counts itself, so that each is seen to be dropped exactly once.
+/// Counts live owners, so that tests can check that each is dropped exactly once.
 struct Owner(Vec<u8>);
 
 impl Owner {
@@ -218,7 +218,7 @@ impl Instance for SampleInstance {
 }
 
 impl SampleInstance {
-    /// One answer for all requests, but for those that were told something else.
+    /// Scatters one output for all requests, except those with another command.
     fn merge(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         assert!(batch.gather(7).is_err());
         let input = batch.gather(0)?;

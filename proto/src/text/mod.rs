@@ -2,8 +2,8 @@
 //!
 //! Parsing is strict about names, as clients expect, and says where and what is wrong. Old names of
 //! earlier releases are understood. Printing gives the classic forms, in several lines or in one.
-mod era;
 mod lexer;
+mod old_names;
 mod parse;
 mod print;
 

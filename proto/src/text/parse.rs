@@ -5,9 +5,9 @@
 //! contains itself, so hostile text cannot make the stack deep.
 use std::borrow::Cow;
 
-use super::era::{self, Now};
 use super::lexer::{Fault, Lexer, Shape, Token};
 use super::nearest;
+use super::old_names::{self, Now};
 use crate::encoded::{put_sized, put_tag};
 use crate::schema::{Enum, Field, Kind, Message};
 use trtserver_proto_wire::put_varint;
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
     ) -> Result<(), Fault> {
         let spelled = self.lexer.slice(token);
         let (mut name, mut values): (&str, &[_]) = (spelled, &[]);
-        if let Some(old) = era::find(message.name, spelled) {
+        if let Some(old) = old_names::find(message.name, spelled) {
             match old.now {
                 Now::Field(now) => (name, values) = (now, old.values),
                 Now::Dropped(kind) => return self.dropped(spelled, kind),
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         let minus = self.lexer.skip(b'-')?;
         let token = self.lexer.next()?;
         let text = self.lexer.slice(token);
-        // Refused rather than read as decimal: elsewhere a leading zero means octal.
+        // Refused rather than read as decimal: in protobuf text a leading zero means octal.
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         let octal = digits && text.len() > 1 && text.starts_with('0');
         let value = match token.shape {

@@ -90,7 +90,7 @@ impl PartialVarint {
     /// [`Error::VarintOverflow`].
     #[inline]
     pub fn push(&mut self, byte: u8) -> Result<Option<u64>, Error> {
-        // Of the tenth byte there is room for one bit.
+        // The tenth byte may have one bit only.
         if self.bits == 63 && byte > 1 {
             return Err(Error::VarintOverflow);
         }

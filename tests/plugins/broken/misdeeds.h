@@ -1,4 +1,4 @@
-/* An echo backend that breaks exactly one promise: MISDEED, which a file defines before it includes this.
+/* An echo backend that breaks exactly one promise: MISDEED, which the including file defines.
  * `trtserver plugin check` must detect each. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -122,9 +122,9 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     const trts_request *request = batch->requests[i], *from = request;
     trts_response *response;
     trts_buf buf, to = {0};
-    int gone = *(const volatile uint32_t *)request->cancelled != 0;
-    while (DOES(IGNORES_CANCEL) && gone) pause();
-    if (DOES(CANCELS_WITH_WRONG_CODE) && gone) {
+    int cancelled = *(const volatile uint32_t *)request->cancelled != 0;
+    while (DOES(IGNORES_CANCEL) && cancelled) pause();
+    if (DOES(CANCELS_WITH_WRONG_CODE) && cancelled) {
       error = host->error_new(TRTS_CODE_INTERNAL, 0, trts_text("the client disconnected"));
       host->error_free(host->responder_finish(request->responder, error));
       host->error_free(error);

@@ -29,7 +29,7 @@ static void close_backend(trts_backend *backend) { (void)backend; }
 static void close_model(trts_model *model) { (void)model; }
 static void close_instance(trts_instance *instance) { (void)instance; }
 
-static trts_error *answer(const trts_request *request, trts_response *response) {
+static trts_error *fill_response(const trts_request *request, trts_response *response) {
   const trts_tensor *a = request->inputs, *b = request->inputs + 1;
   if (request->n_inputs != 2 || a->dtype != TRTS_DTYPE_FP32 || b->dtype != TRTS_DTYPE_FP32 ||
       a->bytes != b->bytes || a->n_parts != 1 || b->n_parts != 1)
@@ -52,7 +52,7 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     trts_response *response;
     trts_error *error = host->response_new(batch->requests[i]->responder, &response);
     if (error) { host->error_free(error); continue; } /* batch_finish ends this request */
-    error = answer(batch->requests[i], response);
+    error = fill_response(batch->requests[i], response);
     host->error_free(host->response_send(response, TRTS_SEND_FINAL, error, NULL));
     host->error_free(error);
   }

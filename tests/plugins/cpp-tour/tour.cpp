@@ -81,12 +81,12 @@ private:
     }
     if (how == "detach_first") {
       Responder detached = batch[0].detach();
-      // What was moved from owns nothing; the responder answers for its request from a thread of its own.
-      thread_ = std::thread([responder = std::move(detached)] { answer(responder, -1); });
+      // A moved-from responder owns nothing; the other one responds on another thread.
+      thread_ = std::thread([responder = std::move(detached)] { respond(responder, -1); });
     }
   }
 
-  static void answer(const Responder &responder, float value) {
+  static void respond(const Responder &responder, float value) {
     Response response = responder.new_response();
     for (float &to : response.output<float>("OUT", {responder.batch_size(), 1})) {
       to = value;

@@ -1,4 +1,4 @@
-/* Tells which version it is: OUTPUT0 is one FP32, NUMBER. Tests compile it several times, with NAME, VERSION, NUMBER and
+/* Reports its version: OUTPUT0 is one FP32, NUMBER. Tests compile it several times, with NAME, VERSION, NUMBER and
  * optionally MAJOR, MINOR and SIZE (interface and size of the backend table), REQUIRES and REQUIRES_VERSION (an extension
  * of the host), LISTS (an extension that it lists and does not return). With ISOLATION the number is TRTS_HOST_ISOLATED of
  * the host's flags. */
@@ -69,7 +69,7 @@ static void close_backend(trts_backend *backend) { (void)backend; }
 static void close_model(trts_model *model) { (void)model; }
 static void close_instance(trts_instance *instance) { (void)instance; }
 
-static trts_error *answer(const trts_request *request, trts_response *response) {
+static trts_error *fill_response(const trts_request *request, trts_response *response) {
   const int64_t shape[] = {request->batch_size, 1};
   trts_buf to;
   trts_error *error = host->output_alloc(response, trts_text("OUTPUT0"), TRTS_DTYPE_FP32, 2, shape,
@@ -84,7 +84,7 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     trts_response *response;
     trts_error *error = host->response_new(batch->requests[i]->responder, &response);
     if (error) { host->error_free(error); continue; } /* batch_finish ends this request */
-    error = answer(batch->requests[i], response);
+    error = fill_response(batch->requests[i], response);
     host->error_free(host->response_send(response, TRTS_SEND_FINAL, error, NULL));
     host->error_free(error);
   }

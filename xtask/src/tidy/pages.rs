@@ -12,7 +12,7 @@ const EXTENSIONS: &[&str] = &["rs", "h", "hpp", "c", "py", "md", "toml"];
 /// Lists what the pages below `root` name and the tree does not have.
 pub fn check(root: &Path, findings: &mut Vec<String>) {
     for page in PAGES {
-        // Absent pages are somebody else's finding.
+        // Missing pages are not this check's concern.
         let Ok(text) = fs::read_to_string(root.join(page)) else { continue };
         for (number, line) in text.lines().enumerate() {
             for named in line.split('`').skip(1).step_by(2) {

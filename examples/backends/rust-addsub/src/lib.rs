@@ -57,8 +57,8 @@ impl Instance for Worker {
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         for request in batch.requests() {
-            // One bad call is no reason to fail those that share its batch.
-            if let Err(error) = answer(request) {
+            // An invalid request must not fail the others in its batch.
+            if let Err(error) = add_and_subtract(request) {
                 request.fail(error);
             }
         }
@@ -66,14 +66,14 @@ impl Instance for Worker {
     }
 }
 
-fn answer(request: Request<'_>) -> Result<(), Error> {
+fn add_and_subtract(request: Request<'_>) -> Result<(), Error> {
     let (a, b) = (request.required_input("INPUT0")?, request.required_input("INPUT1")?);
     if a.shape() != b.shape() {
         return Err(Error::invalid("INPUT0 and INPUT1 differ in shape").by_client());
     }
     let (x, y) = (a.as_slice::<f32>()?, b.as_slice::<f32>()?);
     let mut response = request.new_response()?;
-    // The memory that goes on the wire; empty if the caller did not ask for the output.
+    // Memory of the response, sent without a copy; empty if the output was not requested.
     let sums = response.output_slice::<f32>("OUTPUT0", a.shape())?;
     for ((to, x), y) in sums.iter_mut().zip(x).zip(y) {
         *to = x + y;

@@ -144,7 +144,7 @@ fn failed_initialize_is_finalized_once() {
                 if later {
                     "failed to create instance, error code: 11"
                 } else {
-                    "(11) refused as asked"
+                    "(11) initialise failed on command"
                 },
             ),
             (

@@ -1,4 +1,4 @@
-/* The functions and structures of custom.h, our own words: -DGEN=1 (A), 2 (B), 3 (C), 6 (version 2 of v1.6),
+/* The functions and structures of custom.h, written for these tests: -DGEN=1 (A), 2 (B), 3 (C), 6 (version 2 of v1.6),
  * 8 (version 2 of v1.8). */
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,14 +46,14 @@ typedef bool (*GetNextInput)(void*, const char*, const void**, uint64_t*, int*, 
 typedef bool (*GetOutput)(void*, const char*, size_t, int64_t*, uint64_t, void**, int*, int64_t*);
 #endif
 
-/* One spelling for all generations; wrong is set when memory is said to be elsewhere than on the CPU. */
+/* One call syntax for all generations; `wrong_memory` is set when memory is reported to be anywhere but on the CPU. */
 static int wrong_memory;
 
 static bool next(GetNextInput f, const CustomPayload* p, const char* name, const void** block, uint64_t* n) {
 #if GEN <= 3
   return f(p->input_context, name, block, n);
 #else
-  int memory = 1; /* GPU is what is preferred, CPU what comes */
+  int memory = 1; /* GPU preferred, CPU expected */
 #if GEN == 6
   bool ok = f(p->input_context, name, block, n, &memory);
 #else

@@ -1,9 +1,9 @@
 //! A running sum for each sequence, identified by batch slot, correlation id or state.
 
 use crate::Echo;
-use crate::answer::counterpart;
 use crate::commands::{Accumulate, Commands};
 use crate::report::{BATCH, control, report};
+use crate::respond::counterpart;
 use std::collections::HashMap;
 use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
 
@@ -18,7 +18,7 @@ pub struct Sums {
 
 impl Sums {
     /// Adds INPUT0 (INT32), element by element, and responds with the sum after each.
-    pub fn answer(
+    pub fn respond(
         &mut self,
         model: &Echo,
         batch: &Batch<'_>,

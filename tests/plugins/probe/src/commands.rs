@@ -1,4 +1,4 @@
-//! What the probe was told to do.
+//! Commands that the probe reads from the parameters of models and requests.
 
 use std::io::Write;
 use std::mem::ManuallyDrop;
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Value};
 
-/// Ways to answer wrongly.
+/// Invalid responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Garbage {
     /// Another type than declared, of the same size where there is one.
@@ -20,45 +20,45 @@ pub enum Garbage {
     UnknownOutput,
     /// All outputs but the first.
     MissingOutput,
-    /// One byte less than the shape says.
+    /// One byte less than the shape requires.
     Short,
-    /// A full answer, then an attempt at another one.
+    /// A complete response, then an attempt at another one.
     Twice,
-    /// Success, and no answer.
+    /// Success without a response.
     Never,
 }
 
-/// Whose running sum it is. START begins it anew, a call that is not READY is ignored and gets 0; both
-/// are control tensors (INT32, FP32 or BOOL) or, where there is no START, the request's flag.
+/// Where the running sum is kept. START resets it; a request that is not READY is ignored and gets 0. Both are control
+/// tensors (INT32, FP32 or BOOL); without a START tensor the request's flag is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Accumulate {
-    /// That of the position in the batch.
+    /// Per position in the batch.
     Slot,
-    /// That of the correlation id (control tensor CORRID, or the request's); forgotten with END.
+    /// Per correlation id (control tensor CORRID, or the request's); removed with END.
     CorrId,
-    /// What the state input holds; written to the state outputs.
+    /// In the state input; written to the state outputs.
     State,
 }
 
-/// Ways to take the process along.
+/// Ways to end or block the process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// A wild pointer is followed.
+    /// Writes through an invalid pointer.
     Crash,
     Abort,
     /// `exit(7)`.
     Exit,
     /// Never returns.
     Hang,
-    /// Writes what is no message to the connection over which it tells its host of itself, and never returns.
+    /// Writes an invalid message to the control connection, and never returns.
     GarbleControl,
-    /// The same to the connection over which it answers.
+    /// The same to the work connection.
     GarbleWork,
-    /// Starts a process that lives on, says its number on standard error, and calls `exit(7)`.
+    /// Starts a process that outlives it, prints its process id to standard error, and calls `exit(7)`.
     Orphan,
 }
 
-/// What to tell of the batch.
+/// Where the batch's composition is reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Record {
     Output,
@@ -70,25 +70,25 @@ pub enum Record {
 /// | name | value |
 /// |---|---|
 /// | `delay_ms` | sleeps that long in `execute` |
-/// | `fail`, `fail_code` | fails the call with this text and [`Code`] number |
+/// | `fail`, `fail_code` | fails the request with this text and [`Code`] number |
 /// | `panic_in` | `execute`, `model_open`, `instance_open`, `autocomplete`, `close` |
-/// | `fail_in` | `model_open`, `instance_open`, `instance_open NAME` (that one alone), `autocomplete`, `execute` (the whole batch) |
+/// | `fail_in` | `model_open`, `instance_open`, `instance_open NAME` (only that instance), `autocomplete`, `execute` (the whole batch) |
 /// | `garbage` | `wrong_dtype`, `wrong_shape`, `unknown_output`, `missing_output`, `short`, `twice`, `never` |
 /// | `adopt` | outputs are donated |
-/// | `report_batch` | an output BATCH: rows and calls of the batch (INT32), or its composition (STRING) |
-/// | `record` | the same; `fail`: the call fails with the composition as its text |
+/// | `report_batch` | an output BATCH: rows and requests of the batch (INT32), or its composition (STRING) |
+/// | `record` | the same; `fail`: the request fails with the composition as its text |
 /// | `accumulate` | OUTPUT0 is the running sum of INPUT0 (INT32): `slot`, `corrid`, `state`; see [`Accumulate`] |
-/// | `merge` | inputs are gathered, outputs scattered: one answer for all calls |
+/// | `merge` | inputs are gathered, outputs scattered: one set of outputs for all requests |
 /// | `spin_us` | keeps a CPU busy that long in `execute` |
-/// | `responses` | that many answers instead of one |
-/// | `detach` | answers later, on a thread of its own |
+/// | `responses` | number of responses instead of one |
+/// | `detach` | responds later, on another thread |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
-/// | `until_notified` | the same, but it waits for what its cancel_handler is told and does not look at the call |
+/// | `until_notified` | the same, but waits until `cancel_handler` is notified instead of polling the request |
 /// | `until_file` | waits in `execute` until this file exists, at most 2 min |
-/// | `needs_deadline` | fails unless the caller said how long he waits |
-/// | `die` | takes the process along: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
+/// | `needs_deadline` | fails unless the request has a deadline |
+/// | `die` | ends or blocks the process: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
 /// | `die_in` | where, instead of in `execute`: `autocomplete`, `model_open`, `instance_open`, `close` |
-/// | `say` | prints this on standard error, in `execute` and before it dies |
+/// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
@@ -123,7 +123,7 @@ impl Commands {
         Commands::default().with_request(model.parameters())
     }
 
-    /// These commands with those of a request on top.
+    /// These commands, overridden by those of a request.
     pub fn with_request(&self, params: Params<'_>) -> Commands {
         let mut commands = self.clone();
         for (key, value) in params.iter() {
@@ -189,12 +189,12 @@ impl Commands {
         }
     }
 
-    /// Whether it is the caller who ends the execution, by going away.
+    /// Whether execution waits for cancellation.
     pub fn waits(&self) -> bool {
         self.until_cancelled || self.until_notified
     }
 
-    /// Whether BATCH is to be made.
+    /// Whether to write the output BATCH.
     pub fn reports(&self) -> bool {
         self.report_batch || self.record == Some(Record::Output)
     }
@@ -203,7 +203,7 @@ impl Commands {
         self.panic_in.as_deref() == Some(entry)
     }
 
-    /// Dies, panics or fails if that was the command for this entry.
+    /// Ends the process, panics or fails if commanded for this entry.
     pub fn misstep(&self, entry: &str) -> Result<(), Error> {
         if self.die_in.as_deref().unwrap_or("execute") == entry {
             if let Some(text) = self.say.as_deref() {
@@ -223,14 +223,14 @@ impl Commands {
         Ok(())
     }
 
-    /// An error with the code that was asked for.
+    /// An error with the commanded code.
     pub fn error(&self, text: &str) -> Error {
         let error = Error::new(self.fail_code.unwrap_or(Code::Internal), text);
         if self.broken { error.model_broken() } else { error }
     }
 }
 
-/// Waits until the test has made this file.
+/// Waits until the test has created this file.
 pub fn wait_for_file(path: &Path) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(120);
     let begin = Instant::now();
@@ -245,13 +245,13 @@ pub fn wait_for_file(path: &Path) -> Result<(), Error> {
 
 fn die(how: Death) {
     match how {
-        // SAFETY: the system ends the process at this very instruction: no page lies there.
+        // SAFETY: no page is mapped there, so the write ends the process.
         Death::Crash => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
         Death::Abort => std::process::abort(),
         Death::Exit => std::process::exit(7),
         Death::Hang => hang(),
         Death::GarbleControl | Death::GarbleWork => {
-            // The connection with the host comes first, that of an instance last.
+            // The control connection was opened first, the work connection last.
             let sockets = sockets();
             let socket = if how == Death::GarbleWork { sockets.last() } else { sockets.first() };
             if let Some(socket) = socket {
@@ -287,9 +287,9 @@ fn sockets() -> Vec<i32> {
     numbers
 }
 
-/// Writes four bytes that are the length of a message, and a message that is none.
+/// Writes a valid message length followed by an invalid message.
 fn garble(socket: i32) {
-    // SAFETY: it is open; what happens to whoever else uses it is what this is about. It is not closed here.
+    // SAFETY: the descriptor is open and not closed here. Disturbing its other users is the purpose.
     let mut socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(socket) });
     let _ = socket.write_all(&[8, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
 }

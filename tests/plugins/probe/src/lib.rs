@@ -4,16 +4,16 @@
 //! the model's configuration; a request's win. See [`commands::Commands`] for the list.
 
 mod accumulate;
-mod answer;
 mod cancelled;
 mod commands;
 mod merge;
 mod report;
+mod respond;
 
 use accumulate::Sums;
-use answer::Answered;
 use cancelled::Cancelled;
 use commands::{Commands, Record};
+use respond::Responded;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,8 +100,8 @@ struct Worker {
     counter: Option<Counter>,
     sums: Sums,
     cancelled: Arc<Cancelled>,
-    /// Threads that answer detached calls; joined before the instance is gone.
-    answering: Vec<JoinHandle<()>>,
+    /// Threads that respond to detached requests; joined before the instance is closed.
+    responding: Vec<JoinHandle<()>>,
 }
 
 impl Instance for Worker {
@@ -121,7 +121,7 @@ impl Instance for Worker {
             counter,
             sums: Sums::default(),
             cancelled: Arc::default(),
-            answering: Vec::new(),
+            responding: Vec::new(),
         })
     }
 
@@ -131,7 +131,7 @@ impl Instance for Worker {
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        self.answering.retain(|thread| !thread.is_finished());
+        self.responding.retain(|thread| !thread.is_finished());
         if let Some(counter) = &self.counter {
             counter.add(batch.len() as f64);
         }
@@ -163,10 +163,10 @@ impl Instance for Worker {
         }
         batch.mark_compute_end();
         if all.iter().any(|(_, commands)| commands.merge) {
-            merge::answer(&self.model, batch, &all)?;
+            merge::respond(&self.model, batch, &all)?;
         } else {
             for (position, (request, commands)) in all.iter().enumerate() {
-                if let Err(error) = self.answer(batch, position, *request, commands) {
+                if let Err(error) = self.respond(batch, position, *request, commands) {
                     request.fail(error);
                 }
             }
@@ -177,7 +177,7 @@ impl Instance for Worker {
 }
 
 impl Worker {
-    fn answer(
+    fn respond(
         &mut self,
         batch: &Batch<'_>,
         position: usize,
@@ -189,11 +189,11 @@ impl Worker {
         }
         if let Some(mode) = commands.accumulate.filter(|_| commands.fail.is_none()) {
             let request = (position, request);
-            return self.sums.answer(&self.model, batch, request, mode, commands);
+            return self.sums.respond(&self.model, batch, request, mode, commands);
         }
-        match answer::answer(&self.model, batch, request, commands, &self.cancelled)? {
-            Answered::Now => {}
-            Answered::Later(thread) => self.answering.push(thread),
+        match respond::respond(&self.model, batch, request, commands, &self.cancelled)? {
+            Responded::Now => {}
+            Responded::Later(thread) => self.responding.push(thread),
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        for thread in self.answering.drain(..) {
+        for thread in self.responding.drain(..) {
             let _ = thread.join();
         }
         let _ = self.model.commands.misstep("close");

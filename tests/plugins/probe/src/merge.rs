@@ -1,13 +1,13 @@
 //! Responds to a whole batch: inputs gathered, outputs scattered.
 
 use crate::Echo;
-use crate::answer::counterpart;
 use crate::commands::{Commands, Record};
 use crate::report::{BATCH, composition, report};
+use crate::respond::counterpart;
 use trtserver_plugin_api::author::{Batch, Error, Request};
 
 /// Output i is input i of all requests, except those with a command to fail.
-pub fn answer(
+pub fn respond(
     model: &Echo,
     batch: &Batch<'_>,
     all: &[(Request<'_>, Commands)],

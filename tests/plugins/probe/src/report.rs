@@ -27,7 +27,7 @@ pub fn composition(batch: &Batch<'_>) -> String {
     batch.requests().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// Type, shape and bytes of BATCH in so many rows: INT32 rows and calls of the batch, or, where the
+/// Type, shape and bytes of BATCH in that many rows: INT32 rows and requests of the batch, or, where the
 /// model declares it as STRING, its composition.
 pub fn report(
     model: &Echo,

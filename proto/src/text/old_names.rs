@@ -1,10 +1,11 @@
-//! Names that older releases used in text and that files in the field still carry.
+//! Field names of older releases that existing configuration files still use.
+
 use crate::schema::Kind;
 
-/// What an old name means today.
+/// The current meaning of an old name.
 pub(super) enum Now {
     Field(&'static str),
-    /// The value is checked and forgotten: nothing reads it any more.
+    /// The value is checked and discarded.
     Dropped(Kind),
 }
 
@@ -12,7 +13,7 @@ pub(super) struct OldName {
     message: &'static str,
     old: &'static str,
     pub now: Now,
-    /// Values that changed their spelling along with the name.
+    /// Values that were renamed together with the field.
     pub values: &'static [(&'static str, &'static str)],
 }
 

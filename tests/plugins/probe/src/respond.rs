@@ -9,23 +9,24 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::author::{Batch, Dtype, Error, Request, Responder, Response, Tensor};
 
-pub enum Answered {
+/// When the response is sent.
+pub enum Responded {
     Now,
     Later(JoinHandle<()>),
 }
 
-/// Outputs of one answer: name, type, shape, bytes.
+/// Outputs of one response: name, type, shape, bytes.
 type Outputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
 
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-pub fn answer(
+pub fn respond(
     model: &Echo,
     batch: &Batch<'_>,
     request: Request<'_>,
     commands: &Commands,
     cancelled: &Arc<Cancelled>,
-) -> Result<Answered, Error> {
+) -> Result<Responded, Error> {
     if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
         return Err(commands.error(text));
     }
@@ -45,16 +46,16 @@ pub fn answer(
         if commands.responses == Some(0) {
             request.finish();
         }
-        return Ok(Answered::Now);
+        return Ok(Responded::Now);
     }
     if commands.detach {
-        return detached(model, request, commands, cancelled).map(Answered::Later);
+        return detached(model, request, commands, cancelled).map(Responded::Later);
     }
     if commands.until_notified {
-        return cancelled.wait(request.key(), MAX_WAIT).map(|()| Answered::Now);
+        return cancelled.wait(request.key(), MAX_WAIT).map(|()| Responded::Now);
     }
     if commands.until_cancelled {
-        return wait(|| request.is_cancelled()).map(|()| Answered::Now);
+        return wait(|| request.is_cancelled()).map(|()| Responded::Now);
     }
     match commands.garbage {
         Some(Garbage::Never) => {}
@@ -72,10 +73,10 @@ pub fn answer(
         }
         None => {}
     }
-    Ok(Answered::Now)
+    Ok(Responded::Now)
 }
 
-/// For each answer, whether it is the last.
+/// For each response, whether it is the last.
 fn ends(commands: &Commands) -> impl Iterator<Item = bool> + use<> {
     let n = commands.responses.unwrap_or(1);
     (1..=n).map(move |i| i == n)
@@ -87,7 +88,7 @@ pub fn counterpart<'m>(model: &'m Echo, input: Tensor<'_>) -> Option<&'m str> {
     model.outputs.get(position).map(String::as_str).filter(|name| *name != BATCH)
 }
 
-/// Output i is input i, straight from the one memory into the other.
+/// Output i is input i, copied directly into the response.
 fn echo(
     model: &Echo,
     request: Request<'_>,
@@ -114,7 +115,7 @@ fn echo(
     Ok(())
 }
 
-/// The same as values, for what cannot go straight.
+/// The same as owned values, for responses that are sent later or invalid.
 fn outputs(model: &Echo, request: Request<'_>) -> Outputs {
     let inputs = request.inputs().filter_map(|input| {
         let name = counterpart(model, input)?.to_owned();
@@ -163,7 +164,7 @@ fn wait(is_cancelled: impl Fn() -> bool) -> Result<(), Error> {
     Err(Error::deadline("the probe waited 10 s and was not cancelled"))
 }
 
-/// Answers on a thread of its own, a little later than `execute` returns.
+/// Responds on another thread, shortly after `execute` has returned.
 fn detached(
     model: &Echo,
     request: Request<'_>,
@@ -190,17 +191,17 @@ fn detached(
             }
             return;
         }
-        if let Err(error) = answer_detached(&responder, &outputs, &commands) {
+        if let Err(error) = respond_detached(&responder, &outputs, &commands) {
             responder.fail(error);
         }
     };
     std::thread::Builder::new()
-        .name("probe-answer".into())
+        .name("probe-respond".into())
         .spawn(work)
-        .map_err(|error| Error::from(error).context("no thread for the answer"))
+        .map_err(|error| Error::from(error).context("cannot start a thread for the response"))
 }
 
-fn answer_detached(
+fn respond_detached(
     responder: &Responder,
     outputs: &Outputs,
     commands: &Commands,
