@@ -15,6 +15,17 @@ fn seeds_of(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect()
 }
 
+/// Prints the input of an oracle that fails.
+struct PrintOnPanic<'a>(&'a str, &'a [u8]);
+
+impl Drop for PrintOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: \"{}\"", self.0, self.1.escape_ascii());
+        }
+    }
+}
+
 #[test]
 fn every_seed_passes_its_oracle() {
     for (name, oracle) in ORACLES {
@@ -52,8 +63,7 @@ fn mutated_seeds_pass_their_oracle() {
                     }
                 }
             }
-            // The last line of a failed test is the input.
-            eprintln!("{name} {bytes:?}");
+            let _input = PrintOnPanic(name, &bytes);
             oracle(&bytes);
         }
     }

@@ -103,12 +103,13 @@ fn model(name: &str, signature: Signature, versions: &[i64], execute: Execute) -
     model
 }
 
-/// Executes one request at a time. A request with an id above 1000 takes that many microseconds.
+/// Executes one request at a time. A request with an id above 1000 takes that many microseconds, at most a second.
 fn serve(queue: &Queue, execute: Execute) {
     let mut batch = Batch::default();
     while queue.take(0, &mut batch) {
         for request in batch.requests.drain(..) {
             if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
+                let us = u64::min(us, 1_000_000);
                 std::thread::sleep(std::time::Duration::from_micros(us));
             }
             let execution =
