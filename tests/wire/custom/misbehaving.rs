@@ -201,7 +201,7 @@ const DEADLY: [(&str, &[&str]); 7] = [
     ("exit", &["exit", "3"]),
     ("last_words", &["exit", "4", "these are my last words"]),
     ("thread_dies", &["signal", "6"]),
-    ("unresolved", &["exit", "nobody_has_this"]),
+    ("unresolved", &["exit", "undefined_function"]),
     ("throws", &["signal", "6", "exception"]),
 ];
 

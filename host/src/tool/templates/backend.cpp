@@ -49,14 +49,14 @@ struct Instance {
     for (std::size_t i = 0; i < batch.size(); i++) {
       // One bad request is no reason to fail those that share its batch.
       try {
-        answer(batch[i]);
+        respond(batch[i]);
       } catch (const Error &error) {
         batch[i].fail(error);
       }
     }
   }
 
-  static void answer(const trtserver::Request &request) {
+  static void respond(const trtserver::Request &request) {
     const auto a = request.required_input("INPUT0"), b = request.required_input("INPUT1");
     if (!std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end())) {
       throw Error::invalid("INPUT0 and INPUT1 differ in shape");
