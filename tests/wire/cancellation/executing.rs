@@ -134,9 +134,7 @@ fn disconnect_cancels_all_requests_of_a_stream() {
         server.poll_until(&what, |server| canceled_failures(server) == failures + 5);
         assert_eq!(server.infer("stuck", r#""until_cancelled":false"#).status, 200, "{what}");
     }
-    // An instance that one cancellation frees may take the next request before that is cancelled.
-    let (queued, executing) = cancelled(&server);
-    assert!(queued + executing == 10 && executing >= 2, "{queued} queued, {executing} executing");
+    assert_eq!(cancelled(&server), (8, 2));
     assert!(server.stop().success());
 }
 
