@@ -65,17 +65,17 @@ fn builder() -> Builder {
         .emit_rerun_if_changed(false)
 }
 
-/// Generates the methods that `wanted` names by service and method.
+/// Generates the methods that `is_used` names by service and method.
 fn generate(
     root: &Path,
     files: &[&str],
     builder: Builder,
-    wanted: impl Fn(&str, &str) -> bool,
+    is_used: impl Fn(&str, &str) -> bool,
 ) -> Result<(), Box<dyn Error>> {
     let mut described = protox::compile(files, [root])?;
     for service in described.file.iter_mut().flat_map(|file| &mut file.service) {
         let name = service.name().to_owned();
-        service.method.retain(|method| wanted(&name, method.name()));
+        service.method.retain(|method| is_used(&name, method.name()));
     }
     let mut config = Config::new();
     config.enable_type_names();

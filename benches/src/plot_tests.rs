@@ -21,8 +21,8 @@ fn both_servers_of_a_series_have_one_colour() {
 fn an_axis_holds_all_values() {
     let axis = Axis::of([12.0, 90.0].into_iter(), 200.0);
     let ticks: Vec<_> = axis.ticks().map(|(at, text)| (at.round(), text)).collect();
-    let wanted = [(0.0, "10"), (60.0, "20"), (140.0, "50"), (200.0, "100")];
-    assert_eq!(ticks, wanted.map(|(at, text)| (at, text.to_owned())));
+    let expected = [(0.0, "10"), (60.0, "20"), (140.0, "50"), (200.0, "100")];
+    assert_eq!(ticks, expected.map(|(at, text)| (at, text.to_owned())));
     // One value too.
     assert_eq!(Axis::of([10.0].into_iter(), 1.0).ticks().count(), 2);
 }

@@ -96,7 +96,7 @@ static void look_at_inputs(Context* context, CustomPayload* payload, CustomGetNe
 #endif
   const void* content = context;
   uint64_t size = 8;
-  say(context, "unknown=%s\n", next_block(get, input, "NOBODY", &content, &size) ? "true" : "false");
+  say(context, "unknown=%s\n", next_block(get, input, "UNKNOWN", &content, &size) ? "true" : "false");
   content = context, size = 0;
   bool given = next_block(get, input, "INT", &content, &size);
   say(context, "hint0=%s\n", !given ? "false" : content == NULL ? "end" : "data");

@@ -96,9 +96,9 @@ def check():
         session = onnxruntime.InferenceSession(HERE / model / str(version) / "model.onnx")
         return session.run(None, inputs)
 
-    def same(got, wanted):
-        numpy.testing.assert_array_equal(got, wanted)
-        assert numpy.asarray(got).shape == numpy.asarray(wanted).shape
+    def same(got, expected):
+        numpy.testing.assert_array_equal(got, expected)
+        assert numpy.asarray(got).shape == numpy.asarray(expected).shape
 
     for folder in sorted(path.parent for path in HERE.glob("*/config.pbtxt")):
         name = folder.name

@@ -106,10 +106,10 @@ def check():
     def column(values, kind):
         return numpy.array(values, kind).reshape(-1, 1)
 
-    def run(name, kind, wanted, **inputs):
+    def run(name, kind, expected, **inputs):
         session = onnxruntime.InferenceSession(HERE / name / "1" / "model.onnx")
         got = session.run(None, {key: column(*value) for key, value in inputs.items()})
-        for output, values in zip(got, wanted, strict=True):
+        for output, values in zip(got, expected, strict=True):
             assert output.dtype == kind or output.dtype == numpy.int64, output.dtype
             numpy.testing.assert_array_equal(output, column(values, output.dtype))
         print(f"sequences/{name}: right")

@@ -34,11 +34,11 @@ class Case(unittest.TestCase):
             self.assertIn(text, message)
 
 
-    def becomes(self, value, wanted):
+    def becomes(self, value, expected):
         """Polls until `value` returns this. For conditions without an event."""
         end = time.monotonic() + TIMEOUT
-        while (got := value()) != wanted:
-            self.assertLess(time.monotonic(), end, f"{got}, expected {wanted} within {TIMEOUT} s")
+        while (got := value()) != expected:
+            self.assertLess(time.monotonic(), end, f"{got}, expected {expected} within {TIMEOUT} s")
 
 
 class Mailbox:

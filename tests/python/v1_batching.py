@@ -23,9 +23,9 @@ class Case(checks.Case):
 
     def check(self, got, values):
         """The batch that the response came from: (rows, requests)."""
-        for row, wanted in enumerate(values):
-            np.testing.assert_array_equal(got["OUTPUT0"][row], wanted)
-            np.testing.assert_array_equal(got["OUTPUT1"][row], -wanted)
+        for row, expected in enumerate(values):
+            np.testing.assert_array_equal(got["OUTPUT0"][row], expected)
+            np.testing.assert_array_equal(got["OUTPUT1"][row], -expected)
         return tuple(int(n) for n in got["BATCH"][0])
 
     def run_one(self, context, rows, length=A, seed=0):

@@ -56,9 +56,9 @@ class Protocol(checks.Case):
 
 
 class Infer(Protocol):
-    def same(self, got, wanted):
-        self.assertEqual(got.dtype, wanted.dtype)
-        np.testing.assert_array_equal(got, wanted)
+    def same(self, got, expected):
+        self.assertEqual(got.dtype, expected.dtype)
+        np.testing.assert_array_equal(got, expected)
 
     def addsub(self, context, kind, batch, seed=0):
         a = [np.arange(i + seed, i + seed + 16).astype(kind) for i in range(batch)]
@@ -171,13 +171,13 @@ class Infer(Protocol):
 
     def test_versions(self):
         one = np.ones(2, np.float32)
-        for version, wanted in ((None, 3), (1, 1), (3, 3)):
+        for version, expected in ((None, 3), (1, 1), (3, 3)):
             with self.subTest(version=version):
                 context = self.context("versions", version)
                 got = context.run({"INPUT0": [one]}, {"OUTPUT0": RAW})
-                self.same(got["OUTPUT0"][0], one + wanted)
+                self.same(got["OUTPUT0"][0], one + expected)
                 self.assertEqual(context.get_last_request_model_name(), "versions")
-                self.assertEqual(context.get_last_request_model_version(), wanted)
+                self.assertEqual(context.get_last_request_model_version(), expected)
         got = self.context("versions_latest").run({"INPUT0": [one]}, {"OUTPUT0": RAW})
         self.same(got["OUTPUT0"][0], one + 3)
 
@@ -188,8 +188,8 @@ class Infer(Protocol):
                     self.context(model, version).run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
 
     def test_unknown_model(self):
-        with self.refusal(InferenceServerException, "no status available for unknown model 'nobody'"):
-            self.context("nobody")
+        with self.refusal(InferenceServerException, "no status available for unknown model 'absent'"):
+            self.context("absent")
 
     def test_backend_error_reaches_the_client(self):
         with self.refusal(InferenceServerException, "the probe was told to fail") as caught:
@@ -286,8 +286,8 @@ class Control(Protocol):
         self.assertEqual(list(self.status("versions_latest").model_status["versions_latest"].version_status), [3])
 
     def test_status_of_an_unknown_model(self):
-        context = ServerStatusContext(self.url, self.PROTOCOL, "nobody")
-        with self.refusal(InferenceServerException, "no status available for unknown model 'nobody'"):
+        context = ServerStatusContext(self.url, self.PROTOCOL, "absent")
+        with self.refusal(InferenceServerException, "no status available for unknown model 'absent'"):
             context.get_server_status()
 
     def test_status_counts(self):

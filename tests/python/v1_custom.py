@@ -120,14 +120,14 @@ class Custom(checks.Case):
                         self.assertEqual(self.step(model, id, value, flags), sums[id])
 
     def test_error_messages_of_the_interface(self):
-        wanted = {
+        expected = {
             "execute_error": "execute error for 'INST': (7) out of ink",
             "execute_silent_error": "execute error for 'INST': (8) <no error string>",
             "payload_error": "payload error for 'INST': (9) out of paper",
             "payload_silent_error": "payload error for 'INST': (8) <no error string>",
         }
-        for generation, (command, text) in itertools.product(GENERATIONS, wanted.items()):
-            model = f"rogue_{generation}"
+        for generation, (command, text) in itertools.product(GENERATIONS, expected.items()):
+            model = f"faulty_{generation}"
             inputs = {"COMMAND": [np.array([command], object)], "INPUT0": [np.array([4], np.int32)]}
             with self.subTest(generation, command=command):
                 with self.refusal(InferenceServerException, text.replace("INST", f"{model}_0_0_cpu")):

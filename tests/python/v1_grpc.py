@@ -80,7 +80,7 @@ class Stub(checks.Case):
     def test_errors_in_response_with_id(self):
         eight = bytes(8)
         cases = [
-            (infer("nobody", eight), "UNAVAILABLE", "Inference request for unknown model 'nobody'"),
+            (infer("absent", eight), "UNAVAILABLE", "Inference request for unknown model 'absent'"),
             (infer("echo", eight, version=9), "UNAVAILABLE", "Inference request for unknown model 'echo'"),
             (infer("echo", eight, batch=0), "INVALID_ARG", "inference request batch-size must be >= 1 for 'echo'"),
             (infer("echo", bytes(72), batch=9), "INVALID_ARG",
@@ -136,7 +136,7 @@ class Stub(checks.Case):
                 self.refused(self.stub.Infer(request), code, text)
 
     def test_stream_responses_are_in_request_order(self):
-        requests = [infer("slow", bytes(8), id=1), infer("echo", bytes(8), id=2), infer("nobody", b"", id=3),
+        requests = [infer("slow", bytes(8), id=1), infer("echo", bytes(8), id=2), infer("absent", b"", id=3),
                     infer("echo", bytes(8), id=4)]
         responses = list(self.stub.StreamInfer(iter(requests)))
         self.assertEqual([response.meta_data.id for response in responses], [1, 2, 3, 4])

@@ -28,13 +28,13 @@ class Storm(checks.Case):
 
     def stream(self, model, seed, seen):
         context = InferContext(checks.GRPC, ProtocolType.GRPC, model, streaming=True)
-        mailbox, wanted = checks.Mailbox(), []
+        mailbox, expected = checks.Mailbox(), []
         for id, value, flags, total in self.steps(seed):
             context.async_run(lambda ctx, id: mailbox.put(id), {"INPUT0": [np.array([value], np.int32)]},
                               {"OUTPUT0": RAW}, flags=flags, corr_id=id)
-            wanted.append(total)
-        responses = [context.get_async_run_results(id)["OUTPUT0"][0].item() for id in mailbox.take(len(wanted))]
-        seen.append(responses == wanted)
+            expected.append(total)
+        responses = [context.get_async_run_results(id)["OUTPUT0"][0].item() for id in mailbox.take(len(expected))]
+        seen.append(responses == expected)
         context.close()
 
     def test_sums(self):

@@ -139,13 +139,13 @@ class FreeStream(Calls):
                 sequences = {next(ids): random.Random(i).choices(range(99), k=1 + i % 6) for i in range(12)}
                 order = [id for id, values in sequences.items() for _ in values]
                 random.Random(1).shuffle(order)
-                at, steps, wanted = dict.fromkeys(sequences, 0), [], []
+                at, steps, expected = dict.fromkeys(sequences, 0), [], []
                 for id in order:
                     values, i = sequences[id], at[id]
                     at[id] += 1
                     steps.append((id, values[i], flags(i, len(values))))
-                    wanted.append(sum(values[:i + 1]))
-                self.assertEqual(self.together(model, steps), wanted)
+                    expected.append(sum(values[:i + 1]))
+                self.assertEqual(self.together(model, steps), expected)
 
     def test_reused_id(self):
         id = next(ids)
@@ -164,8 +164,8 @@ class Held(Case):
             for length in lengths:
                 id = next(ids)
                 steps += [(id, 1, flags(i, length)) for i in range(length)]
-            wanted = [i for length in lengths for i in range(1, length + 1)]
-            self.assertEqual(self.together(model, steps), wanted, model)
+            expected = [i for length in lengths for i in range(1, length + 1)]
+            self.assertEqual(self.together(model, steps), expected, model)
             version = self.version(model)
             self.assertEqual({size: s.success.count for size, s in version.infer_stats.items()}, {1: 12})
             self.assertEqual(version.model_inference_count, 12)

@@ -30,9 +30,9 @@ class Case(checks.Case):
 
     def check(self, result, values, outputs=("OUTPUT0", "OUTPUT1")):
         """The response has the rows of its request."""
-        for output, wanted in (("OUTPUT0", values), ("OUTPUT1", -values)):
+        for output, expected in (("OUTPUT0", values), ("OUTPUT1", -values)):
             if output in outputs:
-                np.testing.assert_array_equal(result.as_numpy(output), wanted)
+                np.testing.assert_array_equal(result.as_numpy(output), expected)
             else:
                 self.assertIsNone(result.as_numpy(output))
 
@@ -42,8 +42,8 @@ class Case(checks.Case):
             lengths = lengths or [A] * len(sizes)
             values = [self.send(stream, model, rows, length) for rows, length in zip(sizes, lengths)]
             results = stream.results()
-            for result, wanted in zip(results, values, strict=True):
-                self.check(result, wanted)
+            for result, expected in zip(results, values, strict=True):
+                self.check(result, expected)
             return [batch(result) for result in results]
 
 
@@ -51,9 +51,9 @@ class Held(Case):
     def counted(self, model, batches, requests=6):
         """`batches`: number by size."""
         rows = sum(size * count for size, count in batches.items())
-        wanted = {"executions": sum(batches.values()), "inferences": rows, "batches": batches,
+        expected = {"executions": sum(batches.values()), "inferences": rows, "batches": batches,
                   "success": requests, "queue": requests, "fail": 0}
-        self.assertEqual(counts(model), wanted)
+        self.assertEqual(counts(model), expected)
 
     def test_largest_preferred_size_wins(self):
         self.assertEqual(self.batches("p26_six", [1] * 6), [(6, 6)] * 6)
@@ -92,10 +92,10 @@ class Held(Case):
         self.counted("p0_all", {7: 1})
 
     def test_different_requested_outputs_share_a_batch(self):
-        wanted = [("OUTPUT0",), ("OUTPUT1",), ("OUTPUT1", "OUTPUT0"), ("OUTPUT0",), (), ("OUTPUT1",)]
+        requested = [("OUTPUT0",), ("OUTPUT1",), ("OUTPUT1", "OUTPUT0"), ("OUTPUT0",), (), ("OUTPUT1",)]
         with Stream() as stream:
-            values = [self.send(stream, "p26_outputs", 1, outputs=outputs) for outputs in wanted]
-            for result, sent, outputs in zip(stream.results(), values, wanted):
+            values = [self.send(stream, "p26_outputs", 1, outputs=outputs) for outputs in requested]
+            for result, sent, outputs in zip(stream.results(), values, requested):
                 self.check(result, sent, outputs or ("OUTPUT0", "OUTPUT1"))
                 self.assertEqual(batch(result), (6, 6))
         self.counted("p26_outputs", {6: 1})
@@ -258,13 +258,13 @@ class Free(Case):
         def work(seed):
             random = np.random.default_rng(seed)
             with Stream() as stream:
-                wanted = []
+                expected = []
                 for _ in range(60):
                     rows, length = random.integers(1, 4), random.choice([1, 2, 5])
                     values = random.integers(-99, 99, (rows, length)).astype(np.float32)
                     stream.send("sum_fp32", {"INPUT0": values})
-                    wanted.append(values.sum(axis=1, keepdims=True))
-                for result, sums in zip(stream.results(), wanted, strict=True):
+                    expected.append(values.sum(axis=1, keepdims=True))
+                for result, sums in zip(stream.results(), expected, strict=True):
                     np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), sums)
                 done.append(seed)
 

@@ -99,7 +99,7 @@ class Server(Protocol):
     def test_model_readiness(self):
         for model, version, ready in (
                 ("echo", "", True), ("echo", "1", True), ("versions", "1", True), ("versions", "3", True),
-                ("versions", "2", False), ("versions_latest", "1", False), ("nobody", "", False)):
+                ("versions", "2", False), ("versions_latest", "1", False), ("absent", "", False)):
             with self.subTest(model, version=version):
                 self.assertEqual(self.client.is_model_ready(model, version), ready)
 
@@ -127,8 +127,8 @@ class Server(Protocol):
 
     def test_metadata_of_unknown_model(self):
         for call in (self.client.get_model_metadata, self.client.get_model_config):
-            with self.failing(404, "Request for unknown model: 'nobody' is not found"):
-                call("nobody")
+            with self.failing(404, "Request for unknown model: 'absent' is not found"):
+                call("absent")
             with self.failing(404, "Request for unknown model: 'versions' version 2 is not found"):
                 call("versions", "2")
 
@@ -173,8 +173,8 @@ class Server(Protocol):
         self.assertNotIn(("versions_latest", "1"), entries)
 
     def test_statistics_of_unknown_model(self):
-        with self.failing(400, "requested model 'nobody' is not available"):
-            self.client.get_inference_statistics("nobody")
+        with self.failing(400, "requested model 'absent' is not available"):
+            self.client.get_inference_statistics("absent")
         with self.failing(400, "requested model version is not available for model 'echo'"):
             self.client.get_inference_statistics("echo", "7")
 
@@ -275,11 +275,11 @@ class Infer(Protocol):
 
     def test_versions(self):
         one = np.ones((1, 2), np.float32)
-        for version, wanted in (("", 3), ("1", 1), ("3", 3)):
+        for version, expected in (("", 3), ("1", 1), ("3", 3)):
             with self.subTest(version=version):
                 got = self.identity("versions", one, "FP32", model_version=version)
-                np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), one + wanted)
-                self.assertEqual(self.response(got)["model_version"], str(wanted))
+                np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), one + expected)
+                self.assertEqual(self.response(got)["model_version"], str(expected))
 
     def test_only_requested_outputs(self):
         tensors = [self.input(n, np.ones((1, 16), np.int32), "INT32") for n in ("INPUT0", "INPUT1")]
@@ -291,25 +291,25 @@ class Infer(Protocol):
     def test_classes(self):
         scores = np.array([[1, 5, 2, 4, 3], [0.5, -1, 0.25, -2, 0]], np.float32)
         for count in (2, 99):
-            wanted = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=count)
-            got = self.identity("classes", scores, "FP32", outputs=[wanted]).as_numpy("OUTPUT0")
+            requested = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=count)
+            got = self.identity("classes", scores, "FP32", outputs=[requested]).as_numpy("OUTPUT0")
             self.assertEqual(got.shape, (2, min(count, 5)))
             self.assertEqual(got[:, :2].tolist(), [[b"5.000000:1:green", b"4.000000:3"],
                                                    [b"0.500000:0:red", b"0.250000:2:blue"]])
 
     def test_classes_of_integers_and_non_batching_models(self):
-        wanted = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=2)
-        got = self.identity("identity_int32_nobatch", np.array([3, -9, 7], np.int32), "INT32", outputs=[wanted])
+        requested = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=2)
+        got = self.identity("identity_int32_nobatch", np.array([3, -9, 7], np.int32), "INT32", outputs=[requested])
         self.assertEqual(got.as_numpy("OUTPUT0").tolist(), [b"7:2", b"3:0"])
 
     def test_types_without_classification(self):
         for model, values, datatype in (("identity_bool", np.ones((1, 2), bool), "BOOL"),
                                         ("identity_fp16", np.ones((1, 2), np.float16), "FP16"),
                                         ("identity_string", np.array([[b"a"]], object), "BYTES")):
-            wanted = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=2)
+            requested = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=2)
             with self.subTest(datatype), self.failing(
                     400, f"class result not available for output due to unsupported type '{datatype}'"):
-                self.identity(model, values, datatype, outputs=[wanted])
+                self.identity(model, values, datatype, outputs=[requested])
 
     def test_parameters_reach_the_model(self):
         # The test plugin takes its orders from them.
@@ -338,7 +338,7 @@ class Infer(Protocol):
             "max_batch_size.")
         m, id = "addsub_fp32", "[request id: mine] "
         cases = [
-            (404, "Request for unknown model: 'nobody' is not found", "nobody", [a, b], {}),
+            (404, "Request for unknown model: 'absent' is not found", "absent", [a, b], {}),
             (404, f"Request for unknown model: '{m}' version 9 is not found", m, [a, b], {"model_version": "9"}),
             (400, f"{id}expected 2 inputs but got 1 inputs for model '{m}'. Got input(s) ['INPUT0'], but missing "
              "required input(s) ['INPUT1']. Please provide all required input(s).", m, [a], {}),
@@ -416,6 +416,6 @@ class Asynchronous(checks.Case):
 
     def test_errors(self):
         async def work(client):
-            with self.refusal(InferenceServerException, "Request for unknown model: 'nobody' is not found"):
-                await client.infer("nobody", self.fp32(np.ones((1, 1), np.float32)))
+            with self.refusal(InferenceServerException, "Request for unknown model: 'absent' is not found"):
+                await client.infer("absent", self.fp32(np.ones((1, 1), np.float32)))
         self.run_with_client(work)

@@ -41,8 +41,8 @@ class Custom(checks.Case):
             tensor = self.MODULE.InferInput(name, values.shape, np_to_triton_dtype(values.dtype))
             tensor.set_data_from_numpy(values)
             tensors.append(tensor)
-        wanted = [self.MODULE.InferRequestedOutput(name) for name in outputs] or None
-        return self.client.infer(model, tensors, outputs=wanted, **more)
+        requested = [self.MODULE.InferRequestedOutput(name) for name in outputs] or None
+        return self.client.infer(model, tensors, outputs=requested, **more)
 
     def addsub(self, model, kind, shape):
         a, b = np.arange(np.prod(shape)).astype(kind).reshape(shape), np.full(shape, 3, kind)
@@ -117,14 +117,14 @@ class Custom(checks.Case):
                         self.assertEqual(got.as_numpy("OUTPUT").item(), sums[id])
 
     def test_error_messages_of_the_interface(self):
-        wanted = {
+        expected = {
             "execute_error": "execute error for 'INST': (7) out of ink",
             "execute_silent_error": "execute error for 'INST': (8) <no error string>",
             "payload_error": "payload error for 'INST': (9) out of paper",
             "payload_silent_error": "payload error for 'INST': (8) <no error string>",
         }
-        for generation, (command, text) in itertools.product(GENERATIONS, wanted.items()):
-            model = f"rogue_{generation}"
+        for generation, (command, text) in itertools.product(GENERATIONS, expected.items()):
+            model = f"faulty_{generation}"
             inputs = {"COMMAND": np.array([[command]], object), "INPUT0": np.array([[4]], np.int32)}
             with self.subTest(generation, command=command):
                 with self.refusal(InferenceServerException, text.replace("INST", f"{model}_0_0_cpu")) as caught:

@@ -22,7 +22,7 @@ class Ensembles(v2_checks.Protocol):
         b = np.full((rows, 16), 3, np.float32)
         return a, b, [self.input("A", a, "FP32"), self.input("B", b, "FP32")]
 
-    def wanted(self, *names, **more):
+    def requested(self, *names, **more):
         return [self.MODULE.InferRequestedOutput(name, **more) for name in names]
 
     def test_diamond(self):
@@ -37,12 +37,12 @@ class Ensembles(v2_checks.Protocol):
 
     def test_outputs_are_in_requested_order(self):
         a, b, tensors = self.two(1)
-        got = self.client.infer("diamond", tensors, outputs=self.wanted("TWICE_B", "TWICE_A"))
+        got = self.client.infer("diamond", tensors, outputs=self.requested("TWICE_B", "TWICE_A"))
         self.assertEqual([o["name"] for o in self.response(got)["outputs"]], ["TWICE_B", "TWICE_A"])
 
     def test_nested_ensemble(self):
         a, b, tensors = self.two(4)
-        got = self.client.infer("outer", tensors, outputs=self.wanted("TWICE_A"))
+        got = self.client.infer("outer", tensors, outputs=self.requested("TWICE_A"))
         np.testing.assert_array_equal(got.as_numpy("TWICE_A"), a * 4)
         self.assertIsNone(got.as_numpy("TWICE_B"))
 
@@ -92,7 +92,7 @@ class Ensembles(v2_checks.Protocol):
 
     def test_labels_of_the_producing_model(self):
         scores = np.array([[1, 5, 2, 4, 3], [0.5, -1, 0.25, -2, 0]], np.float32)
-        got = self.identity("scores", scores, "FP32", outputs=self.wanted("SCORES", class_count=2))
+        got = self.identity("scores", scores, "FP32", outputs=self.requested("SCORES", class_count=2))
         self.assertEqual(got.as_numpy("SCORES").tolist(), [[b"5.000000:1:green", b"4.000000:3"],
                                                             [b"0.500000:0:red", b"0.250000:2:blue"]])
 
@@ -101,7 +101,7 @@ class Ensembles(v2_checks.Protocol):
             self.client.infer("failing", [self.fp32()])
 
     def test_unneeded_steps_are_not_executed(self):
-        got = self.client.infer("lazy", [self.fp32()], outputs=self.wanted("GOOD"))
+        got = self.client.infer("lazy", [self.fp32()], outputs=self.requested("GOOD"))
         np.testing.assert_array_equal(got.as_numpy("GOOD"), np.ones((1, 2)))
         with self.failing(500, "in ensemble 'lazy', the probe was told to fail"):
             self.client.infer("lazy", [self.fp32()])
@@ -109,7 +109,7 @@ class Ensembles(v2_checks.Protocol):
     def test_optional_inputs(self):
         one = np.ones((1, 2), np.float32)
         x, y = self.input("X", one, "FP32"), self.input("Y", one * 2, "FP32")
-        got = self.client.infer("maybe", [x], outputs=self.wanted("U"))
+        got = self.client.infer("maybe", [x], outputs=self.requested("U"))
         np.testing.assert_array_equal(got.as_numpy("U"), one)
         got = self.client.infer("maybe", [x, y])
         np.testing.assert_array_equal(got.as_numpy("V"), one * 2)

@@ -110,12 +110,12 @@ class Stream(Grpc, v2_checks.Protocol):
         self.assertTrue(result.get_response().parameters["triton_final_response"].bool_param)
 
     def test_error_does_not_end_the_stream(self):
-        self.send("nobody", 1)
+        self.send("absent", 1)
         self.send("fails", 2)
         self.send("echo", 3)
         responses = self.mailbox.take(3)
         self.assertEqual([error and error.message() for _, error in responses], [
-            "Request for unknown model: 'nobody' is not found", "the probe was told to fail", None])
+            "Request for unknown model: 'absent' is not found", "the probe was told to fail", None])
 
     def test_half_close_waits_for_responses(self):
         self.send("slow", 1)
@@ -133,8 +133,8 @@ class Stream(Grpc, v2_checks.Protocol):
 
     def test_class_output(self):
         tensor = self.input("INPUT0", np.array([[1, 5, 2, 4, 3]], np.float32), "FP32")
-        wanted = module.InferRequestedOutput("OUTPUT0", class_count=1)
-        self.client.async_stream_infer("classes", [tensor], outputs=[wanted])
+        requested = module.InferRequestedOutput("OUTPUT0", class_count=1)
+        self.client.async_stream_infer("classes", [tensor], outputs=[requested])
         [(result, error)] = self.mailbox.take(1)
         self.assertIsNone(error)
         self.assertEqual(result.as_numpy("OUTPUT0").tolist(), [[b"5.000000:1:green"]])
@@ -195,7 +195,7 @@ class Stub(checks.Case):
         self.assertEqual((caught.exception.code(), caught.exception.details()), (code, text))
 
     def test_typed_contents_in_raw_contents_out(self):
-        for datatype, field, values, wanted in (
+        for datatype, field, values, expected in (
                 ("BOOL", "bool_contents", [True, False], b"\1\0"),
                 ("INT8", "int_contents", [-1, 2], b"\xff\2"),
                 ("INT16", "int_contents", [-1, 2], b"\xff\xff\2\0"),
@@ -211,7 +211,7 @@ class Stub(checks.Case):
             with self.subTest(datatype):
                 model = "identity_" + ("string" if datatype == "BYTES" else datatype.lower())
                 response = self.stub.ModelInfer(self.request(model, datatype, **{field: values}))
-                self.assertEqual(list(response.raw_output_contents), [wanted])
+                self.assertEqual(list(response.raw_output_contents), [expected])
                 self.assertFalse(response.outputs[0].HasField("contents"))
                 self.assertEqual(list(response.outputs[0].shape), [1, 2])
 
@@ -321,7 +321,7 @@ class Stub(checks.Case):
         self.assertTrue(self.stub.ServerLive(service_pb2.ServerLiveRequest()).live)
 
     def test_error_may_end_the_stream(self):
-        responses = self.stub.ModelStreamInfer(iter([self.request("nobody", raw=[bytes(8)])]),
+        responses = self.stub.ModelStreamInfer(iter([self.request("absent", raw=[bytes(8)])]),
                                              metadata=[("triton_grpc_error", "true")])
         with self.assertRaises(grpc.RpcError) as caught:
             list(responses)

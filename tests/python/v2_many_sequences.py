@@ -32,19 +32,19 @@ class Storm(checks.Case):
             yield id, values[i], i == 0, i == len(values) - 1, sum(values[:i + 1])
 
     def survivor(self, model, names, seed, found):
-        wanted = []
+        expected = []
         with Stream() as stream:
             for id, number, start, end, total in self.steps(seed, self.own(seed)):
                 self.send(stream, model, names, id, number, start, end)
-                wanted.append(total)
+                expected.append(total)
             responses = stream.responses()
-        self.judge(names, seed, responses, wanted, found)
+        self.judge(names, seed, responses, expected, found)
 
-    def judge(self, names, seed, responses, wanted, found, may_fail=False):
+    def judge(self, names, seed, responses, expected, found, may_fail=False):
         right = [may_fail if isinstance(response, Exception) else value(response, names[1]) == total
-                 for response, total in zip(responses, wanted, strict=True)]
+                 for response, total in zip(responses, expected, strict=True)]
         examples = [(seed, str(response)[:300], total)
-                    for response, total, is_right in zip(responses, wanted, right) if not is_right]
+                    for response, total, is_right in zip(responses, expected, right) if not is_right]
         found.append((sum(right), len(right) - sum(right), 0, examples))
 
     def victim(self, model, names, seed, found):
@@ -60,12 +60,12 @@ class Storm(checks.Case):
         found.append((0, 0, 1, []))
         if shuffle.random() < 0.5:
             with Stream() as again:
-                wanted = []
+                expected = []
                 for id, number, start, end, total in self.steps(seed + 1, sequences):
                     self.send(again, model, names, id, number, start, end)
-                    wanted.append(total)
+                    expected.append(total)
                 # The cancellation may be noticed only now, and cancel these too.
-                self.judge(names, seed, again.responses(), wanted, found, may_fail=True)
+                self.judge(names, seed, again.responses(), expected, found, may_fail=True)
 
     def send(self, stream, model, names, id, number, start, end):
         stream.send(model, {names[0]: one(number)}, sequence_id=id, sequence_start=start,

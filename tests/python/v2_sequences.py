@@ -36,17 +36,17 @@ class Case(checks.Case):
         shuffle = random.Random(seed)
         order = [id for id, values in sequences.items() for _ in values]
         shuffle.shuffle(order)
-        done, wanted = dict.fromkeys(sequences, 0), []
+        done, expected = dict.fromkeys(sequences, 0), []
         with Stream() as stream:
             for id in order:
                 values, at = sequences[id], done[id]
                 done[id] += 1
                 stream.send(model, {input: number(values[at], kind)}, sequence_id=id, sequence_start=at == 0,
                            sequence_end=at == len(values) - 1)
-                wanted.append((id, at, begin + sum(values[:at + 1])))
+                expected.append((id, at, begin + sum(values[:at + 1])))
             results = stream.results()
-            got = [(id, at, value(result, output)) for result, (id, at, _) in zip(results, wanted, strict=True)]
-            self.assertEqual(got, wanted)
+            got = [(id, at, value(result, output)) for result, (id, at, _) in zip(results, expected, strict=True)]
+            self.assertEqual(got, expected)
             return results
 
     def some(self, count, steps=(1, 6)):
@@ -197,8 +197,8 @@ class Clients:
                 self.assertEqual(self.step(model, id, 1, False, True, **names), begin + 8)
 
     def test_state_that_is_also_an_output(self):
-        wanted = [self.MODULE.InferRequestedOutput("STATE_OUT")]
-        result = self.client.infer("state_initial", [tensor(self.MODULE, "INPUT", number(5))], outputs=wanted,
+        requested = [self.MODULE.InferRequestedOutput("STATE_OUT")]
+        result = self.client.infer("state_initial", [tensor(self.MODULE, "INPUT", number(5))], outputs=requested,
                                    sequence_id=next(ids), sequence_start=True, sequence_end=True)
         self.assertEqual(value(result, "STATE_OUT"), 1005)
         self.assertIsNone(result.as_numpy("OUTPUT"))
@@ -404,11 +404,11 @@ class FreeStream(Case):
                     stream.step(model, id, 7, True, True)
                     *responses, last = stream.responses()
                     self.assertEqual(value(last), 7)
-                    live, wanted = False, []
+                    live, expected = False, []
                     for start, end in order:
-                        wanted.append(start or live)
+                        expected.append(start or live)
                         live = (start or live) and not end
-                    self.assertEqual([not isinstance(response, Exception) for response in responses], wanted, order)
+                    self.assertEqual([not isinstance(response, Exception) for response in responses], expected, order)
 
 
 class Held(Case):
@@ -420,11 +420,11 @@ class Held(Case):
             model = f"{kind}_{layout}"
             with self.subTest(model), Stream() as stream:
                 names = [next(ids) for _ in lengths]
-                wanted = []
+                expected = []
                 for id, length in zip(names, lengths):
                     stream.sequence(model, id, [1] * length)
-                    wanted += range(1, length + 1)
-                self.assertEqual([value(result) for result in stream.results()], wanted)
+                    expected += range(1, length + 1)
+                self.assertEqual([value(result) for result in stream.results()], expected)
                 got = counts(model)
                 self.assertEqual((got["inferences"], got["success"]), (12, 12))
                 found[layout] = got["executions"]
@@ -449,8 +449,8 @@ class Backlog(Case):
             with self.subTest(model), Stream() as stream:
                 for i in range(6):
                     stream.sequence(model, next(ids), [i, 10])
-                wanted = [sum for i in range(6) for sum in (i, i + 10)]
-                self.assertEqual([value(result) for result in stream.results()], wanted)
+                expected = [sum for i in range(6) for sum in (i, i + 10)]
+                self.assertEqual([value(result) for result in stream.results()], expected)
                 got = counts(model)
                 self.assertEqual(got["inferences"], 12)
                 # One instance may be faster and take both.

@@ -200,19 +200,19 @@ pub fn tensors(kind: &str, tensors: &[(&str, &str, &str)]) -> String {
     format!("{kind} [ {} ]\n", all.join(", "))
 }
 
-/// A model of tests/custom/rogue.c: OUTPUT0 is INPUT0 + 1, BATCH the number of payloads.
-pub fn rogue(name: &str, generation: Generation) -> Custom {
+/// A model of tests/custom/faulty.c: OUTPUT0 is INPUT0 + 1, BATCH the number of payloads.
+pub fn faulty(name: &str, generation: Generation) -> Custom {
     let both = tensors("input", &[("COMMAND", "STRING", "1"), ("INPUT0", "INT32", "1")])
         + &tensors("output", &[("OUTPUT0", "INT32", "1"), ("BATCH", "INT32", "1")]);
-    Custom::new(name, &both).library("rogue.c", generation)
+    Custom::new(name, &both).library("faulty.c", generation)
 }
 
-/// Configuration that selects the rogue's behaviour at initialize and finalize.
+/// Configuration that selects the fault at initialize and finalize.
 pub fn setting(command: &str) -> String {
-    format!(r#"metric_tags {{ key: "rogue" value: "{command}" }}"#)
+    format!(r#"metric_tags {{ key: "fault" value: "{command}" }}"#)
 }
 
-/// An HTTP v2 request that selects the rogue's behaviour in execute. INPUT0 is 4.
+/// An HTTP v2 request that selects the fault in execute. INPUT0 is 4.
 pub fn command(model: &str, command: &str) -> Vec<u8> {
     let json = format!(
         r#"{{"inputs":[{{"name":"COMMAND","datatype":"BYTES","shape":[1,1],"data":["{command}"]}},

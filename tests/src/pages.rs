@@ -44,10 +44,10 @@ pub fn follow_with(page: &Path, folder: &Path, more: impl Fn(Server) -> Server) 
         let (said, then) = run(block, &here, followed.server.as_ref());
         followed.commands += 1;
         here = then;
-        if let Some(("text", wanted)) = blocks.get(i + 1) {
+        if let Some(("text", expected)) = blocks.get(i + 1) {
             assert!(
-                fits(wanted, &said),
-                "{}: {block}printed\n{said}\ninstead of\n{wanted}",
+                fits(expected, &said),
+                "{}: {block}printed\n{said}\ninstead of\n{expected}",
                 page.display()
             );
         }
@@ -106,14 +106,14 @@ fn run(command: &str, here: &Path, server: Option<&Running>) -> (String, PathBuf
     (said.trim_end().to_owned(), then.into())
 }
 
-fn fits(wanted: &str, said: &str) -> bool {
-    let (wanted, mut said) = (wanted.trim_end().lines(), said.lines());
-    wanted.into_iter().all(|line| said.next().is_some_and(|said| fits_line(line, said)))
+fn fits(expected: &str, said: &str) -> bool {
+    let (expected, mut said) = (expected.trim_end().lines(), said.lines());
+    expected.into_iter().all(|line| said.next().is_some_and(|said| fits_line(line, said)))
         && said.next().is_none()
 }
 
-fn fits_line(wanted: &str, said: &str) -> bool {
-    let mut parts = wanted.split('…');
+fn fits_line(expected: &str, said: &str) -> bool {
+    let mut parts = expected.split('…');
     let Some(mut rest) = said.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let mut last = None;
     for part in parts {

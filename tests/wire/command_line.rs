@@ -124,9 +124,9 @@ fn flags_from_a_file() {
     assert_eq!(server.get("/v2").json()["name"], "typed");
     // An error gives its line and column.
     std::fs::write(&file, "id = \"a\"\n\nhttp-prot = 1\n").unwrap();
-    let wanted = format!(
+    let expected = format!(
         "{}:3: there is no flag named http-prot. Did you mean http-port?\n",
         file.display()
     );
-    refused(&[&config], &wanted);
+    refused(&[&config], &expected);
 }

@@ -28,14 +28,14 @@ fn both_protocols_share_counters() {
     }
     three_rows(&server);
     assert_eq!(server.infer("echo", "").status, 200);
-    for (name, wanted) in [
+    for (name, expected) in [
         ("nv_inference_request_success", 2.0),
         ("nv_inference_count", 4.0),
         ("nv_inference_exec_count", 2.0),
         ("nv_inference_pending_request_count", 0.0),
         ("nv_inference_load_ratio_count", 2.0),
     ] {
-        assert_eq!(value(name), Some(wanted), "{name}");
+        assert_eq!(value(name), Some(expected), "{name}");
     }
     for part in ["request", "queue", "compute", "compute_input", "compute_infer", "compute_output"]
     {

@@ -48,7 +48,7 @@ fn good_backends_pass_every_check() {
     let addsub = compile_c("tests/plugins/c-addsub/addsub.c", dir.path(), "c_addsub");
     keeps_all(&addsub, &[], 30);
     keeps_all(&compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge"), &[], 30);
-    keeps_all(&misdeed(dir.path(), "NOTHING"), &[], 30);
+    keeps_all(&violation(dir.path(), "NOTHING"), &[], 30);
     keeps_all(&compile_c("examples/backends/c-addsub/addsub.c", dir.path(), "example"), &[], 30);
     keeps_all(&backends().join("probe/libtrtserver_probe.so"), &[], 30);
 }
@@ -111,11 +111,11 @@ fn assert_broken(file: &Path, more: &[&str], promise: &str, text: &str) {
     assert!(hit, "{} {more:?}: no {promise} with {text:?} in {broken:?}", file.display());
 }
 
-/// The echo backend of tests/plugins/broken/misdeeds.h with one violation.
-fn misdeed(dir: &Path, name: &str) -> PathBuf {
+/// The echo backend of tests/plugins/broken/violations.h with one violation.
+fn violation(dir: &Path, name: &str) -> PathBuf {
     let source = dir.join(format!("{name}.c"));
-    let header = root().join("tests/plugins/broken/misdeeds.h");
-    let text = format!("#define MISDEED {name}\n#include \"{}\"\n", header.display());
+    let header = root().join("tests/plugins/broken/violations.h");
+    let text = format!("#define VIOLATION {name}\n#include \"{}\"\n", header.display());
     fs::write(&source, text).expect("a file");
     compile_c(&source.to_string_lossy(), dir, &name.to_lowercase())
 }
@@ -123,7 +123,7 @@ fn misdeed(dir: &Path, name: &str) -> PathBuf {
 #[test]
 fn each_violation_is_detected() {
     let dir = folder();
-    let misdeeds = [
+    let violations = [
         ("FINISHES_TWICE", "request.once", "finished twice"),
         ("OMITS_RESPONSE", "request.once", "has no response"),
         ("WRITES_INPUT", "input.unchanged", "'INPUT0' was written"),
@@ -153,7 +153,7 @@ fn each_violation_is_detected() {
         ("WILD_LOG", "host.calls", "level 77"),
         ("USES_CLOSED_SCOPE", "host.calls", "after its close"),
     ];
-    let left = Mutex::new(misdeeds.iter());
+    let left = Mutex::new(violations.iter());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -162,7 +162,7 @@ fn each_violation_is_detected() {
                     let Some((name, promise, text)) = next else { break };
                     let own = folder();
                     assert_broken(
-                        &misdeed(own.path(), name),
+                        &violation(own.path(), name),
                         &["--time-limit", "1"],
                         promise,
                         text,
@@ -260,7 +260,7 @@ fn list_gives_reason_for_unusable_files() {
     let at = |name: &str| dir.path().join(format!("libtrtserver_{name}.so"));
     compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
     compile_c("tests/plugins/broken/wrong_major.c", dir.path(), "wrong_major");
-    fs::copy(misdeed(dir.path(), "CRASHES_ON_CLOSE"), at("crasher")).expect("a copy");
+    fs::copy(violation(dir.path(), "CRASHES_ON_CLOSE"), at("crasher")).expect("a copy");
     fs::remove_file(at("crashes_on_close")).expect("it was there");
     fs::write(at("text"), "not a library").expect("a file");
     fs::write(at("empty"), "").expect("a file");
@@ -285,7 +285,7 @@ fn list_gives_reason_for_unusable_files() {
     assert_eq!(entry("c_merge")["usable"], true);
     for (name, text) in [
         ("wrong_major", "99.0"),
-        ("misdeed", "SIGABRT"),
+        ("violation", "SIGABRT"),
         ("text", "not a shared library"),
         ("empty", "empty"),
         ("foreign", "another machine"),

@@ -201,14 +201,14 @@ fn status_as_text() {
 
 #[test]
 fn status_of_unknown_model() {
-    let response = SERVER.get("/api/status/nobody");
+    let response = SERVER.get("/api/status/absent");
     assert_eq!((response.status, response.body.len()), (400, 0));
     let error_text = response.error_text();
     assert!(
         error_text.starts_with(
-            r#"code: INVALID_ARG msg: "no status available for unknown model \'nobody\'" server_id: "inference:0" request_id: "#
+            r#"code: INVALID_ARG msg: "no status available for unknown model \'absent\'" server_id: "inference:0" request_id: "#
         ) || error_text.starts_with(
-            r#"code: INVALID_ARG msg: "no status available for unknown model 'nobody'" server_id: "inference:0" request_id: "#
+            r#"code: INVALID_ARG msg: "no status available for unknown model 'absent'" server_id: "inference:0" request_id: "#
         ),
         "{error_text}"
     );

@@ -42,8 +42,8 @@ fn infer_response_byte_by_byte() {
     assert_eq!(response.status, 200);
     assert_eq!(response.header("content-type"), Some("application/json"));
     assert_eq!(response.header("inference-header-content-length"), None);
-    let wanted = r#"{"id":"a","model_name":"echo","model_version":"1","outputs":[{"name":"OUTPUT0","datatype":"FP32","shape":[1,2],"data":[1.0,2.0]}]}"#;
-    assert_eq!(response.text(), wanted);
+    let expected = r#"{"id":"a","model_name":"echo","model_version":"1","outputs":[{"name":"OUTPUT0","datatype":"FP32","shape":[1,2],"data":[1.0,2.0]}]}"#;
+    assert_eq!(response.text(), expected);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn health_has_no_body() {
         let response = SERVER.get(path);
         assert_eq!((response.status, response.text().as_str()), (200, ""), "{path}");
     }
-    for path in ["/v2/models/nobody/ready", "/v2/models/versions/versions/2/ready"] {
+    for path in ["/v2/models/absent/ready", "/v2/models/versions/versions/2/ready"] {
         refused_early(&SERVER.get(path), 400, "Model version not ready");
     }
 }
@@ -175,11 +175,11 @@ fn statistics_key_order() {
         "cache_miss",
     ];
     let stats: Vec<String> = stats.iter().map(|name| format!(r#""{name}":{duration}"#)).collect();
-    let wanted = format!(
+    let expected = format!(
         r#"{{"model_stats":[{{"name":"digits","version":"1","last_inference":0,"inference_count":0,"execution_count":0,"inference_stats":{{{}}},"response_stats":{{}},"batch_stats":[],"memory_usage":[],"batch_closed":{{"alone":0,"delay":0,"full":0,"preferred":0,"priority":0,"sequence":0,"shape":0}}}}]}}"#,
         stats.join(",")
     );
-    assert_eq!(text, wanted);
+    assert_eq!(text, expected);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn keep_alive_after_refusal() {
         &[],
         format!(r#"{{"inputs":[{INPUT}]}}"#).as_bytes(),
     );
-    let bad = request("POST", "/v2/models/nobody/infer", &[], b"{}");
+    let bad = request("POST", "/v2/models/absent/infer", &[], b"{}");
     let mut connection = SERVER.connect();
     for (bytes, status) in [(&good, 200), (&bad, 404), (&good, 200)] {
         assert_eq!(connection.send(bytes).response().status, status);

@@ -275,9 +275,12 @@ fn instance_threads_have_niceness_of_model_priority() {
     let server = server.start();
     // If the tests themselves run with a higher niceness, the server may not be allowed to lower it.
     let own = nice("/proc/self/stat");
-    for (name, _, wanted) in rows {
+    for (name, _, expected) in rows {
         let got = nice_of(&server, &format!("{name}/1#0"));
-        assert!(got == wanted || (own > wanted && got == own), "{name}: {got} is not {wanted}");
+        assert!(
+            got == expected || (own > expected && got == own),
+            "{name}: {got} is not {expected}"
+        );
         server.wait_for_log_with(&[
             &format!("model '{name}' instance {name}_0_cpu"),
             &format!("nice value {got}"),

@@ -26,8 +26,8 @@ pub fn fetch(paths: &Paths) {
 fn try_fetch(paths: &Paths) -> Result<()> {
     let (folder, list) = (folder(paths), paths.root.join(LIST));
     let (program, stamp) = (folder.join("perf_analyzer"), folder.join("made-from.txt"));
-    let wanted = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
-    if program.exists() && fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+    let expected = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+    if program.exists() && fs::read_to_string(&stamp).is_ok_and(|made| made == expected) {
         return Ok(());
     }
     say(
@@ -42,5 +42,5 @@ fn try_fetch(paths: &Paths) -> Result<()> {
     )?;
     let wrap = |e| format!("{}: {e}", program.display());
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(wrap)?;
-    fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+    fs::write(&stamp, expected).map_err(|e| format!("{}: {e}", stamp.display()))
 }

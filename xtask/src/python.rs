@@ -60,10 +60,10 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     let scripts = paths.root.join("tests/python");
     let list = scripts.join(format!("requirements-{}.txt", env.name));
     let interpreter = dir.join(if env.name == "v1" { "run" } else { "bin/python" });
-    let wanted =
+    let expected =
         fs::read_to_string(&list).map_err(|e| format!("cannot read {}: {e}", list.display()))?;
     let stamp = dir.join("made-from.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && interpreter.exists() {
+    if fs::read_to_string(&stamp).is_ok_and(|made| made == expected) && interpreter.exists() {
         say(format!("python {}: up to date", env.name));
         return Ok(interpreter);
     }
@@ -95,16 +95,16 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
         Command::new(&interpreter).args(["-c", env.proof]).env("PYTHONPATH", &scripts),
         "the environment was created, but its client cannot be imported",
     )?;
-    fs::write(&stamp, wanted).map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
+    fs::write(&stamp, expected).map_err(|e| format!("cannot write {}: {e}", stamp.display()))?;
     Ok(interpreter)
 }
 
-/// Downloads wheels, checked against the hashes in `requirements`, and unpacks the members that `wanted` (a Python
+/// Downloads wheels, checked against the hashes in `requirements`, and unpacks the members that `condition` (a Python
 /// expression over `name`) selects into the directory `into`, without their directories.
 pub fn unpack_wheel(
     requirements: &Path,
     tags: &[&str],
-    wanted: &str,
+    condition: &str,
     scratch: &Path,
     into: &Path,
 ) -> Result<()> {
@@ -128,7 +128,7 @@ pub fn unpack_wheel(
          for wheel in glob.glob(os.path.join(sys.argv[1], '*.whl')):\n\
          \x20   with zipfile.ZipFile(wheel) as z:\n\
          \x20       for name in z.namelist():\n\
-         \x20           if {wanted}:\n\
+         \x20           if {condition}:\n\
          \x20               with open(os.path.join(sys.argv[2], os.path.basename(name)), 'wb') as f:\n\
          \x20                   f.write(z.read(name))\n"
     );

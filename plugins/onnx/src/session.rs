@@ -171,7 +171,7 @@ impl Session {
     /// Runs the model on a binding.
     ///
     /// # Safety
-    /// The binding was created for this session, the memory of its values is valid, and neither is used elsewhere during
+    /// The binding was created for this session, the memory of its values is valid, and no other code uses them during
     /// the call.
     pub unsafe fn run_bound(&self, binding: &Binding) -> Result<(), Fault> {
         let options = self.runtime.run_options;

@@ -53,7 +53,7 @@ pub fn decode(
 ) -> Result<Value, Fault> {
     let requested = types::elements(shape)
         .ok_or_else(|| Fault::invalid(format!("shape of input '{name}' is too large")))?;
-    // The framing is checked before anything is allocated for `wanted` elements: each takes 4 bytes.
+    // The framing is checked before anything is allocated for `count` elements: each takes 4 bytes.
     let mut count = 0;
     for element in elements(bytes) {
         element.map_err(|(announced, left)| {

@@ -24,7 +24,7 @@ fn what_is_printed_can_be_read() {
 }
 
 #[test]
-fn spellings() {
+fn names_and_values_of_other_forms_are_accepted() {
     let config = parse::<ModelConfig>(
         r#"{ "maxBatchSize": "4", "input": [ { "dataType": "type_int8", "dims": ["2", 3.0] } ], "output": null }"#,
     );
@@ -34,7 +34,7 @@ fn spellings() {
 }
 
 #[test]
-fn complaints_say_where() {
+fn errors_name_the_position() {
     for (text, want) in [
         ("", ": EOF while parsing a value"),
         ("{", ": EOF while parsing an object"),

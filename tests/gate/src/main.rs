@@ -66,12 +66,12 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
         })
         .collect();
     // Rows without a ceiling are not measured.
-    let wanted = |of: fn(&Ceiling) -> f64| -> (Vec<usize>, Vec<&str>) {
+    let with_ceiling = |of: fn(&Ceiling) -> f64| -> (Vec<usize>, Vec<&str>) {
         let some = ceilings.iter().enumerate().filter(|(_, ceiling)| !of(ceiling).is_nan());
         some.map(|(i, ceiling)| (i, ceiling.row)).unzip()
     };
     if measure::is_alive("strace") {
-        let (places, rows) = wanted(|ceiling| ceiling.syscalls);
+        let (places, rows) = with_ceiling(|ceiling| ceiling.syscalls);
         for (i, found) in places.into_iter().zip(measure::syscalls::measure(&rows)) {
             figures[i].syscalls = Some(found.all);
             figures[i].by_name = found.by_name;
@@ -80,7 +80,7 @@ fn measure_all(ceilings: &[Ceiling]) -> Vec<Figures> {
         println!("system calls are not counted: strace is missing");
     }
     if measure::is_alive("valgrind") {
-        let (places, rows) = wanted(|ceiling| ceiling.instructions);
+        let (places, rows) = with_ceiling(|ceiling| ceiling.instructions);
         for (i, found) in places.into_iter().zip(measure::instructions::measure(&rows)) {
             figures[i].instructions = Some(found);
         }

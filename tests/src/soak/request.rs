@@ -132,12 +132,12 @@ impl SoakRequest {
 
     /// Compares an output with the expected bytes.
     pub fn check(&self, name: &str, got: &[u8]) -> Result<(), String> {
-        let wanted = self.outputs.iter().find(|(n, _)| *n == name);
-        let (_, wanted) = wanted.ok_or_else(|| format!("output {name} was not requested"))?;
-        if got == wanted {
+        let expected = self.outputs.iter().find(|(n, _)| *n == name);
+        let (_, expected) = expected.ok_or_else(|| format!("output {name} was not requested"))?;
+        if got == expected {
             return Ok(());
         }
-        Err(format!("{}: output {name} is {got:02x?}, expected {:02x?}", self.model, &wanted[..]))
+        Err(format!("{}: output {name} is {got:02x?}, expected {:02x?}", self.model, &expected[..]))
     }
 }
 

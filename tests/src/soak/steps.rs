@@ -140,8 +140,8 @@ pub async fn streaming(shared: Rc<Shared>, model: Model, endpoint: Endpoint, mut
             for request in &requests {
                 open.send(endpoint, request)?;
             }
-            let wanted = cut.unwrap_or(count) as usize;
-            for request in &requests[..wanted] {
+            let received = cut.unwrap_or(count) as usize;
+            for request in &requests[..received] {
                 open.receive(endpoint, request).await?;
                 shared.right(1);
             }

@@ -66,7 +66,7 @@ fn required_extension_that_the_host_lacks_is_named() {
 #[test]
 fn listed_extension_that_is_not_returned_is_named() {
     let parts = ["it lists the extension 'trts.cancel' 1 and does not return it"];
-    refused_in_c("liar", &["LISTS=\"trts.cancel\""], &parts);
+    refused_in_c("unreturned", &["LISTS=\"trts.cancel\""], &parts);
 }
 
 #[test]

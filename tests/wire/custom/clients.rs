@@ -1,7 +1,7 @@
 //! Libraries of the legacy custom interface with the clients of v1 and v2.
 
 use trtserver_tests::custom::{
-    Custom, GENERATIONS, Generation, MODES, Mode, library, rogue, tensors,
+    Custom, GENERATIONS, Generation, MODES, Mode, faulty, library, tensors,
 };
 use trtserver_tests::isolated::processes;
 use trtserver_tests::scheduled::{NEVER, correlation, flag, sequences};
@@ -77,15 +77,15 @@ fn every_sequence(mut server: Server) -> Server {
     server.custom(two).custom(single).custom(oldest)
 }
 
-fn every_rogue(mut server: Server) -> Server {
+fn every_faulty(mut server: Server) -> Server {
     for generation in GENERATIONS {
-        server = server.custom(rogue(&format!("rogue_{}", generation.name()), generation));
+        server = server.custom(faulty(&format!("faulty_{}", generation.name()), generation));
     }
     server
 }
 
 fn clients(mode: Mode) {
-    let server = every_rogue(every_sequence(every_identity(every_addsub(mode.server())))).start();
+    let server = every_faulty(every_sequence(every_identity(every_addsub(mode.server())))).start();
     python_v1(&server, "v1_custom.py", &[]);
     python_v2(&server, "v2_custom.py", &[]);
     assert!(server.stop().success());

@@ -56,8 +56,8 @@ fn report(server: &Running, model: &str, rows: Option<usize>, outputs: &[&str]) 
 }
 
 #[track_caller]
-fn assert_report(model: &str, report: &Report, wanted: &[(&str, &str)]) {
-    for &(key, value) in wanted {
+fn assert_report(model: &str, report: &Report, expected: &[(&str, &str)]) {
+    for &(key, value) in expected {
         let got = report.get(key).map(String::as_str);
         assert_eq!(got, Some(value), "{model}: {key} in {report:#?}");
     }
@@ -189,8 +189,8 @@ fn several_payloads(mode: Mode) {
         places.sort_unstable();
         assert_eq!(places, ["0", "1"], "{reports:#?}");
         for one in &reports {
-            let wanted = [("payloads", "2"), ("batch", "1"), ("int", "20"), ("executed", "1")];
-            assert_report(&model, one, &wanted);
+            let expected = [("payloads", "2"), ("batch", "1"), ("int", "20"), ("executed", "1")];
+            assert_report(&model, one, &expected);
         }
     }
     assert!(server.stop().success());

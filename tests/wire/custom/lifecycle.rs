@@ -1,7 +1,7 @@
-//! Calls of the entry points of the legacy custom interface, from the rogue's trace: which, in what order, how often.
+//! Calls of the entry points of the legacy custom interface, from the trace of a faulty library: which, in what order, how often.
 
 use std::path::Path;
-use trtserver_tests::custom::{Generation, MODES, Mode, command, rogue, setting};
+use trtserver_tests::custom::{Generation, MODES, Mode, command, faulty, setting};
 use trtserver_tests::scheduled::instances;
 use trtserver_tests::{Running, folder};
 
@@ -20,7 +20,7 @@ fn begin_and_end(mode: Mode) {
     let server = mode
         .server()
         .env("CUSTOM_TRACE", &trace)
-        .custom(rogue("three", Generation::V2a).more(&instances(3)))
+        .custom(faulty("three", Generation::V2a).more(&instances(3)))
         .start();
     // Three instances share one library.
     assert_eq!(lines(&trace), ["version", "initialize", "initialize", "initialize"]);
@@ -41,7 +41,7 @@ fn side_by_side(mode: Mode) {
         .server()
         .env("CUSTOM_TRACE", &trace)
         .env("CUSTOM_RELEASE", folder.path())
-        .custom(rogue("two", Generation::C).more(&instances(2)))
+        .custom(faulty("two", Generation::C).more(&instances(2)))
         .start();
     let mut hung = server.connect();
     hung.send(command("two", "hang"));
@@ -70,7 +70,7 @@ fn initialize_fails(mode: Mode) {
             .server()
             .env("CUSTOM_TRACE", &trace)
             .flag("--exit-on-error=false")
-            .custom(rogue("broken", Generation::B).more(&setting(command)))
+            .custom(faulty("broken", Generation::B).more(&setting(command)))
             .start();
         server.wait_for_log_with(&["failed to load", "'broken'", "(7) out of ink"]);
         assert!(server.stop().success());
@@ -86,9 +86,9 @@ fn finalize_error_is_logged_only() {
 fn finalize_fails(mode: Mode) {
     let server = mode
         .server()
-        .custom(rogue("loud", Generation::B).more(&setting("finalize_error")))
-        .custom(rogue("silent", Generation::C).more(&setting("finalize_silent_error")))
-        .custom(rogue("twice", Generation::B))
+        .custom(faulty("loud", Generation::B).more(&setting("finalize_error")))
+        .custom(faulty("silent", Generation::C).more(&setting("finalize_silent_error")))
+        .custom(faulty("twice", Generation::B))
         .start();
     assert_eq!(server.send(command("twice", "finalize")).status, 200);
     server.signal(trtserver_tests::Signal::TERM);

@@ -40,15 +40,15 @@ fn fail_there(mode: Mode, broken: &[(&str, Custom, &[&str])]) {
         .server()
         .flag("--exit-on-error=false")
         .custom(model("good").library("addsub.c", Generation::B));
-    let mut wanted = Vec::new();
+    let mut expected = Vec::new();
     for (name, custom, parts) in broken {
         server = server.custom(custom.clone());
-        wanted.push((*name, *parts));
+        expected.push((*name, *parts));
     }
     let server = server.start();
     let index = server.post("/v2/repository/index", &[], "").json();
     let entries = index.as_array().into_iter().flatten();
-    for (name, parts) in wanted {
+    for (name, parts) in expected {
         let entry = entries.clone().find(|entry| entry["name"] == name);
         let entry = entry.unwrap_or_else(|| panic!("no {name} in {index}"));
         assert_eq!(entry["state"], "UNAVAILABLE", "{entry}");
@@ -68,14 +68,14 @@ fn unloadable_files_are_refused() {
     const CANNOT: &str = "unable to load custom library: ";
     let with = |name: &str, bytes: &[u8]| model(name).bytes(Arc::new(bytes.to_vec()));
     let truncated = &library("addsub.c", Generation::B, &[])[..1000];
-    let needs = library("nothing.c", Generation::B, &["NEEDS_MORE"]);
+    let needs = library("not_a_backend.c", Generation::B, &["NEEDS_MORE"]);
     fail_to_load(vec![
         ("text", with("text", b"not a library\n"), &[CANNOT, "text/1/libcustom.so", "14 bytes"]),
         ("prose", with("prose", &b"prose ".repeat(99)), &[CANNOT, "prose/1/libcustom.so", "ELF"]),
         ("empty", with("empty", b""), &[CANNOT, "empty/1/libcustom.so", "empty"]),
         ("cut", with("cut", truncated), &[CANNOT, "cut/1/libcustom.so", "1000 of at least"]),
         ("machine", model("machine").bytes(wrong_machine()), &[CANNOT, "machine 22"]),
-        ("needs", model("needs").bytes(needs), &[CANNOT, "nobody_has_this_number"]),
+        ("needs", model("needs").bytes(needs), &[CANNOT, "undefined_number"]),
         ("missing", model("missing"), &["unable to find Custom model 'libcustom.so' for missing"]),
         (
             "other",
@@ -93,7 +93,7 @@ fn missing_symbols_are_refused() {
     let v2 = |name: &str, defines: &[&str]| {
         model(name).bytes(library("addsub.c", Generation::V2b, defines))
     };
-    let nothing = model("nothing").bytes(library("nothing.c", Generation::B, &[]));
+    let nothing = model("nothing").bytes(library("not_a_backend.c", Generation::B, &[]));
     fail_to_load(vec![
         (
             "nothing",
@@ -151,25 +151,25 @@ fn missing_symbols_are_refused() {
 
 #[test]
 fn initialize_errors_are_reported() {
-    let rogue = |name: &str, generation: Generation| {
+    let faulty = |name: &str, generation: Generation| {
         model(name)
-            .library("rogue.c", generation)
-            .more(&format!(r#"metric_tags {{ key: "rogue" value: "{name}" }}"#))
+            .library("faulty.c", generation)
+            .more(&format!(r#"metric_tags {{ key: "fault" value: "{name}" }}"#))
     };
     let named = |name: &str, command: &str, generation: Generation| {
         model(name)
-            .library("rogue.c", generation)
-            .more(&format!(r#"metric_tags {{ key: "rogue" value: "{command}" }}"#))
+            .library("faulty.c", generation)
+            .more(&format!(r#"metric_tags {{ key: "fault" value: "{command}" }}"#))
     };
     fail_to_load(vec![
         (
             "initialize_error",
-            rogue("initialize_error", Generation::B),
+            faulty("initialize_error", Generation::B),
             &["initialize error for 'initialize_error': (7) out of ink"],
         ),
         (
             "initialize_silent_error",
-            rogue("initialize_silent_error", Generation::B),
+            faulty("initialize_silent_error", Generation::B),
             &["initialize error for 'initialize_silent_error': (8) <no error string>"],
         ),
         (

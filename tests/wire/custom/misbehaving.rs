@@ -1,13 +1,13 @@
-//! A library of the legacy custom interface that misbehaves on command (tests/custom/rogue.c): the server reports it and keeps
+//! A library of the legacy custom interface that misbehaves on command (tests/custom/faulty.c): the server reports it and keeps
 //! serving another model.
 
 use tempfile::TempDir;
-use trtserver_tests::custom::{Custom, Generation, MODES, Mode, command, library, rogue, setting};
+use trtserver_tests::custom::{Custom, Generation, MODES, Mode, command, faulty, library, setting};
 use trtserver_tests::{Connection, Response, Running, Server, folder};
 
 const BOTH: [Generation; 2] = [Generation::B, Generation::V2b];
 
-/// A server with a good model and rogues, and the folders that the rogues and the test share.
+/// A server with a good model and faulty ones, and the folder that they share with the test.
 struct Stage {
     server: Running,
     folder: TempDir,
@@ -21,21 +21,21 @@ fn number(response: &Response, output: &str) -> Option<i64> {
 }
 
 impl Stage {
-    /// With these rogues and the good model, which is always local.
-    fn new(rogues: Vec<Custom>) -> Self {
+    /// With these faulty models and the good model, which is always local.
+    fn new(models: Vec<Custom>) -> Self {
         let folder = folder();
         let mut server = Server::new()
             .env("CUSTOM_TRACE", folder.path().join("trace"))
             .env("CUSTOM_RELEASE", folder.path())
             .flag("--exit-on-error=false")
-            .custom(rogue("good", Generation::C).mode(Mode::Local));
-        for rogue in rogues {
-            server = server.custom(rogue);
+            .custom(faulty("good", Generation::C).mode(Mode::Local));
+        for model in models {
+            server = server.custom(model);
         }
         Stage { server: server.start(), folder }
     }
 
-    /// Waits until a rogue has traced this line for the `nth` time (from 1).
+    /// Waits until a model has traced this line for the `nth` time (from 1).
     fn wait_for_trace(&self, line: &str, nth: usize) {
         let trace = self.folder.path().join("trace");
         let written = |_: &Running| {
@@ -74,7 +74,7 @@ impl Stage {
         response
     }
 
-    /// The command must fail with this message, and the rogue must still serve.
+    /// The command must fail with this message, and the faulty model must still serve.
     #[track_caller]
     fn fails(&self, model: &str, text: &str, parts: &[&str]) {
         let response = self.command(model, text);
@@ -102,13 +102,13 @@ impl Stage {
 
 /// Misbehaviour that the library's process survives.
 fn survivable(mode: Mode) {
-    let name = |generation: Generation| format!("rogue_{}", generation.name());
-    let mut rogues: Vec<Custom> =
-        BOTH.iter().map(|&generation| rogue(&name(generation), generation).mode(mode)).collect();
-    rogues.push(rogue("pair", Generation::B).mode(mode).more(
+    let name = |generation: Generation| format!("faulty_{}", generation.name());
+    let mut models: Vec<Custom> =
+        BOTH.iter().map(|&generation| faulty(&name(generation), generation).mode(mode)).collect();
+    models.push(faulty("pair", Generation::B).mode(mode).more(
         "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 60000000 }",
     ));
-    let stage = Stage::new(rogues);
+    let stage = Stage::new(models);
     for (nth, generation) in (1..).zip(BOTH) {
         let model = &name(generation);
         let instance = format!("'{model}_0_0_cpu'");
@@ -122,7 +122,7 @@ fn survivable(mode: Mode) {
         for text in ["unasked", "null_name", "null_pointers", "leak"] {
             stage.succeeds(model, text);
         }
-        for text in ["no_answer", "wrong_shape", "wrong_rank", "negative_shape", "huge_shape"] {
+        for text in ["no_response", "wrong_shape", "wrong_rank", "negative_shape", "huge_shape"] {
             stage.fails(model, text, &["OUTPUT0", model]);
         }
         for text in ["too_big", "too_small", "no_size", "null_shape"] {
@@ -199,26 +199,26 @@ const DEADLY: [(&str, &[&str]); 7] = [
     ("crash", &["signal", "11"]),
     ("abort", &["signal", "6"]),
     ("exit", &["exit", "3"]),
-    ("last_words", &["exit", "4", "these are my last words"]),
+    ("exit_with_message", &["exit", "4", "message before exit"]),
     ("thread_dies", &["signal", "6"]),
     ("unresolved", &["exit", "undefined_function"]),
     ("throws", &["signal", "6", "exception"]),
 ];
 
 fn thrower(mode: Mode) -> Custom {
-    rogue("throws", Generation::B).bytes(library("thrower.cc", Generation::B, &[])).mode(mode)
+    faulty("throws", Generation::B).bytes(library("thrower.cc", Generation::B, &[])).mode(mode)
 }
 
 /// Only isolated.
 fn fatal(mode: Mode) {
     assert_eq!(mode, Mode::Isolated, "the server would be what dies");
-    let sleeper = rogue("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
-    let mut rogues =
-        vec![thrower(mode), rogue("late", Generation::B).mode(mode), sleeper.mode(mode)];
+    let sleeper = faulty("sleeper", Generation::C).parameter("isolation_deadline_seconds", "0.5");
+    let mut models =
+        vec![thrower(mode), faulty("late", Generation::B).mode(mode), sleeper.mode(mode)];
     for (command, _) in DEADLY.iter().filter(|(command, _)| *command != "throws") {
-        rogues.push(rogue(command, Generation::B).mode(mode));
+        models.push(faulty(command, Generation::B).mode(mode));
     }
-    let stage = Stage::new(rogues);
+    let stage = Stage::new(models);
     for (command, parts) in DEADLY {
         let response = stage.command(command, command);
         let says = response.error_text();
@@ -252,7 +252,7 @@ fn fatal_initialize(mode: Mode) {
         ("initialize_abort", &["signal", "6"]),
         ("initialize_exit", &["exit", "3"]),
     ];
-    let one = |(name, _): &(&str, _)| rogue(name, Generation::B).mode(mode).more(&setting(name));
+    let one = |(name, _): &(&str, _)| faulty(name, Generation::B).mode(mode).more(&setting(name));
     let stage = Stage::new(begins.iter().map(one).collect());
     for (name, parts) in begins {
         let line = stage.server.wait_for_log_with(&["failed to load", &format!("'{name}'")]);

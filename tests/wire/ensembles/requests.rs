@@ -295,8 +295,8 @@ fn metadata_and_statistics_of_an_ensemble() {
     let index = SERVER.post("/v2/repository/index", &[], "{}").text();
     assert!(index.contains(r#"{"name":"diamond","version":"1","state":"READY"}"#), "{index}");
     let metadata = SERVER.get("/v2/models/diamond").text();
-    let wanted = r#"{"name":"diamond","versions":["1"],"platform":"ensemble","inputs":[{"name":"A","datatype":"FP32","shape":[-1,16]},{"name":"B","datatype":"FP32","shape":[-1,16]}],"outputs":[{"name":"TWICE_A","datatype":"FP32","shape":[-1,16]},{"name":"TWICE_B","datatype":"FP32","shape":[-1,16]}]}"#;
-    assert_eq!(metadata, wanted);
+    let expected = r#"{"name":"diamond","versions":["1"],"platform":"ensemble","inputs":[{"name":"A","datatype":"FP32","shape":[-1,16]},{"name":"B","datatype":"FP32","shape":[-1,16]}],"outputs":[{"name":"TWICE_A","datatype":"FP32","shape":[-1,16]},{"name":"TWICE_B","datatype":"FP32","shape":[-1,16]}]}"#;
+    assert_eq!(metadata, expected);
     let config = SERVER.get("/v2/models/two_versions/config").json();
     let steps = &config["ensemble_scheduling"]["step"];
     assert_eq!((&steps[0]["model_version"], &steps[1]["model_version"]), (&1.into(), &(-1).into()));
@@ -315,7 +315,7 @@ fn invalid_ensembles_are_refused() {
         .model("broken", probe("broken", &[("fail_in", "model_open"), ("fail", "out of order")]))
         .model("fine", over("fine", "echo"))
         .model("above_fine", over("above_fine", "fine"))
-        .model("dangling", over("dangling", "nobody"))
+        .model("dangling", over("dangling", "absent"))
         .model("above_dangling", over("above_dangling", "dangling"))
         .model("self", over("self", "self"))
         .model("ping", over("ping", "pong"))
@@ -343,9 +343,9 @@ fn invalid_ensembles_are_refused() {
         assert_eq!(reason(name), "");
         assert_eq!(server.infer(name, "").status, 200);
     }
-    let dangling = "ensemble dangling contains models that are not available or ambiguous: nobody";
+    let dangling = "ensemble dangling contains models that are not available or ambiguous: absent";
     let broken = "ensemble 'unlucky' depends on 'broken' which has no loaded version: version 1: out of order";
-    for (name, wanted) in [
+    for (name, expected) in [
         ("dangling", dangling.to_owned()),
         ("above_dangling", format!("ensemble 'above_dangling' depends on 'dangling' which is not valid: {dangling}")),
         ("self", "circular dependency between ensembles: self -> ... -> self -> self".to_owned()),
@@ -378,9 +378,9 @@ fn invalid_ensembles_are_refused() {
             "at least one version must be available under the version policy of model 'versionless'".to_owned(),
         ),
     ] {
-        assert_eq!(reason(name), wanted);
+        assert_eq!(reason(name), expected);
         assert_eq!(server.get(&format!("/v2/models/{name}/ready")).status, 400, "{name}");
-        server.wait_for_log(&wanted);
+        server.wait_for_log(&expected);
     }
     let response = server.send(request("GET", "/api/status/above_unlucky", &[], b""));
     assert!(response.text().contains("MODEL_UNAVAILABLE"), "{}", response.text());
@@ -394,12 +394,12 @@ fn invalid_ensemble_fails_startup() {
         8,
         &["INPUT0 FP32 [ -1 ]"],
         &["OUTPUT0 FP32 [ -1 ]"],
-        &["nobody INPUT0=INPUT0 > OUTPUT0=OUTPUT0"],
+        &["absent INPUT0=INPUT0 > OUTPUT0=OUTPUT0"],
     );
     let ended = Server::new().model("dangling", config).refuses_to_start();
     assert_eq!(ended.code(), 1);
     assert!(
-        ended.stderr.contains("models that are not available or ambiguous: nobody"),
+        ended.stderr.contains("models that are not available or ambiguous: absent"),
         "{}",
         ended.stderr
     );

@@ -112,13 +112,13 @@ fn grandchildren_are_killed() {
 /// Records below the log level are not created in the child either.
 #[test]
 fn child_uses_log_level_of_the_server() {
-    for (flag, wanted) in [("--log-verbose=0", false), ("--log-verbose=1", true)] {
+    for (flag, expected) in [("--log-verbose=0", false), ("--log-verbose=1", true)] {
         let server = Server::new().model("quiet", isolated("quiet", &[])).flag(flag).start();
         assert_eq!(server.infer("quiet", r#""say":"a line on standard error""#).status, 200);
         // All records of the child are in the log when the server ends.
         server.wait_for_log("a line on standard error");
         server.signal(trtserver_tests::Signal::TERM);
         let log = server.wait().stderr;
-        assert_eq!(log.contains("probe instance quiet_0_cpu is open"), wanted, "{log}");
+        assert_eq!(log.contains("probe instance quiet_0_cpu is open"), expected, "{log}");
     }
 }

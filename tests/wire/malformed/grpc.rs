@@ -96,7 +96,7 @@ fn malformed_call_headers() {
     let mut get = call_headers(LIVE);
     get[0].1 = "GET";
     assert_ne!(call(SERVER.grpc(), &get, &message(b"")), End::Closed);
-    for path in ["", "/", "/inference.GRPCInferenceService/", "/nobody/Nothing", "no slash"] {
+    for path in ["", "/", "/inference.GRPCInferenceService/", "/absent/Nothing", "no slash"] {
         call(SERVER.grpc(), &call_headers(path), &message(b""));
         assert_still_serves(&SERVER);
     }

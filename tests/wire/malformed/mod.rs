@@ -40,7 +40,7 @@ fn assert_all_refused(server: &Running, list: &[Malformed], may_hang_up: bool) {
                 let says = response.error_text().replace("\\'", "'");
                 if !bad.codes.contains(&response.status) || !says.contains(&bad.says) {
                     wrong.push(format!(
-                        "{}: {} {says:?}\n    wanted {:?} {:?}",
+                        "{}: {} {says:?}\n    expected {:?} {:?}",
                         bad.what, response.status, bad.codes, bad.says
                     ));
                 }

@@ -18,7 +18,7 @@ pub fn requests() -> Vec<Malformed> {
     let deep = format!("batch_size: 1 {} {}", "input {".repeat(5000), "}".repeat(5000));
     let missing = "expected 2 inputs but got 1 inputs for model 'addsub_fp32'";
     vec![
-        v1("unknown model", "nobody", echo, &[0; 8], "unknown model"),
+        v1("unknown model", "absent", echo, &[0; 8], "unknown model"),
         v1("unknown version", "echo/7", echo, &[0; 8], "unknown model"),
         v1("version beyond 64 bits", "echo/99999999999999999999", echo, &[0; 8], ""),
         v1(

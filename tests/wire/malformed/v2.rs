@@ -54,10 +54,10 @@ pub fn requests() -> Vec<Malformed> {
     vec![
         v2(
             "unknown model",
-            "nobody",
+            "absent",
             &with(""),
             &[404],
-            "Request for unknown model: 'nobody' is not found",
+            "Request for unknown model: 'absent' is not found",
         ),
         v2(
             "unknown version",

@@ -65,7 +65,7 @@ impl Arrows {
         for (number, line) in code() {
             for used in line.split("crate::").skip(1).map(first_word) {
                 let own = used == part || used.is_empty() || used.starts_with(char::is_uppercase);
-                if !own && !allowed.contains(used) && !self.everybody(used) {
+                if !own && !allowed.contains(used) && !self.allowed_for_all(used) {
                     let number = number + 1;
                     findings.push(format!(
                         "{name}:{number}: `{part}` uses `{used}`, which ARCHITECTURE.md does not allow"
@@ -81,7 +81,7 @@ impl Arrows {
         }
     }
 
-    fn everybody(&self, part: &str) -> bool {
+    fn allowed_for_all(&self, part: &str) -> bool {
         self.0.get("*").is_some_and(|all| all.contains(part))
     }
 }

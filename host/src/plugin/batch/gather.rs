@@ -46,7 +46,7 @@ impl GatheredInputs {
         let parts = parts_of(requests, &signature, position)?;
         check_compatible(&signature, &parts)?;
         let (buf, held) = match contiguous(&parts) {
-            Some(buf) => (buf, Held::Shared(parts.into_iter().map(|(_, keeper)| keeper).collect())),
+            Some(buf) => (buf, Held::Shared(parts.into_iter().map(|(_, owner)| owner).collect())),
             None => self.copy(&signature, &parts)?,
         };
         self.done.push(GatheredInput { position, buf, held });
@@ -119,8 +119,8 @@ fn parts_of<'a>(
     for (slot, view) in requests.slots().iter().zip(views) {
         let view = view.ok_or_else(|| fault("a request of the batch has fewer inputs"))?;
         // Views and request have the inputs in the same order.
-        let keeper = slot.input(at).ok_or_else(|| fault("a request was released before"))?;
-        parts.push((view, keeper));
+        let owner = slot.input(at).ok_or_else(|| fault("a request was released before"))?;
+        parts.push((view, owner));
     }
     Ok(parts)
 }

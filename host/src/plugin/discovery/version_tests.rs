@@ -40,7 +40,7 @@ fn compare_orders_by_age() {
 
 #[test]
 fn requested_prefix_ends_between_pieces() {
-    for (version, wanted, expected) in [
+    for (version, requirement, expected) in [
         ("1.31.1", "1.31.1", true),
         ("1.31.1", "1.31", true),
         ("1.31-rc1", "1.31", true),
@@ -49,6 +49,6 @@ fn requested_prefix_ends_between_pieces() {
         ("1.31", "1.31.1", false),
         ("1.31", "", false),
     ] {
-        assert_eq!(matches(version, wanted), expected, "{version} for {wanted}");
+        assert_eq!(matches(version, requirement), expected, "{version} for {requirement}");
     }
 }

@@ -44,19 +44,21 @@ pub fn listen(mut receiver: Receiver, process: &Process) {
 }
 
 fn log(process: &Process, record: &LogRecord) {
-    let (who, text) = (&process.label, &record.text);
+    let (label, text) = (&process.label, &record.text);
     let (file, line) = (record.file.as_str(), record.line);
     if record.level <= level::WARNING {
         process.tail.push(text);
     }
     match record.level {
         0 | level::ERROR => {
-            tracing::error!(process = who, at.file = file, at.line = line, "{text}")
+            tracing::error!(process = label, at.file = file, at.line = line, "{text}")
         }
-        level::WARNING => tracing::warn!(process = who, at.file = file, at.line = line, "{text}"),
-        level::INFO => tracing::info!(process = who, at.file = file, at.line = line, "{text}"),
-        level::VERBOSE => tracing::debug!(process = who, at.file = file, at.line = line, "{text}"),
-        _ => tracing::trace!(process = who, at.file = file, at.line = line, "{text}"),
+        level::WARNING => tracing::warn!(process = label, at.file = file, at.line = line, "{text}"),
+        level::INFO => tracing::info!(process = label, at.file = file, at.line = line, "{text}"),
+        level::VERBOSE => {
+            tracing::debug!(process = label, at.file = file, at.line = line, "{text}")
+        }
+        _ => tracing::trace!(process = label, at.file = file, at.line = line, "{text}"),
     }
 }
 

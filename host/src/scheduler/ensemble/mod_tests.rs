@@ -86,7 +86,7 @@ fn step_waits_for_all_its_inputs() {
 #[test]
 fn only_steps_that_requested_outputs_depend_on_run() {
     let steps = "a:I=in>O=t,P=u b:I=t>O=out,P=x c:I=u>O=out2 d:I=x>O=y";
-    for (wanted, first, rest) in [
+    for (requested, first, rest) in [
         ("out", &[0][..], [1, 0, 0]),
         ("out2", &[1], [0, 1, 0]),
         ("out out2", &[0, 1], [1, 1, 0]),
@@ -94,7 +94,7 @@ fn only_steps_that_requested_outputs_depend_on_run() {
         ("", &[0, 1], [1, 1, 0]),
     ] {
         let (e, models) = ensemble(steps, &Setup::default());
-        let (request, _, responses) = request(&e, wanted, &[1, 2]);
+        let (request, _, responses) = request(&e, requested, &[1, 2]);
         e.submit(request);
         let asked: Vec<_> = {
             let first = models.model("a").take();
@@ -102,18 +102,18 @@ fn only_steps_that_requested_outputs_depend_on_run() {
             models.model("a").submit_again(first);
             asked
         };
-        assert_eq!(asked, first, "{wanted}");
+        assert_eq!(asked, first, "{requested}");
         models.model("a").respond();
-        assert_eq!(models.waiting("b c d"), rest, "{wanted}");
+        assert_eq!(models.waiting("b c d"), rest, "{requested}");
         for name in ["b", "c"].into_iter().zip(rest).filter(|(_, n)| *n > 0).map(|(name, _)| name) {
             // Without the output that only an unneeded step reads.
             let model = models.model(name);
             let request = model.take();
-            assert_eq!(request.context().outputs.len(), 1, "{wanted}");
+            assert_eq!(request.context().outputs.len(), 1, "{requested}");
             model.submit_again(request);
             model.respond();
         }
-        assert_eq!(outputs(&responses).len(), wanted.split_whitespace().count(), "{wanted}");
+        assert_eq!(outputs(&responses).len(), requested.split_whitespace().count(), "{requested}");
     }
 }
 
@@ -263,7 +263,7 @@ fn optional_inputs_and_outputs_may_be_absent() {
     // An output that a model leaves out, which its readers require or not.
     let deadlock = "in ensemble 'e', unexpected deadlock, at least one output is not set while no more ensemble \
                     steps can be made";
-    for (steps, wanted) in [
+    for (steps, requested) in [
         ("a:I=in>O=t b:I=in,J=t>O=out", Ok(())),
         ("a:I=in>O=t b:I=t>O=out", Err(deadlock)),
         ("a:I=in>O=out", Err(deadlock)),
@@ -272,7 +272,7 @@ fn optional_inputs_and_outputs_may_be_absent() {
         let (request, stats, responses) = request(&e, "out", &[1, 2]);
         e.submit(request);
         respond(&models.model("a").take(), Ok(InferResponse::default()));
-        match wanted {
+        match requested {
             Ok(()) => {
                 models.model("b").respond();
                 assert_eq!(outputs(&responses).len(), 1, "{steps}");

@@ -43,8 +43,8 @@ impl ManualModel {
     pub fn respond(&self) {
         let request = self.take();
         let input = &request.inputs[0];
-        let outputs = request.context().outputs.iter().map(|wanted| OutputTensor {
-            name: Arc::clone(&self.signature.outputs[wanted.index].name),
+        let outputs = request.context().outputs.iter().map(|requested| OutputTensor {
+            name: Arc::clone(&self.signature.outputs[requested.index].name),
             dtype: input.dtype,
             shape: input.shape.clone(),
             data: input.data.clone(),

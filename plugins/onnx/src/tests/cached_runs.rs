@@ -177,7 +177,7 @@ fn cached_run_survives_wrong_declared_shape() {
     let Some((_session, handle)) = start() else { return };
     let inputs = vec![decl("x", dtype::FP32, &[-1])];
     let outputs = vec![decl("where", dtype::INT64, &[1, 4]), decl("weight", dtype::FP32, &[2])];
-    let loaded = load(&handle, model("fickle.onnx", 0, inputs, outputs)).unwrap();
+    let loaded = load(&handle, model("undeclared_count.onnx", 0, inputs, outputs)).unwrap();
     let check = |values: [f32; 6]| {
         let request = Request::new(1).input("x", dtype::FP32, &[6], &bytes_of(&values));
         let (outcome, cached) =

@@ -178,7 +178,8 @@ fn wrong_declared_shape_disables_preallocation_for_batches() {
     let Some((_session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
-        load(&handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
+        load(&handle, model("undeclared_width.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])]))
+            .unwrap();
     let request = |n: i64| {
         Request::new(1)
             .input("x", dtype::FP32, &[1, n], &bytes_of(&vec![1.0; n as usize]))

@@ -258,7 +258,8 @@ fn wrong_declared_shape_disables_preallocation() {
     let Some((session, handle)) = start() else { return };
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
-        load(&handle, model("liar.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])])).unwrap();
+        load(&handle, model("undeclared_width.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])]))
+            .unwrap();
     let request = |n: i64| {
         Request::new(2)
             .input("x", dtype::FP32, &[2, n], &bytes_of(&vec![1.0; 2 * n as usize]))

@@ -61,7 +61,7 @@ save(
 
 # The file declares four columns, the graph produces as many as the input has.
 save(
-    "liar",
+    "undeclared_width",
     [h.make_node("Neg", ["x"], ["middle"]), h.make_node("Shape", ["x"], ["shape"]),
      h.make_node("Reshape", ["middle", "shape"], ["y"])],
     [value("x", T.FLOAT, ["batch", "n"])],
@@ -97,7 +97,7 @@ save(
 
 # The file declares four indices, the graph returns as many as there are non-zero values. A weight is an output.
 save(
-    "fickle",
+    "undeclared_count",
     [h.make_node("NonZero", ["x"], ["where"])],
     [value("x", T.FLOAT, ["n"])],
     [value("where", T.INT64, [1, 4]), value("weight", T.FLOAT, [2])],

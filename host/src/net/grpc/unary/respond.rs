@@ -14,15 +14,15 @@ const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 /// A successful response: `head` is the message without its `payloads`, which follow as elements of the repeated bytes field
-/// number `field`. `spent` is a map whose memory is reused, such as the headers of the request.
+/// number `field`. `recycled` is a header map whose memory is reused, such as that of the request.
 pub fn respond(
     head: &impl Message,
     field: u32,
     payloads: &[Bytes],
-    spent: HeaderMap,
+    recycled: HeaderMap,
 ) -> http::Response<GrpcBody> {
     let head_len = head.encoded_len();
-    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter(), spent)
+    respond_with(head_len, |open| head.encode_raw(open), field, payloads.iter(), recycled)
 }
 
 /// The same for a head of `head_len` bytes that `head` appends. The order of fields is free in protobuf, so the payloads can
@@ -32,7 +32,7 @@ pub fn respond_with<'a>(
     head: impl FnOnce(&mut Vec<u8>),
     field: u32,
     payloads: impl Iterator<Item = &'a Bytes> + Clone,
-    mut spent: HeaderMap,
+    mut recycled: HeaderMap,
 ) -> http::Response<GrpcBody> {
     let (mut len, mut small) = (head_len, head_len + PREFIX);
     for payload in payloads.clone() {
@@ -58,9 +58,9 @@ pub fn respond_with<'a>(
         message.push_ref(payload);
     }
     let mut response = http::Response::new(GrpcBody::message(message));
-    spent.clear();
-    spent.insert(header::CONTENT_TYPE, GRPC);
-    *response.headers_mut() = spent;
+    recycled.clear();
+    recycled.insert(header::CONTENT_TYPE, GRPC);
+    *response.headers_mut() = recycled;
     response
 }
 

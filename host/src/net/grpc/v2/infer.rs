@@ -100,17 +100,17 @@ struct PendingRequest {
     _in_flight: InFlightGuard,
 }
 
-/// Encodes the response. `spent` is a header map that is no longer needed; its memory is reused.
+/// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
 fn encode(
     served: &Served,
     spec: &ResponseSpec,
     mut response: InferResponse,
-    spent: HeaderMap,
+    recycled: HeaderMap,
 ) -> Result<http::Response<GrpcBody>> {
     spec.rank(served, &mut response)?;
     let head = Head::of(served, spec, &response);
     let payloads = response.outputs.iter().map(|o| &o.data);
-    Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, spent))
+    Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, recycled))
 }
 
 /// Looks up the model and queues the request that `read` returns.

@@ -65,7 +65,7 @@ async fn unary_call_gets_one_response() {
     assert_eq!(ctx.state.in_flight(), 0);
 
     let table = [
-        ("who", "", "5", "Request for unknown model: 'who' is not found"),
+        ("absent", "", "5", "Request for unknown model: 'absent' is not found"),
         ("echo", "2", "5", "Request for unknown model: 'echo' version 2 is not found"),
         (
             "echo",
@@ -199,12 +199,12 @@ async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<Stri
 
 #[tokio::test]
 async fn stream_responses_of_ordinary_models_are_ordered() {
-    let requests = ["echo", "broken", "who", "twice", "silent", "echo"];
+    let requests = ["echo", "broken", "absent", "twice", "silent", "echo"];
     let requests = requests.iter().enumerate().map(|(i, m)| request(m, &i.to_string())).collect();
     let want = [
         "0:true:1",
         "1!out of order:true",
-        "2!Request for unknown model: 'who' is not found:unset",
+        "2!Request for unknown model: 'absent' is not found:unset",
         "3:false:1",
         "3:true:1",
         "4!expected a single response, got 0:true",
@@ -227,7 +227,7 @@ async fn decoupled_model_streams_any_number_of_responses() {
 
 #[tokio::test]
 async fn true_status_ends_the_stream_with_the_first_error() {
-    let requests = vec![request("echo", "0"), request("who", "1"), request("echo", "2")];
+    let requests = vec![request("echo", "0"), request("absent", "1"), request("echo", "2")];
     assert_eq!(stream(requests, true).await, ["0:true:1", "NotFound"]);
 }
 

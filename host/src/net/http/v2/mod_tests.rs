@@ -41,7 +41,7 @@ async fn metadata_endpoints() {
         ("POST /v2", 405, error("Method Not Allowed")),
         ("GET /v2/models/echo/ready", 200, String::new()),
         ("GET /v2/models/echo/versions/2/ready", 400, error("Model version not ready")),
-        ("GET /v2/models/who/ready", 400, error("Model version not ready")),
+        ("GET /v2/models/absent/ready", 400, error("Model version not ready")),
         (
             "GET /v2/models/echo",
             200,
@@ -50,16 +50,16 @@ async fn metadata_endpoints() {
             ),
         ),
         (
-            "GET /v2/models/who",
+            "GET /v2/models/absent",
             404,
-            error("Request for unknown model: 'who' is not found"),
+            error("Request for unknown model: 'absent' is not found"),
         ),
         (
             "GET /v2/models/echo/versions/2/config",
             404,
             error("Request for unknown model: 'echo' version 2 is not found"),
         ),
-        ("GET /v2/models/who/stats", 400, error("requested model 'who' is not available")),
+        ("GET /v2/models/absent/stats", 400, error("requested model 'absent' is not available")),
         ("GET /v2/systemsharedmemory/status", 200, "[]".into()),
         (
             "GET /v2/cudasharedmemory/region/r/status",
@@ -69,14 +69,14 @@ async fn metadata_endpoints() {
         ("POST /v2/systemsharedmemory/unregister", 501, error(SHARED_MEMORY_DISABLED)),
         ("POST /v2/systemsharedmemory/region/r/register", 501, error(SHARED_MEMORY_DISABLED)),
         ("GET /v2/systemsharedmemory/register", 405, error("Method Not Allowed")),
-        ("POST /v2/models/who/generate", 404, error("Request for unknown model: 'who' is not found")),
+        ("POST /v2/models/absent/generate", 404, error("Request for unknown model: 'absent' is not found")),
         ("POST /v2/models/echo/generate", 501, error("this server does not offer generate yet")),
         (
             "GET /v2/models/echo/trace/setting",
             200,
             r#"{"trace_level":["OFF"],"trace_rate":"1000","trace_count":"-1","log_frequency":"0","trace_file":"","trace_mode":"triton"}"#.into(),
         ),
-        ("GET /v2/models/who/trace/setting", 400, error("Request for unknown model : who")),
+        ("GET /v2/models/absent/trace/setting", 400, error("Request for unknown model : absent")),
     ];
     for (line, status, body) in table {
         assert_eq!(text(&ctx, line, "").await, (status, body), "{line}");
@@ -162,9 +162,9 @@ async fn invalid_requests_are_refused() {
     let ctx = context();
     let body = r#"{"inputs":[{"name":"FP","datatype":"FP32","shape":[1,1],"data":[7]}]}"#;
     let large = format!(r#"{{"inputs":[]{}}}"#, " ".repeat(100_000));
-    let unknown = "Request for unknown model: 'who' is not found";
+    let unknown = "Request for unknown model: 'absent' is not found";
     for (line, headers, body, status, message) in [
-        ("who", None, body, 404, unknown),
+        ("absent", None, body, 404, unknown),
         ("broken", None, body, 500, "out of order"),
         ("twice", None, body, 500, "expected a single response, got 2"),
         ("silent", None, body, 500, "expected a single response, got 0"),

@@ -1,4 +1,4 @@
-/* An echo backend that breaks exactly one promise: MISDEED, which the including file defines.
+/* An echo backend that breaks exactly one promise: VIOLATION, which the including file defines.
  * `trtserver plugin check` must detect each. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -38,7 +38,7 @@ enum {
   WILD_LOG,
   USES_CLOSED_SCOPE,
 };
-#define DOES(misdeed) (MISDEED == (misdeed))
+#define DOES(violation) (VIOLATION == (violation))
 
 static const trts_host_table *host;
 static const trts_memory_extension *memory;
@@ -47,8 +47,8 @@ static int handle;
 static const trts_memory cpu = {TRTS_MEMORY_CPU, 0};
 
 static const trts_backend_info *backend_info(trts_backend *backend) {
-  static const trts_str platform = {"misdeed", 7}, file = {"", 0};
-  static const trts_backend_info info = {.size = sizeof info, .name = {"misdeed", 7}, .version = {"1.0", 3},
+  static const trts_str platform = {"violation", 9}, file = {"", 0};
+  static const trts_backend_info info = {.size = sizeof info, .name = {"violation", 9}, .version = {"1.0", 3},
       .platforms = &platform, .default_files = &file, .n_platforms = 1, .max_in_flight = 1};
   return (void)backend, &info;
 }
@@ -86,7 +86,7 @@ static trts_error *open_instance(trts_model *model, const trts_instance_desc *de
   (void)model, (void)desc;
   if (DOES(USES_CLOSED_SCOPE) && closed != scope && desc->ordinal == 0) {
     static trts_scope *before;
-    if (before) host->log(before, TRTS_LEVEL_INFO, trts_text("misdeeds.h"), 1, trts_text("after close"));
+    if (before) host->log(before, TRTS_LEVEL_INFO, trts_text("violations.h"), 1, trts_text("after close"));
     before = desc->scope;
   }
   return *out = (trts_instance *)&handle, NULL;
@@ -134,7 +134,7 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     if (DOES(SWAPS_ROWS) && batch->requests[batch->n_requests - 1 - i]->batch_size == request->batch_size)
       from = batch->requests[batch->n_requests - 1 - i];
     if (DOES(LEAKS_HOST_MEMORY)) host->error_free(memory->memory_alloc(scope, cpu, 64, 64, 0, NULL, &buf));
-    if (DOES(WILD_LOG)) host->log(scope, 77, trts_text("misdeeds.h"), 1, trts_text("very loud"));
+    if (DOES(WILD_LOG)) host->log(scope, 77, trts_text("violations.h"), 1, trts_text("very loud"));
     if (DOES(KEEPS_RESPONDER)) host->responder_detach(request->responder);
     if ((error = host->response_new(request->responder, &response))) return error;
     error = echo(request, from, response, &to);

@@ -1,10 +1,10 @@
-/* Misbehaves on command. The setting `rogue` (a parameter or tag of the model) selects the behaviour of initialize and
+/* Misbehaves on command. The setting `fault` (a parameter or tag of the model) selects the behaviour of initialize and
    finalize, the input COMMAND (STRING [1]) that of execute:
 
      initialize        initialize_error, initialize_silent_error, initialize_late_error (with a context),
                        initialize_crash, initialize_abort, initialize_exit
      finalize          finalize_error, finalize_silent_error
-     execute           the names in `obey`
+     execute           the names in `run_command`
 
    OUTPUT0 (INT32 [1]) is INPUT0 (INT32 [1]) + 1, BATCH (INT32 [1]) the number of payloads. */
 #include "generation.h"
@@ -19,7 +19,7 @@ void undefined_function(void);
 
 typedef struct {
   bool finished;
-  Bytes rogue;
+  Bytes fault;
   void* late_content;
   CustomGetOutput late_output;
   CustomGetNextInput late_input;
@@ -41,19 +41,19 @@ static void crash(void) {
 }
 
 static int library_start(const Start* start, void** context) {
-  Bytes rogue = find_setting(start->config, "rogue");
+  Bytes fault = find_setting(start->config, "fault");
   trace("initialize");
-  if (is_text(rogue, "initialize_error")) return WITH_TEXT;
-  if (is_text(rogue, "initialize_silent_error")) return WITHOUT_TEXT;
-  if (is_text(rogue, "initialize_crash")) crash();
-  if (is_text(rogue, "initialize_abort")) abort();
-  if (is_text(rogue, "initialize_exit")) exit(3);
+  if (is_text(fault, "initialize_error")) return WITH_TEXT;
+  if (is_text(fault, "initialize_silent_error")) return WITHOUT_TEXT;
+  if (is_text(fault, "initialize_crash")) crash();
+  if (is_text(fault, "initialize_abort")) abort();
+  if (is_text(fault, "initialize_exit")) exit(3);
   /* Contexts are never freed, so that a second finalize is detected. */
   Context* made = calloc(1, sizeof *made);
   if (made == NULL) abort();
-  made->rogue = copied(rogue);
+  made->fault = copied(fault);
   *context = made;
-  return is_text(rogue, "initialize_late_error") ? WITH_TEXT : 0;
+  return is_text(fault, "initialize_late_error") ? WITH_TEXT : 0;
 }
 
 static const char* library_explain(void* opaque, int error) {
@@ -75,8 +75,8 @@ static int library_finish(void* opaque) {
   if (context == NULL) return 0;
   if (context->finished) return TWICE;
   context->finished = true;
-  if (is_text(context->rogue, "finalize_error")) return AT_THE_END;
-  if (is_text(context->rogue, "finalize_silent_error")) return WITHOUT_TEXT;
+  if (is_text(context->fault, "finalize_error")) return AT_THE_END;
+  if (is_text(context->fault, "finalize_silent_error")) return WITHOUT_TEXT;
   return 0;
 }
 
@@ -137,7 +137,7 @@ static bool ask(Calls calls, CustomPayload* payload, const char* name, size_t ra
 
 /* Executes the command. Returns the error code of the payload, or -1 to respond normally. `*whole` is the code of the
    whole execution. */
-static int obey(Context* context, Bytes command, CustomPayload* payload, Calls calls, int* whole) {
+static int run_command(Context* context, Bytes command, CustomPayload* payload, Calls calls, int* whole) {
   void* in = payload->input_context;
   void* out = payload->output_context;
   int64_t shape[2] = {1, 1};
@@ -154,8 +154,8 @@ static int obey(Context* context, Bytes command, CustomPayload* payload, Calls c
   if (IS("execute_silent_error")) return *whole = WITHOUT_TEXT, 0;
   if (IS("payload_error")) return PAYLOAD_WITH_TEXT;
   if (IS("payload_silent_error")) return WITHOUT_TEXT;
-  if (IS("unasked")) return ask(calls, payload, "NOBODY", 2, shape, 4, 1), -1;
-  if (IS("no_answer")) return 0;
+  if (IS("unasked")) return ask(calls, payload, "UNKNOWN", 2, shape, 4, 1), -1;
+  if (IS("no_response")) return 0;
   if (IS("wrong_shape")) return ask(calls, payload, "OUTPUT0", 2, wrong, 8, 1), 0;
   if (IS("wrong_rank")) return ask(calls, payload, "OUTPUT0", 3, wrong_rank, 4, 1), 0;
   if (IS("negative_shape")) return ask(calls, payload, "OUTPUT0", 2, negative, 4, 1), 0;
@@ -219,8 +219,8 @@ static int obey(Context* context, Bytes command, CustomPayload* payload, Calls c
   if (IS("abort")) abort();
   if (IS("exit")) exit(3);
   if (IS("unresolved")) return undefined_function(), 0;
-  if (IS("last_words")) {
-    fprintf(stderr, "rogue: these are my last words\n");
+  if (IS("exit_with_message")) {
+    fprintf(stderr, "faulty: message before exit\n");
     _exit(4);
   }
   if (IS("thread_dies")) {
@@ -239,7 +239,7 @@ static int serve(Context* context, uint32_t count, CustomPayload* payload, Calls
     return NO_INPUT;
   }
   Bytes command = {bytes + 4, (size_t)size - 4};
-  int code = obey(context, command, payload, calls, whole);
+  int code = run_command(context, command, payload, calls, whole);
   free(bytes);
   if (code != -1) return code;
   int64_t shape[2] = {1, 1};
