@@ -224,8 +224,8 @@ impl Instance {
         let block = self.block(data);
         // SAFETY: as above.
         let bytes = unsafe { std::slice::from_raw_parts(block.ptr().as_ptr(), data.len()) };
-        let loan = self.inputs.lend(bytes).unwrap();
-        let (offset, bytes, slot) = (loan.offset, data.len() as u64, loan.slot);
+        let shared = self.inputs.share(bytes).unwrap();
+        let (offset, bytes, slot) = (shared.offset, data.len() as u64, shared.slot);
         Input { index, shape: shape.to_vec(), offset, bytes, slot }
     }
 
@@ -260,7 +260,7 @@ impl Instance {
         assert_eq!(self.receiver.receive::<Response>().unwrap(), Received::Closed);
     }
 
-    /// The bytes of an output; returns the loan.
+    /// The bytes of an output; releases the reference to them.
     pub fn read(&self, output: &Output) -> Vec<u8> {
         self.reader.bytes(output.offset, output.bytes, Some(output.slot)).unwrap().to_vec()
     }

@@ -85,7 +85,7 @@ fn tensors_travel_through_shared_memory() {
     for commands in [&[][..], &[("adopt", "true")], &[("merge", "true")], &[("detach", "true")]] {
         let calls =
             vec![instance.message(1, &large, commands), instance.message(2, &large, commands)];
-        let loans: Vec<_> = calls.iter().map(|c| c.inputs[0].offset).collect();
+        let offsets: Vec<_> = calls.iter().map(|c| c.inputs[0].offset).collect();
         instance.send(calls);
         // Of another shape, so it cannot be gathered with the others.
         instance.send(vec![instance.message(3, &[], commands)]);
@@ -99,11 +99,11 @@ fn tensors_travel_through_shared_memory() {
             let [_, compute, _, _] = response.times[..] else { panic!("{:?}", response.times) };
             assert!(compute > 0 || commands.contains(&("detach", "true")), "{:?}", response.times);
         }
-        // The loans were returned: their blocks are allocated again.
+        // The child has released the inputs: their blocks are allocated again.
         instance.send(vec![instance.message(4, &[1.0], &[])]);
         instance.response();
         let reused = instance.message(5, &large, &[]).inputs[0].offset;
-        assert!(loans.contains(&reused), "{commands:?}: {reused} is not among {loans:?}");
+        assert!(offsets.contains(&reused), "{commands:?}: {reused} is not among {offsets:?}");
     }
     assert!(host.close().success());
 }
@@ -190,7 +190,7 @@ fn invalid_memory_ranges_are_errors() {
     let calls = [
         (spoiled(|c| c.inputs[0].offset = 1 << 50), "invalid memory range"),
         (spoiled(|c| c.inputs[0].offset = u64::MAX), "invalid memory range"),
-        // The table of loan counters.
+        // In the table of reference counts.
         (spoiled(|c| c.inputs[0].offset = 64), "invalid memory range"),
         (spoiled(|c| c.inputs[0].bytes = 1 << 40), "invalid memory range"),
         (spoiled(|c| c.inputs[0].slot = u32::MAX), "invalid memory range"),

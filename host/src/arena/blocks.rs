@@ -1,7 +1,7 @@
 //! Block allocator of an arena: size classes of powers of two, carved one after another, reused by class.
 //!
-//! A block is free, allocated, or lent: dropped by its user, but with loans that the other process has not returned. When
-//! the arena is exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can
+//! A block is free, allocated, or retained: dropped by its user, but still referenced by the reading process. When the arena
+//! is exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can
 //! serve other sizes.
 
 use super::{Map, SLOTS, TABLE};
@@ -15,7 +15,7 @@ const MIN_BLOCK: usize = 256;
 pub const MAX_RESIDENT: usize = 64 << 20;
 /// Size classes: powers of two from [`MIN_BLOCK`] on.
 const CLASSES: usize = 40;
-/// Lent blocks checked at each allocation: their loans may have been returned.
+/// Retained blocks checked at each allocation: their references may have been released.
 const SWEEP: usize = 8;
 /// A class is cold when the last this many allocations were of other classes. The pages of its free blocks are returned
 /// first.
@@ -27,8 +27,8 @@ pub struct Blocks {
     all: Vec<Carved>,
     /// Free slots by class.
     free: Vec<Vec<u32>>,
-    /// Slots of lent blocks, the one checked longest ago first.
-    lent: VecDeque<u32>,
+    /// Slots of retained blocks, the one checked longest ago first.
+    retained: VecDeque<u32>,
     /// Offset of the next new block. Everything from there on is zero.
     end: usize,
     /// Resident bytes of free blocks, by class and in total.
@@ -58,7 +58,7 @@ impl Blocks {
         Self {
             all: Vec::new(),
             free: vec![Vec::new(); CLASSES],
-            lent: VecDeque::new(),
+            retained: VecDeque::new(),
             end: TABLE,
             resident: [0; CLASSES],
             resident_total: 0,
@@ -94,8 +94,8 @@ impl Blocks {
         if found.is_some() {
             return found;
         }
-        // Exhausted: check all lent blocks before refusing.
-        self.sweep(self.lent.len(), map);
+        // Exhausted: check all retained blocks before refusing.
+        self.sweep(self.retained.len(), map);
         let larger = (class..CLASSES).find_map(|class| self.pop(class));
         larger.or_else(|| {
             self.uncarve(map);
@@ -103,19 +103,19 @@ impl Blocks {
         })
     }
 
-    /// Frees a block, or lists it as lent while its loans are not returned.
+    /// Frees a block, or lists it as retained while the reader has references to it.
     pub fn give_back(&mut self, slot: u32, map: &Map) {
-        if map.loans(slot).load(Ordering::Acquire) == 0 {
+        if map.references(slot).load(Ordering::Acquire) == 0 {
             self.free(slot, map);
         } else {
-            self.lent.push_back(slot);
+            self.retained.push_back(slot);
         }
     }
 
-    /// Checks `count` of the lent blocks, and frees those whose loans were returned.
+    /// Checks `count` of the retained blocks, and frees those whose references were released.
     fn sweep(&mut self, count: usize, map: &Map) {
-        for _ in 0..count.min(self.lent.len()) {
-            if let Some(slot) = self.lent.pop_front() {
+        for _ in 0..count.min(self.retained.len()) {
+            if let Some(slot) = self.retained.pop_front() {
                 self.give_back(slot, map);
             }
         }

@@ -2,12 +2,11 @@
 //!
 //! The file (`memfd`) has no name. It is as large as the arena may ever grow, but only touched pages are in memory; it is
 //! freed when the last process that maps it exits. It is sealed against shrinking, so that no process can remove pages
-//! that another one uses. Layout: a table of loan counters, one per block, then the blocks.
+//! that another one uses. Layout: a table of reference counts, one per block, then the blocks.
 //!
-//! A loan is a reference of the other process to a block, and the counter is a reference count: [`Arena::lend`] increments
-//! it, and the reader decrements it when it drops the bytes ([`Borrowed`]). The owner reuses a block when it has dropped it
-//! and the counter is 0. It trusts the reader with nothing else: a reader that counts wrongly damages only blocks of this
-//! file.
+//! The counts are of references that the reading process holds: [`Arena::share`] increments one, and the reader decrements it
+//! when it drops the bytes ([`SharedBytes`]). The owner reuses a block when it has dropped it and the count is 0. It trusts
+//! the reader with nothing else: a reader that counts wrongly damages only blocks of this file.
 
 mod blocks; // allocation and reuse of blocks
 
@@ -22,9 +21,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Limit of blocks; one loan counter each.
+/// Limit of blocks; one reference count each.
 const SLOTS: usize = 1 << 20;
-/// Size of the table of loan counters; the blocks follow.
+/// Size of the table of reference counts; the blocks follow.
 const TABLE: usize = SLOTS * size_of::<AtomicU32>();
 
 /// A mapped memory file.
@@ -56,7 +55,8 @@ impl Map {
         Ok(map)
     }
 
-    fn loans(&self, slot: u32) -> &AtomicU32 {
+    /// References of the reader to a block.
+    fn references(&self, slot: u32) -> &AtomicU32 {
         debug_assert!((slot as usize) < SLOTS);
         // SAFETY: inside the table, which is mapped for reading and writing and accessed atomically only.
         unsafe { self.base.cast::<AtomicU32>().add(slot as usize % SLOTS).as_ref() }
@@ -96,7 +96,7 @@ fn failed(what: &str, e: impl std::fmt::Display) -> Error {
     Error::internal(format!("shared memory cannot be {what}: {e}"))
 }
 
-/// The owner's side: allocates and lends blocks.
+/// The owner's side: allocates blocks and shares them.
 pub struct Arena {
     map: Map,
     file: OwnedFd,
@@ -158,24 +158,23 @@ impl Arena {
         self.map.offset_of(bytes).map(|offset| offset as u64)
     }
 
-    /// Lends `bytes`, part of a block that the caller holds, until the reader returns the loan. `None` if they are not in a
-    /// block.
-    pub fn lend(&self, bytes: &[u8]) -> Option<Loan> {
+    /// Adds a reference of the reader to `bytes`, part of a block that the caller holds. `None` if they are not in a block.
+    pub fn share(&self, bytes: &[u8]) -> Option<SharedRange> {
         let offset = self.map.offset_of(bytes)?;
         let slot = self.lock().at(offset)?;
-        self.map.loans(slot).fetch_add(1, Ordering::Relaxed);
-        Some(Loan { slot, offset: offset as u64 })
+        self.map.references(slot).fetch_add(1, Ordering::Relaxed);
+        Some(SharedRange { slot, offset: offset as u64 })
     }
 
-    /// Returns a loan that was not passed to the other process.
-    pub fn return_loan(&self, slot: u32) {
-        self.map.loans(slot).fetch_sub(1, Ordering::Release);
+    /// Removes a reference that was not sent to the reader.
+    pub fn unshare(&self, slot: u32) {
+        self.map.references(slot).fetch_sub(1, Ordering::Release);
     }
 
-    /// Resets all loans, because the other process is gone.
-    pub fn reset_loans(&self) {
+    /// Removes all references, because the reading process has ended.
+    pub fn unshare_all(&self) {
         let count = self.lock().count();
-        (0..count).for_each(|slot| self.map.loans(slot).store(0, Ordering::Release));
+        (0..count).for_each(|slot| self.map.references(slot).store(0, Ordering::Release));
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
@@ -183,7 +182,7 @@ impl Arena {
     }
 }
 
-/// An allocated block; dropping it frees it, once it is not lent.
+/// An allocated block. Dropping it frees it as soon as the reader has no reference to it.
 pub struct Block {
     arena: Arc<Arena>,
     slot: u32,
@@ -216,9 +215,9 @@ impl Drop for Block {
     }
 }
 
-/// Part of a block lent to the other process.
+/// Part of a block, with a reference of the reader.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Loan {
+pub struct SharedRange {
     pub slot: u32,
     pub offset: u64,
 }
@@ -237,7 +236,7 @@ impl Reader {
         Ok(Arc::new(Self { map: Map::new(file, size(file)?, ProtFlags::READ)? }))
     }
 
-    /// `len` bytes at `offset`. The loan of `slot`, if there is one, is returned when the last user drops them.
+    /// `len` bytes at `offset`. The reference to `slot`, if there is one, is released when the last user drops them.
     ///
     /// # Errors
     /// The range is not in the file.
@@ -253,9 +252,9 @@ impl Reader {
                 self.map.len
             )));
         };
-        // Returns the loan also when there is nothing to read.
-        let borrowed = Borrowed { reader: Arc::clone(self), offset, len, slot };
-        Ok(if len == 0 { Bytes::new() } else { Bytes::from_owner(borrowed) })
+        // Releases the reference also when there is nothing to read.
+        let shared = SharedBytes { reader: Arc::clone(self), offset, len, slot };
+        Ok(if len == 0 { Bytes::new() } else { Bytes::from_owner(shared) })
     }
 }
 
@@ -269,17 +268,17 @@ fn size(file: &OwnedFd) -> Result<usize> {
     Ok(len)
 }
 
-/// Borrowed bytes of a block that another process owns.
-struct Borrowed {
+/// Bytes of a block that another process owns.
+struct SharedBytes {
     reader: Arc<Reader>,
     offset: usize,
     len: usize,
     slot: Option<u32>,
 }
 
-impl AsRef<[u8]> for Borrowed {
+impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: inside the mapping, which the reader keeps. The owner must not write lent bytes; an owner that does
+        // SAFETY: inside the mapping, which the reader keeps. The owner must not write shared bytes; an owner that does
         // changes their values, and every value is a valid `u8`.
         unsafe {
             std::slice::from_raw_parts(self.reader.map.base.add(self.offset).as_ptr(), self.len)
@@ -287,10 +286,10 @@ impl AsRef<[u8]> for Borrowed {
     }
 }
 
-impl Drop for Borrowed {
+impl Drop for SharedBytes {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            self.reader.map.loans(slot).fetch_sub(1, Ordering::Release);
+            self.reader.map.references(slot).fetch_sub(1, Ordering::Release);
         }
     }
 }

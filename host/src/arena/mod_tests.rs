@@ -1,4 +1,4 @@
-//! Unit tests of `mod.rs` and `blocks.rs`: allocation, loans to the reader, resident memory.
+//! Unit tests of `mod.rs` and `blocks.rs`: allocation, references of the reader, resident memory.
 
 use super::blocks::MAX_RESIDENT;
 use super::*;
@@ -37,16 +37,16 @@ fn blocks_are_aligned_zeroed_and_reused() {
 }
 
 #[test]
-fn lent_block_is_not_reused() {
+fn block_that_the_reader_references_is_not_reused() {
     let owner = arena();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let block = owner.alloc(1000, true).unwrap();
     fill(&block, 3);
     let at = block.ptr;
     // Two responses in one block, as of a scattered batch.
-    let loans = [0, 500].map(|from| owner.lend(&read(&block)[from..from + 500]).unwrap());
+    let shared = [0, 500].map(|from| owner.share(&read(&block)[from..from + 500]).unwrap());
     drop(block);
-    let [a, b] = loans.map(|l| reader.bytes(l.offset, 500, Some(l.slot)).unwrap());
+    let [a, b] = shared.map(|s| reader.bytes(s.offset, 500, Some(s.slot)).unwrap());
     assert_eq!((a.as_ref(), b.as_ref()), (&[3; 500][..], &[3; 500][..]));
     assert_ne!(owner.alloc(1000, false).unwrap().ptr, at);
     drop(a);
@@ -66,7 +66,7 @@ fn reader_rejects_ranges_outside_the_file() {
     }
     assert!(reader.bytes(TABLE as u64, 1, Some(u32::MAX)).is_err());
     assert!(owner.offset_of(b"outside").is_none());
-    assert!(owner.lend(b"outside").is_none());
+    assert!(owner.share(b"outside").is_none());
 }
 
 #[test]
@@ -87,20 +87,20 @@ fn touched(arena: &Arena) -> usize {
 }
 
 #[test]
-fn returned_loans_are_found_by_allocations_of_other_sizes() {
+fn allocations_of_other_sizes_free_released_blocks() {
     let owner = arena();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
-    let lent: Vec<_> = (0..16)
+    let held: Vec<_> = (0..16)
         .map(|_| {
             let block = owner.alloc(MAX_RESIDENT / 4, false).unwrap();
             fill(&block, 1);
-            let loan = owner.lend(read(&block)).unwrap();
-            reader.bytes(loan.offset, block.len() as u64, Some(loan.slot)).unwrap()
+            let shared = owner.share(read(&block)).unwrap();
+            reader.bytes(shared.offset, block.len() as u64, Some(shared.slot)).unwrap()
         })
         .collect();
     assert!(touched(&owner) >= 4 * MAX_RESIDENT);
-    drop(lent);
-    // Each allocation checks eight of the lent blocks.
+    drop(held);
+    // Each allocation checks eight of the retained blocks.
     drop([owner.alloc(1, false), owner.alloc(1, false)]);
     assert!(touched(&owner) <= MAX_RESIDENT + (1 << 20), "{}", touched(&owner));
 }
@@ -144,16 +144,16 @@ fn pages_of_cold_classes_are_released_first() {
     assert!(touched(&arena) <= MAX_RESIDENT, "{}", touched(&arena));
 }
 
-/// Many threads lend and read, also parts of one block.
+/// Many threads share and read, also parts of one block.
 #[test]
-fn concurrent_loans_never_share_a_block() {
+fn blocks_are_not_reused_while_another_thread_reads_them() {
     let owner = Arena::new("test", 1 << 22).unwrap();
     let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
-    let (sender, receiver) = std::sync::mpsc::sync_channel::<(Vec<Loan>, usize, u8)>(20);
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<(Vec<SharedRange>, usize, u8)>(20);
     let reading = std::thread::spawn(move || {
         let mut held = std::collections::VecDeque::new();
-        for (loans, len, value) in receiver {
-            let bytes = loans.iter().map(|l| reader.bytes(l.offset, len as u64, Some(l.slot)));
+        for (shared, len, value) in receiver {
+            let bytes = shared.iter().map(|s| reader.bytes(s.offset, len as u64, Some(s.slot)));
             held.push_back((bytes.collect::<Result<Vec<_>>>().unwrap(), value));
             if held.len() > 40 {
                 let (bytes, value) = held.pop_front().unwrap();
@@ -174,13 +174,13 @@ fn concurrent_loans_never_share_a_block() {
                     };
                     fill(&block, value);
                     let half = len / 2;
-                    let loans = [&read(&block)[..half], &read(&block)[len - half..]];
-                    let loans: Vec<_> = loans.iter().map(|b| owner.lend(b).unwrap()).collect();
+                    let halves = [&read(&block)[..half], &read(&block)[len - half..]];
+                    let shared: Vec<_> = halves.iter().map(|b| owner.share(b).unwrap()).collect();
                     if i % 17 == 0 {
-                        loans.iter().for_each(|loan| owner.return_loan(loan.slot));
+                        shared.iter().for_each(|s| owner.unshare(s.slot));
                     } else {
                         drop(block);
-                        sender.send((loans, half, value)).unwrap();
+                        sender.send((shared, half, value)).unwrap();
                     }
                 }
                 refused
@@ -192,6 +192,6 @@ fn concurrent_loans_never_share_a_block() {
         assert!(thread.join().unwrap() < 2000);
     }
     reading.join().unwrap();
-    // All loans were returned.
+    // All references were released.
     assert!(owner.alloc((1 << 22) - (1 << 12), true).is_some());
 }

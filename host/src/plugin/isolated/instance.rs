@@ -3,7 +3,7 @@
 use super::facts;
 use super::messages::ExecuteBatch;
 use super::model::IsolatedModel;
-use super::requests::{check_metadata_size, encode, move_to_arena, return_loans};
+use super::requests::{check_metadata_size, encode, move_to_arena, unshare_inputs};
 use super::supervisor::InstanceSession;
 use super::work_connection::WorkConnection;
 use crate::error::{Error, Result};
@@ -62,7 +62,7 @@ impl IsolatedInstance {
                     Ok(false) => {}
                     Err(e) => {
                         drop(reader);
-                        return_loans(batch, &model.shared.inputs);
+                        unshare_inputs(batch, &model.shared.inputs);
                         let e = Error::new(e.code, format!("{}: {e}", model.shared.subject));
                         return self.fail(requests, &e);
                     }

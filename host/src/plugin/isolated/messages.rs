@@ -317,8 +317,8 @@ pub struct Input {
     /// As the model sees it, batch dimension first.
     #[prost(int64, repeated, tag = "2")]
     pub shape: Vec<i64>,
-    /// A loan in the host's arena, which the child returns when the backend has released the request. An empty tensor
-    /// at offset 0 is not a loan.
+    /// In the host's arena, with a reference that the child releases when the backend has released the request. An empty
+    /// tensor at offset 0 has no reference.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
     #[prost(uint64, tag = "4")]
@@ -387,7 +387,7 @@ pub struct Output {
     /// As the model produced it, batch dimension first.
     #[prost(int64, repeated, tag = "3")]
     pub shape: Vec<i64>,
-    /// A loan in the arena of the child, which the host returns; also for an empty tensor.
+    /// In the arena of the child, with a reference that the host releases; also for an empty tensor.
     #[prost(uint64, tag = "4")]
     pub offset: u64,
     #[prost(uint64, tag = "5")]

@@ -33,10 +33,10 @@ pub fn check_metadata_size(request: &InferRequest) -> Result<()> {
     Ok(())
 }
 
-/// Returns the loans of a batch that was not sent.
-pub fn return_loans(batch: &ExecuteBatch, arena: &Arena) {
+/// Removes the child's references to the inputs of a batch that was not sent.
+pub fn unshare_inputs(batch: &ExecuteBatch, arena: &Arena) {
     let inputs = batch.requests.iter().flat_map(|request| &request.inputs);
-    inputs.filter(|input| input.offset != 0).for_each(|input| arena.return_loan(input.slot));
+    inputs.filter(|input| input.offset != 0).for_each(|input| arena.unshare(input.slot));
 }
 
 /// Copies inputs into the arena that are not in it, or not aligned as the backend requires.
@@ -70,7 +70,7 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
     Ok(())
 }
 
-/// The message of a request whose inputs are in the arena; lends them to the child.
+/// The message of a request whose inputs are in the arena; shares them with the child.
 pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> Request {
     let signature = &request.context().signature;
     let (sequence, sequence_text) = match &request.sequence.id {
@@ -98,14 +98,14 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
 fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<Input> {
     let inputs = request.inputs.iter().map(|input| {
         let spec = signature.input_spec(input.index);
-        // An empty tensor is not lent.
-        let loan = (!input.data.is_empty()).then(|| arena.lend(&input.data)).flatten();
+        // An empty tensor is not shared.
+        let shared = (!input.data.is_empty()).then(|| arena.share(&input.data)).flatten();
         Input {
             index: input.index as u32,
             shape: signature.to_model(spec, &input.shape).to_vec(),
-            offset: loan.map_or(0, |loan| loan.offset),
+            offset: shared.map_or(0, |shared| shared.offset),
             bytes: input.data.len() as u64,
-            slot: loan.map_or(0, |loan| loan.slot),
+            slot: shared.map_or(0, |shared| shared.slot),
         }
     });
     inputs.collect()

@@ -83,7 +83,7 @@ impl ResponseReader {
         let Response { key, last, data, failure, times } = response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
-        // All loans are taken first, so that they are returned whatever follows.
+        // All outputs are read first, so that their references are released also after an error.
         let data = outputs.iter().flatten().map(|output| self.data(output));
         let data: SmallVec<[Bytes; 4]> = data.collect::<Result<_, _>>()?;
         if let Some(bad) = outputs.iter().flatten().find(|o| self.name(o).is_none()) {

@@ -83,9 +83,9 @@ impl Fixture {
     fn output(&self) -> Output {
         // SAFETY: the block is the test's, and zeroed.
         let bytes = unsafe { std::slice::from_raw_parts(self.block.ptr().as_ptr(), 8) };
-        let loan = self.outputs.lend(bytes).unwrap();
+        let shared = self.outputs.share(bytes).unwrap();
         let (index, dtype, shape) = (0, DType::Fp32.number(), vec![2]);
-        Output { index, dtype, shape, offset: loan.offset, bytes: 8, slot: loan.slot }
+        Output { index, dtype, shape, offset: shared.offset, bytes: 8, slot: shared.slot }
     }
 
     /// Reads everything that was sent, then the end of the connection.

@@ -203,7 +203,7 @@ impl Shared {
 
     /// Starts a child and opens the model and its current instances there.
     fn start(&self, generation: u64) -> Result<(ChildProcess, Arc<LiveProcess>)> {
-        self.inputs.reset_loans();
+        self.inputs.unshare_all();
         let outputs = arena(&format!("{} outputs", self.label))?;
         let file = outputs.file().try_clone_to_owned().map_err(|e| {
             Error::internal(format!(

@@ -61,7 +61,7 @@ impl WorkConnection {
     /// to be killed; `requests` are unchanged then.
     ///
     /// # Errors
-    /// The message is too large. `requests` are unchanged; the caller must return the loans that `encode` took.
+    /// The message is too large. `requests` are unchanged; the caller must remove the references that `encode` added.
     pub fn send(
         &self,
         batch: &mut ExecuteBatch,
@@ -80,7 +80,7 @@ impl WorkConnection {
         for request in requests.drain(..) {
             let key = state.next_key;
             state.next_key += 1;
-            // Under the lock: `close` happens before the loans of a dead child are reset, and no loan is taken after it.
+            // Under the lock: `close` happens before the references of a dead child are reset, and none is added after it.
             batch.requests.push(encode(key, &request));
             sent.push((Arc::clone(&request.responder), key));
             state.outstanding.insert(key, request);

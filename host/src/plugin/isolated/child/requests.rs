@@ -25,7 +25,7 @@ pub fn decode(
     responses: &Arc<ResponseSender>,
     execution: &Arc<Execution>,
 ) -> Result<InferRequest> {
-    // All of them even if one is invalid: each is a loan to be returned.
+    // All are read even if one is invalid: each has a reference, which must be released.
     let inputs: SmallVec<[Result<InputTensor>; 2]> =
         message.inputs.into_iter().map(|i| input(i, model)).collect();
     let inputs = inputs.into_iter().collect::<Result<_>>()?;

@@ -1,7 +1,7 @@
 //! Sends responses to the host over the work connection of an instance.
 
 use super::control::failure;
-use crate::arena::{Arena, Loan};
+use crate::arena::{Arena, SharedRange};
 use crate::error::{Code, Error, Result};
 use crate::plugin::isolated::messages::{Output, Param, Response, ResponseData, param};
 use crate::plugin::isolated::wire::Sender;
@@ -89,7 +89,7 @@ impl ResponseSender {
             && e.code == Code::InvalidArg
         {
             let outputs = response.data.as_ref().map_or(&[][..], |data| &data.outputs);
-            self.return_loans(outputs);
+            self.unshare(outputs);
             let e = Error::internal(format!("model '{}': the response: {e}", self.signature.model));
             let failure = Some(failure(&e));
             let _ = self.sender.send(&Response { last: true, failure, data: None, ..response });
@@ -105,7 +105,7 @@ impl ResponseSender {
     fn encode(&self, response: InferResponse) -> Result<ResponseData> {
         let mut outputs = Vec::with_capacity(response.outputs.len());
         for output in response.outputs {
-            let output = self.output(output).inspect_err(|_| self.return_loans(&outputs))?;
+            let output = self.output(output).inspect_err(|_| self.unshare(&outputs))?;
             outputs.push(output);
         }
         let params = response.parameters.into_iter().map(|(key, value)| {
@@ -120,15 +120,15 @@ impl ResponseSender {
         Ok(ResponseData { outputs, params: params.collect() })
     }
 
-    /// Lends the tensor to the host.
+    /// Shares the tensor with the host.
     fn output(&self, output: OutputTensor) -> Result<Output> {
         let OutputTensor { name, dtype, shape, data } = output;
         // The name is a clone of the signature's.
         let index = self.signature.outputs.iter().position(|o| Arc::ptr_eq(&o.name, &name));
-        let loan = if data.is_empty() { None } else { self.arena.lend(&data) };
-        let loan = match loan {
-            Some(loan) => loan,
-            None => self.lend_copy(&data).ok_or_else(|| {
+        let shared = if data.is_empty() { None } else { self.arena.share(&data) };
+        let shared = match shared {
+            Some(shared) => shared,
+            None => self.share_copy(&data).ok_or_else(|| {
                 Error::internal(format!(
                     "model '{}': shared-memory arena exhausted: {} bytes for output '{name}' cannot be allocated",
                     self.signature.model,
@@ -140,22 +140,22 @@ impl ResponseSender {
             index: index.unwrap_or(usize::MAX) as u32,
             dtype: dtype.number(),
             shape: shape.to_vec(),
-            offset: loan.offset,
+            offset: shared.offset,
             bytes: data.len() as u64,
-            slot: loan.slot,
+            slot: shared.slot,
         })
     }
 
-    /// Returns the loans of outputs that were not sent.
-    fn return_loans(&self, outputs: &[Output]) {
-        outputs.iter().for_each(|output| self.arena.return_loan(output.slot));
+    /// Removes the host's references to outputs that were not sent.
+    fn unshare(&self, outputs: &[Output]) {
+        outputs.iter().for_each(|output| self.arena.unshare(output.slot));
     }
 
-    /// Lends a copy of bytes that are not in the arena, or of an empty tensor.
-    fn lend_copy(&self, data: &[u8]) -> Option<Loan> {
+    /// Shares a copy of bytes that are not in the arena, or of an empty tensor.
+    fn share_copy(&self, data: &[u8]) -> Option<SharedRange> {
         let end = [0];
         let block = AlignedBuf::try_copy_of(&[data, &end])?;
-        self.arena.lend(block.as_ref().get(..data.len())?)
+        self.arena.share(block.as_ref().get(..data.len())?)
     }
 }
 
