@@ -1,62 +1,27 @@
 //! One backend: its facts, its settings, and its entries as safe calls.
 
-use super::descriptors::{ModelFacts, ModelHold};
+use super::backend_facts::BackendFacts;
+use super::descriptors::{ModelFacts, ModelHold, Texts};
 use super::discovery::directories::Candidate;
 use super::host_api::scope::{Patch, Scope};
-use super::isolated::{self, IsolatedModel, Limits};
+use super::isolated::{self, Limits};
 use super::isolation::{self, Isolation};
 use super::library::{self, table};
-use super::model::Model;
 use super::text::{c_text, read, take, view};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 use trtserver_library_file::Stamp;
 use trtserver_plugin_api::abi::backend::BackendTable;
-use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags};
-use trtserver_plugin_api::abi::types::{self, BackendHandle, Param, Str, param};
-
-/// Stack of an instance's thread in bytes, unless the backend declares another.
-pub const DEFAULT_STACK: usize = 8 << 20;
-/// Smallest stack: what the host's own frames need on an instance's thread.
-const MIN_STACK: usize = 512 << 10;
-
-/// What a backend declares about itself, in our own memory.
-#[derive(Clone, Debug)]
-pub struct Facts {
-    pub name: String,
-    pub version: String,
-    /// The interface version that the file was built for.
-    pub abi: (u32, u32),
-    /// The framework behind it, as far as known without a model; may be empty.
-    pub runtime: String,
-    /// Platform and its default model file ("" = none).
-    pub platforms: Vec<(String, String)>,
-    pub flags: u32,
-    pub max_in_flight: usize,
-    /// Alignment of inputs, 0 = natural.
-    pub align: usize,
-    pub stack_bytes: usize,
-    /// (instance kind, count).
-    pub preferred: Vec<(u32, u32)>,
-}
-
-impl Facts {
-    /// The facts of a library whose backend is not open.
-    fn of(table: &BackendTable) -> Self {
-        // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
-        let facts = unsafe { facts((table.backend_info)(null_mut())) };
-        Facts { abi: (table.abi_major, table.abi_minor), ..facts }
-    }
-}
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::abi::types::{self, BackendHandle};
 
 /// See the module text.
 pub struct Backend {
-    pub facts: Facts,
+    pub facts: BackendFacts,
     pub path: PathBuf,
     /// The file when the facts were read.
     stamp: Stamp,
@@ -79,9 +44,9 @@ pub struct Backend {
 }
 
 /// An open backend; closed when its last user drops it.
-struct Opened {
-    table: &'static BackendTable,
-    handle: *mut BackendHandle,
+pub(super) struct Opened {
+    pub table: &'static BackendTable,
+    pub handle: *mut BackendHandle,
     _scope: Arc<Scope>,
 }
 
@@ -111,7 +76,7 @@ impl Backend {
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let facts = match setting {
             Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
-            _ => Facts::of(library::open_same(&candidate.path, &stamp)?),
+            _ => BackendFacts::of(library::open_same(&candidate.path, &stamp)?),
         };
         let demanded = facts.flags & backend_flags::MUST_ISOLATE != 0;
         if demanded && setting == Some(Isolation::None) {
@@ -122,36 +87,40 @@ impl Backend {
             );
         }
         let by_default = if demanded { Isolation::Process } else { Isolation::None };
-        Ok(Self {
+        let mut backend = Self::local(facts, candidate.path, stamp, settings);
+        (backend.isolation, backend.limits) = (setting.unwrap_or(by_default), limits);
+        Ok(backend)
+    }
+
+    /// A backend that is not open, whose models run in this process.
+    fn local(
+        facts: BackendFacts,
+        path: PathBuf,
+        stamp: Stamp,
+        settings: BTreeMap<String, String>,
+    ) -> Self {
+        Self {
             facts,
-            path: candidate.path,
+            path,
             stamp,
             table: OnceLock::new(),
             settings,
-            isolation: setting.unwrap_or(by_default),
-            limits,
+            isolation: Isolation::None,
+            limits: Limits::default(),
             opened: OnceLock::new(),
             lifecycle: Arc::default(),
             runtime: OnceLock::new(),
             opening: Mutex::new(()),
-        })
+        }
     }
 
     /// The same backend, not open, for the next model after its last one was closed.
     pub fn unopened(&self) -> Self {
-        Self {
-            facts: self.facts.clone(),
-            path: self.path.clone(),
-            stamp: self.stamp,
-            table: OnceLock::new(),
-            settings: self.settings.clone(),
-            isolation: self.isolation,
-            limits: self.limits,
-            opened: OnceLock::new(),
-            lifecycle: Arc::clone(&self.lifecycle),
-            runtime: OnceLock::new(),
-            opening: Mutex::new(()),
-        }
+        let (path, settings) = (self.path.clone(), self.settings.clone());
+        let mut backend = Self::local(self.facts.clone(), path, self.stamp, settings);
+        (backend.isolation, backend.limits) = (self.isolation, self.limits);
+        backend.lifecycle = Arc::clone(&self.lifecycle);
+        backend
     }
 
     /// Whether its file was replaced or removed.
@@ -172,27 +141,16 @@ impl Backend {
         settings.remove(isolation::KEY);
         let stamp = Stamp::of(&path).map_err(|e| library::refused(&path, e))?;
         let table = library::open_same(&path, &stamp)?;
-        let facts = Facts::of(table);
-        Ok(Self {
-            facts,
-            path,
-            stamp,
-            table: OnceLock::from(Ok(table)),
-            settings,
-            isolation: Isolation::None,
-            limits: Limits::default(),
-            opened: OnceLock::new(),
-            lifecycle: Arc::default(),
-            runtime: OnceLock::new(),
-            opening: Mutex::new(()),
-        })
+        let backend = Self::local(BackendFacts::of(table), path, stamp, settings);
+        let _ = backend.table.set(Ok(table));
+        Ok(backend)
     }
 
     fn table(&self) -> Result<&'static BackendTable> {
         self.table.get_or_init(|| library::open_same(&self.path, &self.stamp)).clone()
     }
 
-    fn opened(&self) -> Result<&Opened> {
+    pub(super) fn opened(&self) -> Result<&Opened> {
         self.opened.get_or_init(|| self.open()).as_ref().map_err(Error::clone)
     }
 
@@ -241,7 +199,7 @@ impl Backend {
     /// Asks the backend to complete a configuration.
     pub fn complete(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
-            return isolated::complete(self, facts);
+            return isolated::complete(&self.path, &self.settings, self.limits, facts);
         }
         self.complete_locally(facts)
     }
@@ -256,25 +214,6 @@ impl Backend {
         self.check(error, "autocomplete", facts.name)?;
         Ok(hold.scope.patch.lock().take())
     }
-
-    /// Opens one version of a model, local or isolated.
-    pub fn open_model(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
-        match isolation::of_model(facts.config, self.isolation)? {
-            Isolation::Process => Ok(Model::isolated(self, IsolatedModel::open(self, facts)?)),
-            Isolation::None => self.open_model_locally(facts),
-        }
-    }
-
-    /// As [`Backend::open_model`], always in this process.
-    pub fn open_model_locally(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Arc<Model>> {
-        let opened = self.opened()?;
-        let hold = ModelHold::new(facts, &self.settings, false);
-        let (table, mut handle) = (opened.table, null_mut());
-        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
-        let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
-        self.check(error, "model_open", facts.name)?;
-        Ok(Model::local(self, table, handle, hold))
-    }
 }
 
 impl Drop for Backend {
@@ -284,76 +223,6 @@ impl Drop for Backend {
             // SAFETY: models hold their backend, so none is open; this is the only close.
             unsafe { (opened.table.backend_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);
-        }
-    }
-}
-
-/// Keys and values in memory that backends can read.
-pub struct Texts {
-    pairs: Vec<(CString, CString)>,
-    params: Vec<Param>,
-}
-
-impl Texts {
-    pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        let pairs: Vec<_> = pairs.into_iter().map(|(k, v)| (c_text(k), c_text(v))).collect();
-        let params = pairs
-            .iter()
-            .map(|(k, v)| Param {
-                key: view(k),
-                kind: param::STRING,
-                pad: 0,
-                text: view(v),
-                bits: 0,
-            })
-            .collect();
-        Self { pairs, params }
-    }
-
-    pub fn params(&self) -> &[Param] {
-        debug_assert_eq!(self.pairs.len(), self.params.len());
-        &self.params
-    }
-}
-
-/// Copies a backend info.
-///
-/// # Safety
-/// `info` was checked by `library`, and its lists and texts are static.
-unsafe fn facts(info: *const BackendInfo) -> Facts {
-    // SAFETY: by the caller's promise, here and below.
-    unsafe {
-        let info = &*info;
-        let list = |p: *const Str, n: u32| -> Vec<String> {
-            if p.is_null() || n == 0 {
-                return Vec::new();
-            }
-            std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
-        };
-        let names = list(info.platforms, info.n_platforms);
-        let mut files = list(info.default_files, info.n_platforms);
-        files.resize(names.len(), String::new());
-        let preferred = if info.preferred.is_null() || info.n_preferred == 0 {
-            Vec::new()
-        } else {
-            let groups = std::slice::from_raw_parts(info.preferred, info.n_preferred as usize);
-            groups.iter().map(|g| (g.kind, g.count)).collect()
-        };
-        Facts {
-            name: read(info.name),
-            version: read(info.version),
-            abi: (0, 0),
-            runtime: read(info.runtime),
-            platforms: names.into_iter().zip(files).collect(),
-            flags: info.flags,
-            max_in_flight: info.max_in_flight.max(1) as usize,
-            align: info.align as usize,
-            stack_bytes: if info.stack_kib == 0 {
-                DEFAULT_STACK
-            } else {
-                (info.stack_kib as usize * 1024).max(MIN_STACK)
-            },
-            preferred,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Descriptors of models and instances for backends, in memory that stays valid until they are closed.
 
-use super::backend::Texts;
 use super::host_api::scope::Scope;
 use super::text::{EMPTY, bytes, c_text, view};
 use crate::request::{Signature, TensorSpec};
@@ -12,7 +11,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl};
-use trtserver_plugin_api::abi::types::tensor_flags;
+use trtserver_plugin_api::abi::types::{Param, param, tensor_flags};
 use trtserver_proto::v2::ModelConfig;
 
 /// Facts about a model version.
@@ -28,6 +27,34 @@ pub struct ModelFacts<'a> {
     pub n_instances: u32,
     /// Threads per instance.
     pub threads: u32,
+}
+
+/// Keys and values in memory that backends can read.
+pub struct Texts {
+    pairs: Vec<(CString, CString)>,
+    params: Vec<Param>,
+}
+
+impl Texts {
+    pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        let pairs: Vec<_> = pairs.into_iter().map(|(k, v)| (c_text(k), c_text(v))).collect();
+        let params = pairs
+            .iter()
+            .map(|(k, v)| Param {
+                key: view(k),
+                kind: param::STRING,
+                pad: 0,
+                text: view(v),
+                bits: 0,
+            })
+            .collect();
+        Self { pairs, params }
+    }
+
+    pub fn params(&self) -> &[Param] {
+        debug_assert_eq!(self.pairs.len(), self.params.len());
+        &self.params
+    }
 }
 
 /// A [`ModelDesc`] with everything it points at.

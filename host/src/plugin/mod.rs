@@ -2,7 +2,8 @@
 //!
 //! All knowledge of the binary interface on the host's side, and nearly all of its unsafe code, is here.
 
-pub mod backend; // one backend: its facts and its entries as safe calls
+pub mod backend; // one backend: its settings and its entries as safe calls
+pub(crate) mod backend_facts; // what a backend declares about itself
 pub(crate) mod batch; // a batch as a backend sees it, and the responses it builds
 pub(crate) mod descriptors; // models and instances described to backends
 pub(crate) mod discovery; // which backends and versions there are
@@ -13,7 +14,7 @@ pub(crate) mod library; // opening a plugin file
 pub mod model; // an open model version and its instances
 pub(crate) mod text; // text and errors across the interface
 
-pub use backend::DEFAULT_STACK;
+pub use backend_facts::DEFAULT_STACK;
 pub use batch::frame::FrameHold;
 pub use batch::run::Runner;
 pub use batch::timing::times;

@@ -3,8 +3,9 @@
 use super::backend::Backend;
 use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
-use super::descriptors::{InstanceFacts, InstanceHold, ModelHold};
+use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::isolated::{Health, IsolatedInstance, IsolatedModel};
+use super::isolation::{self, Isolation};
 use super::library::table;
 use crate::arena::Arena;
 use crate::error::Result;
@@ -58,19 +59,26 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// A model opened in this process.
-    pub(super) fn local(
-        backend: &Arc<Backend>,
-        table: &'static BackendTable,
-        handle: *mut ModelHandle,
-        hold: ModelHold,
-    ) -> Arc<Self> {
-        Self::new(backend, Placement::Local { table, handle, _hold: Box::new(hold) })
+    /// Opens one version of a model, local or isolated.
+    pub fn open(backend: &Arc<Backend>, facts: &ModelFacts<'_>) -> Result<Arc<Self>> {
+        match isolation::of_model(facts.config, backend.isolation)? {
+            Isolation::Process => {
+                let remote = IsolatedModel::open(backend, facts)?;
+                Ok(Self::new(backend, Placement::Isolated(remote)))
+            }
+            Isolation::None => Self::open_locally(backend, facts),
+        }
     }
 
-    /// A model opened in a child process.
-    pub(super) fn isolated(backend: &Arc<Backend>, remote: Arc<IsolatedModel>) -> Arc<Self> {
-        Self::new(backend, Placement::Isolated(remote))
+    /// As [`Model::open`], always in this process.
+    pub fn open_locally(backend: &Arc<Backend>, facts: &ModelFacts<'_>) -> Result<Arc<Self>> {
+        let opened = backend.opened()?;
+        let hold = Box::new(ModelHold::new(facts, &backend.settings, false));
+        let (table, mut handle) = (opened.table, null_mut());
+        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
+        backend.check(error, "model_open", facts.name)?;
+        Ok(Self::new(backend, Placement::Local { table, handle, _hold: hold }))
     }
 
     fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {

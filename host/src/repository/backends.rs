@@ -1,7 +1,8 @@
 //! Backend versions and the model versions that use them, for `/v2/backends` and the log.
 
 use super::ModelTable;
-use crate::plugin::backend::{Backend, Facts};
+use crate::plugin::backend::Backend;
+use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::model::Model;
 use crate::plugin::{Backends, Isolation};
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Weak};
 /// The backend of a loaded model version. Does not keep the backend open.
 pub struct BackendUse {
     /// Facts of the backend when the model was opened.
-    pub facts: Facts,
+    pub facts: BackendFacts,
     pub file: PathBuf,
     /// The model runs in a process of its own.
     pub isolated: bool,
@@ -19,7 +20,7 @@ pub struct BackendUse {
 
 /// One version of a backend, and the model versions that use it.
 pub struct BackendStatus {
-    pub facts: Facts,
+    pub facts: BackendFacts,
     pub file: PathBuf,
     /// Models are isolated unless their configuration says otherwise.
     pub isolated: bool,
@@ -41,7 +42,7 @@ pub struct AllBackends {
 impl BackendUse {
     pub fn of(model: &Model) -> Self {
         let backend = &model.backend;
-        let facts = Facts { runtime: backend.runtime(), ..backend.facts.clone() };
+        let facts = BackendFacts { runtime: backend.runtime(), ..backend.facts.clone() };
         let (file, isolated) = (backend.path.clone(), model.is_isolated());
         Self { facts, file, isolated, backend: Arc::downgrade(backend) }
     }

@@ -9,7 +9,8 @@ use super::directories::{self, Candidate, Listing};
 use super::inventory::{Installed, Inventory, Unusable, stamps};
 use super::version;
 use crate::error::{Error, Result};
-use crate::plugin::backend::{Backend, Facts};
+use crate::plugin::backend::Backend;
+use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::isolation::Isolation;
 use crate::plugin::library;
 use crate::sync::Mutex;
@@ -37,7 +38,7 @@ pub struct Backends {
 
 /// An installed version of a backend, for listings.
 pub struct Listed {
-    pub facts: Facts,
+    pub facts: BackendFacts,
     pub path: PathBuf,
     /// Where its models run unless their configuration sets it.
     pub isolation: Isolation,

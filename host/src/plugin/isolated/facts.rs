@@ -2,7 +2,7 @@
 
 use super::messages;
 use crate::error::Error;
-use crate::plugin::backend::Facts;
+use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::batch::views::tensor_flags_of;
 use crate::plugin::text::{PluginError, c_text};
 use crate::plugin::{InstanceFacts, ModelFacts, Patch};
@@ -73,11 +73,11 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
     }
 }
 
-pub fn backend(info: messages::BackendInfo) -> Facts {
+pub fn backend(info: messages::BackendInfo) -> BackendFacts {
     let mut platforms = info.platforms.into_iter();
     let pairs = std::iter::from_fn(|| Some((platforms.next()?, platforms.next()?)));
     let preferred = info.preferred.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-    Facts {
+    BackendFacts {
         name: info.name,
         version: info.version,
         platforms: pairs.collect(),

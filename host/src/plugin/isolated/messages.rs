@@ -109,7 +109,7 @@ pub struct ControlResponse {
     pub patch: Option<Patch>,
 }
 
-/// `plugin::backend::Facts`, field by field.
+/// `plugin::backend_facts::BackendFacts`, field by field.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct BackendInfo {
     #[prost(string, tag = "1")]

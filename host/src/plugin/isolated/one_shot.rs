@@ -5,7 +5,7 @@ use super::limits::Limits;
 use super::messages::{ControlResponse, Empty, Handshake, control_request};
 use super::process::{ProcessGone, spawn};
 use crate::error::{Error, Result};
-use crate::plugin::backend::{Backend, Facts};
+use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::{ModelFacts, Patch};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn handshake(file: &Path, settings: &BTreeMap<String, String>) -> Handshake 
 }
 
 /// Facts of a backend whose library must not be loaded into this process.
-pub fn describe(path: &Path, limits: Limits) -> Result<Facts> {
+pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
     let label = format!("backend '{}'", path.display());
     let describe = control_request::Kind::Describe(Empty {});
     let response = run(&label, handshake(path, &BTreeMap::new()), describe, limits)?;
@@ -32,11 +32,16 @@ pub fn describe(path: &Path, limits: Limits) -> Result<Facts> {
 }
 
 /// Calls `model_complete` in a child.
-pub fn complete(backend: &Backend, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
-    let limits = backend.limits.of_model(facts.config)?;
+pub fn complete(
+    file: &Path,
+    settings: &BTreeMap<String, String>,
+    limits: Limits,
+    facts: &ModelFacts<'_>,
+) -> Result<Option<Patch>> {
+    let limits = limits.of_model(facts.config)?;
     let label = format!("model '{}'", facts.name);
     let complete = control_request::Kind::Complete(facts::model(facts));
-    let response = run(&label, handshake(&backend.path, &backend.settings), complete, limits)?;
+    let response = run(&label, handshake(file, settings), complete, limits)?;
     Ok(response.patch.map(facts::patch))
 }
 

@@ -9,6 +9,7 @@ use crate::instance::group::{InstancePlan, plans};
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::plugin::backend::Backend;
+use crate::plugin::model::Model;
 use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
@@ -57,7 +58,7 @@ impl VersionBuilder {
             n_instances: plans.len() as u32,
             threads,
         };
-        let model = self.backend.open_model(&facts)?;
+        let model = Model::open(&self.backend, &facts)?;
         let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &self.signature, count, in_order);

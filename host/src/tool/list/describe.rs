@@ -1,6 +1,6 @@
 //! The description of one plugin file, read by a child process that loads, opens and closes the backend.
 
-use crate::plugin::backend::Texts;
+use crate::plugin::descriptors::Texts;
 use crate::plugin::host_api::scope::Scope;
 use crate::plugin::library;
 use crate::plugin::text::{c_text, read, take, view};

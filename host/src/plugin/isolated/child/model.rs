@@ -141,7 +141,7 @@ impl OpenModel {
         let signature = Arc::new(facts.message_signature()?);
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
-        let model = facts.with(|facts| backend.open_model_locally(facts))?;
+        let model = facts.with(|facts| Model::open_locally(backend, facts))?;
         Ok(Self { model, version: message.version, signature, names, priority, reader, arena })
     }
 }

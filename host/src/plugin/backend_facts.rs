@@ -1,0 +1,83 @@
+//! What a backend declares about itself, copied from its backend info.
+
+use super::text::read;
+use std::ptr::null_mut;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::BackendInfo;
+use trtserver_plugin_api::abi::types::Str;
+
+/// Stack of an instance's thread in bytes, unless the backend declares another.
+pub const DEFAULT_STACK: usize = 8 << 20;
+/// Smallest stack: what the host's own frames need on an instance's thread.
+const MIN_STACK: usize = 512 << 10;
+
+/// See the module text.
+#[derive(Clone, Debug)]
+pub struct BackendFacts {
+    pub name: String,
+    pub version: String,
+    /// The interface version that the file was built for.
+    pub abi: (u32, u32),
+    /// The framework behind it, as far as known without a model; may be empty.
+    pub runtime: String,
+    /// Platform and its default model file ("" = none).
+    pub platforms: Vec<(String, String)>,
+    pub flags: u32,
+    pub max_in_flight: usize,
+    /// Alignment of inputs, 0 = natural.
+    pub align: usize,
+    pub stack_bytes: usize,
+    /// (instance kind, count).
+    pub preferred: Vec<(u32, u32)>,
+}
+
+impl BackendFacts {
+    /// The facts of a library whose backend is not open.
+    pub fn of(table: &BackendTable) -> Self {
+        // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
+        let facts = unsafe { facts((table.backend_info)(null_mut())) };
+        Self { abi: (table.abi_major, table.abi_minor), ..facts }
+    }
+}
+
+/// Copies a backend info.
+///
+/// # Safety
+/// `info` was checked by `library`, and its lists and texts are static.
+unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
+    // SAFETY: by the caller's promise, here and below.
+    unsafe {
+        let info = &*info;
+        let list = |p: *const Str, n: u32| -> Vec<String> {
+            if p.is_null() || n == 0 {
+                return Vec::new();
+            }
+            std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
+        };
+        let names = list(info.platforms, info.n_platforms);
+        let mut files = list(info.default_files, info.n_platforms);
+        files.resize(names.len(), String::new());
+        let preferred = if info.preferred.is_null() || info.n_preferred == 0 {
+            Vec::new()
+        } else {
+            let groups = std::slice::from_raw_parts(info.preferred, info.n_preferred as usize);
+            groups.iter().map(|g| (g.kind, g.count)).collect()
+        };
+        BackendFacts {
+            name: read(info.name),
+            version: read(info.version),
+            abi: (0, 0),
+            runtime: read(info.runtime),
+            platforms: names.into_iter().zip(files).collect(),
+            flags: info.flags,
+            max_in_flight: info.max_in_flight.max(1) as usize,
+            align: info.align as usize,
+            stack_bytes: if info.stack_kib == 0 {
+                DEFAULT_STACK
+            } else {
+                (info.stack_kib as usize * 1024).max(MIN_STACK)
+            },
+            preferred,
+        }
+    }
+}
