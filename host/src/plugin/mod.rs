@@ -23,7 +23,12 @@ pub use descriptors::{InstanceFacts, ModelFacts};
 pub use discovery::backends::{Backends, Listed};
 pub use discovery::inventory::Unusable;
 pub use host_api::scope::Patch;
-pub use host_api::set_log_level;
 pub(crate) use host_api::table as host_table;
 pub use isolation::Isolation;
 pub use model::AnyThread;
+
+/// Sets the log level of backends, in this process and in those of isolated models.
+pub fn set_log_level(level: u32) {
+    host_api::set_log_level(level);
+    isolated::send_log_level(level);
+}

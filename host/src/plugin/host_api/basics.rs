@@ -16,10 +16,9 @@ pub(super) const VERSION: Str = {
 /// Log level of backends, which load it without a call.
 static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
 
-/// Sets the log level of backends.
+/// Sets the log level of backends in this process.
 pub fn set_log_level(level: u32) {
     LEVEL.store(level, Ordering::Relaxed);
-    crate::plugin::isolated::log_level(level);
 }
 
 /// The log level of backends.

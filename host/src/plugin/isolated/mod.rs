@@ -5,6 +5,7 @@
 //! control connection per child. Tensors are in shared memory (`crate::arena`).
 
 pub mod child; // the child process
+mod child_process; // starts and reaps a child
 mod control; // reads the control connection
 mod exit_reason; // how a child ended
 mod facts; // backend, model and instance facts as messages
@@ -13,7 +14,8 @@ mod limits; // response and open deadlines
 pub mod messages; // the protocol
 mod model; // an isolated model, as the rest of the server sees it
 mod one_shot; // children that serve one control request
-mod process; // one child: start, control requests, kill, reap
+mod params; // request and response parameters as messages
+mod process; // one child: control requests, kill, wait
 mod requests; // requests as messages
 mod responses; // responses from the child, checked
 #[cfg(test)]
@@ -23,10 +25,10 @@ mod supervisor; // restarts the child
 pub mod wire; // framing of messages
 mod work_connection; // outstanding requests of an instance
 
+pub use child_process::send_log_level;
 pub use instance::IsolatedInstance;
 pub use limits::Limits;
 pub use model::IsolatedModel;
 pub use one_shot::{complete, describe};
-pub use process::log_level;
 pub use requests::check_metadata_size;
 pub use supervisor::Health;

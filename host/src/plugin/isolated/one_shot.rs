@@ -1,9 +1,10 @@
 //! Child processes that serve one control request: backend info, completion of a configuration.
 
+use super::child_process::spawn;
 use super::facts;
 use super::limits::Limits;
 use super::messages::{ControlResponse, Empty, Handshake, control_request};
-use super::process::{ProcessGone, spawn};
+use super::process::ProcessGone;
 use crate::error::{Error, Result};
 use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::{ModelFacts, Patch};

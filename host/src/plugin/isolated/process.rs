@@ -1,34 +1,24 @@
-//! One child process: starting, control requests, killing, reaping.
+//! A child process, as all threads use it: control requests, killing, waiting for its end.
 
-use super::control;
-use super::exit_reason::{ExitReason, KillReason};
-use super::messages::{ControlRequest, ControlResponse, Empty, Handshake, control_request};
-use super::stdio::{Tail, each_line};
-use super::wire::{self, Sender};
-use crate::error::{Error, Result};
-use crate::plugin::host_api;
+use super::exit_reason::KillReason;
+use super::messages::{ControlRequest, ControlResponse, Empty, control_request};
+use super::stdio::Tail;
+use super::wire::Sender;
+use crate::error::Result;
 use crate::sync::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a child whose connection is gone may take to exit before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
-/// How long to wait for the last output of a dead child: a process that it started may hold the pipe open.
-const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 /// Interval at which a waiting thread checks whether the response is still needed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Every running child, for changes of the log level.
-static RUNNING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 
 /// A child process, shared by all that communicate with it.
 pub struct Process {
@@ -46,92 +36,23 @@ pub struct Process {
     pub responded: AtomicBool,
 }
 
-/// A child process, for the thread that started it. Dropping it kills and reaps the child.
-pub struct ChildProcess {
-    pub process: Arc<Process>,
-    group: Pid,
-    child: Child,
-    control: Option<JoinHandle<()>>,
-    /// Disconnected when the output has ended.
-    output: mpsc::Receiver<()>,
-    reaped: bool,
-}
-
-/// Starts a child. The system kills it when the calling thread ends.
-pub fn spawn(
-    label: &str,
-    mut handshake: Handshake,
-    write_timeout: Option<Duration>,
-) -> Result<ChildProcess> {
-    let failed = |what: &str, e: &dyn std::fmt::Display| {
-        Error::internal(format!("{label}: no process could be started: {what}: {e}"))
-    };
-    let (ours, theirs) = wire::pair()?;
-    // A message may exceed the socket buffer; the sender must not block for ever.
-    ours.set_write_timeout(write_timeout).map_err(|e| failed("connection", &e))?;
-    let (read, write) = std::io::pipe().map_err(|e| failed("pipe", &e))?;
-    // The running executable, even if its file was replaced.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("trtserver").args(["plugin-host", label]).stdin(OwnedFd::from(theirs));
-    command.stdout(write.try_clone().map_err(|e| failed("pipe", &e))?).stderr(write);
-    // In a process group of its own: an interrupt from the terminal does not reach it, and the group can be killed.
-    let mut child = command.process_group(0).spawn().map_err(|e| failed("exec", &e))?;
-    drop(command);
-    let group = Pid::from_child(&child);
-    let pidfd = match pidfd_open(group, PidfdFlags::empty()) {
-        Ok(pidfd) => pidfd,
-        Err(e) => {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(failed("pidfd", &e));
-        }
-    };
-    let (control, receiver) = wire::split(ours);
-    let process = Arc::new(Process {
-        label: label.to_owned(),
-        pidfd,
-        control,
-        pending: Mutex::new(Some(HashMap::new())),
-        next_number: AtomicU64::new(1),
-        tail: Tail::default(),
-        kill_reason: Mutex::new(None),
-        responded: AtomicBool::new(false),
-    });
-    let (ended, output) = mpsc::channel();
-    let mut started = ChildProcess { process, group, child, control: None, output, reaped: false };
-    let process = Arc::clone(&started.process);
-    started.thread("output", move || {
-        each_line(read, |line| {
-            process.tail.push(line);
-            tracing::info!(process = process.label, "{line}");
-        });
-        drop(ended);
-    })?;
-    let process = Arc::clone(&started.process);
-    started.control = Some(started.thread("control", move || control::listen(receiver, &process))?);
-    let mut running = RUNNING.lock();
-    running.retain(|process| process.strong_count() > 0);
-    running.push(Arc::downgrade(&started.process));
-    // Under the lock: a change of the level is either in the handshake or sent after it.
-    handshake.log_level = host_api::log_level_set();
-    started.process.notify(control_request::Kind::Handshake(handshake), &[]);
-    drop(running);
-    Ok(started)
-}
-
-/// Sends the log level to all running children.
-pub fn log_level(level: u32) {
-    for process in RUNNING.lock().iter() {
-        if let Some(process) = process.upgrade() {
-            // Without blocking: a child that does not read must not delay the others.
-            process.try_notify(control_request::Kind::LogLevel(level));
-        }
-    }
-}
-
 impl Process {
+    /// A process that was started; `control` sends to it.
+    pub fn new(label: &str, pidfd: OwnedFd, control: Sender) -> Arc<Self> {
+        Arc::new(Self {
+            label: label.to_owned(),
+            pidfd,
+            control,
+            pending: Mutex::new(Some(HashMap::new())),
+            next_number: AtomicU64::new(1),
+            tail: Tail::default(),
+            kill_reason: Mutex::new(None),
+            responded: AtomicBool::new(false),
+        })
+    }
+
     /// Sends a request without a response. Errors show at the next request that has one.
-    fn notify(&self, kind: control_request::Kind, files: &[BorrowedFd<'_>]) {
+    pub fn notify(&self, kind: control_request::Kind, files: &[BorrowedFd<'_>]) {
         let _ = self.control.send_with(&ControlRequest { number: 0, kind: Some(kind) }, files);
     }
 
@@ -172,6 +93,12 @@ impl Process {
         *self.pending() = None;
     }
 
+    /// Closes the control connection.
+    pub fn disconnect(&self) {
+        self.fail_pending();
+        self.control.shut_down();
+    }
+
     fn pending(&self) -> MutexGuard<'_, Option<HashMap<u64, mpsc::Sender<ControlResponse>>>> {
         self.pending.lock()
     }
@@ -180,6 +107,11 @@ impl Process {
     pub fn kill(&self, reason: KillReason) {
         self.kill_reason.lock().get_or_insert(reason);
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Why the host killed it, if it did.
+    pub fn kill_reason(&self) -> Option<KillReason> {
+        self.kill_reason.lock().clone()
     }
 
     /// A connection to it has ended, mostly because the child exited; if not, it is killed.
@@ -218,22 +150,13 @@ impl Process {
 #[cfg(test)]
 impl Process {
     /// For tests: any process in place of one that `spawn` has started.
-    pub fn fake(child: &Child) -> Arc<Self> {
-        Arc::new(Self {
-            label: "fake".into(),
-            pidfd: pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap(),
-            control: wire::split(wire::pair().unwrap().0).0,
-            pending: Mutex::new(None),
-            next_number: AtomicU64::new(1),
-            tail: Tail::default(),
-            kill_reason: Mutex::new(None),
-            responded: AtomicBool::new(false),
-        })
-    }
-
-    /// Why it was killed, if it was.
-    pub fn kill_reason(&self) -> Option<KillReason> {
-        self.kill_reason.lock().clone()
+    pub fn fake(child: &std::process::Child) -> Arc<Self> {
+        use super::wire;
+        use rustix::process::{Pid, PidfdFlags, pidfd_open};
+        let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
+        let process = Self::new("fake", pidfd, wire::split(wire::pair().unwrap().0).0);
+        process.fail_pending();
+        process
     }
 }
 
@@ -274,41 +197,6 @@ impl PendingResponse<'_> {
                 // Its last message may be unread still; a process that it started may hold the connection open.
                 return self.response.recv_timeout(POLL_INTERVAL).map_err(|_| ProcessGone);
             }
-        }
-    }
-}
-
-impl ChildProcess {
-    fn thread(&self, what: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-        let named = std::thread::Builder::new().name(format!("{what} {}", self.process.label));
-        named.spawn(work).map_err(|e| {
-            Error::internal(format!("{}: no thread could be started: {e}", self.process.label))
-        })
-    }
-
-    /// Waits for its exit and returns the reason.
-    pub fn reap(&mut self) -> ExitReason {
-        self.process.wait_for_end(None);
-        // Before it is reaped: its process group ID cannot be reused until then.
-        let _ = kill_process_group(self.group, Signal::KILL);
-        let status = self.child.wait().ok();
-        self.reaped = true;
-        self.process.fail_pending();
-        self.process.control.shut_down();
-        if let Some(control) = self.control.take() {
-            let _ = control.join();
-        }
-        let _ = self.output.recv_timeout(OUTPUT_GRACE);
-        let killed = self.process.kill_reason.lock().take();
-        ExitReason { status, killed, tail: self.process.tail.text() }
-    }
-}
-
-impl Drop for ChildProcess {
-    fn drop(&mut self) {
-        if !self.reaped {
-            self.process.kill(KillReason::Closing);
-            self.reap();
         }
     }
 }

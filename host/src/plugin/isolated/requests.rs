@@ -1,6 +1,7 @@
 //! Encodes requests for a child process: metadata in the message, tensors in the arena.
 
-use super::messages::{ExecuteBatch, Input, Param, Request, param};
+use super::messages::{ExecuteBatch, Input, Request};
+use super::params;
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::plugin::batch::views::request_flags_of;
@@ -91,7 +92,7 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
         deadline_ns: request.deadline_ns,
         inputs: inputs(request, signature, arena),
         requested_outputs: requested_outputs(request, states),
-        params: request.parameters.iter().map(param).collect(),
+        params: request.parameters.iter().cloned().map(params::encode).collect(),
     }
 }
 
@@ -123,14 +124,4 @@ fn requested_outputs(request: &InferRequest, states: &[u32]) -> Vec<u32> {
         }
     }
     requested
-}
-
-fn param((key, value): &(String, Parameter)) -> Param {
-    let value = match value {
-        Parameter::String(text) => param::Value::String(text.clone()),
-        Parameter::Int(number) => param::Value::Int(*number),
-        Parameter::Bool(yes) => param::Value::Bool(*yes),
-        Parameter::Double(number) => param::Value::Double(*number),
-    };
-    Param { key: key.clone(), value: Some(value) }
 }

@@ -2,13 +2,13 @@
 
 use super::exit_reason::KillReason;
 use super::facts;
-use super::messages::{Output, Param, Response, param};
+use super::messages::{Output, Response};
+use super::params;
 use super::wire::{Received, Receiver};
 use super::work_connection::WorkConnection;
 use crate::arena::Reader;
 use crate::error::Result;
 use crate::plugin::batch::outputs::ResponseBuilder;
-use crate::request::Parameter;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl ResponseReader {
             (None, None) => drop(responder.finish(Ok(None))),
             (None, Some(outputs)) => {
                 let mut building = ResponseBuilder::new(Arc::clone(responder));
-                building.parameters.extend(params.into_iter().filter_map(parameter));
+                building.parameters.extend(params.into_iter().filter_map(params::decode));
                 let mut fault = None;
                 for (output, data) in outputs.iter().zip(data) {
                     let name = self.name(output).unwrap_or_default();
@@ -150,14 +150,4 @@ impl Drop for KillOnPanic<'_> {
             self.0.process.kill(KillReason::ProtocolViolation(what.into()));
         }
     }
-}
-
-fn parameter(param: Param) -> Option<(String, Parameter)> {
-    let value = match param.value? {
-        param::Value::String(text) => Parameter::String(text),
-        param::Value::Int(number) => Parameter::Int(number),
-        param::Value::Bool(yes) => Parameter::Bool(yes),
-        param::Value::Double(number) => Parameter::Double(number),
-    };
-    Some((param.key, value))
 }

@@ -13,11 +13,12 @@ mod unload; // deadline of a model that is being unloaded
 
 pub use instance_session::InstanceSession;
 
+use super::child_process::{ChildProcess, spawn};
 use super::exit_reason::{ExitReason, KillReason};
 use super::facts;
 use super::limits::Limits;
 use super::messages::{self, ControlResponse, Handshake, control_request};
-use super::process::{ChildProcess, PendingResponse, Process, ProcessGone, spawn};
+use super::process::{PendingResponse, Process, ProcessGone};
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;

@@ -3,11 +3,12 @@
 use super::model::OpenModel;
 use super::responses::{HostSink, ResponseSender};
 use crate::error::{Error, Result};
-use crate::plugin::isolated::messages::{Input, Param, Request, param};
+use crate::plugin::isolated::messages::{Input, Request};
+use crate::plugin::isolated::params;
 use crate::request::tensor::element_count;
 use crate::request::{
-    CorrelationId, InferRequest, InputTensor, Parameter, RequestContext, RequestedOutput,
-    Responder, Sequence, ShapeText,
+    CorrelationId, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Sequence,
+    ShapeText,
 };
 use crate::stats::Execution;
 use bytes::Bytes;
@@ -63,7 +64,7 @@ pub fn decode(
         },
         priority: message.priority,
         timeout_us: 0,
-        parameters: parameters(message.params),
+        parameters: message.params.into_iter().filter_map(params::decode).collect(),
         deadline_ns: message.deadline_ns,
         streaming: has(request_flags::STREAMING),
         warmup: has(request_flags::WARMUP),
@@ -109,17 +110,4 @@ fn fault(model: &OpenModel, what: String) -> Error {
         "model '{}': a request from the server {what}; this is a fault of the server",
         model.signature.model
     ))
-}
-
-fn parameters(params: Vec<Param>) -> Vec<(String, Parameter)> {
-    let value = |param: Param| {
-        let value = match param.value? {
-            param::Value::String(s) => Parameter::String(s),
-            param::Value::Int(i) => Parameter::Int(i),
-            param::Value::Bool(b) => Parameter::Bool(b),
-            param::Value::Double(d) => Parameter::Double(d),
-        };
-        Some((param.key, value))
-    };
-    params.into_iter().filter_map(value).collect()
 }

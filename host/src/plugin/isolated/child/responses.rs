@@ -3,11 +3,12 @@
 use super::control::failure;
 use crate::arena::{Arena, SharedRange};
 use crate::error::{Code, Error, Result};
-use crate::plugin::isolated::messages::{Output, Param, Response, ResponseData, param};
+use crate::plugin::isolated::messages::{Output, Response, ResponseData};
+use crate::plugin::isolated::params;
 use crate::plugin::isolated::wire::Sender;
 use crate::plugin::times;
 use crate::request::buffer::AlignedBuf;
-use crate::request::{InferResponse, OutputTensor, Parameter, Responder, ResponseSink, Signature};
+use crate::request::{InferResponse, OutputTensor, Responder, ResponseSink, Signature};
 use crate::stats::Execution;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -108,16 +109,8 @@ impl ResponseSender {
             let output = self.output(output).inspect_err(|_| self.unshare(&outputs))?;
             outputs.push(output);
         }
-        let params = response.parameters.into_iter().map(|(key, value)| {
-            let value = Some(match value {
-                Parameter::String(s) => param::Value::String(s),
-                Parameter::Int(i) => param::Value::Int(i),
-                Parameter::Bool(b) => param::Value::Bool(b),
-                Parameter::Double(d) => param::Value::Double(d),
-            });
-            Param { key, value }
-        });
-        Ok(ResponseData { outputs, params: params.collect() })
+        let params = response.parameters.into_iter().map(params::encode).collect();
+        Ok(ResponseData { outputs, params })
     }
 
     /// Shares the tensor with the host.
