@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use trtserver::clock::now_ns;
 use trtserver::error;
-use trtserver::plugin::model::Instance;
+use trtserver::plugin::model::{Instance, Model};
 use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions};
 use trtserver::request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
 use trtserver::stats::Execution;
@@ -172,7 +172,7 @@ impl Stand {
             threads: 1,
         };
         let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
-        let model = backend.open_model(&facts).map_err(|e| e.message)?;
+        let model = Model::open(&backend, &facts).map_err(|e| e.message)?;
         let facts = InstanceFacts {
             name: "identity_0_cpu",
             kind: 2,
