@@ -18,6 +18,8 @@ pub enum Code {
     AlreadyExists,
     /// The client cancelled the request.
     Cancelled,
+    /// A limit on memory: the client may try later, or send less.
+    ResourceExhausted,
 }
 
 /// An error that a client sees.

@@ -1,6 +1,7 @@
 //! The server as a library; the `trtserver` program is a thin main around it.
 
 pub mod arena; // memory shared with isolated models
+pub mod budget; // memory that requests and responses may hold
 pub mod cli; // command line and `--config` file: every flag in one catalogue
 pub mod clock; // CLOCK_MONOTONIC, the only clock
 pub mod config; // settings of the server, checked and with defaults

@@ -31,6 +31,8 @@ pub enum Kind {
     /// A count, or true for 1 and false for 0.
     Verbosity,
     Float,
+    /// A number of bytes, at least 1, with an optional suffix: K, M, G or T for powers of 1024.
+    Size,
     /// Free text, with its placeholder in the help text.
     Text(&'static str),
     Path(&'static str),
@@ -117,6 +119,7 @@ pub const SECTIONS: &[(&str, &[Flag])] = &[
     ("Model repository", REPOSITORY),
     ("HTTP", HTTP),
     ("gRPC", GRPC),
+    ("Limits", LIMITS),
     ("Metrics", METRICS),
     ("Backends", BACKENDS),
     ("Memory and devices", DEVICES),
@@ -402,6 +405,42 @@ const GRPC: &[Flag] = &[
     )
     .repeats()
     .unsupported(&[], "restricted endpoints"),
+];
+
+const LIMITS: &[Flag] = &[
+    flag(
+        "max-request-memory",
+        Kind::Size,
+        "",
+        "Memory that all requests and responses together may hold; by default half of the memory \
+         that the process may use",
+    ),
+    flag(
+        "http-max-body-size",
+        Kind::Size,
+        "2147483647",
+        "Maximum size of an HTTP request body as it is sent",
+    ),
+    flag(
+        "grpc-max-message-size",
+        Kind::Size,
+        "2147483647",
+        "Maximum size of a gRPC inference request as it is sent",
+    ),
+    flag(
+        "grpc-max-expanded-size",
+        Kind::Size,
+        "256M",
+        "Maximum size of a compressed gRPC inference request after decompression; over HTTP, \
+         --http-max-input-size applies",
+    ),
+    flag(
+        "decode-thread-count",
+        POSITIVE,
+        "",
+        "Number of threads for heavy decoding and encoding: compression, JSON and other messages \
+         that must be converted; by default the number of CPU cores",
+    ),
 ];
 
 const METRICS: &[Flag] = &[

@@ -63,11 +63,14 @@ fn values(flag: &Flag, value: &Spanned<DeValue<'_>>) -> Option<Vec<OsString>> {
 fn single(kind: Kind, value: &DeValue<'_>) -> Option<OsString> {
     let text = match (kind, value) {
         (Kind::Bool | Kind::Verbosity, DeValue::Boolean(b)) => b.to_string(),
-        (Kind::Int { .. } | Kind::Count | Kind::Verbosity | Kind::Float, DeValue::Integer(n)) => {
-            i64::from_str_radix(n.as_str(), n.radix()).ok()?.to_string()
-        }
+        (
+            Kind::Int { .. } | Kind::Count | Kind::Verbosity | Kind::Float | Kind::Size,
+            DeValue::Integer(n),
+        ) => i64::from_str_radix(n.as_str(), n.radix()).ok()?.to_string(),
         (Kind::Float, DeValue::Float(x)) => x.as_str().to_owned(),
-        (Kind::Text(_) | Kind::Path(_) | Kind::Choice(_), DeValue::String(s)) => s.to_string(),
+        (Kind::Text(_) | Kind::Path(_) | Kind::Choice(_) | Kind::Size, DeValue::String(s)) => {
+            s.to_string()
+        }
         _ => return None,
     };
     Some(text.into())
@@ -79,6 +82,7 @@ fn expected(flag: &Flag) -> String {
         Kind::Int { .. } | Kind::Count => "a whole number, without quotes",
         Kind::Verbosity => "a whole number or true or false, without quotes",
         Kind::Float => "a number, without quotes",
+        Kind::Size => "a whole number, or a string such as \"512M\"",
         Kind::Text(_) | Kind::Path(_) | Kind::Choice(_) => "a string in quotes",
     };
     if flag.repeatable { format!("{one}, or a list of these") } else { one.to_owned() }

@@ -75,6 +75,7 @@ fn metavar(kind: Kind) -> String {
         Kind::Bool => "true|false".to_owned(),
         Kind::Int { .. } | Kind::Count | Kind::Verbosity => "N".to_owned(),
         Kind::Float => "X".to_owned(),
+        Kind::Size => "BYTES".to_owned(),
         Kind::Text(placeholder) | Kind::Path(placeholder) => placeholder.to_owned(),
         Kind::Choice(values) => values.join("|"),
     }

@@ -47,6 +47,11 @@ fn defaults() -> Settings {
         allow_grpc: true,
         grpc_address: "0.0.0.0".into(),
         grpc_port: 8001,
+        max_request_memory: None,
+        http_max_body_size: i32::MAX as u64,
+        grpc_max_message_size: i32::MAX as usize,
+        grpc_max_expanded_size: 256 << 20,
+        decode_thread_count: None,
         allow_metrics: true,
         metrics_address: "0.0.0.0".into(),
         metrics_port: 8002,
@@ -89,6 +94,9 @@ fn flags_become_settings() {
         }),
         ("--model-store=/m --exit-timeout-secs=-5", |s| s.exit_timeout = Duration::ZERO),
         ("--model-store=/m --exit-timeout-secs -5", |s| s.exit_timeout = Duration::ZERO),
+        ("--model-store=/m --max-request-memory=3g --grpc-max-expanded-size=70000", |s| {
+            (s.max_request_memory, s.grpc_max_expanded_size) = (Some(3 << 30), 70000)
+        }),
         ("--model-store=/m --log-verbose", |s| s.log.verbose = 1),
         ("--model-store=/m --log-verbose=3 --log-info=false", |s| {
             s.log.verbose = 3;
@@ -205,6 +213,11 @@ fn invalid_flags_are_refused() {
              65535.",
         ),
         ("--http-port", "a value is required for '--http-port <N>' but none was supplied"),
+        (
+            "--model-store=/m --max-request-memory=5X",
+            "Couldn't interpret value 5X for flag --max-request-memory. It takes a number of bytes, \
+             at least 1, such as 1000000 or 512M.",
+        ),
         (
             "--http-thread-count=x",
             "Couldn't interpret value x for flag --http-thread-count. It takes a whole number.",

@@ -38,6 +38,16 @@ pub struct Settings {
     pub grpc_address: String,
     pub grpc_port: u16,
 
+    /// Bytes that requests and responses may hold; `None`: a share of the memory that the process may use.
+    pub max_request_memory: Option<u64>,
+    /// Limits of a request body as it is sent.
+    pub http_max_body_size: u64,
+    pub grpc_max_message_size: usize,
+    /// Limit of a compressed gRPC message after decompression.
+    pub grpc_max_expanded_size: usize,
+    /// `None`: one per CPU core.
+    pub decode_thread_count: Option<usize>,
+
     pub allow_metrics: bool,
     pub metrics_address: String,
     pub metrics_port: u16,

@@ -147,6 +147,9 @@ fn read(kind: Kind, value: &OsStr) -> Result<Value, String> {
             .filter(|x: &f64| x.is_finite() && *x >= 0.0)
             .map(Value::Float)
             .ok_or("a number, at least 0".to_owned()),
+        Kind::Size => size(text)
+            .map(Value::Int)
+            .ok_or("a number of bytes, at least 1, such as 1000000 or 512M".to_owned()),
         Kind::Text(_) | Kind::Path(_) => Ok(Value::Text(text.to_owned())),
         Kind::Choice(choices) => choices
             .iter()
@@ -154,6 +157,20 @@ fn read(kind: Kind, value: &OsStr) -> Result<Value, String> {
             .map(|choice| Value::Text((*choice).to_owned()))
             .ok_or_else(|| format!("one of {}", choices.join(", "))),
     }
+}
+
+fn size(text: &str) -> Option<i64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        "T" | "TB" | "TIB" => 40,
+        _ => return None,
+    };
+    let n: i64 = digits.parse().ok()?;
+    n.checked_mul(1 << shift).filter(|n| *n > 0)
 }
 
 fn boolean(text: &str) -> Option<bool> {

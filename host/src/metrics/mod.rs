@@ -1,5 +1,6 @@
 //! Prometheus text for the metrics endpoint, gathered per scrape.
 
+mod budget; // the memory budget
 mod family; // builds metric families of the prometheus crate
 mod gpu; // GPU metrics through NVML
 mod model; // inference metrics per model version
@@ -13,6 +14,7 @@ use prometheus::TextEncoder;
 /// All metrics in text format 0.0.4. Families without series are omitted.
 pub fn text(models: &ModelTable, gpus: Option<&Gpus>) -> String {
     let mut families = model::families(models);
+    families.extend(budget::families());
     if let Some(gpus) = gpus {
         families.extend(gpus.families());
     }

@@ -13,6 +13,7 @@ fn status_numbers() {
         (Code::Unsupported, 12, 501),
         (Code::AlreadyExists, 6, 400),
         (Code::Cancelled, 1, 400),
+        (Code::ResourceExhausted, 8, 429),
     ] {
         assert_eq!((grpc(code) as i32, http(code).as_u16()), (want_grpc, want_http));
     }

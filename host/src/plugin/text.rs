@@ -95,6 +95,7 @@ pub fn number_of(code: Code) -> u32 {
         Code::Unsupported => code::UNSUPPORTED,
         Code::AlreadyExists => code::EXISTS,
         Code::Cancelled => code::CANCELLED,
+        Code::ResourceExhausted => code::EXHAUSTED,
     }
 }
 

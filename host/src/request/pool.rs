@@ -6,6 +6,7 @@
 //! thread. An allocation that fails is retried after all free blocks were unmapped.
 
 use super::pages::Pages;
+use crate::budget;
 use crate::clock::now_ns;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, DeadlineCallback};
@@ -172,12 +173,7 @@ fn schedule_trim(at_ns: u64) {
 
 /// An eighth of the memory that this process may use, at most [`MAX_BOUND`].
 fn bound() -> usize {
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
-    let info = rustix::system::sysinfo();
-    let memory = info.totalram as u64 * u64::from(info.mem_unit.max(1));
-    // The file contains "max" if there is no limit.
-    let memory = limit.trim().parse().map_or(memory, |limit: u64| limit.min(memory));
-    usize::try_from(memory / 8).unwrap_or(MAX_BOUND).min(MAX_BOUND)
+    usize::try_from(budget::available() / 8).unwrap_or(MAX_BOUND).min(MAX_BOUND)
 }
 
 #[cfg(test)]

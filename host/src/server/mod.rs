@@ -3,7 +3,8 @@
 mod descriptor_limit; // limit of open files
 mod drain; // shutdown
 mod listeners; // what each socket serves
-mod load; // backends and models at start
+mod load;
+mod memory_limit; // limit of the memory budget // backends and models at start
 
 pub use load::default_backend_dirs;
 
@@ -20,6 +21,7 @@ use crate::state::{Phase, ServerState};
 use descriptor_limit::raise_descriptor_limit;
 use listeners::{Listener, announce, print_line};
 use load::load;
+use memory_limit::set_memory_limit;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -60,6 +62,7 @@ impl Server {
     /// Opens the listeners and serves them. Models are loaded later.
     fn start(settings: Settings, runtime: &Runtime) -> Result<Self> {
         tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
+        set_memory_limit(&settings);
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),

@@ -58,7 +58,9 @@ fn of(code: Code) -> RequestStatusCode {
         Code::Internal => RequestStatusCode::Internal,
         Code::NotFound => RequestStatusCode::NotFound,
         Code::InvalidArg | Code::AlreadyExists => RequestStatusCode::InvalidArg,
-        Code::Unavailable | Code::Cancelled => RequestStatusCode::Unavailable,
+        Code::Unavailable | Code::Cancelled | Code::ResourceExhausted => {
+            RequestStatusCode::Unavailable
+        }
         Code::Unsupported => RequestStatusCode::Unsupported,
     }
 }

@@ -1,0 +1,302 @@
+//! Memory budget: a limit on the bytes that requests and responses hold in this process (`--max-request-memory`).
+//!
+//! Bytes are drawn from the budget before memory is allocated, and given back when the memory is freed: a [`Reservation`]
+//! is owned by the buffer that it pays for. What does not fit waits for a short time, first come first served, and is then
+//! refused. Small messages are not drawn individually: what a connection may hold of them is bounded by its buffers.
+
+mod available; // memory that this process may use
+mod reserved; // bytes that own their reservation
+mod waiters; // the queue of those that wait
+
+pub use available::available;
+pub use reserved::into_bytes;
+
+use crate::error::{Code, Error};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use waiters::Waiters;
+
+/// Messages up to this size are not drawn from the budget individually.
+pub const SMALL: usize = 64 << 10;
+/// How long a request waits for memory before it is refused.
+pub const MAX_WAIT: Duration = Duration::from_millis(250);
+/// What a refused client is advised to wait, in seconds (`Retry-After`).
+pub const RETRY_AFTER_SECS: u32 = 1;
+
+/// The budget of this process. Without a limit until the server sets one.
+static REQUEST_MEMORY: MemoryBudget = MemoryBudget::new(usize::MAX);
+
+/// The budget of this process.
+pub fn request_memory() -> &'static MemoryBudget {
+    &REQUEST_MEMORY
+}
+
+/// What memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Requests may not use the last eighth of the limit: the responses to those already accepted need it.
+    Request,
+    Response,
+}
+
+/// Why a request was refused, for the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The budget was exhausted.
+    Budget,
+    /// One message exceeded its own limit.
+    MessageSize,
+    /// The system had no memory.
+    Allocation,
+}
+
+impl Refusal {
+    pub const ALL: [Self; 3] = [Self::Budget, Self::MessageSize, Self::Allocation];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Budget => "memory_budget",
+            Self::MessageSize => "message_size",
+            Self::Allocation => "allocation",
+        }
+    }
+}
+
+/// See the module text.
+pub struct MemoryBudget {
+    limit: AtomicUsize,
+    in_use: AtomicUsize,
+    peak: AtomicUsize,
+    waiters: Waiters,
+    refusals: [AtomicU64; Refusal::ALL.len()],
+}
+
+impl MemoryBudget {
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            limit: AtomicUsize::new(limit),
+            in_use: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            waiters: Waiters::new(),
+            refusals: [const { AtomicU64::new(0) }; Refusal::ALL.len()],
+        }
+    }
+
+    pub fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// The most that was ever in use.
+    pub fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub fn refusals(&self, reason: Refusal) -> u64 {
+        self.refusals[reason as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts a refused request.
+    pub fn count_refusal(&self, reason: Refusal) {
+        self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A reservation of no bytes, to be grown.
+    pub fn empty(&'static self, purpose: Purpose) -> Reservation {
+        Reservation { budget: self, bytes: 0, purpose }
+    }
+
+    /// Reserves `bytes` at once.
+    ///
+    /// # Errors
+    /// They do not fit now.
+    pub fn try_reserve(
+        &'static self,
+        bytes: usize,
+        purpose: Purpose,
+    ) -> Result<Reservation, Exhausted> {
+        let mut reservation = self.empty(purpose);
+        reservation.try_grow(bytes)?;
+        Ok(reservation)
+    }
+
+    /// Reserves `bytes`; waits for at most [`MAX_WAIT`] until they fit. Dropping the future gives up the place in the
+    /// queue.
+    ///
+    /// # Errors
+    /// They did not fit in time, or never can.
+    pub async fn reserve(
+        &'static self,
+        bytes: usize,
+        purpose: Purpose,
+    ) -> Result<Reservation, Exhausted> {
+        let mut reservation = self.empty(purpose);
+        reservation.grow(bytes).await?;
+        Ok(reservation)
+    }
+
+    fn ceiling(&self, purpose: Purpose) -> usize {
+        let limit = self.limit();
+        match purpose {
+            Purpose::Request => limit - limit / 8,
+            Purpose::Response => limit,
+        }
+    }
+
+    fn exhausted(&self, bytes: usize, purpose: Purpose) -> Exhausted {
+        let (limit, reserved) = (self.limit(), self.limit() - self.ceiling(purpose));
+        Exhausted { requested: bytes, in_use: self.in_use(), limit, reserved }
+    }
+
+    /// Adds `bytes` if they fit.
+    fn take(&self, bytes: usize, purpose: Purpose) -> bool {
+        let ceiling = self.ceiling(purpose);
+        let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= ceiling);
+        // SeqCst orders this after `Waiters::enter`, see there.
+        match self.in_use.fetch_update(Ordering::SeqCst, Ordering::Relaxed, add) {
+            Ok(before) => {
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn give_back(&'static self, bytes: usize) {
+        if bytes > 0 {
+            self.in_use.fetch_sub(bytes, Ordering::SeqCst);
+            self.waiters.serve(self);
+        }
+    }
+}
+
+/// Bytes drawn from a budget, given back on drop.
+pub struct Reservation {
+    budget: &'static MemoryBudget,
+    bytes: usize,
+    purpose: Purpose,
+}
+
+impl Reservation {
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reserves `more` bytes in addition, at once.
+    ///
+    /// # Errors
+    /// They do not fit now. The reservation is unchanged.
+    pub fn try_grow(&mut self, more: usize) -> Result<(), Exhausted> {
+        if !self.budget.take(more, self.purpose) {
+            return Err(self.budget.exhausted(more, self.purpose));
+        }
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// As [`Reservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit.
+    ///
+    /// # Errors
+    /// They did not fit in time, or never can. The reservation is unchanged.
+    pub async fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
+        // Later requests wait behind those that wait already.
+        if self.budget.waiters.is_empty() && self.try_grow(more).is_ok() {
+            return Ok(());
+        }
+        if more > self.budget.ceiling(self.purpose) {
+            return Err(self.budget.exhausted(more, self.purpose));
+        }
+        match self.budget.waiters.wait(self.budget, more, self.purpose).await {
+            Some(granted) => {
+                self.merge(granted);
+                Ok(())
+            }
+            None => Err(self.budget.exhausted(more, self.purpose)),
+        }
+    }
+
+    /// Gives back all but `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        self.bytes -= surplus;
+        self.budget.give_back(surplus);
+    }
+
+    /// Takes over the bytes of `other`, which must be of the same budget.
+    pub fn merge(&mut self, mut other: Self) {
+        debug_assert!(std::ptr::eq(self.budget, other.budget));
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Splits off up to `bytes`, so that two buffers can be freed at different times.
+    pub fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { budget: self.budget, bytes, purpose: self.purpose }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes);
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reservation").field(&self.bytes).finish()
+    }
+}
+
+/// The budget cannot provide the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exhausted {
+    pub requested: usize,
+    pub in_use: usize,
+    pub limit: usize,
+    /// Part of the limit that is not for this purpose.
+    pub reserved: usize,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { requested, in_use, limit, reserved } = self;
+        write!(
+            f,
+            "memory for requests is exhausted: {requested} bytes are needed, {in_use} of at most {limit} bytes \
+             (--max-request-memory) are in use"
+        )?;
+        match reserved {
+            0 => Ok(()),
+            _ => write!(f, ", {reserved} of them only by responses"),
+        }
+    }
+}
+
+impl std::error::Error for Exhausted {}
+
+impl Exhausted {
+    /// The error that the client sees. Counts the refusal.
+    pub fn refuse(self) -> Error {
+        request_memory().count_refusal(Refusal::Budget);
+        Error::new(Code::ResourceExhausted, self.to_string())
+    }
+}
+
+/// The refusal of a request for which the system has no memory: `what` needed `bytes`. Counts it.
+pub fn out_of_memory(what: &str, bytes: usize) -> Error {
+    request_memory().count_refusal(Refusal::Allocation);
+    Error::new(Code::ResourceExhausted, format!("out of memory for {what} of {bytes} bytes"))
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;
