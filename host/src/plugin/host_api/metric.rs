@@ -24,6 +24,9 @@ struct Family {
     scopes: HashMap<Vec<String>, usize>,
 }
 
+/// Names that begin so are the server's. A second family of such a name would make its page invalid.
+pub const RESERVED: [&str; 4] = ["nv_inference_", "nv_gpu_", "nv_energy_", "trtserver_"];
+
 /// One series.
 #[derive(Clone)]
 pub enum Series {
@@ -72,7 +75,7 @@ impl CustomMetrics {
     /// The series of the family `name` with these labels. Creates family and series if they do not exist.
     ///
     /// # Errors
-    /// An invalid name, or a family of that name with another kind or other labels.
+    /// An invalid or reserved name, or a family of that name with another kind or other labels.
     pub fn series(
         &self,
         counter: bool,
@@ -135,6 +138,11 @@ fn family<'a>(
     let family = match families.entry(name.to_owned()) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(entry) => {
+            if let Some(prefix) = RESERVED.iter().find(|prefix| name.starts_with(**prefix)) {
+                return Err(Error::invalid(format!(
+                    "metric '{name}': names that begin with '{prefix}' are reserved for the server"
+                )));
+            }
             let invalid = |e: prometheus::Error| invalid(name, &e);
             let names: Vec<&str> = labels.iter().map(|(k, _)| k.as_str()).collect();
             let opts = Opts::new(name, if help.is_empty() { name } else { help });

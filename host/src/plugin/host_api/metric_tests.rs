@@ -36,3 +36,12 @@ fn series_is_created_once_and_removed_with_its_last_scope() {
     drop(second);
     assert_eq!(series_count(name), 0);
 }
+
+#[test]
+fn names_of_the_server_are_reserved() {
+    for name in ["nv_inference_count", "nv_gpu_utilization", "trtserver_batch_rows_count"] {
+        let e = CustomMetrics::default().metric(true, name, "", &[]).err().unwrap();
+        assert!(e.message.contains("are reserved for the server"), "{e}");
+        assert_eq!(series_count(name), 0);
+    }
+}
