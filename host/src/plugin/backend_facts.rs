@@ -9,7 +9,7 @@ use trtserver_plugin_api::abi::types::Str;
 /// Stack of an instance's thread in bytes, unless the backend declares another.
 pub const DEFAULT_STACK: usize = 8 << 20;
 /// Smallest stack: what the host's own frames need on an instance's thread.
-const MIN_STACK: usize = 512 << 10;
+pub const MIN_STACK: usize = 512 << 10;
 
 /// See the module text.
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! Conversions between the host's types and messages: backend, model and instance facts, errors.
 
 use super::messages;
-use crate::error::Error;
-use crate::plugin::backend_facts::BackendFacts;
+use crate::error::{Error, Result};
+use crate::plugin::backend_facts::{BackendFacts, MIN_STACK};
 use crate::plugin::batch::views::tensor_flags_of;
+use crate::plugin::library::table;
 use crate::plugin::text::{PluginError, c_text};
 use crate::plugin::{InstanceFacts, ModelFacts, Patch};
 use crate::request::{Signature, TensorSpec};
@@ -73,11 +74,25 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
     }
 }
 
-pub fn backend(info: messages::BackendInfo) -> BackendFacts {
+/// Largest stack that a backend info can ask for: a `u32` of KiB.
+const MAX_STACK: u64 = (u32::MAX as u64) << 10;
+
+/// Checks the facts again that a sound child has checked: the plugin controls its process.
+///
+/// # Errors
+/// A value that no plugin could have in this process.
+pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
+    table::check_facts(&info.name, info.align).map_err(Error::invalid)?;
+    if !(MIN_STACK as u64..=MAX_STACK).contains(&info.stack_bytes) {
+        return Err(Error::invalid(format!(
+            "it requires a stack of {} bytes, which is not between {MIN_STACK} and {MAX_STACK}",
+            info.stack_bytes
+        )));
+    }
     let mut platforms = info.platforms.into_iter();
     let pairs = std::iter::from_fn(|| Some((platforms.next()?, platforms.next()?)));
     let preferred = info.preferred.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-    BackendFacts {
+    Ok(BackendFacts {
         name: info.name,
         version: info.version,
         platforms: pairs.collect(),
@@ -88,7 +103,7 @@ pub fn backend(info: messages::BackendInfo) -> BackendFacts {
         preferred: preferred.collect(),
         abi: (info.abi_major, info.abi_minor),
         runtime: info.runtime,
-    }
+    })
 }
 
 pub fn patch(patch: messages::Patch) -> Patch {

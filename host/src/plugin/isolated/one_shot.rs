@@ -27,9 +27,10 @@ pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
     let label = format!("backend '{}'", path.display());
     let describe = control_request::Kind::Describe(Empty {});
     let response = run(&label, handshake(path, &BTreeMap::new()), describe, limits)?;
-    response.backend.map(facts::backend).ok_or_else(|| {
+    let info = response.backend.ok_or_else(|| {
         Error::internal(format!("{label}: its process responded without backend info"))
-    })
+    })?;
+    facts::backend(info).map_err(|e| Error::new(e.code, format!("{label}: {e}")))
 }
 
 /// Calls `model_complete` in a child.

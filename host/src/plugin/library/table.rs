@@ -120,14 +120,18 @@ pub fn check_info(info: *const BackendInfo) -> Result<(), String> {
     }
     // SAFETY: it has that many bytes.
     let info = unsafe { &*info };
-    if info.align != 0 && (!info.align.is_power_of_two() || info.align as usize > ALIGN) {
+    // SAFETY: texts of an info are static by the interface.
+    check_facts(&unsafe { text::read(info.name) }, info.align.into())
+}
+
+/// Checks name and alignment of a backend info.
+pub fn check_facts(name: &str, align: u64) -> Result<(), String> {
+    if align != 0 && (!align.is_power_of_two() || align > ALIGN as u64) {
         return Err(format!(
-            "it requires inputs aligned to {}, which is not a power of two up to {ALIGN}",
-            info.align
+            "it requires inputs aligned to {align}, which is not a power of two up to {ALIGN}"
         ));
     }
-    // SAFETY: texts of an info are static by the interface.
-    if unsafe { text::read(info.name) }.is_empty() {
+    if name.is_empty() {
         return Err("its backend info has no name".into());
     }
     Ok(())
