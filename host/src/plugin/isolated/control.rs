@@ -83,6 +83,10 @@ struct RemoteSeries {
 
 impl Metrics {
     fn create(&mut self, metric: Metric) -> Result<()> {
+        // Its series would count towards no limit.
+        if self.by_number.contains_key(&metric.number) {
+            return Err(Error::invalid(format!("number {} is in use", metric.number)));
+        }
         if self.by_number.len() >= MAX_SERIES {
             let reported = std::mem::replace(&mut self.full, true);
             let e = || {
@@ -110,3 +114,7 @@ impl Metrics {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "control_tests.rs"]
+mod tests;
