@@ -6,11 +6,15 @@
 mod config; // model configurations and v1 headers in protobuf's text format
 mod grpc; // ModelInfer: the fast path, and whole calls
 mod http; // inference requests of v1 and v2
+mod isolation; // messages of an isolated model's process
+mod isolation_work; // its responses
 mod wire_format; // the protobuf wire format
 
 pub use config::{model_config, v1_header};
 pub use grpc::{grpc_v2_call, grpc_v2_fast_path};
 pub use http::{v1_infer, v2_binary, v2_json};
+pub use isolation::isolation_control;
+pub use isolation_work::isolation_work;
 pub use wire_format::wire_format;
 
 /// Panics when its property does not hold for these bytes.
@@ -20,6 +24,8 @@ pub type Oracle = fn(&[u8]);
 pub const ORACLES: &[(&str, Oracle)] = &[
     ("grpc_v2_call", grpc_v2_call),
     ("grpc_v2_fast_path", grpc_v2_fast_path),
+    ("isolation_control", isolation_control),
+    ("isolation_work", isolation_work),
     ("model_config", model_config),
     ("v1_header", v1_header),
     ("v1_infer", v1_infer),

@@ -17,7 +17,7 @@ pub mod signature; // declared tensors of a model
 pub mod sink; // trait of response consumers
 pub mod strings; // serialized string tensors
 pub mod tensor; // inputs, outputs, shapes
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod testing; // requests and sinks for unit tests
 
 pub use cancel::{CancelObserver, CancelToken};

@@ -22,6 +22,9 @@ mod responses; // responses from the child, checked
 mod responses_tests;
 mod stdio; // standard output and error of a child
 mod supervisor; // restarts the child
+#[cfg(any(test, feature = "fuzzing"))]
+#[allow(clippy::unwrap_used, reason = "not part of the server")]
+pub mod testing; // the host's side of a child's connections
 pub mod wire; // framing of messages
 mod work_connection; // outstanding requests of an instance
 

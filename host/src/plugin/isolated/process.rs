@@ -147,16 +147,16 @@ impl Process {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[allow(clippy::unwrap_used, reason = "not part of the server")]
 impl Process {
-    /// For tests: any process in place of one that `spawn` has started.
-    pub fn fake(child: &std::process::Child) -> Arc<Self> {
+    /// For tests: any process in place of one that `spawn` has started, and the child's end of its control connection.
+    pub fn fake(child: &std::process::Child) -> (Arc<Self>, std::os::unix::net::UnixStream) {
         use super::wire;
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
-        let process = Self::new("fake", pidfd, wire::split(wire::pair().unwrap().0).0);
-        process.fail_pending();
-        process
+        let (ours, theirs) = wire::pair().unwrap();
+        (Self::new("fake", pidfd, wire::split(ours).0), theirs)
     }
 }
 

@@ -1,46 +1,22 @@
 //! The host against a child that sends arbitrary bytes: every request gets one final response.
 
-use super::exit_reason::KillReason;
 use super::messages::{
     ExecuteBatch, Failure, Output, Param, Request, Response, ResponseData, param,
 };
-use super::process::Process;
-use super::responses::ResponseReader;
-use super::wire::{Receiver, Sender, pair, split};
-use super::work_connection::WorkConnection;
-use crate::arena::{Arena, Block, Reader};
-use crate::error::{Code, Error};
+use super::testing::{KillReason, WorkRig, without_inputs};
+use crate::error::Code;
 use crate::request::testing::{RecordedResponses, request};
 use crate::request::{DType, InferRequest};
 use proptest::prelude::*;
 use std::io::Write;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// A process that has exited.
-static EXITED: LazyLock<Child> = LazyLock::new(|| {
-    let child = Command::new("true").spawn().unwrap();
-    Process::fake(&child).wait_for_end(None);
-    child
-});
-
-/// A host with three outstanding requests, and the child's end of its connection.
+/// A host with three outstanding requests.
 struct Fixture {
-    connection: Arc<WorkConnection>,
-    reader: ResponseReader,
-    process: Arc<Process>,
+    rig: WorkRig,
     recorded: Vec<RecordedResponses>,
-    child_end: (Sender, Receiver),
-    raw: UnixStream,
-    outputs: Arc<Arena>,
-    block: Block,
-}
-
-fn without_inputs(key: u64, _: &InferRequest) -> Request {
-    Request { key, ..Request::default() }
 }
 
 impl Fixture {
@@ -49,53 +25,29 @@ impl Fixture {
     }
 
     fn with_deadline(limit: Option<Duration>) -> Self {
-        let process = Process::fake(&EXITED);
-        let (host_end, child_end) = pair().unwrap();
-        let (sender, receiver) = split(host_end);
-        let outputs = Arena::new("test", 1 << 21).unwrap();
-        let reader = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
-        let names = Arc::from(["O".to_owned(), "unrequested".to_owned()]);
-        let reader = ResponseReader::new(receiver, &reader, &names, limit).unwrap();
-        let connection = WorkConnection::new(sender, Arc::clone(&process), 0, None);
-        let block = outputs.alloc(64, true).unwrap();
-        let (raw, recorded) = (child_end.try_clone().unwrap(), Vec::new());
-        let child_end = split(child_end);
-        let mut fixture =
-            Self { connection, reader, process, recorded, child_end, raw, outputs, block };
-        let mut requests: Vec<_> = (0..3).map(|_| fixture.request()).collect();
-        assert!(
-            fixture
-                .connection
-                .send(&mut ExecuteBatch::default(), &mut requests, without_inputs)
-                .unwrap()
-        );
-        fixture
-    }
-
-    fn request(&mut self) -> InferRequest {
-        let (request, _, recorded) = request("");
-        request.responder.queued(1);
-        self.recorded.push(recorded);
-        request
+        let mut recorded = Vec::new();
+        let requests = (0..3).map(|_| outstanding(&mut recorded)).collect();
+        Self { rig: WorkRig::new(&["O", "unrequested"], requests, limit), recorded }
     }
 
     /// A valid output of two floats.
     fn output(&self) -> Output {
-        // SAFETY: the block is the test's, and zeroed.
-        let bytes = unsafe { std::slice::from_raw_parts(self.block.ptr().as_ptr(), 8) };
-        let shared = self.outputs.share(bytes).unwrap();
+        let shared = self.rig.share(8);
         let (index, dtype, shape) = (0, DType::Fp32.number(), vec![2]);
         Output { index, dtype, shape, offset: shared.offset, bytes: 8, slot: shared.slot }
     }
 
     /// Reads everything that was sent, then the end of the connection.
-    fn finish(mut self) -> (Vec<RecordedResponses>, Option<KillReason>) {
-        self.child_end.0.shut_down();
-        self.reader.read(&self.connection, false);
-        self.connection.close();
-        self.connection.fail(&Error::internal("gone"));
-        (self.recorded, self.process.kill_reason())
+    fn finish(self) -> (Vec<RecordedResponses>, Option<KillReason>) {
+        (self.recorded, self.rig.finish())
     }
+}
+
+fn outstanding(recorded: &mut Vec<RecordedResponses>) -> InferRequest {
+    let (request, _, responses) = request("");
+    request.responder.queued(1);
+    recorded.push(responses);
+    request
 }
 
 fn valid(key: u64, output: Output) -> Response {
@@ -128,14 +80,14 @@ fn protocol_violations_kill_the_child() {
         let fixture = Fixture::new();
         let mut response = valid(1, fixture.output());
         change(&mut response);
-        fixture.child_end.0.send(&response).unwrap();
+        fixture.rig.child_end.0.send(&response).unwrap();
         let (recorded, why) = fixture.finish();
         assert!(violation(why).contains(what), "{what}");
         assert!(recorded.iter().all(|responses| responses.lock().len() == 1), "{what}");
     }
     let fixture = Fixture::new();
     for key in [1, 1] {
-        fixture.child_end.0.send(&last(key)).unwrap();
+        fixture.rig.child_end.0.send(&last(key)).unwrap();
     }
     assert!(violation(fixture.finish().1).contains("responded to request 1, which"));
 }
@@ -155,8 +107,8 @@ fn invalid_output_fails_only_its_request() {
         let fixture = Fixture::new();
         let mut output = fixture.output();
         change(&mut output);
-        fixture.child_end.0.send(&valid(2, output)).unwrap();
-        fixture.child_end.0.send(&valid(3, fixture.output())).unwrap();
+        fixture.rig.child_end.0.send(&valid(2, output)).unwrap();
+        fixture.rig.child_end.0.send(&valid(3, fixture.output())).unwrap();
         let (recorded, why) = fixture.finish();
         assert_eq!(why, None);
         let text = recorded[1].lock()[0].0.as_ref().unwrap_err().message.clone();
@@ -171,19 +123,19 @@ fn failure_is_final_without_the_last_flag() {
     let failure = Some(Failure { code: 1, text: "so".into() });
     for key in [1, 2, 3] {
         let response = Response { key, failure: failure.clone(), ..Response::default() };
-        fixture.child_end.0.send(&response).unwrap();
+        fixture.rig.child_end.0.send(&response).unwrap();
     }
     let mut fixture = fixture;
     // Returns because nothing is outstanding; the connection is still open.
-    fixture.reader.read(&fixture.connection, true);
-    assert!(!fixture.connection.has_outstanding());
+    fixture.rig.reader.read(&fixture.rig.connection, true);
+    assert!(!fixture.rig.connection.has_outstanding());
 }
 
 #[test]
 fn response_in_small_pieces_must_meet_the_deadline() {
     let limit = Duration::from_millis(50);
     let mut fixture = Fixture::with_deadline(Some(limit));
-    let (mut raw, over) = (fixture.raw.try_clone().unwrap(), AtomicBool::new(false));
+    let (mut raw, over) = (fixture.rig.raw.try_clone().unwrap(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             raw.write_all(&1_000_000u32.to_ne_bytes()).unwrap();
@@ -191,7 +143,7 @@ fn response_in_small_pieces_must_meet_the_deadline() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        fixture.reader.read(&fixture.connection, false);
+        fixture.rig.reader.read(&fixture.rig.connection, false);
         over.store(true, Ordering::Relaxed);
     });
     assert_eq!(fixture.finish().1, Some(KillReason::ResponseTimeout(limit)));
@@ -200,19 +152,21 @@ fn response_in_small_pieces_must_meet_the_deadline() {
 #[test]
 fn oversized_batch_is_refused_and_not_sent() {
     let mut fixture = Fixture::new();
-    let mut requests = vec![fixture.request()];
+    let mut requests = vec![outstanding(&mut fixture.recorded)];
     let long =
         |key, _: &InferRequest| Request { key, id: "x".repeat(65 << 20), ..Request::default() };
-    let e = fixture.connection.send(&mut ExecuteBatch::default(), &mut requests, long).unwrap_err();
+    let e =
+        fixture.rig.connection.send(&mut ExecuteBatch::default(), &mut requests, long).unwrap_err();
     assert_eq!((e.code, requests.len()), (Code::InvalidArg, 1));
     // The connection is still usable.
     assert!(
         fixture
+            .rig
             .connection
             .send(&mut ExecuteBatch::default(), &mut requests, without_inputs)
             .unwrap()
     );
-    fixture.child_end.0.send(&valid(5, fixture.output())).unwrap();
+    fixture.rig.child_end.0.send(&valid(5, fixture.output())).unwrap();
     let (recorded, why) = fixture.finish();
     assert_eq!(why, None);
     assert!(recorded[3].lock()[0].0.is_ok());
@@ -285,7 +239,7 @@ proptest! {
         // The first block of an arena is always at the same offset.
         assert_eq!(fixture.output(), *VALID);
         for response in &responses {
-            fixture.child_end.0.send(response).unwrap();
+            fixture.rig.child_end.0.send(response).unwrap();
         }
         let (recorded, _) = fixture.finish();
         for responses in recorded {
@@ -302,7 +256,7 @@ proptest! {
     #[test]
     fn malformed_bytes_kill_the_child(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
         let fixture = Fixture::new();
-        (&fixture.raw).write_all(&bytes).unwrap();
+        (&fixture.rig.raw).write_all(&bytes).unwrap();
         let (recorded, _) = fixture.finish();
         prop_assert!(recorded.iter().all(|responses| responses.lock().iter().filter(|t| t.1).count() == 1));
     }

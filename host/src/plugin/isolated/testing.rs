@@ -1,0 +1,116 @@
+//! Test rig of an isolated model: the host's side of its connections, with the child's side in the hands of the test.
+
+pub use super::exit_reason::KillReason;
+use super::messages::{ControlResponse, Empty, ExecuteBatch, Request, control_request};
+use super::process::Process;
+use super::responses::ResponseReader;
+use super::wire::{Receiver, Sender, pair, split};
+use super::work_connection::WorkConnection;
+use super::{control, facts};
+use crate::arena::{Arena, Block, Reader, SharedRange};
+use crate::error::{Error, Result};
+use crate::plugin::backend_facts::BackendFacts;
+use crate::request::InferRequest;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// A process that has exited.
+static EXITED: LazyLock<Child> = LazyLock::new(|| {
+    let child = Command::new("true").spawn().unwrap();
+    let (process, _) = Process::fake(&child);
+    process.wait_for_end(None);
+    child
+});
+
+/// A host with outstanding requests, and the child's end of its work connection.
+pub struct WorkRig {
+    pub connection: Arc<WorkConnection>,
+    pub reader: ResponseReader,
+    pub process: Arc<Process>,
+    pub child_end: (Sender, Receiver),
+    /// The child's end without framing.
+    pub raw: UnixStream,
+    /// The arena of the child.
+    pub outputs: Arc<Arena>,
+    /// A zeroed block in it, always at the same offset.
+    pub block: Block,
+}
+
+/// A request as a message without tensors.
+pub fn without_inputs(key: u64, _: &InferRequest) -> Request {
+    Request { key, ..Request::default() }
+}
+
+impl WorkRig {
+    /// The requests get the keys 1, 2, 3 and so on. `names` are the outputs by position.
+    pub fn new(names: &[&str], mut requests: Vec<InferRequest>, limit: Option<Duration>) -> Self {
+        let (process, _) = Process::fake(&EXITED);
+        let (host_end, child_end) = pair().unwrap();
+        let (sender, receiver) = split(host_end);
+        let outputs = Arena::new("test", 1 << 21).unwrap();
+        let memory = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let reader = ResponseReader::new(receiver, &memory, &names, limit).unwrap();
+        let connection = WorkConnection::new(sender, Arc::clone(&process), 0, None);
+        let block = outputs.alloc(64, true).unwrap();
+        let raw = child_end.try_clone().unwrap();
+        let child_end = split(child_end);
+        let batch = &mut ExecuteBatch::default();
+        assert!(connection.send(batch, &mut requests, without_inputs).unwrap());
+        Self { connection, reader, process, child_end, raw, outputs, block }
+    }
+
+    /// Shares the first `len` bytes of the block with the host.
+    pub fn share(&self, len: usize) -> SharedRange {
+        assert!(len <= self.block.len());
+        // SAFETY: inside the block, which is the test's and zeroed.
+        let bytes = unsafe { std::slice::from_raw_parts(self.block.ptr().as_ptr(), len) };
+        self.outputs.share(bytes).unwrap()
+    }
+
+    /// Reads everything that the child has sent, then the end of the connection. Returns why the child was killed.
+    pub fn finish(mut self) -> Option<KillReason> {
+        self.child_end.0.shut_down();
+        self.reader.read(&self.connection, false);
+        self.connection.close();
+        self.connection.fail(&Error::internal("gone"));
+        self.process.kill_reason()
+    }
+}
+
+/// A socket takes this many bytes before they are read.
+pub const MAX_BYTES: usize = 64 << 10;
+
+/// What a host sees that waits for the responses to two control requests, numbers 1 and 2.
+pub struct ControlOutcome {
+    pub responses: [Option<ControlResponse>; 2],
+    pub killed: Option<KillReason>,
+    /// The last lines that the child has logged.
+    pub tail: String,
+}
+
+/// What becomes of the bytes that a child sends over its control connection before it closes it.
+pub fn control(bytes: &[u8]) -> ControlOutcome {
+    let (process, _peer) = Process::fake(&EXITED);
+    let requests = [(); 2].map(|()| {
+        let describe = control_request::Kind::Describe(Empty {});
+        process.request(describe, &[]).unwrap()
+    });
+    let (host_end, mut child_end) = pair().unwrap();
+    child_end.write_all(&bytes[..bytes.len().min(MAX_BYTES)]).unwrap();
+    drop(child_end);
+    control::listen(split(host_end).1, &process);
+    let responses = requests.map(|request| request.wait(Some(Duration::ZERO), || true).ok());
+    ControlOutcome { responses, killed: process.kill_reason(), tail: process.tail.text() }
+}
+
+/// Facts of a backend as the host reads them from the response of a child.
+///
+/// # Errors
+/// They are invalid.
+pub fn backend_facts(response: ControlResponse) -> Option<Result<BackendFacts>> {
+    response.backend.map(facts::backend)
+}
