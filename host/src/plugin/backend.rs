@@ -13,11 +13,16 @@ use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use trtserver_library_file::Stamp;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{self, BackendHandle};
+
+/// How long a child process may take to load a library that appeared while the server runs.
+const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// See the module text.
 pub struct Backend {
@@ -34,14 +39,27 @@ pub struct Backend {
     /// Deadlines of isolated models.
     pub limits: Limits,
     opened: OnceLock<Result<Opened>>,
-    /// Held while the backend opens or closes, shared by all `Backend`s of the library: a backend is closed before the same
-    /// library is opened for the next model.
-    lifecycle: Arc<Mutex<()>>,
+    /// Shared by all `Backend`s of the library.
+    lifecycle: Arc<Lifecycle>,
     /// The framework as reported by the open backend.
     runtime: OnceLock<String>,
     /// Held while an instance opens, unless the backend allows parallel opening.
     pub(super) opening: Mutex<()>,
 }
+
+/// See [`Backend::lifecycle`].
+#[derive(Default)]
+struct Lifecycle {
+    /// Held while the backend opens or closes: it is closed before the same library is opened for the next model.
+    one: Mutex<()>,
+    /// Why it did not open when it was last tried, by isolation.
+    failures: Mutex<[Option<OpenFailure>; 2]>,
+    /// It has opened in a child process.
+    opened_in_child: AtomicBool,
+}
+
+/// The number of the scan for which it was tried, if any, and the reason.
+type OpenFailure = (Option<u64>, Error);
 
 /// An open backend; closed when its last user drops it.
 pub(super) struct Opened {
@@ -57,11 +75,15 @@ unsafe impl Sync for Opened {}
 
 impl Backend {
     /// Reads the facts of the library; the backend itself opens with its first model. With the setting `isolation=process`
-    /// the library is not loaded into this process.
+    /// the library is not loaded into this process; with `probe` a child process loads it first.
+    ///
+    /// # Errors
+    /// The file or its settings cannot be used.
     pub fn load(
         candidate: Candidate,
         stamp: Stamp,
         overrides: &BTreeMap<String, String>,
+        probe: bool,
     ) -> Result<Self> {
         let mut settings = candidate.settings;
         settings.extend(overrides.clone());
@@ -76,8 +98,15 @@ impl Backend {
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let facts = match setting {
             Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
+            _ if probe => isolated::describe(&candidate.path, limits.at_most(PROBE_LIMIT))?,
             _ => BackendFacts::of(library::open_same(&candidate.path, &stamp)?),
         };
+        if Stamp::of(&candidate.path).ok() != Some(stamp) {
+            return Err(library::refused(
+                &candidate.path,
+                "it was changed while its facts were read; it is tried again",
+            ));
+        }
         let demanded = facts.flags & backend_flags::MUST_ISOLATE != 0;
         if demanded && setting == Some(Isolation::None) {
             tracing::warn!(
@@ -151,7 +180,40 @@ impl Backend {
     }
 
     pub(super) fn opened(&self) -> Result<&Opened> {
-        self.opened.get_or_init(|| self.open()).as_ref().map_err(Error::clone)
+        let open = || {
+            let opened = self.open();
+            self.record(Isolation::None, None, opened.as_ref().err());
+            opened
+        };
+        self.opened.get_or_init(open).as_ref().map_err(Error::clone)
+    }
+
+    /// Opens the backend before a model needs it: here, or, isolated, once in a child process that then ends. `scan`
+    /// identifies the attempt.
+    ///
+    /// # Errors
+    /// It does not open.
+    pub fn open_ahead(&self, isolation: Isolation, scan: u64) -> Result<()> {
+        let opened = match isolation {
+            Isolation::None => self.opened().map(drop),
+            Isolation::Process if self.lifecycle.opened_in_child.load(Ordering::Relaxed) => Ok(()),
+            Isolation::Process => isolated::open(&self.path, &self.settings, self.limits),
+        };
+        self.record(isolation, Some(scan), opened.as_ref().err());
+        opened
+    }
+
+    fn record(&self, isolation: Isolation, scan: Option<u64>, error: Option<&Error>) {
+        let failure = error.map(|e| (scan, e.clone()));
+        if failure.is_none() && isolation == Isolation::Process {
+            self.lifecycle.opened_in_child.store(true, Ordering::Relaxed);
+        }
+        self.lifecycle.failures.lock()[isolation as usize] = failure;
+    }
+
+    /// Why it did not open when it was last tried, and for which scan.
+    pub fn open_failure(&self, isolation: Isolation) -> Option<(Option<u64>, Error)> {
+        self.lifecycle.failures.lock()[isolation as usize].clone()
     }
 
     fn open(&self) -> Result<Opened> {
@@ -160,7 +222,7 @@ impl Backend {
         let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
         let settings = Texts::new(&self.settings);
         let (table, mut handle) = (self.table()?, null_mut());
-        let _one = self.lifecycle.lock();
+        let _one = self.lifecycle.one.lock();
         // SAFETY: all strings live through the call; the scope lives as long as the open backend.
         let error = unsafe {
             let params = settings.params();
@@ -219,7 +281,7 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
-            let _one = self.lifecycle.lock();
+            let _one = self.lifecycle.one.lock();
             // SAFETY: models hold their backend, so none is open; this is the only close.
             unsafe { (opened.table.backend_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);

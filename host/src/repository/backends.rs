@@ -101,7 +101,7 @@ impl ModelTable {
             status.facts.runtime.clone_from(&used.facts.runtime);
             status.models.push((served.name.to_string(), served.version, used.isolated));
         }
-        let unusable = backends.unusable().into_iter().map(|u| (u.path, u.error.message));
+        let unusable = backends.unusable().into_iter().map(|(path, e)| (path, e.message));
         let usable = usable.into_iter().map(|(_, status)| status).collect();
         AllBackends { usable, unusable: unusable.collect() }
     }

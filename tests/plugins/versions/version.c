@@ -1,7 +1,7 @@
 /* Reports its version: OUTPUT0 is one FP32, NUMBER. Tests compile it several times, with NAME, VERSION, NUMBER and
  * optionally MAJOR, MINOR and SIZE (interface and size of the backend table), REQUIRES and REQUIRES_VERSION (an extension
- * of the host), LISTS (an extension that it lists and does not return). With ISOLATION the number is TRTS_HOST_ISOLATED of
- * the host's flags. */
+ * of the host), LISTS (an extension that it lists and does not return), OPEN_FAILS (why backend_open fails), CONSTRUCTOR (a
+ * statement that loading the library executes). With ISOLATION the number is TRTS_HOST_ISOLATED of the host's flags. */
 #include <trtserver/trtserver.h>
 
 #ifndef MAJOR
@@ -21,6 +21,12 @@
 #endif
 #ifdef ISOLATION
 #define NUMBER (float)(host->flags & TRTS_HOST_ISOLATED)
+#endif
+
+#ifdef CONSTRUCTOR
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((constructor)) static void constructor(void) { CONSTRUCTOR; }
 #endif
 
 static const trts_host_table *host;
@@ -55,6 +61,9 @@ static trts_error *open_backend(trts_scope *scope, trts_str name, trts_str dir, 
   for (uint32_t i = 0; i < n_settings; i++)
     if (trts_is(settings[i].key, "version"))
       return host->error_new(TRTS_CODE_INVALID, 0, trts_text("'version' is the host's"));
+#ifdef OPEN_FAILS
+  return *out = NULL, host->error_new(TRTS_CODE_INTERNAL, 0, trts_text(OPEN_FAILS));
+#endif
   return *out = (trts_backend *)&handle, NULL;
 }
 static trts_error *open_model(trts_backend *backend, const trts_model_desc *desc, trts_model **out) {

@@ -3,5 +3,6 @@
 mod abi_versions;
 mod misbehaving;
 mod sdk;
+mod unusable_versions;
 mod upgrades;
 mod written_in_c;

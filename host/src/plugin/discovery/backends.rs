@@ -1,22 +1,27 @@
 //! Keeps the inventory of backends up to date, and selects the backend version for a model.
 //!
-//! The directories are scanned again before a model is loaded. New files are opened beside those already open. A model
-//! gets the newest version, or the one that it requests, and keeps it. A file that was removed or replaced stays in use
-//! by the models that have it, and no further model gets it. A file that cannot be opened is logged and skipped until
-//! it changes.
+//! The directories are scanned again before a model is loaded. A model gets the newest version that opens, or the one that
+//! it requests, and keeps it. A file that was removed or replaced stays in use by the models that have it, and no further
+//! model gets it. A file that cannot be used is logged and skipped until it changes.
+//!
+//! A library runs code as soon as it is loaded, and may end the process. So a file that appears while the server runs is
+//! loaded by a child process first, which reports the backend's facts; the server loads it with the first model that
+//! needs it here. At the start files are loaded directly, which saves some milliseconds each: there a crash ends a server
+//! that serves nothing yet, and the crash report names the file.
 
 use super::directories::{self, Candidate, Listing};
 use super::inventory::{Installed, Inventory, Unusable, stamps};
 use super::version;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::plugin::backend::Backend;
 use crate::plugin::backend_facts::BackendFacts;
-use crate::plugin::isolation::Isolation;
+use crate::plugin::isolation::{self, Isolation};
 use crate::plugin::library;
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use trtserver_library_file::Stamp;
 use trtserver_proto::v2::ModelConfig;
@@ -33,6 +38,8 @@ pub struct Backends {
     settings: BTreeMap<String, BTreeMap<String, String>>,
     /// Held during a scan, which may open libraries.
     scan_lock: Mutex<()>,
+    /// Number of the latest scan: one attempt to open a failing version is made for each.
+    scan: AtomicU64,
     inventory: ArcSwap<Inventory>,
 }
 
@@ -67,9 +74,13 @@ impl Backends {
                 .extend(chosen.remove(VERSION_SETTING).map(|version| (name.clone(), version)));
         }
         let empty = Inventory { configured: Arc::new(configured), ..Inventory::default() };
-        let scan_lock = Mutex::new(());
-        let inventory = ArcSwap::default();
-        let backends = Self { dirs: dirs.to_vec(), settings, scan_lock, inventory };
+        let backends = Self {
+            dirs: dirs.to_vec(),
+            settings,
+            scan_lock: Mutex::new(()),
+            scan: AtomicU64::new(0),
+            inventory: ArcSwap::default(),
+        };
         let listing = directories::scan(dirs);
         if let Some((_, e)) = listing.unreadable.first() {
             return Err(e.clone());
@@ -91,6 +102,7 @@ impl Backends {
     /// cannot be used affects no installed one.
     pub fn refresh(&self) {
         let _one = self.scan_lock.lock();
+        self.scan.fetch_add(1, Ordering::Relaxed);
         let before = self.inventory.load_full();
         let listing = directories::scan(&self.dirs);
         for (_, e) in &listing.unreadable {
@@ -120,7 +132,7 @@ impl Backends {
             let stamps = stamps(&candidate.path);
             // Otherwise it was removed after the directory was listed.
             let [Some(stamp), _] = stamps else { continue };
-            let unchanged = |u: &&Unusable| !u.conflict && u.is_still(&candidate.path, &stamps);
+            let unchanged = |u: &&Unusable| !u.recheck && u.is_still(&candidate.path, &stamps);
             let same_file = |(_, other): &(Candidate, Stamp)| *other == stamp;
             if now.by_stamp(&stamp).is_some() || new.iter().any(same_file) {
                 // Another name of the same file.
@@ -146,9 +158,10 @@ impl Backends {
         now.sort();
         let mut opened = Vec::new();
         for (candidate, stamp) in new {
-            match self.install(candidate.clone(), stamp) {
+            match self.install(candidate.clone(), stamp, !at_start) {
                 Ok(installed) => opened.push((candidate, installed)),
-                Err(e) => now.reject(before, &candidate, false, e),
+                // No child process could be started: that is no fault of the file.
+                Err(e) => now.reject(before, &candidate, e.code == Code::Unavailable, e),
             }
         }
         opened.sort_by(|(_, a), (_, b)| version::compare(b.version(), a.version()));
@@ -166,13 +179,13 @@ impl Backends {
         Ok(now)
     }
 
-    fn install(&self, candidate: Candidate, stamp: Stamp) -> Result<Installed> {
+    fn install(&self, candidate: Candidate, stamp: Stamp, probe: bool) -> Result<Installed> {
         let path = candidate.path.clone();
         library::check_file(&path).map_err(|why| library::refused(&path, why))?;
         let mut chosen = self.settings.get("").cloned().unwrap_or_default();
         chosen.extend(self.settings.get(&candidate.name).cloned().unwrap_or_default());
         let dir = candidate.version.clone();
-        let backend = Backend::load(candidate, stamp, &chosen)?;
+        let backend = Backend::load(candidate, stamp, &chosen, probe)?;
         let declared = &backend.facts.version;
         if let Some(dir) = dir.filter(|dir| !version::matches(declared, dir)) {
             tracing::warn!(
@@ -184,7 +197,7 @@ impl Backends {
     }
 
     /// The backend for a model: the version that it requests (parameter `backend_version`), else the configured
-    /// default, else the newest.
+    /// default, else the newest. Where several versions come into question it is the newest that opens, and it is open.
     ///
     /// # Errors
     /// No backend of that name, or no such version, is usable. The text lists the installed versions and the reasons
@@ -197,30 +210,54 @@ impl Backends {
             (Some(version), _) => (Some(version), format!("parameter '{VERSION_PARAMETER}'")),
             (None, version) => (version, format!("--backend-config={name},{VERSION_SETTING}=…")),
         };
-        let found = match requested {
-            Some(requested) => inventory.version(name, requested),
-            None => inventory.versions(name).next(),
+        let candidates: Vec<_> = match requested {
+            Some(requested) => inventory.matching(name, requested),
+            None => inventory.versions(name).collect(),
         };
-        if let Some(found) = found {
-            return Ok(found.shared());
-        }
-        let installed = inventory.default_version(name).is_some();
-        let Some(requested) = requested.filter(|_| installed) else {
-            return Err(Error::unsupported(format!(
+        match (candidates.as_slice(), requested) {
+            // There is no alternative: it opens with the model, on its loader thread.
+            ([only], _) => Ok(only.shared()),
+            ([_, ..], _) => self.newest_that_opens(config, &candidates),
+            ([], Some(requested)) if inventory.versions(name).next().is_some() => {
+                let installed: Vec<_> =
+                    inventory.versions(name).map(|i| format!("'{}'", i.version())).collect();
+                let mut text = format!(
+                    "model '{model}' requests version '{requested}' of backend '{name}' ({source}), which is not \
+                     installed; installed: {}",
+                    installed.join(", ")
+                );
+                for broken in inventory.unusable.iter().filter(|u| u.name == *name) {
+                    text.push_str(&format!("; not usable: {}", broken.error));
+                }
+                Err(Error::unsupported(text))
+            }
+            ([], _) => Err(Error::unsupported(format!(
                 "backend '{name}' of model '{model}' is not installed"
-            )));
-        };
-        let installed: Vec<_> =
-            inventory.versions(name).map(|i| format!("'{}'", i.version())).collect();
-        let mut text = format!(
-            "model '{model}' requests version '{requested}' of backend '{name}' ({source}), which is not installed; \
-             installed: {}",
-            installed.join(", ")
-        );
-        for broken in inventory.unusable.iter().filter(|u| u.name == *name) {
-            text.push_str(&format!("; not usable: {}", broken.error));
+            ))),
         }
-        Err(Error::unsupported(text))
+    }
+
+    fn newest_that_opens(
+        &self,
+        config: &ModelConfig,
+        candidates: &[&Arc<Installed>],
+    ) -> Result<Arc<Backend>> {
+        let scan = self.scan.load(Ordering::Relaxed);
+        let mut failures = Vec::new();
+        for installed in candidates {
+            let isolation = isolation::of_model(config, installed.backend.isolation)?;
+            match installed.open(isolation, scan) {
+                Ok(backend) => return Ok(backend),
+                Err(e) => failures.push((installed.version(), e)),
+            }
+        }
+        let reasons: Vec<_> =
+            failures.iter().map(|(version, e)| format!("'{version}': {e}")).collect();
+        let code = failures.first().map_or(Code::Internal, |(_, e)| e.code);
+        Err(Error::new(
+            code,
+            format!("no version of backend '{}' opens: {}", config.backend, reasons.join("; ")),
+        ))
     }
 
     /// The default version of a backend.
@@ -228,15 +265,22 @@ impl Backends {
         self.inventory.load().default_version(name).map(|i| i.shared())
     }
 
-    /// Files that are named like backends and cannot be used.
-    pub fn unusable(&self) -> Vec<Unusable> {
-        self.inventory.load().unusable.clone()
+    /// Files that are named like backends and cannot be used, and the reasons.
+    pub fn unusable(&self) -> Vec<(PathBuf, Error)> {
+        let inventory = self.inventory.load();
+        let files = inventory.unusable.iter().map(|u| (u.path.clone(), u.error.clone()));
+        let unopened = inventory.usable.iter().filter_map(|i| {
+            let e = i.failure()?;
+            let text = format!("backend '{}' {} does not open: {e}", i.name(), i.version());
+            Some((i.backend.path.clone(), Error::new(e.code, text)))
+        });
+        files.chain(unopened).collect()
     }
 
     /// The usable backends by name, the newest version of each first.
     pub fn list(&self) -> Vec<Listed> {
         let inventory = self.inventory.load();
-        let listed = inventory.usable.iter().map(|i| Listed {
+        let listed = inventory.usable.iter().filter(|i| i.failure().is_none()).map(|i| Listed {
             facts: i.backend.facts.clone(),
             path: i.backend.path.clone(),
             isolation: i.backend.isolation,

@@ -4,6 +4,7 @@ use super::directories::{self, Candidate};
 use super::version;
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
+use crate::plugin::isolation::Isolation;
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,8 @@ pub struct Unusable {
     pub path: PathBuf,
     /// Of the file and of its `plugin.toml`. It is opened again when one of them has changed.
     stamps: [Option<Stamp>; 2],
-    /// The only fault is a conflict with another file, which may be removed: checked again at every scan.
-    pub conflict: bool,
+    /// The fault may be elsewhere than in the file, such as another file of the same version: checked again at every scan.
+    pub recheck: bool,
     /// Names the file.
     pub error: Error,
 }
@@ -60,6 +61,38 @@ impl Installed {
             backend
         })
     }
+
+    /// As [`Installed::shared`], open. A version that failed since scan number `scan` is not tried again.
+    ///
+    /// # Errors
+    /// It does not open. Logged unless the reason is known.
+    pub fn open(&self, isolation: Isolation, scan: u64) -> Result<Arc<Backend>> {
+        let before = self.backend.open_failure(isolation);
+        if let Some((at, error)) = &before
+            && *at == Some(scan)
+        {
+            return Err(error.clone());
+        }
+        let backend = self.shared();
+        backend.open_ahead(isolation, scan).inspect_err(|error| {
+            if before.is_none_or(|(_, known)| known.message != error.message) {
+                tracing::error!(
+                    "backend '{}' {} from {} cannot be opened; models get another version until a later load finds \
+                     that it opens: {error}",
+                    self.name(),
+                    self.version(),
+                    self.backend.path.display()
+                );
+            }
+        })?;
+        Ok(backend)
+    }
+
+    /// Why no model gets it: it did not open when it was last tried.
+    pub fn failure(&self) -> Option<Error> {
+        let (_, error) = self.backend.open_failure(self.backend.isolation)?;
+        (self.in_use.lock().strong_count() == 0).then_some(error)
+    }
 }
 
 impl Inventory {
@@ -68,16 +101,26 @@ impl Inventory {
         self.usable.iter().filter(move |i| i.name() == name)
     }
 
-    /// The version of `name` that is `requested`, else the newest that matches it.
-    pub fn version(&self, name: &str, requested: &str) -> Option<&Arc<Installed>> {
-        let exact = self.versions(name).find(|i| i.version() == requested);
-        exact.or_else(|| self.versions(name).find(|i| version::matches(i.version(), requested)))
+    /// The version of `name` that is `requested`, else those that match it, the newest first.
+    pub fn matching(&self, name: &str, requested: &str) -> Vec<&Arc<Installed>> {
+        match self.versions(name).find(|i| i.version() == requested) {
+            Some(exact) => vec![exact],
+            None => {
+                self.versions(name).filter(|i| version::matches(i.version(), requested)).collect()
+            }
+        }
     }
 
-    /// The version for models that request none: the configured one if it is installed, else the newest.
+    /// The version for models that request none: the configured one if it is installed, else the newest. A version that
+    /// opens precedes those that do not.
     pub fn default_version(&self, name: &str) -> Option<&Arc<Installed>> {
-        let configured = self.configured.get(name).and_then(|version| self.version(name, version));
-        configured.or_else(|| self.versions(name).next())
+        let configured = self.configured.get(name);
+        let mut candidates = configured.map_or(Vec::new(), |v| self.matching(name, v));
+        if candidates.is_empty() {
+            candidates = self.versions(name).collect();
+        }
+        let working = candidates.iter().find(|i| i.failure().is_none());
+        working.or(candidates.first()).copied()
     }
 
     pub fn by_stamp(&self, stamp: &Stamp) -> Option<&Arc<Installed>> {
@@ -139,14 +182,14 @@ impl Inventory {
         &mut self,
         before: &Inventory,
         candidate: &Candidate,
-        conflict: bool,
+        recheck: bool,
         error: Error,
     ) {
         let unusable = Unusable {
             name: candidate.name.clone(),
             path: candidate.path.clone(),
             stamps: stamps(&candidate.path),
-            conflict,
+            recheck,
             error,
         };
         if !before.unusable.iter().any(|old| old.is_still(&unusable.path, &unusable.stamps)) {

@@ -47,6 +47,12 @@ impl Limits {
         Ok(limits)
     }
 
+    /// With an open deadline of at most `limit`.
+    pub fn at_most(mut self, limit: Duration) -> Self {
+        self.open = Some(self.open.map_or(limit, |open| open.min(limit)));
+        self
+    }
+
     /// The limits of a model: its parameters, else these.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ pub struct ControlRequest {
     /// Repeated in the response; 0 = no response is sent.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub kind: Option<control_request::Kind>,
 }
 
@@ -45,6 +45,9 @@ pub mod control_request {
         /// A request was cancelled.
         #[prost(message, tag = "9")]
         Cancel(super::Cancel),
+        /// Opens the backend.
+        #[prost(message, tag = "10")]
+        OpenBackend(super::Empty),
     }
 }
 

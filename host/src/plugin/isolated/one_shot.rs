@@ -1,4 +1,4 @@
-//! Child processes that serve one control request: backend info, completion of a configuration.
+//! Child processes that serve one control request: backend info, opening a backend, completion of a configuration.
 
 use super::child_process::spawn;
 use super::facts;
@@ -33,6 +33,16 @@ pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
     facts::backend(info).map_err(|e| Error::new(e.code, format!("{label}: {e}")))
 }
 
+/// Opens the backend in a child and closes it.
+///
+/// # Errors
+/// It does not open.
+pub fn open(path: &Path, settings: &BTreeMap<String, String>, limits: Limits) -> Result<()> {
+    let label = format!("backend '{}'", path.display());
+    let open = control_request::Kind::OpenBackend(Empty {});
+    run(&label, handshake(path, settings), open, limits).map(drop)
+}
+
 /// Calls `model_complete` in a child.
 pub fn complete(
     file: &Path,
@@ -48,13 +58,17 @@ pub fn complete(
 }
 
 /// Starts a child, sends `request`, and ends the child.
+///
+/// # Errors
+/// UNAVAILABLE if no process could be started; the error of the request; how the child ended.
 fn run(
     label: &str,
     handshake: Handshake,
     request: control_request::Kind,
     limits: Limits,
 ) -> Result<ControlResponse> {
-    let mut running = spawn(label, handshake, limits.open)?;
+    let spawned = spawn(label, handshake, limits.open);
+    let mut running = spawned.map_err(|e| Error::unavailable(e.message))?;
     let process = Arc::clone(&running.process);
     match process.request(request, &[]).and_then(|pending| pending.wait(limits.open, || true)) {
         Ok(ControlResponse { failure: Some(failure), .. }) => {

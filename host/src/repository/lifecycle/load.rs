@@ -8,6 +8,7 @@ use super::prepared::PreparedModel;
 use super::{Fingerprint, LoadError, ModelControl};
 use crate::error::{Error, Result};
 use crate::instance::priority::Priority;
+use crate::plugin::backend::Backend;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,12 +32,14 @@ impl ModelControl {
         })?;
         let old = self.models.get(name);
         self.loader.backends.refresh();
+        // Held until the load is complete: a backend that was opened for the comparison stays open for the model.
+        let newest = old.as_deref().and_then(|old| self.newest_backend(old));
         if let Some(old) = &old
             && config.is_none()
             && old.load_info.fingerprint.as_ref() == Some(&fingerprint)
             && old.versions.values().all(|v| v.is_loaded() || v.is_unloaded())
             && old.is_loaded()
-            && !self.backend_changed(old)
+            && !newest.as_ref().is_some_and(|now| uses_another(old, now))
         {
             old.load_info.requested_by_name.fetch_or(by_name, Ordering::Relaxed);
             return Ok(false);
@@ -61,12 +64,9 @@ impl ModelControl {
         }
     }
 
-    /// A version of `model` uses another backend version than a load would choose now.
-    fn backend_changed(&self, model: &Model) -> bool {
-        let Some(config) = &model.config else { return false };
-        let mut used =
-            model.versions.values().filter_map(|version| version.served()?.backend.clone());
-        used.any(|used| self.loader.backends.for_model(config).is_ok_and(|now| !used.is(&now)))
+    /// The backend version that a load of `model` would choose now.
+    fn newest_backend(&self, model: &Model) -> Option<Arc<Backend>> {
+        self.loader.backends.for_model(model.config.as_deref()?).ok()
     }
 
     fn open_and_publish(
@@ -170,6 +170,12 @@ impl ModelControl {
             abandon(&model, "the server panicked while loading; see its log");
         }
     }
+}
+
+/// A version of `model` uses another backend version than `backend`.
+fn uses_another(model: &Model, backend: &Arc<Backend>) -> bool {
+    let mut used = model.versions.values().filter_map(|v| v.served()?.backend.clone());
+    used.any(|used| !used.is(backend))
 }
 
 /// LOADING versions become UNAVAILABLE.

@@ -167,8 +167,8 @@ impl Loader {
     /// If no installed backend fits, the right one may be a plugin that could not be opened: names those.
     fn with_unusable_backends(&self, mut e: Error) -> Error {
         if e.code == Code::Unsupported {
-            for unusable in self.backends.unusable() {
-                e.message.push_str(&format!("; not usable: {}", unusable.error));
+            for (_, reason) in self.backends.unusable() {
+                e.message.push_str(&format!("; not usable: {reason}"));
             }
         }
         e

@@ -22,6 +22,7 @@ use super::messages::{
 use super::wire::{Received, Receiver, split};
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
+use crate::plugin::Isolation;
 use crate::plugin::backend::Backend;
 use crate::plugin::host_api::set_isolated;
 use crate::request::buffer;
@@ -114,6 +115,7 @@ struct Job {
 enum JobKind {
     Handshake(Handshake),
     Describe,
+    OpenBackend,
     Complete(ModelFacts),
     OpenModel(ModelFacts, [Option<OwnedFd>; 2]),
     OpenInstance(InstanceFacts, Option<OwnedFd>),
@@ -149,6 +151,7 @@ impl ControlReader {
             }
             Some(control_request::Kind::Handshake(hello)) => JobKind::Handshake(hello),
             Some(control_request::Kind::Describe(_)) => JobKind::Describe,
+            Some(control_request::Kind::OpenBackend(_)) => JobKind::OpenBackend,
             Some(control_request::Kind::Complete(facts)) => JobKind::Complete(facts),
             Some(control_request::Kind::OpenModel(facts)) => {
                 JobKind::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
@@ -189,6 +192,7 @@ impl MainThread {
                     Ok(ControlResponse::default())
                 }
                 JobKind::Describe => self.describe(),
+                JobKind::OpenBackend => self.open_backend(),
                 JobKind::Complete(facts) => self.complete(&facts),
                 JobKind::OpenModel(facts, files) => self.open_model(&facts, files),
                 JobKind::OpenInstance(facts, file) => match self.open_instance(number, facts, file)
@@ -237,6 +241,11 @@ impl MainThread {
             runtime: facts.runtime.clone(),
         };
         Ok(ControlResponse { backend: Some(info), ..ControlResponse::default() })
+    }
+
+    fn open_backend(&mut self) -> Result<ControlResponse> {
+        self.backend()?.open_ahead(Isolation::None, 0)?;
+        Ok(ControlResponse::default())
     }
 
     fn complete(&mut self, facts: &ModelFacts) -> Result<ControlResponse> {
