@@ -6,7 +6,7 @@ use crate::net::grpc::v2::fast_path::FastRequest;
 use crate::net::grpc::v2::{fallback, infer};
 use crate::net::v2::UncheckedRequest;
 use crate::net::v2::testing::context;
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use prost::Message;
@@ -18,7 +18,7 @@ static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(context);
 
 /// A ModelInferRequest: if the fast path accepts it, prost and the fallback read the same request.
 pub fn grpc_v2_fast_path(bytes: &[u8]) {
-    static ECHO: LazyLock<Arc<Served>> = LazyLock::new(|| {
+    static ECHO: LazyLock<Arc<OpenVersion>> = LazyLock::new(|| {
         CONTEXT.models.find("echo", None).unwrap_or_else(|_| panic!("no model 'echo'"))
     });
     let message = Bytes::copy_from_slice(bytes);

@@ -3,7 +3,7 @@
 use crate::config::{ControlMode, Settings};
 use crate::error::{Code, Error};
 use crate::repository::lifecycle::{IndexEntry, ModelControl};
-use crate::repository::{LookupError, ModelTable, Served};
+use crate::repository::{LookupError, ModelTable, OpenVersion};
 use crate::request::Sequence;
 use crate::state::{Phase, ServerState};
 use crate::stats::{FailureReason, Span};
@@ -75,7 +75,7 @@ impl Context {
     }
 
     /// The same for inference by `served`: while the server drains, sequences that have begun may continue (docs/protocol/v2.md §4.1).
-    pub fn require_open(&self, served: &Served, sequence: &Sequence) -> Result<(), Error> {
+    pub fn require_open(&self, served: &OpenVersion, sequence: &Sequence) -> Result<(), Error> {
         match self.state.phase() {
             Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
             _ => self.require_ready(),

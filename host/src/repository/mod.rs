@@ -1,4 +1,4 @@
-//! The model repository: model directories on disk, loaded into a table of served model versions.
+//! The model repository: model directories on disk, loaded into a table of open versions.
 //!
 //! `lifecycle` draws the states of a version and the steps of a load. The other modules each do one of those steps or
 //! hold its result.
@@ -10,15 +10,15 @@ pub mod labels; // class label files
 pub mod lifecycle; // load, replace, unload
 mod model; // a model: configuration and versions
 pub mod model_config; // a model's configuration, from file to effective
+mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends
 mod scheduling; // queue policy, and the inputs the host adds for sequences
-mod served; // what serves the requests of one version
-mod table; // name and version to what serves it
+mod table; // name and version to open version
 pub(crate) mod version_dirs; // which directories of a model are versions
 pub mod version_policy; // which version directories are served
 mod warmup; // `model_warmup` samples
 
 pub use lifecycle::{Version, VersionState};
 pub use model::Model;
-pub use served::Served;
+pub use open_version::OpenVersion;
 pub use table::{LookupError, ModelTable};

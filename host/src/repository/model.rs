@@ -1,6 +1,6 @@
 //! A model in the table: its effective configuration, its versions, and how it was loaded.
 
-use super::Served;
+use super::OpenVersion;
 use super::ensemble::EnsembleBuilder;
 use super::lifecycle::{Fingerprint, Version};
 use crate::instance::priority::Priority;
@@ -20,7 +20,7 @@ pub struct Model {
     /// Ascending. Includes versions that were served before and are no longer selected.
     pub versions: BTreeMap<i64, Arc<Version>>,
     /// The highest READY version: serves requests that name no version.
-    pub(super) latest: ArcSwapOption<Served>,
+    pub(super) latest: ArcSwapOption<OpenVersion>,
     pub(super) load_info: LoadInfo,
 }
 
@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// LOADING to READY; for an ensemble that is reopened also READY or UNAVAILABLE to READY.
-    pub fn set_ready(&self, version: &Version, served: Arc<Served>) {
+    pub fn set_ready(&self, version: &Version, served: Arc<OpenVersion>) {
         version.set_ready(served);
         self.refresh_latest();
     }
@@ -101,7 +101,7 @@ impl Model {
         self.refresh_latest();
     }
 
-    /// READY to UNLOADING. Requests in flight keep what serves them; its last user completes the unload.
+    /// READY to UNLOADING. Requests in flight keep the open version; its last user completes the unload.
     pub(super) fn set_unloading(&self, version: &Version) {
         version.set_unloading(&self.name);
         self.refresh_latest();

@@ -1,9 +1,9 @@
-//! The model table: model name and version to what serves it. Lookups take no lock.
+//! The model table: model name and version to open version. Lookups take no lock.
 //!
 //! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the old entry. The old
 //! entry is not changed, so a request that looked it up before the write is still served by it.
 
-use super::{Model, Served};
+use super::{Model, OpenVersion};
 use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::plugin::Backends;
@@ -64,7 +64,7 @@ impl ModelTable {
     }
 
     /// What serves `version` of `name`; without a version the highest READY one.
-    pub fn find(&self, name: &str, version: Option<i64>) -> Result<Arc<Served>, LookupError> {
+    pub fn find(&self, name: &str, version: Option<i64>) -> Result<Arc<OpenVersion>, LookupError> {
         let models = self.models.load();
         let Some(model) = models.get(name) else {
             return Err(LookupError::UnknownModel(name.to_owned()));
@@ -110,7 +110,7 @@ impl ModelTable {
         served.map(|served| served.scheduler.active_sequences()).sum()
     }
 
-    /// Takes every loaded version out of service. Requests in flight keep what serves them.
+    /// Takes every loaded version out of service. Requests in flight keep the versions that they use.
     pub fn unload_all(&self) {
         for model in self.models.load().values() {
             // An ensemble is loaded, though not ready, when a model of its steps was unloaded just before.

@@ -7,7 +7,7 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::net::sink::{self, CancelGuard, UnaryReceiver};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::check::IdPrefix;
 use crate::request::{CorrelationId, InferRequest, RequestContext, Responder, Sequence, classes};
 use crate::state::InFlightGuard;
@@ -28,7 +28,7 @@ pub struct Failure {
 /// A request whose model was found: failures are counted from here on.
 pub struct AcceptedRequest<'a> {
     ctx: &'a Context,
-    pub served: Arc<Served>,
+    pub served: Arc<OpenVersion>,
     header: InferRequestHeader,
     received_ns: u64,
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::net::v1::{request, testing};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use std::sync::Arc;
 
-fn planned(model: &str, header: &str) -> (Arc<Served>, Plan) {
+fn planned(model: &str, header: &str) -> (Arc<OpenVersion>, Plan) {
     let ctx = testing::context("");
     let served = ctx.models.find(model, None).unwrap();
     let header = request::parse(model, Some(header.as_bytes())).unwrap();

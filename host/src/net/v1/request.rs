@@ -4,7 +4,7 @@
 //! tensors (v1.12) and the shapes in a shape error (v1.1).
 
 use crate::error::{Error, Result};
-use crate::repository::{ModelTable, Served};
+use crate::repository::{ModelTable, OpenVersion};
 use crate::request::tensor::element_count;
 use crate::request::{RequestedOutput, Shape, ShapeText, Signature, TensorSpec, signature};
 use smallvec::SmallVec;
@@ -35,7 +35,11 @@ impl RequestedVersion {
 }
 
 /// Row 1. The text is the same for an unknown model and an unknown version.
-pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Result<Arc<Served>> {
+pub fn find(
+    models: &ModelTable,
+    model: &str,
+    version: RequestedVersion,
+) -> Result<Arc<OpenVersion>> {
     let found = match version {
         RequestedVersion::Latest => models.find(model, None),
         RequestedVersion::Exact(v) => models.find(model, Some(v)),

@@ -4,7 +4,7 @@
 //! parsers of clients before v1.12 refuse the field.
 
 use crate::error::{Error, Result};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::classes::{self, Class};
 use crate::request::{DType, InferResponse, OutputTensor, RequestedOutput, TensorSpec};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use trtserver_proto::v1::infer_response_header::{Output, output};
 
 /// What the response needs of the request.
 pub struct ResponseSpec {
-    pub served: Arc<Served>,
+    pub served: Arc<OpenVersion>,
     pub batch: u32,
     pub id: u64,
     pub outputs: SmallVec<[RequestedOutput; 2]>,

@@ -9,7 +9,7 @@ use crate::clock::now_ns;
 use crate::config::{Settings, from_args};
 use crate::error::{Error, Result};
 use crate::net::context::{Context, EndpointStats};
-use crate::repository::{Model, ModelTable, Served, Version};
+use crate::repository::{Model, ModelTable, OpenVersion, Version};
 use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
@@ -85,7 +85,7 @@ fn model(name: &str, signature: Signature, versions: &[i64], execute: Execute) -
     let model = Model::new(name, Some(Arc::clone(&config)), None, table);
     for version in model.versions.values() {
         let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
-        let served = Served {
+        let served = OpenVersion {
             backend: None,
             name: name.into(),
             version: version.number,

@@ -1,19 +1,19 @@
-//! Looks up the served model version of a name and a version text.
+//! Finds the open version that a name and a version text select.
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, v2_missing};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::state::Phase;
 use std::sync::Arc;
 
-/// The served version of model `name`; an empty version is the default one.
-pub fn served(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
+/// The open version of model `name` on a ready server; an empty `version` selects the default one.
+pub fn find_ready(ctx: &Context, name: &str, version: &str) -> Result<Arc<OpenVersion>> {
     ctx.require_ready()?;
-    serving(ctx, name, version)
+    find_for_inference(ctx, name, version)
 }
 
 /// The same for inference, which some sequences may continue while the server drains: see [`Context::require_open`].
-pub fn serving(ctx: &Context, name: &str, version: &str) -> Result<Arc<Served>> {
+pub fn find_for_inference(ctx: &Context, name: &str, version: &str) -> Result<Arc<OpenVersion>> {
     if ctx.state.phase() != Phase::Exiting {
         ctx.require_ready()?;
     }
@@ -41,7 +41,7 @@ pub fn parse_version(text: &str) -> Result<Option<i64>> {
 }
 
 /// Refuses decoupled models on endpoints that carry exactly one response.
-pub fn require_unary(served: &Served, refusal: &str) -> Result<()> {
+pub fn require_unary(served: &OpenVersion, refusal: &str) -> Result<()> {
     if served.decoupled() { Err(Error::unsupported(refusal)) } else { Ok(()) }
 }
 

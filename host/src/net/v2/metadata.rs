@@ -1,6 +1,6 @@
 //! Server and model metadata, liveness and readiness.
 
-use super::lookup::{parse_version, served};
+use super::lookup::{find_ready, parse_version};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::request::{Signature, TensorSpec};
@@ -52,7 +52,7 @@ pub fn server(ctx: &Context) -> ServerMetadataResponse {
 }
 
 pub fn model(ctx: &Context, name: &str, version: &str) -> Result<ModelMetadataResponse> {
-    let served = served(ctx, name, version)?;
+    let served = find_ready(ctx, name, version)?;
     let versions = match ctx.models.get(name) {
         Some(model) if version.is_empty() => model.ready_versions(),
         _ => vec![served.version],

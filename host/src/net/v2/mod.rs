@@ -2,7 +2,7 @@
 //! are built as protobuf messages, which HTTP prints as JSON.
 
 pub mod classes; // outputs as top-k strings
-pub mod lookup; // the served model version of a name and version text
+pub mod lookup; // the open version of a name and version text
 pub mod metadata; // server and model metadata, readiness
 pub mod parameters; // request parameters
 pub mod repository; // repository index, loading and unloading
@@ -10,7 +10,7 @@ pub mod request; // checks a request and submits it
 pub mod settings; // trace and logging settings, read only
 pub mod statistics; // statistics of models
 
-pub use lookup::{require_unary, served, serving};
+pub use lookup::{find_for_inference, find_ready, require_unary};
 pub use parameters::RequestParameters;
 pub use request::{UncheckedRequest, refused};
 

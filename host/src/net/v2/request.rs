@@ -4,7 +4,7 @@ use super::parameters::RequestParameters;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{
     InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
@@ -46,7 +46,7 @@ impl UncheckedRequest {
     pub fn submit(
         mut self,
         ctx: &Context,
-        served: &Served,
+        served: &OpenVersion,
         received_ns: u64,
         sink: Sink,
     ) -> Result<Weak<Responder>> {
@@ -84,7 +84,7 @@ impl UncheckedRequest {
 }
 
 /// Counts a request that was refused after its model was found.
-pub fn refused(served: &Served, received_ns: u64, error: Error) -> Error {
+pub fn refused(served: &OpenVersion, received_ns: u64, error: Error) -> Error {
     let ns = now_ns().saturating_sub(received_ns);
     served.stats.failure(0, ns, refusal(&error));
     error

@@ -4,7 +4,7 @@ use crate::clock::now_ns;
 use crate::config;
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::repository::{Model, ModelTable, Served, Version};
+use crate::repository::{Model, ModelTable, OpenVersion, Version};
 use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Responder, Signature};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
@@ -76,7 +76,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
     for version in versions {
         let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
         let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
-        let served = Served {
+        let served = OpenVersion {
             backend: None,
             name: name.into(),
             version: version.number,

@@ -1,7 +1,7 @@
 //! Opens the versions of an ensemble.
 
-use super::super::{ModelTable, Served, Version};
-use super::check_steps::{self, ServedStep};
+use super::super::{ModelTable, OpenVersion, Version};
+use super::check_steps::{self, StepVersion};
 use super::{Dependencies, steps};
 use crate::error::{Error, Result};
 use crate::request::Signature;
@@ -37,19 +37,19 @@ impl EnsembleBuilder {
     ///
     /// # Errors
     /// A model of a step is not served, or its tensors do not match those of the ensemble.
-    pub fn open(&self, version: &Version) -> Result<Arc<Served>> {
+    pub fn open(&self, version: &Version) -> Result<Arc<OpenVersion>> {
         let number = version.number;
         if let Some(reason) = self.dependencies.unmet() {
             return Err(Error::invalid(reason));
         }
         let plans = &self.dependencies.steps;
-        let find = |plan| Ok(ServedStep { plan, served: self.dependencies.find(plan)? });
+        let find = |plan| Ok(StepVersion { plan, served: self.dependencies.find(plan)? });
         let steps = plans.iter().map(find).collect::<Result<Vec<_>>>()?;
         check_steps::check(&self.signature, &steps)?;
         let signature = Arc::new(check_steps::with_labels(&self.signature, &steps));
         let graph = Graph::new(&signature, plans)?;
         let models = Arc::clone(&self.dependencies) as Arc<dyn StepModels>;
-        Ok(Arc::new(Served {
+        Ok(Arc::new(OpenVersion {
             name: self.config.name.as_str().into(),
             version: number,
             version_text: number.to_string().into(),

@@ -1,16 +1,16 @@
 //! Checks an ensemble against the models of its steps: the tensors it connects must match in type and shape.
 
 use crate::error::{Error, Result};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::{DType, ShapeText, Signature, TensorSpec};
 use crate::scheduler::ensemble::StepPlan;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A step and what serves its model.
-pub struct ServedStep<'a> {
+/// A step and the open version of its model.
+pub struct StepVersion<'a> {
     pub plan: &'a StepPlan,
-    pub served: Arc<Served>,
+    pub served: Arc<OpenVersion>,
 }
 
 /// A tensor as one of the models declares it.
@@ -33,7 +33,7 @@ impl Declared<'_> {
 ///
 /// # Errors
 /// The first mismatch, with the names of both sides.
-pub fn check(ensemble: &Signature, steps: &[ServedStep<'_>]) -> Result<()> {
+pub fn check(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Result<()> {
     let mut tensors: HashMap<&str, Declared<'_>> = HashMap::new();
     for spec in ensemble.inputs.iter().chain(&ensemble.outputs) {
         // Steps get a tensor after the reshape that the ensemble declares for it.
@@ -73,7 +73,7 @@ pub fn check(ensemble: &Signature, steps: &[ServedStep<'_>]) -> Result<()> {
 
 fn inputs<'a>(
     ensemble: &Signature,
-    step: &'a ServedStep<'_>,
+    step: &'a StepVersion<'_>,
     tensors: &mut HashMap<&'a str, Declared<'a>>,
 ) -> Result<()> {
     let model = &step.served.signature;
@@ -145,7 +145,7 @@ fn compatible(a: &[i64], b: &[i64]) -> bool {
 }
 
 /// The ensemble's signature; outputs without labels get those of the step that produces them.
-pub fn with_labels(ensemble: &Signature, steps: &[ServedStep<'_>]) -> Signature {
+pub fn with_labels(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Signature {
     let mut signature = ensemble.clone();
     for output in signature.outputs.iter_mut().filter(|o| o.labels.is_none()) {
         output.labels = steps.iter().find_map(|step| {

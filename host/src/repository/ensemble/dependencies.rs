@@ -1,6 +1,6 @@
 //! Dependencies of an ensemble: the models of its steps, and whether they are served.
 
-use super::super::{Model, ModelTable, Served, Version};
+use super::super::{Model, ModelTable, OpenVersion, Version};
 use super::not_available;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Sequence, Signature};
@@ -63,11 +63,11 @@ impl Dependencies {
     }
 
     /// What serves a step.
-    pub(super) fn find(&self, step: &StepPlan) -> Result<Arc<Served>> {
+    pub(super) fn find(&self, step: &StepPlan) -> Result<Arc<OpenVersion>> {
         self.look_up(&step.model, step.version)
     }
 
-    fn look_up(&self, name: &str, version: Option<i64>) -> Result<Arc<Served>> {
+    fn look_up(&self, name: &str, version: Option<i64>) -> Result<Arc<OpenVersion>> {
         let Some(models) = self.models.upgrade() else {
             return Err(Error::unavailable("the model table no longer exists: the server stops"));
         };
@@ -100,7 +100,7 @@ impl StepModels for Dependencies {
     }
 }
 
-impl StepModel for Served {
+impl StepModel for OpenVersion {
     fn signature(&self) -> &Arc<Signature> {
         &self.signature
     }

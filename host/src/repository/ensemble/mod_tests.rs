@@ -1,7 +1,7 @@
 //! Unit tests of ensembles against the models of their steps: loaded, failed, missing, mismatched, unloaded.
 
 use super::{EnsembleBuilder, steps};
-use crate::repository::{LookupError, Model, ModelTable, Served, Version, VersionState};
+use crate::repository::{LookupError, Model, ModelTable, OpenVersion, Version, VersionState};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler, SchedulingPolicy};
 use crate::stats::VersionStats;
@@ -39,7 +39,7 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
             }
             Ready(number) => {
                 let version = &model.versions[number];
-                let served = Served {
+                let served = OpenVersion {
                     backend: None,
                     name: config.name.as_str().into(),
                     version: *number,

@@ -2,7 +2,7 @@
 
 use super::super::ensemble::{self, EnsembleSteps};
 use super::super::version_dirs::VersionDirs;
-use super::super::{Model, Served, Version, VersionState, disk};
+use super::super::{Model, OpenVersion, Version, VersionState, disk};
 use super::prepare::LoadRequest;
 use super::prepared::PreparedModel;
 use super::{Fingerprint, LoadError, ModelControl};
@@ -109,7 +109,7 @@ impl ModelControl {
 
     /// Opens all versions beside those that serve, then publishes them in one write. If one fails, none is published.
     fn replace(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
-        let mut opened: Vec<(&Arc<Version>, Arc<Served>)> = Vec::new();
+        let mut opened: Vec<(&Arc<Version>, Arc<OpenVersion>)> = Vec::new();
         let mut failed = Vec::new();
         for version in &prepared.versions {
             if self.is_stopping() {

@@ -48,7 +48,7 @@ mod prepared; // a model whose versions can be opened
 mod startup; // the whole repository at start
 mod unload; // one model out of service
 mod usage; // when the last user of a version is gone
-mod version; // one version: state, and what serves it
+mod version; // one version: its state, and the open version
 mod version_builder; // backend model, instances and scheduler of one version
 
 pub(crate) use autocomplete::{decode, merge};

@@ -1,7 +1,7 @@
 //! A model with a checked configuration: its versions can be opened.
 
 use super::super::ensemble::EnsembleBuilder;
-use super::super::{Model, Served};
+use super::super::{Model, OpenVersion};
 use super::Version;
 use super::version_builder::VersionBuilder;
 use crate::error::Result;
@@ -36,7 +36,7 @@ impl Builder {
         }
     }
 
-    fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<Served>> {
+    fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<OpenVersion>> {
         match self {
             Self::Backend(builder) => builder.open(version, dir_name),
             Self::Ensemble(builder) => {
@@ -84,7 +84,7 @@ impl PreparedModel {
     }
 
     /// Opens a version without serving it; `action` names the step in the log.
-    pub fn open(&self, action: &str, (version, dir_name): &VersionDir) -> Result<Arc<Served>> {
+    pub fn open(&self, action: &str, (version, dir_name): &VersionDir) -> Result<Arc<OpenVersion>> {
         let (name, number) = (&self.model.name, version.number);
         tracing::info!("{action}: {name}:{number}");
         let start = Instant::now();

@@ -1,6 +1,6 @@
-//! One version of a model: its state, and what serves it.
+//! One version of a model: its state, and the open version while it is ready.
 
-use super::super::Served;
+use super::super::OpenVersion;
 use super::super::ensemble::Dependencies;
 use super::usage::{UsageGuard, UsageTracker};
 use crate::plugin::isolated::Health;
@@ -26,7 +26,7 @@ pub struct Version {
     pub stats: Arc<VersionStats>,
     /// State and, when the version is not served, the reason.
     status: ArcSwap<(VersionState, String)>,
-    served: ArcSwapOption<Served>,
+    served: ArcSwapOption<OpenVersion>,
     /// Models of an ensemble's steps; set when the ensemble is loaded.
     dependencies: OnceLock<Arc<Dependencies>>,
     /// Set for an isolated model, whose process may end at any time.
@@ -66,7 +66,7 @@ impl Version {
         copy
     }
 
-    pub(in super::super) fn set_ready(&self, served: Arc<Served>) {
+    pub(in super::super) fn set_ready(&self, served: Arc<OpenVersion>) {
         self.served.store(Some(served));
         self.status.store(Arc::new((VersionState::Ready, String::new())));
     }
@@ -155,7 +155,7 @@ impl Version {
     }
 
     /// What serves it, if it is loaded.
-    pub fn served(&self) -> Option<Arc<Served>> {
+    pub fn served(&self) -> Option<Arc<OpenVersion>> {
         self.served.load_full()
     }
 

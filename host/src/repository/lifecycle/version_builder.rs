@@ -1,6 +1,6 @@
 //! Opens one version: backend model, instances and scheduler.
 
-use super::super::Served;
+use super::super::OpenVersion;
 use super::super::backends::BackendUse;
 use super::super::scheduling::Scheduling;
 use super::Version;
@@ -43,7 +43,7 @@ impl VersionBuilder {
     ///
     /// # Errors
     /// The backend's error, or an instance thread that did not start; nothing stays open.
-    pub fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<Served>> {
+    pub fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<OpenVersion>> {
         let (number, stats, usage) = (version.number, &version.stats, version.start_use());
         let plans = self.plans();
         let threads = threads_each(plans.len());
@@ -129,7 +129,7 @@ impl VersionBuilder {
             used.mode()
         );
         version.set_health(model.health());
-        Ok(Arc::new(Served {
+        Ok(Arc::new(OpenVersion {
             name: self.config.name.as_str().into(),
             version: number,
             version_text: number.to_string().into(),

@@ -1,7 +1,7 @@
 //! State of the child process: the backend's table, the model to check with, and how to open them.
 
 use super::child::{Task, at, breach};
-use super::model::{Plan, Served};
+use super::model::{BackendPlatforms, Plan};
 use super::process::Snapshot;
 use super::scenarios::Verdict;
 use crate::plugin::Patch;
@@ -17,7 +17,7 @@ use trtserver_plugin_testkit::{self as testkit, Backend, Failure, InstanceSpec, 
 pub struct Kit {
     pub task: Task,
     pub table: &'static BackendTable,
-    pub served: Served,
+    pub platforms: BackendPlatforms,
     /// The state of the process before the library was loaded.
     pub before: Snapshot,
     /// The model to check with, or why there is none; `None` until it is first needed.
@@ -29,14 +29,14 @@ pub struct Kit {
 impl Kit {
     pub fn new(task: Task, table: &'static BackendTable, before: Snapshot) -> Self {
         // SAFETY: the info was checked when the file was loaded.
-        let served = unsafe { served(&*(table.backend_info)(null_mut())) };
-        Self { task, table, served, before, plan: None, reference: None }
+        let platforms = unsafe { platforms_of(&*(table.backend_info)(null_mut())) };
+        Self { task, table, platforms, before, plan: None, reference: None }
     }
 
     /// Checks of the file, after it was loaded.
     pub fn check_file(&self) -> Vec<(&'static str, Verdict)> {
         let t = self.table;
-        let Served { name, platforms } = &self.served;
+        let BackendPlatforms { name, platforms } = &self.platforms;
         // SAFETY: backend_info(null) may be called at any time, and what it returns is static.
         let (first, second) =
             unsafe { ((t.backend_info)(null_mut()), (t.backend_info)(null_mut())) };
@@ -97,7 +97,7 @@ impl Kit {
     }
 
     pub fn open(&self) -> Result<Backend, Failure> {
-        self.open_as(&self.served.name, &self.task.settings)
+        self.open_as(&self.platforms.name, &self.task.settings)
     }
 
     pub fn open_as(
@@ -124,7 +124,7 @@ impl Kit {
         let text = |e: Failure| e.text;
         let backend = self.open().map_err(text)?;
         if let Some(dir) = &self.task.model {
-            return Plan::from_dir(dir, &self.served, |bare| {
+            return Plan::from_dir(dir, &self.platforms, |bare| {
                 match backend.autocomplete(&bare.spec()) {
                     None => Ok(None),
                     Some(Err(e)) => Err(e.text),
@@ -138,7 +138,7 @@ impl Kit {
             return Err(format!("not reached: it needs '{id}'"));
         }
         let (mut opened, mut last, mut suspect) = (None, String::new(), None);
-        for plan in Plan::own(&self.task.scratch.join("check"), &self.served) {
+        for plan in Plan::own(&self.task.scratch.join("check"), &self.platforms) {
             let model = match backend.open_model(&plan.spec()) {
                 Ok(model) => model,
                 Err(e) => {
@@ -189,11 +189,11 @@ pub fn last_patch(mut patches: Vec<testkit::Patch>) -> Option<Patch> {
 
 /// # Safety
 /// The info was checked.
-unsafe fn served(info: &BackendInfo) -> Served {
+unsafe fn platforms_of(info: &BackendInfo) -> BackendPlatforms {
     // SAFETY: by the caller's promise.
     let (name, _, platforms, files) = unsafe { facts(info) };
     let files = files.into_iter().chain(std::iter::repeat(String::new()));
-    Served { name, platforms: platforms.into_iter().zip(files).collect() }
+    BackendPlatforms { name, platforms: platforms.into_iter().zip(files).collect() }
 }
 
 type Facts = (String, String, Vec<String>, Vec<String>);
@@ -220,14 +220,20 @@ pub unsafe fn facts(info: &BackendInfo) -> Facts {
 ///
 /// # Safety
 /// `info` comes from `backend_info`.
-pub unsafe fn agrees(info: *const BackendInfo, served: &Served) -> Result<String, String> {
+pub unsafe fn agrees(
+    info: *const BackendInfo,
+    platforms: &BackendPlatforms,
+) -> Result<String, String> {
     library::check_info(info)?;
     // SAFETY: checked, and by the caller's promise.
     let info = unsafe { &*info };
     // SAFETY: as above.
     let (name, ..) = unsafe { facts(info) };
-    if name != served.name {
-        return Err(format!("its name is '{name}' when it is open, and '{}' before", served.name));
+    if name != platforms.name {
+        return Err(format!(
+            "its name is '{name}' when it is open, and '{}' before",
+            platforms.name
+        ));
     }
     // SAFETY: as above.
     Ok(unsafe { read(info.runtime) })

@@ -29,12 +29,12 @@ pub struct Plan {
 }
 
 /// Name and platforms of the backend.
-pub struct Served {
+pub struct BackendPlatforms {
     pub name: String,
     pub platforms: Vec<(String, String)>,
 }
 
-impl Platforms for Served {
+impl Platforms for BackendPlatforms {
     fn backend_of(&self, platform: &str) -> Option<String> {
         self.platforms.iter().any(|(p, _)| p == platform).then(|| self.name.clone())
     }
@@ -99,7 +99,7 @@ impl Plan {
     /// The latest version of the model in `dir`. `complete` asks the backend for what the configuration omits.
     pub fn from_dir(
         dir: &Path,
-        served: &Served,
+        platforms: &BackendPlatforms,
         complete: impl FnOnce(&Plan) -> Result<Option<Patch>, String>,
     ) -> Result<Self, String> {
         let (mut config, number, entry) = read(dir)?;
@@ -107,7 +107,7 @@ impl Plan {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let files = listing(&dir.join(&entry)).map_err(|e| e.message)?;
         let files = vec![(number, files.into_iter().map(|(n, _)| n).collect())];
-        model_config::complete(&mut config, &name, &files, served).map_err(|e| e.message)?;
+        model_config::complete(&mut config, &name, &files, platforms).map_err(|e| e.message)?;
         if config.input.is_empty() || config.output.is_empty() {
             let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
             let bare = Self {
@@ -120,14 +120,14 @@ impl Plan {
                 own: false,
             };
             if let Some(patch) = complete(&bare)? {
-                merge(&mut config, decode(&patch, &name, &served.name).map_err(|e| e.message)?);
+                merge(&mut config, decode(&patch, &name, &platforms.name).map_err(|e| e.message)?);
             }
         }
         Self::of(config, &dir, &entry, number, false)
     }
 
     /// Models of the check, likely ones first. `dir` is an empty model directory named `check`.
-    pub fn own(dir: &Path, served: &Served) -> Vec<Self> {
+    pub fn own(dir: &Path, platforms: &BackendPlatforms) -> Vec<Self> {
         const NAMES: &[(&[&str], &[&str])] = &[
             (&["INPUT0"], &["OUTPUT0"]),
             (&["INPUT0", "INPUT1"], &["OUTPUT0", "OUTPUT1"]),
@@ -138,7 +138,7 @@ impl Plan {
         for batch in [8, 0] {
             for dtype in TYPES {
                 for (inputs, outputs) in NAMES {
-                    plans.extend(Self::made(dir, served, inputs, outputs, dtype, batch));
+                    plans.extend(Self::made(dir, platforms, inputs, outputs, dtype, batch));
                 }
             }
         }
@@ -146,15 +146,15 @@ impl Plan {
     }
 
     /// The same tensors in another type.
-    pub fn retyped(&self, served: &Served, dtype: &str) -> Option<Self> {
+    pub fn retyped(&self, platforms: &BackendPlatforms, dtype: &str) -> Option<Self> {
         let inputs: Vec<&str> = self.config.input.iter().map(|i| &*i.name).collect();
         let outputs: Vec<&str> = self.config.output.iter().map(|o| &*o.name).collect();
-        Self::made(&self.dir, served, &inputs, &outputs, dtype, self.config.max_batch_size)
+        Self::made(&self.dir, platforms, &inputs, &outputs, dtype, self.config.max_batch_size)
     }
 
     fn made(
         dir: &Path,
-        served: &Served,
+        platforms: &BackendPlatforms,
         inputs: &[&str],
         outputs: &[&str],
         dtype: &str,
@@ -164,8 +164,8 @@ impl Plan {
             format!("{kind} {{ name: \"{name}\" data_type: TYPE_{dtype} dims: [ -1 ] }}\n")
         };
         let mut text =
-            format!("name: \"check\"\nbackend: \"{}\"\nmax_batch_size: {batch}\n", served.name);
-        if let Some((platform, file)) = served.platforms.first() {
+            format!("name: \"check\"\nbackend: \"{}\"\nmax_batch_size: {batch}\n", platforms.name);
+        if let Some((platform, file)) = platforms.platforms.first() {
             text += &format!("platform: \"{platform}\"\ndefault_model_filename: \"{file}\"\n");
         }
         inputs.iter().for_each(|name| text += &tensor("input", name));

@@ -5,7 +5,7 @@ use super::input::{Source, shared_memory};
 use super::response::ResponseSpec;
 use crate::error::{Error, Result};
 use crate::net::v2::{RequestParameters, UncheckedRequest};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{DType, InputTensor};
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
 
 /// Converts a message for the model version `served`.
 pub fn read(
-    served: &Served,
+    served: &OpenVersion,
     request: ModelInferRequest,
 ) -> Result<(UncheckedRequest, ResponseSpec)> {
     let signature = &served.signature;

@@ -7,7 +7,7 @@
 
 use super::response::ResponseSpec;
 use crate::net::v2::UncheckedRequest;
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::{DType, InputTensor, Shape};
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -77,7 +77,7 @@ impl<'a> FastRequest<'a> {
     /// `None` if a name or datatype is unknown, an output is listed twice, or the numbers of inputs and raw tensors differ.
     pub fn into_unchecked(
         self,
-        served: &Served,
+        served: &OpenVersion,
         message: &Bytes,
     ) -> Option<(UncheckedRequest, ResponseSpec)> {
         if self.raw_tensors.len() != self.inputs.len() {

@@ -30,7 +30,7 @@ fn request(raw: &[usize]) -> ModelInferRequest {
 
 /// Asserts that the fast path read the same request as the fallback.
 fn assert_same(
-    served: &Served,
+    served: &OpenVersion,
     (got, spec): (&UncheckedRequest, &ResponseSpec),
     request: ModelInferRequest,
     what: &dyn std::fmt::Debug,

@@ -9,9 +9,9 @@ use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
 use crate::net::grpc::unary::{self, MessageBuf};
 use crate::net::sink::UnaryReceiver;
-use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
+use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::net::{sink, status_code};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::{InferResponse, Responder};
 use crate::state::{InFlightGuard, Phase};
 use bytes::{Buf, Bytes};
@@ -75,7 +75,7 @@ fn begin(
         && let Some(request) = FastRequest::parse(message)
     {
         let (model, version) = (request.model, request.version);
-        let read = |served: &Served| match request.into_unchecked(served, message) {
+        let read = |served: &OpenVersion| match request.into_unchecked(served, message) {
             Some(read) => Ok(read),
             // Not ordinary, or invalid: the fallback accepts the message or returns the error.
             None => unary::decode(ModelInferRequest::schema(), frames.clone())
@@ -87,13 +87,13 @@ fn begin(
     }
     let request: ModelInferRequest = unary::decode(ModelInferRequest::schema(), frames)?;
     let (model, version) = (request.model_name.clone(), request.model_version.clone());
-    let read = |served: &Served| fallback::read(served, request);
+    let read = |served: &OpenVersion| fallback::read(served, request);
     start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)
 }
 
 /// A request that was queued, and the receiver of its response.
 struct PendingRequest {
-    served: Arc<Served>,
+    served: Arc<OpenVersion>,
     spec: ResponseSpec,
     receiver: UnaryReceiver,
     responder: Weak<Responder>,
@@ -102,7 +102,7 @@ struct PendingRequest {
 
 /// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
 fn encode(
-    served: &Served,
+    served: &OpenVersion,
     spec: &ResponseSpec,
     mut response: InferResponse,
     recycled: HeaderMap,
@@ -120,7 +120,7 @@ fn start(
     version: &str,
     deadline_ns: u64,
     received_ns: u64,
-    read: impl FnOnce(&Served) -> Result<(UncheckedRequest, ResponseSpec)>,
+    read: impl FnOnce(&OpenVersion) -> Result<(UncheckedRequest, ResponseSpec)>,
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
     let served = find(ctx, model, version)?;
@@ -139,8 +139,8 @@ fn start(
 }
 
 /// The served model version.
-pub fn find(ctx: &Context, model: &str, version: &str) -> Result<Arc<Served>> {
-    serving(ctx, model, version).map_err(|error| match ctx.state.phase() {
+pub fn find(ctx: &Context, model: &str, version: &str) -> Result<Arc<OpenVersion>> {
+    find_for_inference(ctx, model, version).map_err(|error| match ctx.state.phase() {
         Phase::Exiting => Error::unavailable(
             "GRPC server is shutting down and has stopped accepting new requests.",
         ),

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::net::v2::{classes, parameters};
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::{InferResponse, OutputTensor};
 use bytes::Bytes;
 use prost::Message;
@@ -32,7 +32,7 @@ pub struct ResponseSpec {
 
 impl ResponseSpec {
     /// Replaces the outputs that were requested as classes.
-    pub fn rank(&self, served: &Served, response: &mut InferResponse) -> Result<()> {
+    pub fn rank(&self, served: &OpenVersion, response: &mut InferResponse) -> Result<()> {
         for output in &mut response.outputs {
             if let Some((_, k)) = self.classes.iter().find(|(name, _)| **name == *output.name) {
                 *output = classes::of(&served.signature, output, *k)?;
@@ -58,7 +58,11 @@ impl<'a> Head<'a> {
     }
 
     /// The head of a response.
-    pub fn of(served: &'a Served, spec: &'a ResponseSpec, response: &'a InferResponse) -> Self {
+    pub fn of(
+        served: &'a OpenVersion,
+        spec: &'a ResponseSpec,
+        response: &'a InferResponse,
+    ) -> Self {
         let parameters: BTreeMap<_, _> =
             response.parameters.iter().map(|(k, v)| (k.clone(), parameters::to_grpc(v))).collect();
         Self {

@@ -10,7 +10,11 @@ use trtserver_proto::v2::ModelStreamInferResponse;
 use trtserver_proto::v2::model_infer_response::InferOutputTensor;
 
 /// The message struct of a response.
-fn message(served: &Served, spec: &ResponseSpec, response: &InferResponse) -> ModelInferResponse {
+fn message(
+    served: &OpenVersion,
+    spec: &ResponseSpec,
+    response: &InferResponse,
+) -> ModelInferResponse {
     let output = |o: &OutputTensor| InferOutputTensor {
         name: o.name.to_string(),
         datatype: o.dtype.v2_name().to_owned(),

@@ -6,7 +6,7 @@ use crate::net::context::Context;
 use crate::net::grpc::{deadline, unary};
 use crate::net::status_code::status;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
-use crate::net::v2::{SHARED_MEMORY_DISABLED, metadata, served, settings, statistics};
+use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -127,7 +127,7 @@ impl GrpcInferenceService for Service {
         r: Request<ModelConfigRequest>,
     ) -> TonicResult<ModelConfigResponse> {
         let r = r.get_ref();
-        let served = served(&self.0, &r.name, &r.version).map_err(status)?;
+        let served = find_ready(&self.0, &r.name, &r.version).map_err(status)?;
         ok(ModelConfigResponse { config: Some((*served.config).clone()) })
     }
 

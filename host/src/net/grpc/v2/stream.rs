@@ -12,7 +12,7 @@ use crate::net::grpc::deadline;
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
 use crate::net::v2::refused;
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::InferResponse;
 use crate::state::InFlightGuard;
 use std::collections::{BTreeMap, VecDeque};
@@ -122,7 +122,7 @@ struct Slot {
 
 /// A request that was queued.
 struct Accepted {
-    served: Arc<Served>,
+    served: Arc<OpenVersion>,
     spec: ResponseSpec,
     /// As requested, for responses without outputs.
     model_name: String,

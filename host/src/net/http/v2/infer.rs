@@ -8,8 +8,8 @@ use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
 use crate::net::http::drain::drain;
 use crate::net::sink;
-use crate::net::v2::{UncheckedRequest, refused, require_unary, serving};
-use crate::repository::Served;
+use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
+use crate::repository::OpenVersion;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
@@ -31,11 +31,12 @@ where
     B: http_body::Body<Data = Bytes>,
 {
     let _in_flight = ctx.state.begin_request();
-    let found =
-        serving(ctx, name, version).and_then(|served| match Head::read(&served, &headers) {
+    let found = find_for_inference(ctx, name, version).and_then(|served| {
+        match Head::read(&served, &headers) {
             Ok(head) => Ok((served, head)),
             Err(error) => Err(refused(&served, received_ns, error)),
-        });
+        }
+    });
     let (served, head) = match found {
         Ok(found) => found,
         Err(error) => return Box::pin(refuse_unread(body, error)).await,
@@ -91,7 +92,7 @@ struct Head {
 }
 
 impl Head {
-    fn read(served: &Served, headers: &HeaderMap) -> Result<Self> {
+    fn read(served: &OpenVersion, headers: &HeaderMap) -> Result<Self> {
         require_unary(
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
@@ -112,7 +113,7 @@ impl Head {
     }
 
     /// The body, decompressed if necessary.
-    async fn body<B>(&self, served: &Served, body: B, limit: u64) -> Result<Bytes>
+    async fn body<B>(&self, served: &OpenVersion, body: B, limit: u64) -> Result<Bytes>
     where
         B: http_body::Body<Data = Bytes>,
     {
@@ -132,7 +133,7 @@ impl Head {
 
     fn request(
         &self,
-        served: &Served,
+        served: &OpenVersion,
         body: Bytes,
         limit: u64,
     ) -> Result<(UncheckedRequest, ResponseSpec)> {

@@ -7,7 +7,7 @@ use crate::net::chunks::{self, Chunks};
 use crate::net::compression::{Coding, offload};
 use crate::net::http::body::ResponseBody;
 use crate::net::v2::classes;
-use crate::repository::Served;
+use crate::repository::OpenVersion;
 use crate::request::{InferResponse, OutputTensor, Parameter};
 use bytes::{Buf, Bytes};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
@@ -37,7 +37,7 @@ impl EncodedResponse {
     /// # Errors
     /// An output cannot be written in the requested form.
     pub fn new(
-        served: &Served,
+        served: &OpenVersion,
         spec: &ResponseSpec,
         response: InferResponse,
         mut headers: HeaderMap,
@@ -96,7 +96,7 @@ fn number(n: usize) -> HeaderValue {
 }
 
 fn json(
-    served: &Served,
+    served: &OpenVersion,
     spec: &ResponseSpec,
     response: InferResponse,
     sections: &mut Sections,
@@ -133,7 +133,7 @@ fn json(
 }
 
 fn output(
-    served: &Served,
+    served: &OpenVersion,
     spec: &ResponseSpec,
     out: &mut Vec<u8>,
     mut output: OutputTensor,

@@ -17,7 +17,7 @@ use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
 use crate::net::status_code;
-use crate::net::v2::{SHARED_MEMORY_DISABLED, metadata, served, settings, statistics};
+use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -81,14 +81,14 @@ async fn serve(
                 json(management_json::model(&metadata::model(ctx, name, version)?))
             }
             ModelEndpoint::Config => {
-                let served = served(ctx, name, version)?;
+                let served = find_ready(ctx, name, version)?;
                 json(trtserver_proto::json::model_config(&served.config).into_bytes())
             }
             ModelEndpoint::Statistics => {
                 json(management_json::statistics(&statistics::collect(ctx, name, version)?))
             }
             ModelEndpoint::Infer | ModelEndpoint::Generate => {
-                served(ctx, name, version)?;
+                find_ready(ctx, name, version)?;
                 return Err(not_offered("generate"));
             }
         },

@@ -17,7 +17,7 @@ pub fn backend_open(kit: &mut Kit) -> Verdict {
         Err(e) => return Verdict::Broken(format!("it does not open: {}", e.text)),
     };
     // SAFETY: the backend is open.
-    match unsafe { agrees(backend.info(), &kit.served) } {
+    match unsafe { agrees(backend.info(), &kit.platforms) } {
         Ok(runtime) if runtime.is_empty() => Verdict::kept(),
         Ok(runtime) => Verdict::Kept(format!("framework: {runtime}")),
         Err(why) => Verdict::Broken(why),
@@ -28,7 +28,7 @@ pub fn settings(kit: &mut Kit) -> Verdict {
     let mut settings = kit.task.settings.clone();
     settings.insert("unknown setting".to_owned(), "1".to_owned());
     settings.insert("x".to_owned(), String::new());
-    match kit.open_as(&kit.served.name, &settings) {
+    match kit.open_as(&kit.platforms.name, &settings) {
         Ok(_) => Verdict::kept(),
         Err(e) if e.text.trim().is_empty() => {
             Verdict::Broken("refused with an error without a text".to_owned())
@@ -42,13 +42,13 @@ pub fn two_names(kit: &mut Kit) -> Verdict {
         Ok(backend) => backend,
         Err(e) => return Verdict::Broken(e.text),
     };
-    let second = kit.open_as(&format!("{}_2", kit.served.name), &kit.task.settings);
+    let second = kit.open_as(&format!("{}_2", kit.platforms.name), &kit.task.settings);
     // Closing the first must not affect the second.
     drop(first);
     match second {
         Err(e) => Verdict::NotApplicable(format!("it refuses a second name: {}", e.text)),
         // SAFETY: the second is open.
-        Ok(second) => match unsafe { agrees(second.info(), &kit.served) } {
+        Ok(second) => match unsafe { agrees(second.info(), &kit.platforms) } {
             Ok(_) => Verdict::kept(),
             Err(why) => Verdict::Broken(why),
         },
@@ -74,7 +74,7 @@ pub fn model_open(kit: &mut Kit) -> Verdict {
 /// The model, or one that the backend may refuse.
 fn any_plan(kit: &mut Kit) -> Option<Plan> {
     let dir = kit.task.scratch.join("check");
-    kit.plan().ok().or_else(|| Plan::own(&dir, &kit.served).into_iter().next())
+    kit.plan().ok().or_else(|| Plan::own(&dir, &kit.platforms).into_iter().next())
 }
 
 pub fn broken_config(kit: &mut Kit) -> Verdict {
@@ -128,8 +128,11 @@ pub fn complete(kit: &mut Kit) -> Verdict {
         }
         Some(Err(e)) => Verdict::Kept(format!("refused: {}", e.text)),
         Some(Ok(Some(patch))) => {
-            let read =
-                crate::repository::lifecycle::decode(&patch, &plan.config.name, &kit.served.name);
+            let read = crate::repository::lifecycle::decode(
+                &patch,
+                &plan.config.name,
+                &kit.platforms.name,
+            );
             Verdict::of(read.map(drop).map_err(|e| e.message))
         }
     }

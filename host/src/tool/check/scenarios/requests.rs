@@ -142,7 +142,7 @@ pub fn types(kit: &mut Kit) -> Verdict {
     };
     let mut served = Vec::new();
     for dtype in TYPES {
-        let Some(other) = plan.retyped(&kit.served, dtype) else { continue };
+        let Some(other) = plan.retyped(&kit.platforms, dtype) else { continue };
         let request = other.request(1, 3, 0).unchecked();
         let outcome = with_plan(kit, &other, |instance| one(instance, request, Layout::Ordinary));
         match outcome {

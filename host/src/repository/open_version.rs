@@ -1,4 +1,4 @@
-//! What serves the requests of one model version.
+//! An open version of a model: serves its requests until the last reference is dropped.
 
 use super::backends::BackendUse;
 use super::lifecycle::UsageGuard;
@@ -11,8 +11,8 @@ use crate::stats::{FailureReason, VersionStats};
 use std::sync::Arc;
 use trtserver_proto::v2::ModelConfig;
 
-/// What serves the requests of one version. The version is closed when the last reference is dropped.
-pub struct Served {
+/// An open version of a model. The version is closed when the last reference is dropped.
+pub struct OpenVersion {
     pub name: Arc<str>,
     pub version: i64,
     /// The version as v2 prints it.
@@ -29,7 +29,7 @@ pub struct Served {
     pub arena: Option<Arc<Arena>>,
 }
 
-impl Served {
+impl OpenVersion {
     /// Queues a checked request. The request gets a response in every case.
     pub fn submit(&self, request: InferRequest) {
         // Checked before the request is queued, so that a refusal does not change the state of its sequence.
@@ -47,7 +47,7 @@ impl Served {
         self.config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
     }
 
-    /// For an ensemble: a copy that holds references to what serves its steps. Other models are returned as they are.
+    /// For an ensemble: a copy that holds references to the open versions of its steps. Other models are returned as they are.
     ///
     /// # Errors
     /// A model of a step is not served.
@@ -68,7 +68,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for OpenVersion {
     /// Instances execute what is queued, then close.
     fn drop(&mut self) {
         self.scheduler.close();
