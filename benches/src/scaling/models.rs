@@ -61,9 +61,9 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         }
         let single = match &single {
             Some(single) => single,
-            None => single.insert(Served::with(options, 1)?),
+            None => single.insert(LoadedServer::with(options, 1)?),
         };
-        let many = Served::with(options, loaded)?;
+        let many = LoadedServer::with(options, loaded)?;
         let memory = many.process.memory("VmRSS")?;
         for (frontend, recipients) in rows {
             let name = name(frontend, loaded, recipients);
@@ -77,13 +77,13 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 /// A server and its folders.
-struct Served {
+struct LoadedServer {
     process: Process,
     models: Vec<&'static str>,
     _folders: [TempDir; 2],
 }
 
-impl Served {
+impl LoadedServer {
     fn with(options: &Options, count: usize) -> Result<Self> {
         let folder = repository::empty()?;
         let names = (0..count).map(|i| &*format!("echo_{i}").leak());
@@ -93,7 +93,7 @@ impl Served {
         }
         let logs = repository::empty()?;
         let process = Process::server(options, folder.path(), logs.path())?;
-        Ok(Served { process, models, _folders: [folder, logs] })
+        Ok(LoadedServer { process, models, _folders: [folder, logs] })
     }
 
     fn exchanges(&self, frontend: Frontend, recipients: Recipients) -> Vec<Exchange> {
@@ -116,8 +116,8 @@ fn write(folder: &TempDir, model: &str) -> Result<()> {
 
 fn row(
     options: &Options,
-    single: &Served,
-    many: &Served,
+    single: &LoadedServer,
+    many: &LoadedServer,
     frontend: Frontend,
     recipients: Recipients,
     memory: f64,

@@ -1,10 +1,11 @@
 //! The host API: entries of the host table and of its extension tables. No panic leaves an entry.
 
 pub(super) mod basics; // errors, log, time, configuration patches, progress
-mod batches; // gather, scatter and the end of a batch
+mod batches; // gather and the end of a batch
 mod extensions; // optional functions: memory, metrics
 pub mod metric; // metrics that backends make
-mod responses; // responses, outputs, requests
+mod outputs; // outputs of a response, or scattered to a batch
+mod responses; // responders, responses, release of requests
 pub mod scope; // which backend, model or instance calls
 
 pub use basics::{log_level_set, set_log_level};
@@ -57,11 +58,16 @@ fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
 /// # Safety
 /// `out` is null or valid for writing one value.
 unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Error> {
+    check_result_pointer(out)?;
+    // SAFETY: by the caller's promise.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
+fn check_result_pointer<T>(out: *mut T) -> Result<(), Error> {
     if out.is_null() {
         return Err(Error::invalid("a host function was called with a null result pointer"));
     }
-    // SAFETY: by the caller's promise.
-    unsafe { out.write(value) };
     Ok(())
 }
 
@@ -97,13 +103,13 @@ const fn host_table(flags: u32) -> HostTable {
         responder_release: responses::responder_release,
         response_new: responses::response_new,
         response_free: responses::response_free,
-        output_alloc: responses::output_alloc,
-        output_adopt: responses::output_adopt,
+        output_alloc: outputs::output_alloc,
+        output_adopt: outputs::output_adopt,
         response_param: responses::response_param,
         response_send: responses::response_send,
         responder_finish: responses::responder_finish,
-        scatter_alloc: batches::scatter_alloc,
-        scatter_adopt: batches::scatter_adopt,
+        scatter_alloc: outputs::scatter_alloc,
+        scatter_adopt: outputs::scatter_adopt,
         batch_finish: batches::batch_finish,
     }
 }

@@ -1,22 +1,25 @@
 //! Entries for a batch as a whole.
 
-use super::responses::{adopt, deliver, dims, output_block};
+use super::outputs::Head;
+use super::responses::deliver;
 use super::{
-    Adopted, BatchRecord, Failure, OpenOutput, Output, OutputMemory, Refusal, Response, Scattered,
-    State, Str, buf, entry, misuse, put, text,
+    BatchRecord, Failure, Output, Refusal, Response, Scattered, State, buf, entry, misuse, put,
 };
 use crate::memory::Block;
 use crate::model::{element_count, element_size};
 use crate::report::{exercised, violation};
 use crate::request::{forbid_inputs, gather_input};
 use std::collections::hash_map::Entry;
-use trtserver_plugin_api::abi::host::{Release, gather_mode};
+use trtserver_plugin_api::abi::host::gather_mode;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Memory, code, dtype as dtypes, memory_type,
 };
 
-fn executing(state: &mut State, batch: *const Batch) -> Result<&mut BatchRecord, Refusal> {
+pub(super) fn executing(
+    state: &mut State,
+    batch: *const Batch,
+) -> Result<&mut BatchRecord, Refusal> {
     match state.batches.get_mut(&batch.addr()) {
         Some(record) => Ok(record),
         None if batch.is_null() => misuse("null passed as batch"),
@@ -64,20 +67,19 @@ pub(super) unsafe extern "C" fn gather(
     })
 }
 
-/// Checks an output of the batch. Returns whether it is batched; `None` if no request asked for it.
-fn check(
+/// Checks an output of the batch. Returns whether it is batched; `None` if no request requested it.
+pub(super) fn check(
     state: &mut State,
     batch: *const Batch,
-    name: &str,
-    dtype: u32,
-    shape: &[i64],
+    output: &Head,
     bytes: u64,
 ) -> Result<Option<bool>, Refusal> {
+    let Head { name, dtype, shape } = output;
     state.counts.scattered += 1;
     let record = executing(state, batch)?;
     record.scatter_called = true;
     let ids = record.requests.clone();
-    if record.scattered.iter().any(|scattered| scattered.output.name == name) {
+    if record.scattered.iter().any(|scattered| scattered.output.name == *name) {
         return misuse(format!("output '{name}' was scattered twice"));
     }
     let requests: Vec<_> = ids.iter().filter_map(|id| state.requests.get(id)).collect();
@@ -87,7 +89,7 @@ fn check(
         return misuse(format!("output '{name}' was scattered while a response existed"));
     }
     let rows = requests.iter().map(|request| request.rows).sum();
-    match first.model.check_output(name, dtype, shape, bytes, rows) {
+    match first.model.check_output(name, *dtype, shape, bytes, rows) {
         Err(text) => {
             let unchecked = requests.iter().any(|request| request.unchecked);
             let promise = (!unchecked).then_some("output.declared");
@@ -99,75 +101,6 @@ fn check(
             Ok(requested.any(|requested| requested == name).then_some(batched))
         }
     }
-}
-
-#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
-pub(super) unsafe extern "C" fn scatter_alloc(
-    batch: *const Batch,
-    name: Str,
-    dtype: u32,
-    rank: u32,
-    shape: *const i64,
-    bytes: u64,
-    _preferred_memory: Memory,
-    out: *mut Buf,
-) -> *mut Error {
-    entry("scatter_alloc", |state| {
-        // SAFETY: name and shape are valid during the call.
-        let (name, shape) = unsafe { (text(name, "the name of an output")?, dims(rank, shape)?) };
-        let Some(batched) = check(state, batch, &name, dtype, &shape, bytes)? else {
-            // SAFETY: null or valid for one buffer.
-            return unsafe { put(out, buf(std::ptr::null_mut(), 0, 0)) };
-        };
-        let block = output_block(&name, bytes)?;
-        // SAFETY: as above.
-        unsafe { put(out, buf(block.ptr(), block.bytes, 0)) }?;
-        let output = OpenOutput { name, dtype, shape, memory: OutputMemory::Host(block) };
-        executing(state, batch)?.scattered.push(Scattered { output, batched });
-        Ok(())
-    })
-}
-
-#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
-pub(super) unsafe extern "C" fn scatter_adopt(
-    batch: *const Batch,
-    name: Str,
-    dtype: u32,
-    rank: u32,
-    shape: *const i64,
-    given: *const Buf,
-    release: Release,
-    ctx: *mut u8,
-) -> *mut Error {
-    entry("scatter_adopt", |state| {
-        let adopted = Adopted { release, ctx };
-        // SAFETY: name and shape are valid during the call.
-        let (name, shape) =
-            match unsafe { (text(name, "the name of an output"), dims(rank, shape)) } {
-                (Ok(name), Ok(shape)) if !given.is_null() => (name, shape),
-                (name, shape) => {
-                    state.done.push(adopted);
-                    name?;
-                    shape?;
-                    return misuse("null passed as adopted memory");
-                }
-            };
-        // SAFETY: not null: one buffer.
-        let (memory, bytes) = unsafe { adopt(&name, given, 1, adopted, state) }?;
-        let checked = check(state, batch, &name, dtype, &shape, bytes);
-        let output = OpenOutput { name, dtype, shape, memory };
-        match checked {
-            Ok(Some(batched)) => {
-                executing(state, batch)?.scattered.push(Scattered { output, batched });
-            }
-            Ok(None) => drop(state.retire_output(output)),
-            Err(refusal) => {
-                state.retire_output(output);
-                return Err(refusal);
-            }
-        }
-        Ok(())
-    })
 }
 
 pub(super) unsafe extern "C" fn batch_finish(

@@ -4,7 +4,8 @@
 
 mod batches; // entries for a batch as a whole
 mod extensions; // metrics and memory
-mod records; // what is remembered
+mod outputs; // entries for outputs
+mod records; // records of what the backend did
 mod responses; // entries for requests and responses
 mod services; // errors, log, time, loading
 mod table; // the host table

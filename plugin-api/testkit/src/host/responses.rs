@@ -1,18 +1,16 @@
-//! Entries for requests, responders, responses and their outputs.
+//! Entries for requests, responders and responses.
 
+use super::outputs::Head;
 use super::{
-    Adopted, CHANGED, Failure, OpenOutput, OpenResponse, OutputMemory, REQUEST, RESPONDER,
-    RESPONSE, Refusal, Response as SentResponse, State, buf, copy_parts, entry, handle, id_of,
-    misuse, put, text, void_entry,
+    CHANGED, Failure, OpenResponse, REQUEST, RESPONDER, RESPONSE, Refusal,
+    Response as SentResponse, State, entry, handle, id_of, misuse, put, text, void_entry,
 };
-use crate::memory::Block;
 use crate::model::element_count;
 use crate::report::{exercised, violation};
 use crate::request::forbid_inputs;
-use trtserver_plugin_api::abi::host::{Release, send_flags};
+use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::types::{
-    Buf, Error, Event, Memory, Param, RequestHandle, Responder, Response, Str, code,
-    dtype as dtypes, memory_type, param,
+    Error, Event, Param, RequestHandle, Responder, Response, code, dtype as dtypes, param,
 };
 
 fn finished<T>(text: String) -> Result<T, Refusal> {
@@ -94,12 +92,15 @@ pub(super) unsafe extern "C" fn response_new(
 const GONE: &str = "a response was used after it was sent or freed";
 
 /// The request of an open response.
-fn request_of(state: &State, response: *const Response) -> Result<u64, Refusal> {
+pub(super) fn request_of(state: &State, response: *const Response) -> Result<u64, Refusal> {
     let id = id_of(RESPONSE, response, "response")?;
     state.responses.get(&id).copied().map_or_else(|| misuse(GONE), Ok)
 }
 
-fn open(state: &mut State, response: *const Response) -> Result<(u64, &mut OpenResponse), Refusal> {
+pub(super) fn open(
+    state: &mut State,
+    response: *const Response,
+) -> Result<(u64, &mut OpenResponse), Refusal> {
     let id = request_of(state, response)?;
     let found = state.requests.get_mut(&id).and_then(|request| request.open_response.as_mut());
     found.map_or_else(|| misuse(GONE), |response| Ok((id, response)))
@@ -124,162 +125,32 @@ pub(super) unsafe extern "C" fn response_free(response: *mut Response) {
     });
 }
 
-/// # Safety
-/// `shape` is null or valid for `rank` numbers.
-pub(super) unsafe fn dims(rank: u32, shape: *const i64) -> Result<Vec<i64>, Refusal> {
-    match rank {
-        0 => Ok(Vec::new()),
-        _ if shape.is_null() => misuse("the shape of an output is null"),
-        // SAFETY: by the caller's promise.
-        1..=64 => Ok(unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec()),
-        _ => misuse(format!("an output has {rank} dimensions")),
-    }
-}
-
-/// Checks an output against the model. Returns whether it was requested.
-fn check(
+/// Checks an output against the model. Returns whether it is batched; `None` if it was not requested.
+pub(super) fn check(
     state: &mut State,
     id: u64,
-    name: &str,
-    dtype: u32,
-    shape: &[i64],
+    output: &Head,
     bytes: u64,
-) -> Result<bool, Refusal> {
+) -> Result<Option<bool>, Refusal> {
+    let Head { name, dtype, shape } = output;
     let Some(request) = state.requests.get_mut(&id) else { return misuse(GONE) };
     exercised("output.declared");
     let open = request.open_response.as_ref();
-    let twice = open.is_some_and(|r| r.outputs.iter().any(|output| output.name == name));
-    let fault = match request.model.check_output(name, dtype, shape, bytes, request.rows) {
-        Err(fault) => Some(fault),
-        Ok(_) if twice => Some(format!("output '{name}' of {} was added twice", request.label)),
-        Ok(_) => None,
+    let twice = open.is_some_and(|r| r.outputs.iter().any(|output| output.name == *name));
+    let checked = match request.model.check_output(name, *dtype, shape, bytes, request.rows) {
+        Ok(_) if twice => Err(format!("output '{name}' of {} was added twice", request.label)),
+        checked => checked,
     };
-    if let Some(text) = fault {
+    checked.map(|batched| request.requested.contains(name).then_some(batched)).map_err(|text| {
         if let Some(response) = &mut request.open_response {
             response.incomplete = true;
         }
         let promise = (!request.unchecked).then_some("output.declared");
-        let declared = request.model.outputs.iter().find(|output| output.name == name);
-        if promise.is_none() && declared.is_some_and(|output| output.dtype == dtype) {
+        let declared = request.model.outputs.iter().find(|output| output.name == *name);
+        if promise.is_none() && declared.is_some_and(|output| output.dtype == *dtype) {
             state.suspect = Some(("output.declared", text.clone()));
         }
-        return Err(Refusal { promise, code: code::INTERNAL, text });
-    }
-    Ok(request.requested.iter().any(|requested| requested == name))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
-pub(super) unsafe extern "C" fn output_alloc(
-    response: *mut Response,
-    name: Str,
-    dtype: u32,
-    rank: u32,
-    shape: *const i64,
-    bytes: u64,
-    _preferred_memory: Memory,
-    out: *mut Buf,
-) -> *mut Error {
-    entry("output_alloc", |state| {
-        // SAFETY: name and shape are valid during the call.
-        let (name, shape) = unsafe { (text(name, "the name of an output")?, dims(rank, shape)?) };
-        let id = request_of(state, response)?;
-        if !check(state, id, &name, dtype, &shape, bytes)? {
-            // SAFETY: null or valid for one buffer.
-            return unsafe { put(out, buf(std::ptr::null_mut(), 0, 0)) };
-        }
-        let block = output_block(&name, bytes)?;
-        // SAFETY: as above.
-        unsafe { put(out, buf(block.ptr(), block.bytes, 0)) }?;
-        let memory = OutputMemory::Host(block);
-        open(state, response)?.1.outputs.push(OpenOutput { name, dtype, shape, memory });
-        Ok(())
-    })
-}
-
-pub(super) fn output_block(name: &str, bytes: u64) -> Result<Block, Refusal> {
-    let bytes_here = usize::try_from(bytes).ok().filter(|n| *n <= 1 << 40);
-    match bytes_here.and_then(|n| Block::new(n, 0)) {
-        Some(block) => Ok(block),
-        None => misuse(format!("output '{name}': no memory for {bytes} bytes")),
-    }
-}
-
-/// Checks and copies adopted memory. Returns its size, too.
-///
-/// # Safety
-/// `parts` is null or valid for `n` buffers of readable memory.
-pub(super) unsafe fn adopt(
-    name: &str,
-    parts: *const Buf,
-    n: u32,
-    adopted: Adopted,
-    state: &mut State,
-) -> Result<(OutputMemory, u64), Refusal> {
-    let mut places = Vec::new();
-    let mut total = 0u64;
-    for at in 0..if parts.is_null() { 0 } else { n as usize } {
-        // SAFETY: by the caller's promise.
-        let part = unsafe { &*parts.add(at) };
-        let sum = total.checked_add(part.bytes).filter(|t| *t <= 1 << 40);
-        let fault = match sum {
-            _ if !matches!(part.memory.memory_type, memory_type::CPU | memory_type::PINNED) => {
-                Some("is not in CPU memory")
-            }
-            None => Some("has an impossible size"),
-            Some(_) if part.ptr.is_null() && part.bytes > 0 => Some("is null"),
-            Some(_) => None,
-        };
-        if let Some(fault) = fault {
-            state.done.push(adopted);
-            return misuse(format!("adopted memory of output '{name}' {fault}"));
-        }
-        total = sum.unwrap_or(0);
-        places.push((part.ptr.expose_provenance(), part.bytes as usize));
-    }
-    // SAFETY: by the caller's promise; the size was checked.
-    let contents = unsafe { copy_parts(&places) };
-    state.counts.adopted += 1;
-    Ok((OutputMemory::Adopted { parts: places, contents, adopted }, total))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the interface's signature")]
-pub(super) unsafe extern "C" fn output_adopt(
-    response: *mut Response,
-    name: Str,
-    dtype: u32,
-    rank: u32,
-    shape: *const i64,
-    parts: *const Buf,
-    n_parts: u32,
-    release: Release,
-    ctx: *mut u8,
-) -> *mut Error {
-    entry("output_adopt", |state| {
-        // Whatever is wrong, the memory is released once.
-        let adopted = Adopted { release, ctx };
-        // SAFETY: name and shape are valid during the call.
-        let (name, shape) =
-            match unsafe { (text(name, "the name of an output"), dims(rank, shape)) } {
-                (Ok(name), Ok(shape)) => (name, shape),
-                (Err(refusal), _) | (_, Err(refusal)) => {
-                    state.done.push(adopted);
-                    return Err(refusal);
-                }
-            };
-        // SAFETY: the backend passes `n_parts` buffers.
-        let (memory, bytes) = unsafe { adopt(&name, parts, n_parts, adopted, state) }?;
-        let requested = request_of(state, response)
-            .and_then(|id| check(state, id, &name, dtype, &shape, bytes));
-        let output = OpenOutput { name, dtype, shape, memory };
-        match requested {
-            Ok(true) => open(state, response)?.1.outputs.push(output),
-            Ok(false) => drop(state.retire_output(output)),
-            Err(refusal) => {
-                state.retire_output(output);
-                return Err(refusal);
-            }
-        }
-        Ok(())
+        Refusal { promise, code: code::INTERNAL, text }
     })
 }
 

@@ -1,6 +1,6 @@
 //! The host table.
 
-use super::{batches, extensions, responses, services, state};
+use super::{batches, extensions, outputs, responses, services, state};
 use crate::text::{literal, read};
 use trtserver_plugin_api::abi::extensions::{
     MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
@@ -69,13 +69,13 @@ static TABLE: Shared = Shared(HostTable {
     responder_release: responses::responder_release,
     response_new: responses::response_new,
     response_free: responses::response_free,
-    output_alloc: responses::output_alloc,
-    output_adopt: responses::output_adopt,
+    output_alloc: outputs::output_alloc,
+    output_adopt: outputs::output_adopt,
     response_param: responses::response_param,
     response_send: responses::response_send,
     responder_finish: responses::responder_finish,
-    scatter_alloc: batches::scatter_alloc,
-    scatter_adopt: batches::scatter_adopt,
+    scatter_alloc: outputs::scatter_alloc,
+    scatter_adopt: outputs::scatter_adopt,
     batch_finish: batches::batch_finish,
 });
 
