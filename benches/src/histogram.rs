@@ -29,11 +29,11 @@ impl Histogram {
 
     /// The quantile in microseconds.
     pub fn quantile(&self, share: f64) -> f64 {
-        let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;
+        let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += count;
-            if seen >= wanted {
+            if seen >= rank {
                 return middle(bucket as u64) / 1000.0;
             }
         }

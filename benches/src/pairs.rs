@@ -16,10 +16,7 @@ pub fn rows<R>(
     one: impl Fn(&R, &Process) -> Result<Vec<String>>,
 ) {
     for row in rows {
-        match one(row, server) {
-            Ok(cells) => table.row([vec![name(row)], cells].concat()),
-            Err(problem) => table.failure(&name(row), &problem),
-        }
+        table.measured(name(row), one(row, server));
     }
 }
 

@@ -34,14 +34,14 @@ struct Group {
 struct Series {
     name: String,
     /// Peer server: dashed, in the colour of ours.
-    beside: bool,
+    is_peer: bool,
     /// Responses per second, p50 and p99 in microseconds.
     points: Vec<[f64; 3]>,
 }
 
 impl Plot {
     /// Points with values that are not positive have no place on logarithmic scales and are left out.
-    pub fn add(&mut self, group: &str, name: &str, beside: bool, point: [f64; 3]) {
+    pub fn add(&mut self, group: &str, name: &str, is_peer: bool, point: [f64; 3]) {
         if point.iter().any(|number| !number.is_finite() || *number <= 0.0) {
             return;
         }
@@ -50,9 +50,9 @@ impl Plot {
             self.groups.len() - 1
         });
         let series = &mut self.groups[at].series;
-        match series.iter_mut().find(|series| series.name == name && series.beside == beside) {
+        match series.iter_mut().find(|series| series.name == name && series.is_peer == is_peer) {
             Some(series) => series.points.push(point),
-            None => series.push(Series { name: name.to_owned(), beside, points: vec![point] }),
+            None => series.push(Series { name: name.to_owned(), is_peer, points: vec![point] }),
         }
     }
 
@@ -128,7 +128,7 @@ impl Group {
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\"{dashes}/>",
             text.join(" ")
         );
-        let fill = if series.beside { "white" } else { colour };
+        let fill = if series.is_peer { "white" } else { colour };
         for (x, y) in places {
             let _ = writeln!(
                 svg,
@@ -141,7 +141,7 @@ impl Group {
         for (i, series) in self.series.iter().enumerate() {
             let y = TOP + LEGEND_LINE * (i as f64 + 0.5);
             let (colour, dashes) = (self.colour(series), dashes(series));
-            let vs = if series.beside { "vs: " } else { "" };
+            let vs = if series.is_peer { "vs: " } else { "" };
             let _ = writeln!(
                 svg,
                 "<path d=\"M{left:.0} {y:.1}h24\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>\
@@ -155,7 +155,7 @@ impl Group {
 }
 
 fn dashes(series: &Series) -> &'static str {
-    if series.beside { " stroke-dasharray=\"5 3\"" } else { "" }
+    if series.is_peer { " stroke-dasharray=\"5 3\"" } else { "" }
 }
 
 /// Logarithmic scale between two of 1, 2, 5, 10, 20, …

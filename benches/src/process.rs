@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::load::Target;
 use crate::options::{Floor, Options};
+use crate::repository;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -20,11 +22,13 @@ pub struct Process {
     pub grpc: Option<SocketAddr>,
     /// Time from spawn to the line `ready`.
     pub ready_after: Duration,
+    /// Holds the log.
+    _folder: TempDir,
 }
 
 impl Process {
-    /// Starts the server with this model repository; its log goes into `folder`.
-    pub fn server(options: &Options, models: &Path, folder: &Path) -> Result<Self> {
+    /// Starts the server with this model repository.
+    pub fn server(options: &Options, models: &Path) -> Result<Self> {
         let mut command = Command::new(options.dist.join("bin/trtserver"));
         let flag = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
         command
@@ -33,14 +37,14 @@ impl Process {
             .arg(flag("backend-dir", options.probe.clone()))
             .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
             .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
-        start(command, &folder.join("server.log"))
+        start(command)
     }
 
-    pub fn floor(floor: Floor, folder: &Path) -> Result<Self> {
+    pub fn floor(floor: Floor) -> Result<Self> {
         let own = std::env::current_exe().map_err(|e| format!("where is this program? {e}"))?;
         let mut command = Command::new(own);
         command.arg(floor.flag());
-        start(command, &folder.join("floor.log"))
+        start(command)
     }
 
     pub fn target(&self) -> Target {
@@ -118,10 +122,12 @@ fn scheduled(pid: u32) -> Option<u64> {
     (sum > 0).then_some(sum)
 }
 
-fn start(mut command: Command, log: &Path) -> Result<Process> {
+fn start(mut command: Command) -> Result<Process> {
+    let folder = repository::empty()?;
+    let log = folder.path().join("log");
     let program = command.get_program().to_string_lossy().into_owned();
     let wrap = |e: std::io::Error| format!("cannot start {program}: {e}");
-    let log_file = File::create(log).map_err(wrap)?;
+    let log_file = File::create(&log).map_err(wrap)?;
     let begin = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
@@ -130,11 +136,12 @@ fn start(mut command: Command, log: &Path) -> Result<Process> {
         .spawn()
         .map_err(wrap)?;
     let lines = child.stdout.take().map(listen).ok_or("the server has no output")?;
-    let mut process = Process { child, http: None, grpc: None, ready_after: Duration::ZERO };
+    let mut process =
+        Process { child, http: None, grpc: None, ready_after: Duration::ZERO, _folder: folder };
     loop {
         let left = READY_WITHIN.saturating_sub(begin.elapsed());
         let Ok((when, line)) = lines.recv_timeout(left) else {
-            let text = fs::read_to_string(log).unwrap_or_default();
+            let text = fs::read_to_string(&log).unwrap_or_default();
             let last: Vec<&str> = text.lines().rev().take(10).collect();
             let last: String = last.iter().rev().map(|line| format!("\n    {line}")).collect();
             return Err(format!("{program} did not become ready; its log ends with:{last}"));

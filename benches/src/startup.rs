@@ -56,8 +56,7 @@ fn row(options: &Options, table: &mut Table, name: &str, models: &Path, targets:
 
 /// Milliseconds until ready, and megabytes afterwards.
 fn start(options: &Options, models: &Path) -> Result<(f64, f64)> {
-    let log = repository::empty()?;
-    let server = Process::server(options, models, log.path())?;
+    let server = Process::server(options, models)?;
     std::thread::sleep(SETTLED);
     Ok((server.ready_after.as_secs_f64() * 1e3, server.memory("VmRSS")?))
 }

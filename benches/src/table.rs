@@ -31,6 +31,14 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// A row of `cells` after its name, or why it could not be measured.
+    pub fn measured(&mut self, name: String, cells: Result<Vec<String>>) {
+        match cells {
+            Ok(cells) => self.rows.push([vec![name], cells].concat()),
+            Err(problem) => self.failure(&name, &problem),
+        }
+    }
+
     /// A row that could not be measured.
     pub fn failure(&mut self, name: &str, problem: &str) {
         self.failed_row(vec![name.to_owned()], name, problem);

@@ -68,8 +68,8 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let (folder, logs) = (models()?, repository::empty()?);
-    let server = Process::server(options, folder.path(), logs.path())?;
+    let folder = models()?;
+    let server = Process::server(options, folder.path())?;
     pairs::rows(&server, &rows, table, Row::name, |row, server| one(options, row, server));
     Ok(())
 }

@@ -8,9 +8,9 @@ use crate::options::Options;
 use crate::table::Table;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
-    let mut shims = Table::new(shim::COLUMNS);
-    let mut aparts = Table::new(isolation::COLUMNS);
-    shim::measure(options, &mut shims)?;
-    isolation::measure(options, &mut aparts)?;
-    Ok(vec![shims, aparts])
+    let mut shim_calls = Table::new(shim::COLUMNS);
+    let mut isolated = Table::new(isolation::COLUMNS);
+    shim::measure(options, &mut shim_calls)?;
+    isolation::measure(options, &mut isolated)?;
+    Ok(vec![shim_calls, isolated])
 }

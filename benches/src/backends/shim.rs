@@ -40,10 +40,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     if !options.wants(ROW) {
         return Ok(());
     }
-    match one(options) {
-        Ok(cells) => table.row([vec![ROW.to_owned()], cells].concat()),
-        Err(problem) => table.failure(ROW, &problem),
-    }
+    table.measured(ROW.to_owned(), one(options));
     Ok(())
 }
 
@@ -61,21 +58,21 @@ fn one(options: &Options) -> Result<Vec<String>> {
     compile(folder.path(), &["direct.c", "-ldl", "-o"], &direct)?;
 
     let backends = in_this_process(options)?;
-    let mut shim = Stand::new(&backends, "custom", folder.path(), VALUES)?;
-    let mut native = Stand::new(&backends, "probe", folder.path(), VALUES)?;
-    let (mut bare, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut shim = InProcessModel::new(&backends, "custom", folder.path(), VALUES)?;
+    let mut native = InProcessModel::new(&backends, "probe", folder.path(), VALUES)?;
+    let (mut bare, mut through_shim, mut through_host) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 * options.passes {
         bare.push(bare_call(&direct, &library)?);
-        ours.push(shim.pass(options.pass / 4)?);
-        theirs.push(native.pass(options.pass / 4)?);
+        through_shim.push(shim.pass(options.pass / 4)?);
+        through_host.push(native.pass(options.pass / 4)?);
     }
-    let added = median(&ours) - median(&bare);
+    let added = median(&through_shim) - median(&bare);
     Ok(vec![
-        format!("{:.0}", median(&ours)),
+        format!("{:.0}", median(&through_shim)),
         format!("{:.0}", median(&bare)),
         format!("{added:.0}"),
-        format!("{:.0}", median(&theirs)),
-        format!("{:.0} %", spread(&ours) * 100.0),
+        format!("{:.0}", median(&through_host)),
+        format!("{:.0} %", spread(&through_shim) * 100.0),
         format!("<={MAX_ADDED_NS:.0}"),
         verdict(added <= MAX_ADDED_NS).to_owned(),
     ])
@@ -108,7 +105,7 @@ fn bare_call(direct: &Path, library: &Path) -> Result<f64> {
 }
 
 /// An instance of a model that copies its input, ready to be called.
-pub struct Stand {
+pub struct InProcessModel {
     values: usize,
     instance: Instance,
     hold: FrameHold,
@@ -156,7 +153,7 @@ fn config(backend: &str, values: usize) -> ModelConfig {
     }
 }
 
-impl Stand {
+impl InProcessModel {
     pub fn new(backends: &Backends, backend: &str, dir: &Path, values: usize) -> Result<Self> {
         let config = config(backend, values);
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
@@ -207,9 +204,9 @@ impl Stand {
             }
             calls += 1000;
         }
-        let spent = begin.elapsed();
+        let elapsed = begin.elapsed();
         match self.right() - before {
-            right if right == calls => Ok(spent.as_nanos() as f64 / calls as f64),
+            right if right == calls => Ok(elapsed.as_nanos() as f64 / calls as f64),
             right => Err(format!("{right} of {calls} responses are correct")),
         }
     }

@@ -76,13 +76,13 @@ impl Clients {
         })
     }
 
-    /// The client for a row: our own for one that is not installed, none if it cannot stand in.
-    pub fn instead_of(&self, wanted: Client) -> Option<Client> {
-        match wanted {
+    /// The client for a row: our own instead of a missing program, none if ours cannot measure the row.
+    pub fn instead_of(&self, client: Client) -> Option<Client> {
+        match client {
             Client::Wrk if !self.wrk => Some(Client::Own),
             Client::H2load if !self.h2load => Some(Client::Own),
             Client::PerfAnalyzer if self.perf_analyzer.is_err() => None,
-            wanted => Some(wanted),
+            client => Some(client),
         }
     }
 
@@ -214,16 +214,16 @@ fn checked(
     let response_bytes = load::check(target, wire, exchange)?;
     let before = target.cpu()?;
     let outcome = run(response_bytes)?;
-    let spent = target.cpu()?.zip(before).map(|(now, then)| now.saturating_sub(then));
+    let cpu = target.cpu()?.zip(before).map(|(now, then)| now.saturating_sub(then));
     if load::check(target, wire, exchange)? != response_bytes {
         return Err("the same request gets responses of different lengths".into());
     }
-    let each = |spent: Duration| spent.as_secs_f64() * 1e6 / outcome.requests as f64;
+    let each = |cpu: Duration| cpu.as_secs_f64() * 1e6 / outcome.requests as f64;
     Ok(Pass {
         per_second: outcome.per_second,
         p50_us: outcome.p50_us,
         p99_us: outcome.p99_us,
-        cpu_us: spent.map_or(f64::NAN, each),
+        cpu_us: cpu.map_or(f64::NAN, each),
         response_bytes,
     })
 }

@@ -129,9 +129,9 @@ impl<'e> Connection<'e> {
 
     /// One read; true when the socket is drained and epoll will report more.
     fn receive(&mut self) -> Result<bool> {
-        let wanted = self.ends.map_or(self.filled + READ, |(_, whole)| whole.max(self.filled + 1));
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
+        let needed = self.ends.map_or(self.filled + READ, |(_, whole)| whole.max(self.filled + 1));
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed, 0);
         }
         let room = self.buffer.len() - self.filled;
         match self.stream.read(&mut self.buffer[self.filled..]) {

@@ -154,13 +154,13 @@ impl Meter {
         if elapsed < self.length {
             return Ok(true);
         }
-        let spent = self.target.cpu()?.zip(cpu).map(|(now, then)| now.saturating_sub(then));
+        let used = self.target.cpu()?.zip(cpu).map(|(now, then)| now.saturating_sub(then));
         let responses = self.latencies.count() as f64;
         self.pass = Some(Pass {
             per_second: responses / elapsed.as_secs_f64(),
             p50_us: self.latencies.quantile(0.5),
             p99_us: self.latencies.quantile(0.99),
-            cpu_us: spent.map_or(f64::NAN, |spent| spent.as_secs_f64() * 1e6 / responses),
+            cpu_us: used.map_or(f64::NAN, |used| used.as_secs_f64() * 1e6 / responses),
             response_bytes,
         });
         Ok(false)

@@ -1,7 +1,6 @@
 //! Busy connections with one request in flight each.
 
-use super::row::{self, Beside};
-use super::{FRONTENDS, SMALL, allow};
+use super::{SMALL, allow, floor, rss, selected};
 use crate::Result;
 use crate::load;
 use crate::options::Options;
@@ -34,47 +33,25 @@ fn name((frontend, connections): (Frontend, usize)) -> String {
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let all =
-        FRONTENDS.into_iter().flat_map(|frontend| CONNECTIONS.map(|number| (frontend, number)));
-    let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
-    for row in rows {
+    for row in selected(options, &CONNECTIONS, name) {
         // New servers, so that memory is that of this row. They inherit the descriptor limit.
-        match allow(row.1).and_then(|()| one(options, row)) {
-            Ok(cells) => table.row([vec![name(row)], cells].concat()),
-            Err(problem) => table.failure(&name(row), &problem),
-        }
+        let cells = allow(row.1).and_then(|()| one(options, row));
+        table.measured(name(row), cells);
     }
     Ok(())
 }
 
 fn one(options: &Options, (frontend, connections): (Frontend, usize)) -> Result<Vec<String>> {
     let models = repository::serving(options)?;
-    let logs = repository::empty()?;
-    let server = Process::server(options, models.path(), logs.path())?;
-    let floor = Process::floor(frontend.floor(), logs.path())?;
+    let server = Process::server(options, models.path())?;
+    let floor = Process::floor(frontend.floor())?;
     let work = Work::Identity(SMALL);
-    let (ours, theirs) = (exchanges(frontend, work), floor_exchanges(frontend, work));
+    let (to_server, to_floor) = (exchanges(frontend, work), floor_exchanges(frontend, work));
     // Long enough for a few responses on each connection.
     let length = options.pass.max(EACH * connections as u32);
     let pass = |process, exchanges| {
         load::pass_per_connection(process, frontend.wire(), exchanges, connections, length)
     };
-    let beside = row::run(options, || pass(&server, &ours), || pass(&floor, &theirs))?;
-    Ok(cells(&beside, server.memory("VmRSS")?))
-}
-
-fn cells(beside: &Beside, memory: f64) -> Vec<String> {
-    vec![
-        format!("{:.0}", beside.ours(|pass| pass.per_second)),
-        format!("{:.0}", beside.ours(|pass| pass.p50_us)),
-        format!("{:.0}", beside.ours(|pass| pass.p99_us)),
-        format!("{:.1}", beside.ours(|pass| pass.cpu_us)),
-        format!("{:.0}", beside.floor(|pass| pass.per_second)),
-        format!("{:.0}", beside.floor(|pass| pass.p50_us)),
-        format!("{:.0}", beside.floor(|pass| pass.p99_us)),
-        format!("{:.1}", beside.floor(|pass| pass.cpu_us)),
-        format!("{:.2}", beside.ratio()),
-        beside.spread(),
-        format!("{memory:.1}"),
-    ]
+    let passes = floor::compare(options, || pass(&server, &to_server), || pass(&floor, &to_floor))?;
+    Ok([vec![passes.rate()], passes.cells(), vec![rss(&server)?]].concat())
 }

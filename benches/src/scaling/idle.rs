@@ -1,6 +1,6 @@
 //! Idle connections: memory of each, and their effect on sixteen busy ones.
 
-use super::{FRONTENDS, SMALL, allow};
+use super::{SMALL, allow, selected};
 use crate::Result;
 use crate::exchange::{Exchange, Wire};
 use crate::load;
@@ -44,22 +44,17 @@ fn name((frontend, silent): (Frontend, usize)) -> String {
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let all = FRONTENDS.into_iter().flat_map(|frontend| SILENT.map(|number| (frontend, number)));
-    let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
-    for row in rows {
-        match allow(row.1).and_then(|()| one(options, row)) {
-            Ok(cells) => table.row([vec![name(row)], cells].concat()),
-            Err(problem) => table.failure(&name(row), &problem),
-        }
+    for row in selected(options, &SILENT, name) {
+        let cells = allow(row.1).and_then(|()| one(options, row));
+        table.measured(name(row), cells);
     }
     Ok(())
 }
 
 fn one(options: &Options, (frontend, number): (Frontend, usize)) -> Result<Vec<String>> {
     let models = repository::serving(options)?;
-    let logs = repository::empty()?;
-    let with = Process::server(options, models.path(), logs.path())?;
-    let without = Process::server(options, models.path(), logs.path())?;
+    let with = Process::server(options, models.path())?;
+    let without = Process::server(options, models.path())?;
     let exchanges = exchanges(frontend, Work::Identity(SMALL));
     let pass = |server, length| load::pass(server, frontend.wire(), &exchanges, AT_ONCE, length);
     // Allocations of the first requests are not those of a connection.

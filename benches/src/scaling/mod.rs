@@ -1,13 +1,14 @@
 //! Scaling with models, connections and tensor sizes. Measured only with `--only scaling`, since it takes minutes.
 
 mod connections; // busy connections
+mod floor; // passes of server and floor
 mod idle; // idle connections
 mod models; // loaded models
-mod row; // passes of server and floor
 mod sizes; // tensor sizes
 
 use crate::Result;
 use crate::options::Options;
+use crate::process::Process;
 use crate::requests::Frontend;
 use crate::table::Table;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -34,20 +35,36 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     Ok(vec![models, connections, idle, sizes])
 }
 
+/// The rows of each frontend with each value that `options` selects by name.
+fn selected(
+    options: &Options,
+    values: &[usize],
+    name: fn((Frontend, usize)) -> String,
+) -> Vec<(Frontend, usize)> {
+    let rows =
+        FRONTENDS.into_iter().flat_map(|frontend| values.iter().map(move |v| (frontend, *v)));
+    rows.filter(|row| options.wants(&name(*row))).collect()
+}
+
 /// Raises the descriptor limit of this process and of servers it starts later.
 fn allow(connections: usize) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = (connections + OTHER_FILES) as u64;
-    if limit.current.is_none_or(|most| most >= wanted) {
+    let needed = (connections + OTHER_FILES) as u64;
+    if limit.current.is_none_or(|most| most >= needed) {
         return Ok(());
     }
-    if let Some(most) = limit.maximum.filter(|most| *most < wanted) {
+    if let Some(most) = limit.maximum.filter(|most| *most < needed) {
         return Err(format!(
-            "{wanted} open files are needed, the system grants {most} (ulimit -Hn)"
+            "{needed} open files are needed, the system grants {most} (ulimit -Hn)"
         ));
     }
-    let more = Rlimit { current: Some(wanted), maximum: limit.maximum };
-    setrlimit(Resource::Nofile, more).map_err(|e| format!("cannot open {wanted} files: {e}"))
+    let more = Rlimit { current: Some(needed), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, more).map_err(|e| format!("cannot open {needed} files: {e}"))
+}
+
+/// Resident memory in MB: the last cell of a row.
+fn rss(server: &Process) -> Result<String> {
+    Ok(format!("{:.1}", server.memory("VmRSS")?))
 }
 
 /// `64`, `4K`, `16M`: the last part of a row's name.

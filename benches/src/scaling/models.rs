@@ -66,21 +66,18 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         let many = LoadedServer::with(options, loaded)?;
         let memory = many.process.memory("VmRSS")?;
         for (frontend, recipients) in rows {
-            let name = name(frontend, loaded, recipients);
-            match row(options, single, &many, frontend, recipients, memory) {
-                Ok(cells) => table.row([vec![name], cells].concat()),
-                Err(problem) => table.failure(&name, &problem),
-            }
+            let cells = row(options, single, &many, frontend, recipients, memory);
+            table.measured(name(frontend, loaded, recipients), cells);
         }
     }
     Ok(())
 }
 
-/// A server and its folders.
+/// A server and its model repository.
 struct LoadedServer {
     process: Process,
     models: Vec<&'static str>,
-    _folders: [TempDir; 2],
+    _folder: TempDir,
 }
 
 impl LoadedServer {
@@ -91,9 +88,8 @@ impl LoadedServer {
         for model in &models {
             write(&folder, model)?;
         }
-        let logs = repository::empty()?;
-        let process = Process::server(options, folder.path(), logs.path())?;
-        Ok(LoadedServer { process, models, _folders: [folder, logs] })
+        let process = Process::server(options, folder.path())?;
+        Ok(LoadedServer { process, models, _folder: folder })
     }
 
     fn exchanges(&self, frontend: Frontend, recipients: Recipients) -> Vec<Exchange> {

@@ -1,6 +1,6 @@
 //! Tensors of 64 bytes to 64 MiB, one request at a time.
 
-use super::{FRONTENDS, SMALL, row, size_name};
+use super::{SMALL, floor, rss, selected, size_name};
 use crate::Result;
 use crate::load;
 use crate::options::{Floor, Options};
@@ -31,24 +31,19 @@ fn name((frontend, bytes): (Frontend, usize)) -> String {
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let sizes = || std::iter::successors(Some(SMALL), |size| Some(size * 4));
-    let sizes = || sizes().take_while(|size| *size <= LARGEST);
-    let all = FRONTENDS.into_iter().flat_map(|frontend| sizes().map(move |size| (frontend, size)));
-    let rows: Vec<_> = all.filter(|row| options.wants(&name(*row))).collect();
+    let sizes = std::iter::successors(Some(SMALL), |size| Some(size * 4));
+    let sizes: Vec<_> = sizes.take_while(|size| *size <= LARGEST).collect();
+    let rows = selected(options, &sizes, name);
     if rows.is_empty() {
         return Ok(());
     }
     let models = repository::serving(options)?;
-    let logs = repository::empty()?;
-    let server = Process::server(options, models.path(), logs.path())?;
-    let hyper = Process::floor(Floor::Hyper, logs.path())?;
-    let tonic = Process::floor(Floor::Tonic, logs.path())?;
+    let server = Process::server(options, models.path())?;
+    let hyper = Process::floor(Floor::Hyper)?;
+    let tonic = Process::floor(Floor::Tonic)?;
     for row in rows {
         let floor = if row.0.floor() == Floor::Hyper { &hyper } else { &tonic };
-        match one(options, row, &server, floor) {
-            Ok(cells) => table.row([vec![name(row)], cells].concat()),
-            Err(problem) => table.failure(&name(row), &problem),
-        }
+        table.measured(name(row), one(options, row, &server, floor));
     }
     Ok(())
 }
@@ -60,24 +55,11 @@ fn one(
     floor: &Process,
 ) -> Result<Vec<String>> {
     let work = Work::Identity(bytes);
-    let (ours, theirs) = (exchanges(frontend, work), floor_exchanges(frontend, work));
+    let (to_server, to_floor) = (exchanges(frontend, work), floor_exchanges(frontend, work));
     let pass =
         |process, exchanges| load::pass(process, frontend.wire(), exchanges, 1, options.pass);
-    let beside = row::run(options, || pass(server, &ours), || pass(floor, &theirs))?;
-    let rate = beside.ours(|pass| pass.per_second);
-    Ok(vec![
-        format!("{rate:.0}"),
-        // In both directions.
-        format!("{:.0}", rate * bytes as f64 / 1e6),
-        format!("{:.0}", beside.ours(|pass| pass.p50_us)),
-        format!("{:.0}", beside.ours(|pass| pass.p99_us)),
-        format!("{:.1}", beside.ours(|pass| pass.cpu_us)),
-        format!("{:.0}", beside.floor(|pass| pass.per_second)),
-        format!("{:.0}", beside.floor(|pass| pass.p50_us)),
-        format!("{:.0}", beside.floor(|pass| pass.p99_us)),
-        format!("{:.1}", beside.floor(|pass| pass.cpu_us)),
-        format!("{:.2}", beside.ratio()),
-        beside.spread(),
-        format!("{:.1}", server.memory("VmRSS")?),
-    ])
+    let passes = floor::compare(options, || pass(server, &to_server), || pass(floor, &to_floor))?;
+    // In both directions.
+    let rate = format!("{:.0}", passes.server(|pass| pass.per_second) * bytes as f64 / 1e6);
+    Ok([vec![passes.rate(), rate], passes.cells(), vec![rss(server)?]].concat())
 }

@@ -8,7 +8,6 @@ use crate::load;
 use crate::options::Options;
 use crate::pairs;
 use crate::process::Process;
-use crate::repository;
 use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 
@@ -57,8 +56,7 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         return Ok(());
     }
     let folder = models::folder(&[NO_SCHEDULER, DYNAMIC, SIXTEEN])?;
-    let logs = repository::empty()?;
-    let server = Process::server(options, folder.path(), logs.path())?;
+    let server = Process::server(options, folder.path())?;
     pairs::rows(&server, &rows, table, Row::name, |row, server| one(options, row, server));
     Ok(())
 }

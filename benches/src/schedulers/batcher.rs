@@ -207,8 +207,8 @@ fn cost(name: &str, waiting: usize, requests: u64) -> Result<f64, String> {
     steady.run(waiting as u64 + 1_000, waiting)?;
     let (first, begin) = (steady.next, thread_cpu());
     steady.run(requests, waiting)?;
-    let spent = thread_cpu().saturating_sub(begin);
-    Ok(spent.as_nanos() as f64 / (steady.next - first) as f64)
+    let used = thread_cpu().saturating_sub(begin);
+    Ok(used.as_nanos() as f64 / (steady.next - first) as f64)
 }
 
 pub fn measure(options: &Options, table: &mut Table) {

@@ -6,7 +6,6 @@ use crate::Result;
 use crate::load;
 use crate::options::Options;
 use crate::process::Process;
-use crate::repository;
 use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, median, verdict};
 
@@ -40,14 +39,11 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let (folder, logs) = (models::folder(&MODELS)?, repository::empty()?);
-    let server = Process::server(options, folder.path(), logs.path())?;
+    let folder = models::folder(&MODELS)?;
+    let server = Process::server(options, folder.path())?;
     for (frontend, model) in rows {
-        let name = name(frontend, model);
-        match row(options, &server, frontend, model.0) {
-            Ok(cells) => table.row([vec![name], cells].concat()),
-            Err(problem) => table.failure(&name, &problem),
-        }
+        let cells = row(options, &server, frontend, model.0);
+        table.measured(name(frontend, model), cells);
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use crate::load;
 use crate::options::Options;
 use crate::pairs;
 use crate::process::{Process, cpu_time};
-use crate::repository;
 use crate::requests::{Frontend, Work, exchanges};
 use crate::table::{Table, verdict};
 use std::time::Duration;
@@ -50,26 +49,19 @@ pub fn measure(options: &Options, table: &mut Table, rest: &mut Table) -> Result
     let busy = [DYNAMIC, SIXTEEN];
     let (few, many) = (models::folder(&busy)?, models::folder(&busy)?);
     models::hundred_idle(&many)?;
-    let (few_logs, many_logs) = (repository::empty()?, repository::empty()?);
-    let without = Process::server(options, few.path(), few_logs.path())?;
-    let with = Process::server(options, many.path(), many_logs.path())?;
+    let without = Process::server(options, few.path())?;
+    let with = Process::server(options, many.path())?;
     if at_rest.contains(&true) {
         // Both at the same time, since neither disturbs the other. Before the first request, when start-up work is done.
         std::thread::sleep(SETTLED);
         let before = [Usage::at(&without)?, Usage::at(&with)?];
         std::thread::sleep(REST);
         for (i, server) in [&without, &with].into_iter().enumerate().filter(|(i, _)| at_rest[*i]) {
-            match at_rest_row(server, &before[i]) {
-                Ok(cells) => rest.row([vec![names[i].to_owned()], cells].concat()),
-                Err(problem) => rest.failure(names[i], &problem),
-            }
+            rest.measured(names[i].to_owned(), at_rest_row(server, &before[i]));
         }
     }
     for row in rows {
-        match beside(options, row, &with, &without) {
-            Ok(cells) => table.row([vec![name(row)], cells].concat()),
-            Err(problem) => table.failure(&name(row), &problem),
-        }
+        table.measured(name(row), busy_row(options, row, &with, &without));
     }
     Ok(())
 }
@@ -88,12 +80,12 @@ impl Usage {
 
 fn at_rest_row(server: &Process, before: &Usage) -> Result<Vec<String>> {
     let now = Usage::at(server)?;
-    let spent = now.cpu.saturating_sub(before.cpu);
+    let cpu = now.cpu.saturating_sub(before.cpu);
     let switches = now.switches.saturating_sub(before.switches);
     let most = AT_REST_US * REST.as_secs_f64();
-    let met = spent.as_secs_f64() * 1e6 <= most;
+    let met = cpu.as_secs_f64() * 1e6 <= most;
     Ok(vec![
-        format!("{:.2}", spent.as_secs_f64() * 1e3),
+        format!("{:.2}", cpu.as_secs_f64() * 1e3),
         REST.as_secs().to_string(),
         switches.to_string(),
         format!("{:.1}", server.memory("VmRSS")?),
@@ -103,7 +95,7 @@ fn at_rest_row(server: &Process, before: &Usage) -> Result<Vec<String>> {
     ])
 }
 
-fn beside(
+fn busy_row(
     options: &Options,
     (frontend, model, concurrency): (Frontend, &'static str, usize),
     with: &Process,

@@ -116,7 +116,7 @@ fn two_threads(
     thread::scope(|scope| {
         let taker = scope.spawn(|| {
             let mut taken = Vec::with_capacity(KEPT);
-            let (mut spent, mut batches) = (Duration::ZERO, 0);
+            let (mut used, mut batches) = (Duration::ZERO, 0);
             ready.store(true, Ordering::Release);
             let mut begin = thread_cpu();
             loop {
@@ -130,23 +130,23 @@ fn two_threads(
                     taken[before..].iter().filter(|request| request.context().is_counted());
                 arrived.fetch_add(counted.count(), Ordering::Release);
                 if taken.len() + TURN > KEPT {
-                    spent += thread_cpu().saturating_sub(begin);
+                    used += thread_cpu().saturating_sub(begin);
                     respond(&mut taken);
                     begin = thread_cpu();
                 }
             }
-            spent += thread_cpu().saturating_sub(begin);
+            used += thread_cpu().saturating_sub(begin);
             respond(&mut taken);
-            (spent, batches)
+            (used, batches)
         });
         while !ready.load(Ordering::Acquire) {
             thread::yield_now();
         }
-        let mut spent = Duration::ZERO;
+        let mut used = Duration::ZERO;
         if pace == Pace::Busy {
             let begin = thread_cpu();
             requests.into_iter().for_each(submit);
-            spent = thread_cpu().saturating_sub(begin);
+            used = thread_cpu().saturating_sub(begin);
         } else {
             let clock = clock_cost();
             for (number, request) in requests.into_iter().enumerate() {
@@ -158,12 +158,12 @@ fn two_threads(
                 }
                 let begin = thread_cpu();
                 submit(request);
-                spent += thread_cpu().saturating_sub(begin).saturating_sub(clock);
+                used += thread_cpu().saturating_sub(begin).saturating_sub(clock);
             }
         }
         close();
         let (take, batches) = taker.join().map_err(|_| "the taker panicked")?;
-        Ok(cost(count, spent, take, batches))
+        Ok(cost(count, used, take, batches))
     })
 }
 
@@ -224,10 +224,7 @@ pub fn measure(options: &Options, table: &mut Table) {
         for policy in POLICIES {
             let name = format!("scheduler queue {policy} {}", pace.name());
             if options.wants(&name) {
-                match row(options, pace, policy, count) {
-                    Ok(cells) => table.row([vec![name], cells].concat()),
-                    Err(problem) => table.failure(&name, &problem),
-                }
+                table.measured(name, row(options, pace, policy, count));
             }
         }
     }
@@ -246,7 +243,7 @@ fn row(options: &Options, pace: Pace, policy: &str, count: usize) -> Result<Vec<
         }
     }
     let (submit, take) = (median(&submit), median(&take));
-    let (channel, beside) = match channel.is_empty() {
+    let (channel, channel_cell) = match channel.is_empty() {
         true => (0.0, "-".to_owned()),
         false => (median(&channel), format!("{:.2}", median(&channel))),
     };
@@ -255,7 +252,7 @@ fn row(options: &Options, pace: Pace, policy: &str, count: usize) -> Result<Vec<
         format!("{:.2}", submit + take),
         format!("{submit:.2}"),
         format!("{take:.2}"),
-        beside,
+        channel_cell,
         format!("{more:+.2}"),
         format!("{:.1}", (count * options.passes) as f64 / batches.max(1) as f64),
         format!("<={MAX_ADDED_US:.0}"),

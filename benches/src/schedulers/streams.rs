@@ -7,7 +7,6 @@ use crate::Result;
 use crate::load::{self, Pass};
 use crate::options::Options;
 use crate::process::Process;
-use crate::repository;
 use crate::requests;
 use crate::table::{Table, median};
 
@@ -22,17 +21,15 @@ fn name(model: Model) -> String {
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
-    let wanted: Vec<_> = MODELS.into_iter().filter(|model| options.wants(&name(*model))).collect();
-    if wanted.is_empty() {
+    let selected: Vec<_> =
+        MODELS.into_iter().filter(|model| options.wants(&name(*model))).collect();
+    if selected.is_empty() {
         return Ok(());
     }
-    let (folder, logs) = (models::folder(&wanted)?, repository::empty()?);
-    let server = Process::server(options, folder.path(), logs.path())?;
-    for model in wanted {
-        match row(options, &server, model.0) {
-            Ok(cells) => table.row([vec![name(model)], cells].concat()),
-            Err(problem) => table.failure(&name(model), &problem),
-        }
+    let folder = models::folder(&selected)?;
+    let server = Process::server(options, folder.path())?;
+    for model in selected {
+        table.measured(name(model), row(options, &server, model.0));
     }
     Ok(())
 }

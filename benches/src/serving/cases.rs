@@ -75,8 +75,8 @@ pub fn size(bytes: usize) -> String {
     }
 }
 
-/// Cases whose name contains the text. Cases of missing clients are measured by our own, once.
-pub fn wanted(options: &Options, clients: &Clients) -> Vec<Case> {
+/// Cases that `options` selects by name. Cases of missing clients are measured by our own, once.
+pub fn selected(options: &Options, clients: &Clients) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for (client, workload) in all(options) {
         let Some(client) = clients.instead_of(client) else { continue };

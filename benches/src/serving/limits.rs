@@ -3,7 +3,7 @@
 use super::cases::{SMALL, model_name, size};
 use super::onnx::AddSub;
 use crate::Result;
-use crate::backends::shim::{Stand, in_this_process};
+use crate::backends::shim::{InProcessModel, in_this_process};
 use crate::cores::Cores;
 use crate::histogram::Histogram;
 use crate::options::Options;
@@ -97,17 +97,17 @@ impl Passes {
 fn plugin(options: &Options, bytes: usize) -> Result<Passes> {
     let folder = repository::empty()?;
     let backends = in_this_process(options)?;
-    let mut stand = Stand::new(&backends, "probe", folder.path(), bytes / 4)?;
+    let mut model = InProcessModel::new(&backends, "probe", folder.path(), bytes / 4)?;
     let data = Bytes::from(vec![7; bytes]);
     let mut passes = Passes::default();
     for _ in 0..options.passes {
-        let before = stand.right();
+        let before = model.right();
         let mut calls = 0;
         passes.pass(options, || {
             calls += 1;
-            stand.call(&data)
+            model.call(&data)
         })?;
-        if stand.right() - before != calls {
+        if model.right() - before != calls {
             return Err("a wrong response of the test plugin".into());
         }
     }

@@ -26,7 +26,7 @@ pub const NOISY: f64 = 0.25;
 pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
     let mut table = row::table(options.vs.is_some());
     let clients = Clients::find(options)?;
-    let cases = cases::wanted(options, &clients);
+    let cases = cases::selected(options, &clients);
     let in_process_us = limits::measure(options, &clients.cores, &mut table).unwrap_or(0.0);
     if cases.is_empty() {
         return Ok(table);
@@ -39,10 +39,9 @@ pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
     clients.missing().iter().for_each(|line| println!("{line}"));
 
     let models = repository::serving(options)?;
-    let logs = repository::empty()?;
-    let start = |floor| clients.cores.as_server(|| Process::floor(floor, logs.path()));
-    let stand = Stand {
-        server: clients.cores.as_server(|| Process::server(options, models.path(), logs.path()))?,
+    let start = |floor| clients.cores.as_server(|| Process::floor(floor));
+    let servers = Servers {
+        server: clients.cores.as_server(|| Process::server(options, models.path()))?,
         hyper: start(Floor::Hyper)?,
         tonic: start(Floor::Tonic)?,
         peer: peer.as_ref(),
@@ -52,7 +51,7 @@ pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
     for (number, case) in cases.iter().enumerate() {
         let name = case.name();
         show(&format!("{}/{} {name}", number + 1, cases.len()));
-        match stand.measure(options, case) {
+        match servers.measure(options, case) {
             Ok(measured) => {
                 noisy += usize::from(measured.spread() > NOISY);
                 measured.points(case, plot);
@@ -71,9 +70,10 @@ pub fn measure(options: &Options, plot: &mut Plot) -> Result<Table> {
 
 /// Settings of the measurement, in one line.
 fn head(options: &Options, clients: &Clients, peer: Option<&Peer>) -> String {
-    let beside = peer.map_or_else(String::new, |peer| format!("; beside {}", peer.describe()));
+    let compared =
+        peer.map_or_else(String::new, |peer| format!("; compared with {}", peer.describe()));
     format!(
-        "{}; {} passes of {} s, in turn with the floor{beside}",
+        "{}; {} passes of {} s, in turn with the floor{compared}",
         clients.cores.describe(),
         options.passes,
         options.pass.as_secs_f64()
@@ -103,7 +103,7 @@ fn show(text: &str) {
 }
 
 /// All servers under load.
-struct Stand<'s> {
+struct Servers<'s> {
     server: Process,
     hyper: Process,
     tonic: Process,
@@ -118,7 +118,7 @@ enum Side {
     Peer,
 }
 
-impl Stand<'_> {
+impl Servers<'_> {
     /// Floor, server, peer and back, so that other load on the machine affects all of them.
     fn measure(&self, options: &Options, case: &Case) -> Result<Measured> {
         let ours = self.server.target();

@@ -76,7 +76,7 @@ impl AddSub {
     /// One run; the result is checked.
     pub fn call(&mut self) -> Result<()> {
         let names = [c"INPUT0".as_ptr(), c"INPUT1".as_ptr()];
-        let wanted = [c"OUTPUT0".as_ptr(), c"OUTPUT1".as_ptr()];
+        let outputs = [c"OUTPUT0".as_ptr(), c"OUTPUT1".as_ptr()];
         // SAFETY: session and values are open, each array has two entries, and the memory is not shared.
         let status = unsafe {
             ((*self.api).Run)(
@@ -85,7 +85,7 @@ impl AddSub {
                 names.as_ptr(),
                 self.inputs.as_ptr(),
                 2,
-                wanted.as_ptr(),
+                outputs.as_ptr(),
                 2,
                 self.outputs.as_mut_ptr(),
             )

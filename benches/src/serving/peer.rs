@@ -89,12 +89,12 @@ fn parse(text: &str) -> Result<(SocketAddr, Option<SocketAddr>)> {
         Some((http, port)) => (http, Some(port)),
         None => (text, None),
     };
-    let wanted =
-        |e: &dyn std::fmt::Display| format!("--vs {text}: {e}; HOST:PORT[,GRPCPORT] is wanted");
-    let http = http.to_socket_addrs().map_err(|e| wanted(&e))?.next();
-    let http = http.ok_or_else(|| wanted(&"no such host"))?;
+    let invalid =
+        |e: &dyn std::fmt::Display| format!("--vs {text}: {e}; expected HOST:PORT[,GRPCPORT]");
+    let http = http.to_socket_addrs().map_err(|e| invalid(&e))?.next();
+    let http = http.ok_or_else(|| invalid(&"no such host"))?;
     let grpc = match grpc {
-        Some(port) => Some(SocketAddr::new(http.ip(), port.parse().map_err(|e| wanted(&e))?)),
+        Some(port) => Some(SocketAddr::new(http.ip(), port.parse().map_err(|e| invalid(&e))?)),
         None => None,
     };
     Ok((http, grpc))

@@ -7,7 +7,7 @@ fn addresses_name_both_ports() {
     let (http, grpc) = parse("127.0.0.1:8000,8001").unwrap();
     assert_eq!((http.port(), grpc.unwrap().port()), (8000, 8001));
     assert!(parse("127.0.0.1:8000").unwrap().1.is_none());
-    assert!(parse("127.0.0.1").unwrap_err().contains("HOST:PORT[,GRPCPORT] is wanted"));
+    assert!(parse("127.0.0.1").unwrap_err().contains("expected HOST:PORT[,GRPCPORT]"));
     assert!(parse("127.0.0.1:8000,x").is_err());
 }
 
