@@ -127,46 +127,12 @@ impl Instance for CustomInstance {
         let library = library::open(&path)?;
         let generation = choose(model.requested, model.default, library.version)?;
         let entries = library.entries(generation)?;
-        let log = context.log().clone();
-        log.info(format_args!(
+        context.log().info(format_args!(
             "instance '{}': {} is treated as a library of generation {generation}",
             context.name(),
             path.display()
         ));
-        let arguments =
-            InitializeArguments::new(model, generation, context.name(), device.unwrap_or(-1));
-        // Before the library is called, so that its context is finalised on every path.
-        let slot = ContextSlot::acquire()?;
-        let mut library_context = Handle { entries, context: ptr::null_mut(), log: log.clone() };
-        let code = library_context.initialize(&arguments);
-        if code != 0 {
-            slot.release();
-            // The error text function of the v1.6 SDK needs a context.
-            let no_context = library.version.is_some() && library_context.context.is_null();
-            let why = if no_context {
-                format!("failed to create instance, error code: {code}")
-            } else {
-                library_context.error(code)
-            };
-            return Err(Error::internal(format_args!(
-                "initialize error for '{}': {why}",
-                model.name
-            )));
-        }
-        Ok(Self {
-            name: context.name().to_owned(),
-            model: model.clone(),
-            log,
-            generation,
-            library: library_context,
-            slot,
-            payloads: Payloads::default(),
-            states: Vec::new(),
-            cursors: Vec::new(),
-            zeros: ZeroBlock::default(),
-            shape: Vec::new(),
-            _arguments: arguments,
-        })
+        Self::initialize(model, context, entries, generation, library.version.is_some())
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
@@ -216,6 +182,51 @@ impl Instance for CustomInstance {
 }
 
 impl CustomInstance {
+    /// An instance of a library with these functions, initialised. `exports_version`: the library has `CustomVersion`.
+    pub fn initialize(
+        model: &Arc<CustomModel>,
+        context: &InstanceContext,
+        entries: Entries,
+        generation: Generation,
+        exports_version: bool,
+    ) -> Result<Self, Error> {
+        let log = context.log().clone();
+        let device = context.device_id().unwrap_or(-1);
+        let arguments = InitializeArguments::new(model, generation, context.name(), device);
+        // Before the library is called, so that its context is finalised on every path.
+        let slot = ContextSlot::acquire()?;
+        let mut library_context = Handle { entries, context: ptr::null_mut(), log: log.clone() };
+        let code = library_context.initialize(&arguments);
+        if code != 0 {
+            slot.release();
+            // The error text function of the v1.6 SDK needs a context.
+            let no_context = exports_version && library_context.context.is_null();
+            let why = if no_context {
+                format!("failed to create instance, error code: {code}")
+            } else {
+                library_context.error(code)
+            };
+            return Err(Error::internal(format_args!(
+                "initialize error for '{}': {why}",
+                model.name
+            )));
+        }
+        Ok(Self {
+            name: context.name().to_owned(),
+            model: model.clone(),
+            log,
+            generation,
+            library: library_context,
+            slot,
+            payloads: Payloads::default(),
+            states: Vec::new(),
+            cursors: Vec::new(),
+            zeros: ZeroBlock::default(),
+            shape: Vec::new(),
+            _arguments: arguments,
+        })
+    }
+
     fn respond(&self, state: PayloadState<'_>, error_code: c_int) {
         let PayloadState { request, null, response, fault, .. } = state;
         let name = &self.name;

@@ -14,6 +14,9 @@ mod callback_context;
 mod callbacks;
 mod config;
 mod cuda;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod generation;
 mod instance;
 mod legacy;
