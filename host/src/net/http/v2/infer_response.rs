@@ -155,7 +155,7 @@ fn output(
         parameters.end();
         sections.push(output.data);
     } else {
-        data::encode(object.key("data"), output.dtype, &output.data)?;
+        data::encode(object.key("data"), &output.name, output.dtype, &output.data)?;
     }
     object.end();
     Ok(())

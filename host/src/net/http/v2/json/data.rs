@@ -104,11 +104,11 @@ fn put(slot: &mut [u8], value: u64) {
     slot.copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// Writes a tensor as a flat array.
+/// Writes output `name` as a flat array.
 ///
 /// # Errors
-/// Types without a JSON form.
-pub fn encode(out: &mut Vec<u8>, dtype: DType, data: &[u8]) -> Result<()> {
+/// Types without a JSON form, and strings that are not UTF-8, which would make the response invalid JSON.
+pub fn encode(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Result<()> {
     macro_rules! numbers {
         ($t:ty) => {
             write::array(out, data.chunks_exact(size_of::<$t>()), |out, e| {
@@ -136,7 +136,16 @@ pub fn encode(out: &mut Vec<u8>, dtype: DType, data: &[u8]) -> Result<()> {
         DType::Fp64 => write::array(out, data.chunks_exact(8), |out, e| {
             write::double(out, f64::from_le_bytes(e.try_into().unwrap_or_default()));
         }),
-        DType::String => write::array(out, strings::elements(data), write::string),
+        DType::String => {
+            if let Some(at) = strings::elements(data).position(|e| std::str::from_utf8(e).is_err())
+            {
+                return Err(Error::invalid(format!(
+                    "output '{name}': element {at} is not UTF-8 and cannot be sent via JSON. Please use the \
+                     binary data format for output"
+                )));
+            }
+            write::array(out, strings::elements(data), write::string);
+        }
         DType::Fp16 | DType::Bf16 => {
             return Err(Error::invalid(format!(
                 "sending {} data via JSON is not supported. Please use the binary data format for \

@@ -1,4 +1,4 @@
-//! JSON of the v2 HTTP frontend: NaN and Infinity tokens in both directions, strings without a UTF-8 check, numbers directly
+//! JSON of the v2 HTTP frontend: NaN and Infinity tokens in both directions, strings read without a UTF-8 check, numbers directly
 //! into tensor bytes. General JSON libraries support none of this.
 
 pub mod access; // typed access to values

@@ -75,7 +75,7 @@ proptest! {
     fn floats_round_trip(bits in proptest::collection::vec(any::<u32>(), 1..20)) {
         let data: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()).collect();
         let mut out = Vec::new();
-        data::encode(&mut out, DType::Fp32, &data).unwrap();
+        data::encode(&mut out, "O", DType::Fp32, &data).unwrap();
         let Value::Array(array) = parse(&out).unwrap() else { panic!("no array") };
         let got = data::decode(array, DType::Fp32, bits.len(), "I", 1000).unwrap();
         for (want, got) in data.chunks(4).zip(got.chunks(4)) {
@@ -174,10 +174,26 @@ fn fp32_data_is_written_with_all_digits() {
     let mut out = Vec::new();
     let floats = [0.1f32, 1.0, -0.0, 1e20, 1e-7, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
     let data: Vec<u8> = floats.iter().flat_map(|v| v.to_le_bytes()).collect();
-    data::encode(&mut out, DType::Fp32, &data).unwrap();
+    data::encode(&mut out, "O", DType::Fp32, &data).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "[0.10000000149011612,1.0,-0.0,100000002004087730000.0,1.0000000116860974e-7,NaN,Infinity,-Infinity]"
+    );
+}
+
+#[test]
+fn strings_that_are_not_utf8_are_refused() {
+    let strings = |texts: &[&[u8]]| {
+        let mut data = Vec::new();
+        texts.iter().for_each(|text| crate::request::strings::push(&mut data, text));
+        let mut out = Vec::new();
+        data::encode(&mut out, "O", DType::String, &data).map(|()| String::from_utf8(out).unwrap())
+    };
+    assert_eq!(strings(&["é\n".as_bytes(), b""]).unwrap(), r#"["é\n",""]"#);
+    let refused = strings(&[b"a", b"b\xff"]).unwrap_err();
+    assert_eq!(
+        refused.message,
+        "output 'O': element 1 is not UTF-8 and cannot be sent via JSON. Please use the binary data format for output"
     );
 }
 

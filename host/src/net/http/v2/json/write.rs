@@ -1,4 +1,4 @@
-//! Writes compact JSON with keys in the given order; strings may hold any bytes.
+//! Writes compact JSON with keys in the given order. The bytes of strings are not checked.
 
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
     array(out, dims, plain);
 }
 
-/// A string of any bytes; only what JSON requires is escaped.
+/// A string, whose bytes are not checked; only what JSON requires is escaped.
 pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     let mut start = 0;
