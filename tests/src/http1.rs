@@ -67,6 +67,18 @@ impl Connection {
         }
     }
 
+    /// Reads one interim response and returns its status.
+    #[track_caller]
+    pub fn interim_status(&mut self) -> u16 {
+        let mut lines = [String::new(), String::new()];
+        for line in &mut lines {
+            self.stream.read_line(line).unwrap_or_else(|e| panic!("no interim response: {e}"));
+        }
+        let status = lines[0].split(' ').nth(1).and_then(|code| code.parse().ok());
+        assert_eq!(lines[1], "\r\n", "an interim response has no headers here");
+        status.unwrap_or_else(|| panic!("not a status line: {:?}", lines[0]))
+    }
+
     /// Waits until the server closes the connection; true if it sent nothing more.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();

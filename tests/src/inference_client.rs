@@ -132,6 +132,15 @@ impl InferenceClient {
         }
     }
 
+    /// The connection of an HTTP request.
+    #[track_caller]
+    pub fn into_connection(self) -> Connection {
+        match self.wire {
+            Wire::Http(connection) => connection,
+            Wire::Grpc(..) => panic!("{:?} is not an endpoint of HTTP", self.endpoint),
+        }
+    }
+
     /// Waits for the response; true if it is the right echo.
     #[track_caller]
     pub fn is_echoed(self) -> bool {

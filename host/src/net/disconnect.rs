@@ -3,6 +3,10 @@
 //! hyper is configured to not read the socket while a request is executed: to see the end of file it would allocate a
 //! buffer for the next request before the current one has released its own, and bytes of pipelined requests would hide the
 //! end. Instead, [`Connection`] polls the socket from when a request has arrived completely until its response is ready.
+//!
+//! An end of file alone may also be a client that has closed its sending side only and reads the response. So the server
+//! sends `100 Continue`, which any client of HTTP/1.1 skips: the system of one that has closed its socket replies with a
+//! reset. HTTP/1.0 has no such response, so its clients count as disconnected only once the connection is reset.
 
 use super::repoll::Repoll;
 use bytes::Bytes;
@@ -15,11 +19,20 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes of pipelined requests that are buffered while a request is executed.
 const MAX_BUFFERED: usize = 8 << 10;
+
+/// What tells a client that has closed its socket from one that has closed its sending side only.
+const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// Pauses between two probes, after which the system is asked for the reset: since reading has ended there is no event for
+/// it. From the first to the second pause, each four times the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The stream that hyper reads and writes.
 pub struct Connection {
@@ -29,6 +42,14 @@ pub struct Connection {
     buffered: Vec<u8>,
     /// How many of them hyper has read.
     consumed: usize,
+    /// `None` until the end of file was seen.
+    half_closed: Option<Box<HalfClosed>>,
+}
+
+/// A connection whose client sends nothing more.
+struct HalfClosed {
+    pause: Duration,
+    next_probe: Pin<Box<Sleep>>,
 }
 
 /// Whether the client of a connection waits, and whether it has disconnected. Only the connection's task uses it.
@@ -41,6 +62,8 @@ struct Flags {
     waiting: AtomicBool,
     /// The client disconnected in that time.
     disconnected: AtomicBool,
+    /// The client uses HTTP/1.0.
+    is_http10: AtomicBool,
 }
 
 impl DisconnectWatch {
@@ -61,6 +84,11 @@ impl DisconnectWatch {
         self.0.waiting.store(false, Relaxed);
     }
 
+    /// The client uses HTTP/1.0, which has no interim responses.
+    pub fn set_http10(&self) {
+        self.0.is_http10.store(true, Relaxed);
+    }
+
     fn arrived(&self) {
         self.0.waiting.store(true, Relaxed);
     }
@@ -68,23 +96,58 @@ impl DisconnectWatch {
 
 impl Connection {
     pub fn new(stream: TcpStream, watch: DisconnectWatch) -> Self {
-        Self { stream, watch, buffered: Vec::new(), consumed: 0 }
+        Self { stream, watch, buffered: Vec::new(), consumed: 0, half_closed: None }
     }
 
-    /// Ready when the client has disconnected. Bytes before the end of file are buffered; behind more than
-    /// [`MAX_BUFFERED`] of them the end is seen once hyper has read them.
+    /// Ready when the client has disconnected.
     fn poll_disconnected(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.half_closed.is_none() {
+            if ready!(self.poll_end_of_file(cx)).is_err() {
+                return Poll::Ready(());
+            }
+            let (pause, next_probe) = (FIRST_PAUSE, Box::pin(sleep(Duration::ZERO)));
+            self.half_closed = Some(Box::new(HalfClosed { pause, next_probe }));
+        }
+        self.poll_reset(cx)
+    }
+
+    /// Ready when the system has received a reset.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(half_closed) = &mut self.half_closed else { return Poll::Pending };
+        loop {
+            if !matches!(self.stream.take_error(), Ok(None)) {
+                return Poll::Ready(());
+            }
+            ready!(half_closed.next_probe.as_mut().poll(cx));
+            if !self.watch.0.is_http10.load(Relaxed) {
+                // hyper has written all it had, so this is between two responses. The system takes the probe whole or, when
+                // the client does not read, not at all.
+                match Pin::new(&mut self.stream).poll_write(cx, PROBE) {
+                    Poll::Ready(Ok(n)) if n == PROBE.len() => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => {}
+                }
+            }
+            half_closed.next_probe.as_mut().reset(Instant::now() + half_closed.pause);
+            half_closed.pause = (4 * half_closed.pause).min(MAX_PAUSE);
+        }
+    }
+
+    /// Ready at the end of file, or with an error. Bytes before the end are buffered; behind more than [`MAX_BUFFERED`] of
+    /// them the end is seen once hyper has read them.
+    fn poll_end_of_file(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         if self.consumed == self.buffered.len() {
             let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
             let mut read = ReadBuf::uninit(&mut space);
             match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read)) {
                 Ok(()) if !read.filled().is_empty() => self.buffered = read.filled().to_vec(),
-                Ok(()) | Err(_) => return Poll::Ready(()),
+                ended => return Poll::Ready(ended),
             }
             self.consumed = 0;
         }
         match ready!(self.stream.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
-            Ok(0) | Err(_) => Poll::Ready(()),
+            Ok(0) => Poll::Ready(Ok(())),
+            Err(e) => Poll::Ready(Err(e)),
             Ok(_) => Poll::Pending,
         }
     }

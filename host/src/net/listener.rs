@@ -7,7 +7,7 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::heap;
 use bytes::Buf;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -170,6 +170,9 @@ fn connection(
             let seen = watch.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let seen = seen.clone();
+                if request.version() < Version::HTTP_11 {
+                    seen.set_http10();
+                }
                 let body = |body| RequestBody::new(body, Some(seen.clone()));
                 let response = handler.handle(request.map(body), now_ns());
                 async move {

@@ -93,6 +93,40 @@ fn rst_stream_cancels_one_call() {
     assert!(server.stop().success());
 }
 
+/// A client that has closed its sending side only still reads the response, and is cancelled once it disconnects.
+#[test]
+fn half_closed_client_gets_its_response() {
+    let slow = probe("slow", &[("delay_ms", "100")]);
+    let server = Server::new().model("slow", slow).start();
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        for version in ["HTTP/1.1", "HTTP/1.0"] {
+            let bytes = endpoint.bytes("slow", [1.0, 2.0]);
+            let head = bytes.iter().position(|b| *b == b'\r').unwrap_or(0);
+            let line = String::from_utf8_lossy(&bytes[..head]).replace("HTTP/1.1", version);
+            let mut connection = server.connect();
+            connection.send([line.as_bytes(), &bytes[head..]].concat()).finish();
+            let response = connection.response();
+            assert_eq!(response.status, 200, "{endpoint:?} {version}");
+            assert!(connection.is_closed(), "{endpoint:?} {version}");
+        }
+    }
+    assert!(server.stop().success());
+    let server = self::server();
+    let leave = |client: InferenceClient| {
+        let mut connection = client.into_connection();
+        connection.finish();
+        // One that waits gets an interim response, and is not cancelled.
+        assert_eq!(connection.interim_status(), 100);
+        assert_eq!(cancelled(&server), (0, waits(&server) - 1));
+        drop(connection);
+    };
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        let send = || InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        cancels(&server, &format!("{endpoint:?} half-closed"), send, leave);
+    }
+    assert!(server.stop().success());
+}
+
 #[test]
 fn disconnect_discards_pipelined_requests() {
     let server = server();
