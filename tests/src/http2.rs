@@ -79,6 +79,23 @@ pub struct Client {
     kept: Option<Vec<u8>>,
 }
 
+/// A received frame.
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+impl Frame {
+    fn ends_call(&self) -> bool {
+        match self.kind {
+            HEADERS | DATA => self.flags & END_STREAM != 0,
+            kind => kind == RST_STREAM,
+        }
+    }
+}
+
 /// The end of a call.
 #[derive(Debug)]
 pub struct Ended {
@@ -140,44 +157,65 @@ impl Client {
         self.read(call).unwrap_or_else(|e| panic!("the call did not end: {e}"))
     }
 
+    /// Waits for the ends of all `calls`. Returns the calls that ended, in this order, others included.
+    #[track_caller]
+    pub fn all_ended(&mut self, calls: &[u32]) -> Vec<u32> {
+        let mut ended = Vec::new();
+        while calls.iter().any(|call| !ended.contains(call)) {
+            let frame = self.frame().unwrap_or_else(|e| panic!("not all calls ended: {e}"));
+            let frame = frame.unwrap_or_else(|| panic!("the server closed the connection"));
+            if frame.ends_call() {
+                ended.push(frame.stream);
+            }
+        }
+        ended
+    }
+
     fn read(&mut self, call: u32) -> io::Result<Ended> {
         let mut ended = Ended { end: End::Closed, status: None, body: Vec::new() };
-        loop {
-            let mut head = [0; 9];
-            match self.stream.read_exact(&mut head) {
-                Ok(()) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
-                Err(_) => return Ok(ended),
-            }
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-            let mut rest = vec![0; length as usize];
-            if self.stream.read_exact(&mut rest).is_err() {
-                return Ok(ended);
-            }
-            let number = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-            match (head[3], head[4]) {
-                (GOAWAY, _) => return Ok(ended),
-                (SETTINGS, flags) if flags & ACK == 0 => {
-                    let mut ack = Vec::new();
-                    frame(&mut ack, SETTINGS, ACK, 0, &[]);
-                    self.write(&ack);
-                }
-                (HEADERS | DATA, flags) if number == call => {
-                    if head[3] == DATA {
-                        ended.body.extend(rest);
+        while let Some(frame) = self.frame()? {
+            match frame.kind {
+                GOAWAY => break,
+                HEADERS | DATA if frame.stream == call => {
+                    if frame.kind == DATA {
+                        ended.body.extend(&frame.payload);
                     } else {
-                        ended.status = grpc_status(&rest).or(ended.status);
+                        ended.status = grpc_status(&frame.payload).or(ended.status);
                     }
-                    if flags & END_STREAM != 0 {
+                    if frame.ends_call() {
                         return Ok(Ended { end: End::Responded, ..ended });
                     }
                 }
-                (RST_STREAM, _) if number == call => {
+                RST_STREAM if frame.stream == call => {
                     return Ok(Ended { end: End::Reset, ..ended });
                 }
                 _ => {}
             }
         }
+        Ok(ended)
+    }
+
+    /// The next frame; `None` when the connection was closed. Acknowledges settings.
+    fn frame(&mut self) -> io::Result<Option<Frame>> {
+        let mut head = [0; 9];
+        match self.stream.read_exact(&mut head) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
+            Err(_) => return Ok(None),
+        }
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        if self.stream.read_exact(&mut payload).is_err() {
+            return Ok(None);
+        }
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        let (kind, flags) = (head[3], head[4]);
+        if kind == SETTINGS && flags & ACK == 0 {
+            let mut ack = Vec::new();
+            frame(&mut ack, SETTINGS, ACK, 0, &[]);
+            self.write(&ack);
+        }
+        Ok(Some(Frame { kind, flags, stream, payload }))
     }
 
     /// Writes all frames that `calls` sends with one write.

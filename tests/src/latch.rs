@@ -17,18 +17,23 @@ impl Latch {
         Latch { folder: folder() }
     }
 
+    /// The value of the parameter.
+    pub fn path(&self) -> String {
+        self.file().display().to_string()
+    }
+
     fn file(&self) -> PathBuf {
         self.folder.path().join("open")
     }
 
     /// The parameter of a model.
     pub fn config(&self) -> (&'static str, String) {
-        ("until_file", self.file().display().to_string())
+        ("until_file", self.path())
     }
 
     /// The parameter of a request, as a member of a JSON object.
     pub fn parameter(&self) -> String {
-        format!(r#""until_file":"{}""#, self.file().display())
+        format!(r#""until_file":"{}""#, self.path())
     }
 
     /// Waits until this many executions have reached it.

@@ -1,5 +1,7 @@
 //! Inline execution: network threads execute idle instances of fast models themselves. A model that becomes slow blocks no other.
 
+use trtserver_tests::grpc::{INFER, field, infer_v2};
+use trtserver_tests::http2::{Client, End, call_headers, message};
 use trtserver_tests::{ENDPOINTS, InferenceClient, Latch, Running, Server, probe};
 
 /// Serves enough requests for the model to be executed inline.
@@ -39,6 +41,45 @@ fn fast_model_that_becomes_slow_blocks_no_other() {
             latch.open();
         });
     }
+    assert!(server.stop().success());
+}
+
+/// Calls that arrive in one packet with a call to a model that has become slow, before and behind it.
+#[test]
+fn calls_read_together_do_not_wait_for_a_slow_one() {
+    let server = Server::new()
+        .model("slow", probe("slow", &[]))
+        .model("other", probe("other", &[("detach", "true")]))
+        .start();
+    for _ in 0..5 {
+        serve_fast(&server, "slow");
+    }
+    let latch = Latch::new();
+    let live = call_headers("/inference.GRPCInferenceService/ServerLive");
+    let infer = call_headers(INFER[0]);
+    let parameter = [field(1, b"until_file"), field(2, &field(3, latch.path().as_bytes()))];
+    let slow = [infer_v2("slow", [1.0, 2.0]), field(4, &parameter.concat())].concat();
+    let (mut client, mut others, mut held) = (Client::open(server.grpc()), Vec::new(), 0);
+    // Wait for the server's settings, so that all calls leave in one write.
+    let first = client.call(&live);
+    client.send(first, &message(b""), true);
+    assert_eq!(client.end(first).status, Some(0));
+    client.in_one_write(|client| {
+        for at in 0..10 {
+            let (headers, body) = match at {
+                4 => (&infer, slow.clone()),
+                2 | 6 => (&infer, infer_v2("other", [1.0, 2.0])),
+                _ => (&live, Vec::new()),
+            };
+            let call = client.call(headers);
+            client.send(call, &message(&body), true);
+            if at == 4 { held = call } else { others.push(call) }
+        }
+    });
+    let ended = client.all_ended(&others);
+    assert!(!ended.contains(&held), "the slow call ended before its model");
+    latch.open();
+    assert_eq!(client.end(held).end, End::Responded);
     assert!(server.stop().success());
 }
 

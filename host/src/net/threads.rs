@@ -1,5 +1,6 @@
 //! The network threads: one tokio runtime for all sockets. Its threads may run instances inline.
 
+use super::grpc::first_poll::FirstPolls;
 use crate::scheduler::inline::Permits;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
@@ -15,16 +16,22 @@ pub fn runtime(stack: usize) -> Result<Runtime> {
     let threads = processors.max(2);
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
     let handle = Arc::clone(&runtime);
+    let first_polls = Arc::new(FirstPolls::default());
+    let registered = Arc::clone(&first_polls);
     let permits = Permits::new(threads, move || {
-        // An empty task wakes a sleeping thread, which then polls the sockets in place of the one that is held up.
         if let Some(handle) = handle.get() {
+            first_polls.rescue(handle);
+            // An empty task wakes a sleeping thread, which then polls the sockets in place of the one that is held up.
             handle.spawn(async {});
         }
     });
     let built = Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_stack_size(stack)
-        .on_thread_start(move || permits.register_thread())
+        .on_thread_start(move || {
+            permits.register_thread();
+            registered.register_thread();
+        })
         .enable_all()
         .thread_name("net")
         .build()?;

@@ -4,6 +4,7 @@ use super::*;
 use hyper::rt::Executor;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 #[tokio::test]
@@ -38,4 +39,53 @@ async fn streams_are_polled_together_then_pend_alone() {
     assert_eq!(done.load(Ordering::SeqCst), 3);
     go.send(()).unwrap();
     receiver.await.unwrap();
+}
+
+/// The first stream holds its thread until the others are done; the connection, which the second one wakes, is polled too.
+#[test]
+fn rescue_hands_streams_and_wakes_to_another_thread() {
+    let first_polls = Arc::new(FirstPolls::default());
+    let registered = Arc::clone(&first_polls);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(move || registered.register_thread())
+        .build()
+        .unwrap();
+    let (done, all_done) = std::sync::mpsc::channel();
+    let (held, is_held) = std::sync::mpsc::channel();
+    let new_streams = NewStreams::default();
+    let (streams, waker) = (new_streams.clone(), Waker::from(Arc::clone(&new_streams.0)));
+    let mut polls = 0;
+    let connection = poll_fn(move |_| {
+        polls += 1;
+        if polls > 1 {
+            done.send("connection").unwrap();
+            return Poll::Ready(());
+        }
+        let waker = waker.clone();
+        streams.execute(async move { waker.wake() });
+        let once = done.clone();
+        let pending = async move {
+            tokio::task::yield_now().await;
+            once.send("pending").unwrap();
+        };
+        streams.execute(pending);
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let held = held.clone();
+        streams.execute(async move {
+            held.send(release).unwrap();
+            let _ = released.recv();
+        });
+        let once = done.clone();
+        streams.execute(async move { once.send("new").unwrap() });
+        Poll::Pending
+    });
+    runtime.spawn(Connection::new(Box::pin(connection), new_streams));
+    let release = is_held.recv().unwrap();
+    assert!(all_done.try_recv().is_err());
+    first_polls.rescue(runtime.handle());
+    let mut got = [(); 3].map(|()| all_done.recv_timeout(Duration::from_secs(10)).unwrap());
+    got.sort_unstable();
+    assert_eq!(got, ["connection", "new", "pending"]);
+    drop(release);
 }
