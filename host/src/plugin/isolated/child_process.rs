@@ -4,19 +4,20 @@ use super::control;
 use super::exit_reason::{ExitReason, KillReason};
 use super::messages::{Handshake, control_request};
 use super::process::Process;
-use super::stdio::each_line;
+use super::stdio::{LINES_PER_SECOND, LineRate, each_line};
 use super::wire;
 use crate::error::{Error, Result};
 use crate::plugin::host_api;
 use crate::sync::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long to wait for the last output of a dead child: a process that it started may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
@@ -70,10 +71,7 @@ pub fn spawn(
     let mut started = ChildProcess { process, group, child, control: None, output, reaped: false };
     let process = Arc::clone(&started.process);
     started.thread("output", move || {
-        each_line(read, |line| {
-            process.tail.push(line);
-            tracing::info!(process = process.label, "{line}");
-        });
+        log_output(read, &process);
         drop(ended);
     })?;
     let process = Arc::clone(&started.process);
@@ -95,6 +93,29 @@ pub fn send_log_level(level: u32) {
             // Without blocking: a child that does not read must not delay the others.
             process.try_notify(control_request::Kind::LogLevel(level));
         }
+    }
+}
+
+/// Logs what a child prints, at a limited rate, until its output ends.
+fn log_output(output: impl Read, process: &Process) {
+    let mut rate = LineRate::new(Instant::now());
+    let warn = |dropped: u64| {
+        tracing::warn!(
+            process = process.label,
+            "{dropped} lines of output not logged: more than {LINES_PER_SECOND} a second"
+        );
+    };
+    each_line(output, |line| {
+        process.tail.push(line);
+        if let Some(dropped) = rate.admit(Instant::now()) {
+            if dropped > 0 {
+                warn(dropped);
+            }
+            tracing::info!(process = process.label, "{line}");
+        }
+    });
+    if rate.dropped() > 0 {
+        warn(rate.dropped());
     }
 }
 

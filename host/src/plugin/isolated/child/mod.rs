@@ -30,13 +30,16 @@ use control::Control;
 use instance::Instances;
 use model::OpenModel;
 use rustix::net::AddressFamily;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver as Inbox, Sender as Jobs, channel};
+
+/// Added to the OOM score that the child inherits, of -1000 to 1000.
+const OOM_SCORE: i32 = 500;
 
 /// Serves the host at the other end of standard input until it closes the connection.
 pub fn run() -> ExitCode {
@@ -51,6 +54,9 @@ pub fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Err(e) = prefer_in_oom() {
+        eprintln!("trtserver plugin-host: cannot raise /proc/self/oom_score_adj: {e}");
+    }
     let (sender, receiver) = split(socket);
     let control = Arc::new(Control::new(sender));
     log::start(&control);
@@ -98,12 +104,20 @@ fn connection() -> std::result::Result<UnixStream, String> {
     // If the host exited before this, the first read finds the connection closed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(|e| failed("the parent-death signal cannot be set")(e.into()))?;
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         // A handler rather than SIG_IGN, which programs started by the backend would inherit.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
             .map_err(failed("signals cannot be ignored"))?;
     }
     Ok(UnixStream::from(socket))
+}
+
+/// Raises this process's OOM score: when memory is exhausted, the system kills a child, which is restarted, before the
+/// server with all of its models. Raising it needs no privilege.
+fn prefer_in_oom() -> std::io::Result<()> {
+    let path = "/proc/self/oom_score_adj";
+    let score: i32 = std::fs::read_to_string(path)?.trim().parse().unwrap_or(0);
+    std::fs::write(path, (score + OOM_SCORE).min(1000).to_string())
 }
 
 /// A job for the main thread.
