@@ -14,6 +14,7 @@ mod instance_groups;
 mod invalid_scheduling;
 mod isolation;
 mod lifecycle;
+mod load_limits;
 mod logs;
 mod malformed;
 mod metrics;

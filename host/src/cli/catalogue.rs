@@ -211,6 +211,26 @@ const REPOSITORY: &[Flag] = &[
         "Same as --strict-model-config=true",
     ),
     flag("model-load-thread-count", POSITIVE, "4", "Number of models loaded in parallel"),
+    flag(
+        "max-instances",
+        POSITIVE,
+        "",
+        "Maximum number of instances of all models, each of which is a thread; by default 4096, or less where the \
+         system allows fewer threads",
+    ),
+    flag("max-instances-per-model", POSITIVE, "1024", "Maximum number of instances of one model version"),
+    flag(
+        "max-load-memory",
+        BYTES,
+        "268435456",
+        "Maximum bytes of labels, initial states and warm-up data of one model",
+    ),
+    flag(
+        "warmup-timeout-secs",
+        Kind::Count,
+        "1800",
+        "Time limit in seconds for the warm-up of an instance, after which the load fails; 0 for none",
+    ),
     flag("model-load-retry-count", Kind::Count, "0", "Retries of a failed model load")
         .unsupported(&["0"], "retries of a failed load"),
     flag(

@@ -22,6 +22,13 @@ pub struct Settings {
     pub era_a: bool,
     pub strict_model_config: bool,
     pub model_load_thread_count: usize,
+    /// `None`: derived from the limits of the system.
+    pub max_instances: Option<usize>,
+    pub max_instances_per_model: usize,
+    /// Bytes of labels, initial states and warm-up data of one model.
+    pub max_load_memory: u64,
+    /// `None`: no limit.
+    pub warmup_timeout: Option<Duration>,
     pub control_mode: ControlMode,
     /// Models loaded at start in explicit mode; `*` alone stands for all.
     pub load_models: Vec<String>,

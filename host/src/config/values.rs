@@ -86,6 +86,12 @@ impl Values {
         }
     }
 
+    /// A time limit in seconds; `None` for 0, which switches it off.
+    pub fn seconds(&self, name: &str) -> Result<Option<Duration>, String> {
+        let seconds: u64 = self.number(name)?;
+        Ok(Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero()))
+    }
+
     pub fn text(&self, name: &str) -> Result<String, String> {
         self.last(name).map(Value::text)
     }

@@ -14,7 +14,7 @@ pub fn model_config(bytes: &[u8]) {
     assert!(parsed.is_ok(), "{parsed:?} in {printed}");
     let machine = Machine::with_gpus(1);
     normalise(&mut config, &machine, &[]);
-    if let Err(error) = check(&config, &machine) {
+    if let Err(error) = check(&config, &machine, 1024) {
         assert!(!error.message.is_empty());
     }
 }

@@ -13,7 +13,7 @@ use crate::stats::WarmupSpans;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One sample, ready to run; its tensors are shared by all instances.
 #[derive(Clone, Debug)]
@@ -26,6 +26,9 @@ pub struct WarmupSample {
     /// Inputs of one request.
     pub inputs: SmallVec<[InputTensor; 2]>,
 }
+
+/// Interval at which a warm-up that waits for late responses checks whether it may go on.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The errors of one execution's requests.
 type Errors = Arc<Mutex<Vec<Error>>>;
@@ -42,7 +45,8 @@ impl ResponseSink for ErrorSink {
 }
 
 impl Worker {
-    /// Runs every sample. Stops when one fails, or when another instance of the model fails to open.
+    /// Runs every sample. Stops when one fails, when another instance of the model fails to open, at the time limit, and
+    /// when the load is cancelled.
     pub(super) fn warm_up(
         &self,
         instance: &mut Instance,
@@ -53,12 +57,7 @@ impl Worker {
         let start = Instant::now();
         for sample in samples {
             for iteration in 1..=sample.runs {
-                if self.queue.is_closed() {
-                    return Err(Error::unavailable(format!(
-                        "model '{}' is not loaded: the warmup of instance {} was aborted",
-                        self.signature.model, self.plan.name
-                    )));
-                }
+                self.check_warmup(start)?;
                 tracing::debug!(
                     "model '{}' instance {} is running warmup sample '{}' for iteration {iteration}",
                     self.signature.model,
@@ -68,9 +67,14 @@ impl Worker {
                 let from = now_ns();
                 let errors = Errors::default();
                 let mut requests = self.requests(sample, &errors);
+                self.cancel.executes(&requests);
                 self.execute(instance, &mut context, &mut requests);
-                // No time limit for a backend that responds later, as for `execute` itself.
-                context.outstanding.wait_at_most(0, None);
+                while !context.outstanding.wait_at_most(0, Some(CHECK_INTERVAL)) {
+                    if let Err(e) = self.check_warmup(start) {
+                        self.drain_outstanding(&context.outstanding);
+                        return Err(e);
+                    }
+                }
                 if let Some(e) = failure(&sample.name, &errors) {
                     return Err(e);
                 }
@@ -85,6 +89,21 @@ impl Worker {
             start.elapsed().as_secs_f64() * 1e3
         );
         Ok(spans)
+    }
+
+    /// Whether a warm-up that began at `start` may go on.
+    fn check_warmup(&self, start: Instant) -> Result<()> {
+        let why = match self.warmup_limit {
+            _ if self.queue.is_closed() || self.cancel.is_cancelled() => "was aborted".to_owned(),
+            Some(limit) if start.elapsed() > limit => {
+                format!("exceeds --warmup-timeout-secs={}", limit.as_secs())
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::unavailable(format!(
+            "model '{}' is not loaded: the warmup of instance {} {why}",
+            self.signature.model, self.plan.name
+        )))
     }
 
     fn requests(&self, sample: &WarmupSample, errors: &Errors) -> Vec<InferRequest> {

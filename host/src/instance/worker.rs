@@ -4,6 +4,7 @@
 //! thread, and the model with its last instance.
 
 use super::group::InstancePlan;
+use super::load_cancel::LoadCancel;
 use super::priority::set_niceness;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
@@ -36,6 +37,10 @@ pub struct Worker {
     pub queue: Arc<Queue>,
     /// Runs before the first request.
     pub warmup: Arc<[WarmupSample]>,
+    /// Time limit of the warm-up.
+    pub warmup_limit: Option<Duration>,
+    /// Breaks off the warm-up.
+    pub cancel: Arc<LoadCancel>,
     pub stats: Arc<VersionStats>,
     /// A batch waits for all responses of the one before, since it may contain the next requests of the same sequences.
     pub one_at_a_time: bool,
@@ -173,7 +178,7 @@ impl Worker {
         most - 1
     }
 
-    fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
+    pub(super) fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
         if !outstanding.wait_at_most(0, Some(self.drain)) {
             tracing::error!(
                 "instance {}: the backend still has outstanding requests after {:?}",

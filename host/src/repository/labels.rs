@@ -6,18 +6,27 @@ use std::sync::Arc;
 
 use trtserver_proto::v2::ModelOutput;
 
+use super::load_limits::LoadMemory;
 use super::model_config::{ConfigError, stays_inside};
+use crate::request::class_labels::{ClassLabels, count_lines};
 
 /// Labels by output. Outputs of the same file share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    outputs: BTreeMap<String, Arc<[String]>>,
+    outputs: BTreeMap<String, Arc<ClassLabels>>,
 }
 
 impl Labels {
     /// Reads the files of `outputs`, whose names are relative to the model's directory.
-    pub fn load(model_dir: &Path, outputs: &[ModelOutput]) -> Result<Self, ConfigError> {
-        let mut files: BTreeMap<&str, Arc<[String]>> = BTreeMap::new();
+    ///
+    /// # Errors
+    /// A file cannot be read, or is larger than `memory` allows.
+    pub fn load(
+        model_dir: &Path,
+        outputs: &[ModelOutput],
+        memory: &mut LoadMemory,
+    ) -> Result<Self, ConfigError> {
+        let mut files: BTreeMap<&str, Arc<ClassLabels>> = BTreeMap::new();
         let mut labels = Self::default();
         for output in outputs.iter().filter(|output| !output.label_filename.is_empty()) {
             let (name, file) = (&output.name, output.label_filename.as_str());
@@ -31,13 +40,13 @@ impl Labels {
                 Some(lines) => Arc::clone(lines),
                 None => {
                     let path = model_dir.join(file);
-                    let bytes = std::fs::read(&path).map_err(|e| {
-                        let path = path.display();
-                        ConfigError::unreadable(format!(
-                            "unable to read label file '{path}' of output '{name}': {e}"
-                        ))
+                    let bytes = memory.read(&path, "label file").map_err(|e| {
+                        e.into_config_error(|e| {
+                            let path = path.display();
+                            format!("unable to read label file '{path}' of output '{name}': {e}")
+                        })
                     })?;
-                    split(&bytes)
+                    Arc::new(lines(bytes, &path, memory)?)
                 }
             };
             files.insert(file, Arc::clone(&lines));
@@ -48,11 +57,11 @@ impl Labels {
 
     /// The label of class `index` of `output`; `None` if the file is shorter or the output has no labels.
     pub fn get(&self, output: &str, index: usize) -> Option<&str> {
-        self.outputs.get(output)?.get(index).map(String::as_str)
+        self.outputs.get(output)?.get(index)
     }
 
     /// All labels of `output`, for lookups of many classes.
-    pub fn of(&self, output: &str) -> Option<&Arc<[String]>> {
+    pub fn of(&self, output: &str) -> Option<&Arc<ClassLabels>> {
         self.outputs.get(output)
     }
 
@@ -61,15 +70,20 @@ impl Labels {
     }
 }
 
-/// One label a line. Empty lines count, and the last line need not end with LF. A CR before the LF is dropped, as in
-/// TRTIS 0.12; later releases kept it. Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
-fn split(bytes: &[u8]) -> Arc<[String]> {
-    if bytes.is_empty() {
-        return Arc::default();
-    }
-    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let lines = bytes.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+/// The labels in a file. Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
+fn lines(bytes: Vec<u8>, path: &Path, memory: &mut LoadMemory) -> Result<ClassLabels, ConfigError> {
+    let what = || format!("label file '{}'", path.display());
+    memory.take(count_lines(&bytes) as u64 * 4, || format!("the line index of {}", what()))?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => {
+            // Each replaced byte becomes three.
+            memory.take(e.as_bytes().len() as u64 * 3, || format!("the text of {}", what()))?;
+            String::from_utf8_lossy(e.as_bytes()).into_owned()
+        }
+    };
+    ClassLabels::from_lines(text)
+        .ok_or_else(|| ConfigError::invalid(format!("{} does not fit into memory", what())))
 }
 
 #[cfg(test)]

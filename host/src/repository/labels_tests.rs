@@ -2,22 +2,24 @@
 
 use super::*;
 
+fn load(dir: &Path, outputs: &[ModelOutput]) -> Result<Labels, ConfigError> {
+    Labels::load(dir, outputs, &mut LoadMemory::new(1000))
+}
+
 #[test]
-fn each_line_is_a_label() {
-    let rows: &[(&[u8], &[&str])] = &[
-        (b"cat\ndog\n", &["cat", "dog"]),
-        (b"cat\ndog", &["cat", "dog"]),
-        (b"cat\r\ndog\r\n", &["cat", "dog"]),
-        (b"cat\r", &["cat"]),
-        (b"a\rb\n", &["a\rb"]),
-        (b"cat\n\n dog \n\n", &["cat", "", " dog ", ""]),
-        (b"\n", &[""]),
-        (b"", &[]),
-        (b"caf\xe9\n", &["caf\u{fffd}"]),
-    ];
-    for (bytes, labels) in rows {
-        assert_eq!(*split(bytes), **labels, "{bytes:?}");
-    }
+fn bytes_that_are_not_utf8_are_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("f"), b"caf\xe9\n").unwrap();
+    assert_eq!(load(dir.path(), &[output("A", "f")]).unwrap().get("A", 0), Some("caf\u{fffd}"));
+}
+
+#[test]
+fn lines_count_against_the_memory_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("f"), [b'\n'; 600]).unwrap();
+    let error = load(dir.path(), &[output("A", "f")]).unwrap_err().message;
+    let end = "takes 2400 bytes, more than the 400 left of --max-load-memory=1000";
+    assert!(error.ends_with(end), "{error}");
 }
 
 fn output(name: &str, file: &str) -> ModelOutput {
@@ -30,25 +32,25 @@ fn labels_are_found_by_output() {
     std::fs::write(dir.path().join("animals.txt"), "cat\ndog\n").unwrap();
     let outputs =
         [output("A", "animals.txt"), output("B", "./animals.txt"), output("C", "animals.txt")];
-    let labels = Labels::load(dir.path(), &[&outputs[..], &[output("D", "")]].concat()).unwrap();
+    let labels = load(dir.path(), &[&outputs[..], &[output("D", "")]].concat()).unwrap();
     for name in ["A", "B", "C"] {
         assert_eq!(labels.get(name, 1), Some("dog"));
         assert_eq!(labels.get(name, 2), None);
     }
     assert_eq!(labels.get("D", 0), None);
     assert!(Arc::ptr_eq(labels.of("A").unwrap(), labels.of("C").unwrap()));
-    assert!(Labels::load(dir.path(), &[output("D", "")]).unwrap().is_empty());
+    assert!(load(dir.path(), &[output("D", "")]).unwrap().is_empty());
 }
 
 #[test]
 fn missing_file_and_path_outside_the_model_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let error = Labels::load(dir.path(), &[output("A", "no.txt")]).unwrap_err().message;
+    let error = load(dir.path(), &[output("A", "no.txt")]).unwrap_err().message;
     let start =
         format!("unable to read label file '{}/no.txt' of output 'A': ", dir.path().display());
     assert!(error.starts_with(&start), "{error}");
     for file in ["../no.txt", "/etc/passwd", "1/../../no.txt"] {
-        let error = Labels::load(dir.path(), &[output("A", file)]).unwrap_err().message;
+        let error = load(dir.path(), &[output("A", file)]).unwrap_err().message;
         let dir = dir.path().display();
         assert_eq!(
             error,

@@ -5,6 +5,7 @@
 pub mod buffer; // aligned, zero-copy tensor memory
 pub mod cancel; // flag that backends poll, and observer to notify
 pub mod check; // validates requests against the signature
+pub mod class_labels; // labels of an output's classes
 pub mod classes; // classification results
 pub mod context; // what is known when a request is built
 pub mod dtype; // tensor data types

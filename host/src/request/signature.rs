@@ -1,5 +1,6 @@
 //! A model's signature: its declared input and output tensors, prepared for fast checks.
 
+use super::class_labels::ClassLabels;
 use super::dtype::DType;
 use super::implicit_state::StateSpec;
 use super::tensor::{Shape, ShapeText};
@@ -25,7 +26,7 @@ pub struct TensorSpec {
     /// too, and the host checks for missing outputs.
     pub role: Role,
     /// Class labels of an output.
-    pub labels: Option<Arc<[String]>>,
+    pub labels: Option<Arc<ClassLabels>>,
 }
 
 /// Source of an input.
@@ -76,7 +77,7 @@ impl Signature {
     /// From a checked configuration. `labels` returns the labels of an output by name, if any.
     pub fn new(
         config: &ModelConfig,
-        labels: impl Fn(&str) -> Option<Arc<[String]>>,
+        labels: impl Fn(&str) -> Option<Arc<ClassLabels>>,
     ) -> Result<Self> {
         let spec = |name: &str, dtype: i32, dims: &[i64], reshape: &Option<ModelTensorReshape>| {
             let dtype =

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::plugin::Backends;
 use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
+use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::Machine;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,12 @@ pub fn load(context: &Context) -> Result<StartupReport> {
         backends,
         machine: Machine::with_gpus(gpus),
         strict: settings.strict_model_config,
+        limits: LoadLimits {
+            instances: settings.max_instances_per_model,
+            memory: settings.max_load_memory,
+            warmup: settings.warmup_timeout,
+        },
+        instance_limit: instance_limit(settings.max_instances),
         threads: settings.model_load_thread_count,
         drain: settings.exit_timeout,
         reloadable: settings.control_mode == ControlMode::Explicit,

@@ -72,7 +72,7 @@ fn class_output(spec: &TensorSpec, tensor: &OutputTensor, batch: u32, k: u32) ->
     let class = |c: &Class| output::Class {
         idx: c.index as i32,
         value: c.value as f32,
-        label: spec.labels.as_ref().and_then(|l| l.get(c.index)).cloned().unwrap_or_default(),
+        label: spec.labels.as_ref().and_then(|l| l.get(c.index)).unwrap_or_default().to_owned(),
     };
     let batch_classes = items
         .iter()

@@ -10,6 +10,7 @@ use crate::config::{Settings, from_args};
 use crate::error::{Error, Result};
 use crate::net::context::{Context, EndpointStats};
 use crate::repository::{Model, ModelTable, OpenVersion, Version};
+use crate::request::class_labels::ClassLabels;
 use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
@@ -48,7 +49,7 @@ fn spec(name: &str, dtype: DType, dims: &[i64]) -> TensorSpec {
 }
 
 fn simple_signature() -> Signature {
-    let labels = ["zero", "one"].map(str::to_owned).to_vec();
+    let labels = ClassLabels::from_lines("zero\none".to_owned()).unwrap();
     let labelled =
         TensorSpec { labels: Some(labels.into()), ..spec("OUTPUT1", DType::Int32, &[16]) };
     Signature {

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::request::TensorSpec;
+use crate::request::class_labels::ClassLabels;
 
 #[test]
 fn classes_are_strings_with_the_batch_shape() {
     let spec = TensorSpec {
-        labels: Some(["zero".to_owned(), String::new()].into()),
+        labels: ClassLabels::from_lines("zero\n\n".to_owned()).map(Into::into),
         ..TensorSpec::new("O", DType::Fp32, &[3])
     };
     let signature = |max_batch_size| Signature {

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
 use crate::repository::lifecycle::{IndexEntry, LoadError, ModelControl, is_model_name};
+use crate::repository::model_config::MAX_BYTES;
 use crate::repository::{Model, VersionState};
 use std::sync::Arc;
 use trtserver_proto::json::parse;
@@ -35,8 +36,11 @@ pub async fn load(control: &Arc<ModelControl>, name: &str, config: Option<&str>)
         return Err(Error::invalid(why));
     }
     if !is_model_name(name) {
+        return Err(no_model_name(name));
+    }
+    if let Some(size) = config.map(str::len).filter(|size| *size as u64 > MAX_BYTES) {
         return Err(Error::invalid(format!(
-            "invalid model name '{name}', model name must not contain path traversal characters"
+            "Invalid config override: model '{name}', parameter 'config' has {size} bytes, at most {MAX_BYTES} are allowed"
         )));
     }
     let config = config.map(parse::<ModelConfig>).transpose();
@@ -48,7 +52,17 @@ pub async fn load(control: &Arc<ModelControl>, name: &str, config: Option<&str>)
 
 /// Unloads a model. An unknown model counts as unloaded.
 pub async fn unload(control: &Arc<ModelControl>, name: &str, dependents: bool) -> Result<()> {
+    if !is_model_name(name) {
+        return Err(no_model_name(name));
+    }
     control.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
+}
+
+/// The error for a name that no model can have.
+pub fn no_model_name(name: &str) -> Error {
+    Error::invalid(format!(
+        "invalid model name '{name}', model name must not contain path traversal characters"
+    ))
 }
 
 /// Files of a model in a load request are not supported.

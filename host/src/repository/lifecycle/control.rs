@@ -4,7 +4,7 @@
 //! that holds a model lock does not wait for another. The work is done on blocking threads (`load`, `unload`), never on
 //! network threads. A change that has begun runs to completion even if its client disconnects.
 //!
-//! Lock order: model lock, `ensembles`, `stopping`. None of them is on the path of an inference request.
+//! Lock order: model lock, `ensembles`, `stopping`; `loading` is held alone. None of them is on the path of an inference request.
 
 use super::super::disk::{self, is_entry};
 use super::super::{Model, ModelTable};
@@ -12,8 +12,9 @@ use super::model_locks::ModelLocks;
 use super::prepare::Loader;
 use super::startup::StartupReport;
 use crate::error::{Error, Result};
+use crate::instance::load_cancel::LoadCancel;
 use crate::sync::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +35,8 @@ pub struct ModelControl {
     in_progress: Arc<AtomicUsize>,
     /// Held while the table is changed. True: the server stops and nothing is published any more.
     pub(super) stopping: Mutex<bool>,
+    /// Loads in progress by model, to break them off.
+    loading: Mutex<HashMap<String, Arc<LoadCancel>>>,
     /// Held while an ensemble is checked and published, so that two ensembles cannot become each other's steps.
     pub(super) ensembles: Mutex<()>,
 }
@@ -76,6 +79,7 @@ impl ModelControl {
             loads,
             in_progress: Arc::default(),
             stopping: Mutex::new(false),
+            loading: Mutex::default(),
             ensembles: Mutex::new(()),
         }
     }
@@ -104,11 +108,15 @@ impl ModelControl {
     }
 
     /// Takes the model `name` out of service; with `dependents` also the models of its steps that were loaded for it
-    /// alone. Requests in flight still get their responses; the call does not wait for them.
+    /// alone. Requests in flight still get their responses; the call does not wait for them. A load of `name` in progress is
+    /// broken off.
     ///
     /// # Errors
     /// The server is shutting down. An unknown model is not an error.
     pub async fn unload(self: &Arc<Self>, name: &str, dependents: bool) -> Result<(), LoadError> {
+        if let Some(load) = self.loading.lock().get(name) {
+            load.cancel();
+        }
         let (this, name) = (Arc::clone(self), name.to_owned());
         self.run_to_completion(async move { this.unload_with_steps(name, dependents).await })
             .await?
@@ -133,9 +141,19 @@ impl ModelControl {
         Ok(entries.into_values().collect())
     }
 
-    /// From now on nothing is loaded any more.
+    /// From now on nothing is loaded any more. Loads in progress are broken off.
     pub fn stop(&self) {
         *self.stopping.lock() = true;
+        self.loading.lock().values().for_each(|load| load.cancel());
+    }
+
+    /// The load of `name` can be broken off through `cancel` until the result is dropped. One at a time for each model.
+    pub(super) fn loading(&self, name: &str, cancel: &Arc<LoadCancel>) -> Loading<'_> {
+        self.loading.lock().insert(name.to_owned(), Arc::clone(cancel));
+        if self.is_stopping() {
+            cancel.cancel();
+        }
+        Loading { control: self, name: name.to_owned() }
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -208,6 +226,18 @@ impl ModelControl {
             change.await
         });
         change.await.map_err(|e| panicked(&e))
+    }
+}
+
+/// A load that can be broken off.
+pub(super) struct Loading<'a> {
+    control: &'a ModelControl,
+    name: String,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.control.loading.lock().remove(&self.name);
     }
 }
 

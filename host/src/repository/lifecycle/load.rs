@@ -7,6 +7,7 @@ use super::prepare::LoadRequest;
 use super::prepared::PreparedModel;
 use super::{Fingerprint, LoadError, ModelControl};
 use crate::error::{Error, Result};
+use crate::instance::load_cancel::LoadCancel;
 use crate::instance::priority::Priority;
 use crate::plugin::backend::Backend;
 use std::path::{Path, PathBuf};
@@ -54,9 +55,14 @@ impl ModelControl {
             old.is_loaded() && old.load_info.requested_by_name.load(Ordering::Relaxed)
         };
         let by_name = by_name || old.as_ref().is_some_and(was_requested);
-        let request = LoadRequest { config, old: old.clone(), fingerprint, by_name };
+        let cancel = LoadCancel::default().into();
+        let _loading = self.loading(name, &cancel);
+        let request = LoadRequest { config, old: old.clone(), fingerprint, by_name, cancel };
         match self.loader.prepare(name, &dirs, &self.models, request) {
-            Ok(prepared) => self.open_and_publish(prepared, old.as_deref()).map(|()| true),
+            Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
+                Err(_) if self.is_stopping() => Err(LoadError::Stopping),
+                opened => opened.map(|()| true),
+            },
             Err(e) => {
                 self.publish_refusal(name, old.as_deref(), &e);
                 Err(LoadError::Refused(e))

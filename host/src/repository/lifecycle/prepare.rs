@@ -3,6 +3,7 @@
 use super::super::disk::listing;
 use super::super::ensemble::EnsembleBuilder;
 use super::super::labels::Labels;
+use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
 use super::super::model_config::{self, ENSEMBLE, FILE_NAME, Machine, Preference};
 use super::super::scheduling::Scheduling;
@@ -14,6 +15,8 @@ use super::prepared::{Builder, PreparedModel, VersionDir};
 use super::version_builder::VersionBuilder;
 use super::{Fingerprint, Version};
 use crate::error::{Code, Error, Result};
+use crate::instance::limit::InstanceLimit;
+use crate::instance::load_cancel::LoadCancel;
 use crate::plugin::Backends;
 use crate::plugin::backend::Backend;
 use crate::request::Signature;
@@ -31,6 +34,8 @@ pub struct Loader {
     pub machine: Machine,
     /// Refuse incomplete configurations instead of asking the backend to complete them.
     pub strict: bool,
+    pub limits: LoadLimits,
+    pub instance_limit: Arc<InstanceLimit>,
     /// Models loaded at the same time.
     pub threads: usize,
     /// How long a closing instance waits for outstanding requests.
@@ -49,6 +54,7 @@ pub(super) struct LoadRequest {
     pub fingerprint: Option<Fingerprint>,
     /// Requested by name, not as a step of an ensemble.
     pub by_name: bool,
+    pub cancel: Arc<LoadCancel>,
 }
 
 impl Loader {
@@ -77,11 +83,12 @@ impl Loader {
             None => self.read_config(name, dir)?,
         };
         let backend = self.complete(&mut config, name, dir, &found)?;
-        for warning in model_config::check(&config, &self.machine).map_err(config_error)? {
+        let checked = model_config::check(&config, &self.machine, self.limits.instances);
+        for warning in checked.map_err(config_error)? {
             tracing::warn!("model '{name}': {warning}");
         }
         let config = Arc::new(config);
-        let builder = self.builder(&config, dir, backend, models)?;
+        let builder = self.builder(&config, dir, backend, models, request.cancel)?;
         let old = request.old.as_deref();
         let versions = select(&config, &found, builder.instances(), old)?;
         let mut by_number: BTreeMap<_, _> =
@@ -141,12 +148,14 @@ impl Loader {
         dir: &Path,
         backend: Option<Arc<Backend>>,
         models: &Arc<ModelTable>,
+        cancel: Arc<LoadCancel>,
     ) -> Result<Builder> {
-        let labels = Labels::load(dir, &config.output).map_err(config_error)?;
+        let mut memory = LoadMemory::new(self.limits.memory);
+        let labels = Labels::load(dir, &config.output, &mut memory).map_err(config_error)?;
         let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
-        let scheduling = Scheduling::new(config, &mut signature, dir)?;
+        let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
         let signature = Arc::new(signature);
-        let warmup = warmup::samples(config, &signature, dir).map_err(config_error)?;
+        let warmup = warmup::samples(config, &signature, dir, &mut memory).map_err(config_error)?;
         let Some(backend) = backend else {
             return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
                 config, signature, models,
@@ -161,6 +170,9 @@ impl Loader {
             backend,
             drain: self.drain,
             warmup,
+            warmup_limit: self.limits.warmup,
+            instance_limit: Arc::clone(&self.instance_limit),
+            cancel,
         })))
     }
 

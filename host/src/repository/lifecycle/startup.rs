@@ -115,22 +115,22 @@ impl Loader {
             models.iter().flat_map(|m| m.versions.iter().map(move |v| (m, v))).collect();
         let next = AtomicUsize::new(0);
         let threads = self.threads.clamp(1, versions.len().max(1));
+        let work = || {
+            let mut results = Vec::new();
+            while let Some((model, version)) = versions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                results.push(load(model, version));
+            }
+            results
+        };
         let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut results = Vec::new();
-                        while let Some((model, version)) =
-                            versions.get(next.fetch_add(1, Ordering::Relaxed))
-                        {
-                            results.push(load(model, version));
-                        }
-                        results
-                    })
-                })
-                .collect();
+            let start =
+                |_| std::thread::Builder::new().name("load".into()).spawn_scoped(scope, work);
+            let handles: Vec<_> = (0..threads).map_while(|number| start(number).ok()).collect();
+            // Without any thread the work is done here.
+            let here = if handles.is_empty() { work() } else { Vec::new() };
             let panicked = |_| vec![Err("loading panicked; see the log".to_owned())];
-            handles.into_iter().flat_map(|h| h.join().unwrap_or_else(panicked)).collect()
+            let joined = handles.into_iter().flat_map(|h| h.join().unwrap_or_else(panicked));
+            joined.chain(here).collect()
         });
         results.into_iter().for_each(|result| report.add(result));
     }

@@ -6,6 +6,8 @@ use super::super::scheduling::Scheduling;
 use super::Version;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
+use crate::instance::limit::InstanceLimit;
+use crate::instance::load_cancel::LoadCancel;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::plugin::backend::Backend;
@@ -32,6 +34,9 @@ pub struct VersionBuilder {
     pub drain: Duration,
     /// Executed by every instance before the version is READY.
     pub warmup: Arc<[WarmupSample]>,
+    pub warmup_limit: Option<Duration>,
+    pub instance_limit: Arc<InstanceLimit>,
+    pub cancel: Arc<LoadCancel>,
 }
 
 impl VersionBuilder {
@@ -46,6 +51,9 @@ impl VersionBuilder {
     pub fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<OpenVersion>> {
         let (number, stats, usage) = (version.number, &version.stats, version.start_use());
         let plans = self.plans();
+        let subject = format!("model '{}' version {number}", self.config.name);
+        let reserved = Arc::new(self.instance_limit.reserve(plans.len(), &subject)?);
+        self.check_file(dir_name)?;
         let threads = threads_each(plans.len());
         let facts = ModelFacts {
             name: &self.config.name,
@@ -86,10 +94,12 @@ impl VersionBuilder {
                 names: Arc::clone(&names),
                 queue: Arc::clone(&queue),
                 warmup: Arc::clone(&self.warmup),
+                warmup_limit: self.warmup_limit,
+                cancel: Arc::clone(&self.cancel),
                 stats: Arc::clone(stats),
                 one_at_a_time: self.scheduling.one_at_a_time(),
                 drain: self.drain,
-                open: Arc::clone(&usage) as Arc<_>,
+                open: Arc::new((Arc::clone(&usage), Arc::clone(&reserved))),
             };
             if let Err(e) = worker.spawn(opened.clone()) {
                 failed = Some(e);
@@ -141,6 +151,21 @@ impl VersionBuilder {
             usage,
             arena: model.arena(),
         }))
+    }
+}
+
+impl VersionBuilder {
+    /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
+    fn check_file(&self, dir_name: &str) -> Result<()> {
+        let path = self.dir.join(dir_name).join(&*self.config.default_model_filename);
+        match std::fs::metadata(&path) {
+            Ok(found) if !found.is_file() && !found.is_dir() => Err(Error::invalid(format!(
+                "model '{}': '{}' is neither a regular file nor a directory",
+                self.config.name,
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -179,5 +179,5 @@ fn complete_normalise_and_check_in_sequence() {
          output_pinned_memory { enable: true } } \
          instance_group { name: 'm' kind: KIND_CPU count: 1 }";
     assert_eq!(config, parse(expected));
-    assert_eq!(super::super::check(&config, &super::super::Machine::default()), Ok(vec![]));
+    assert_eq!(super::super::check(&config, &super::super::Machine::default(), 1024), Ok(vec![]));
 }

@@ -17,7 +17,7 @@ pub(super) use check::stays_inside;
 pub use complete::complete;
 pub use normalise::{Preference, normalise};
 pub use platforms::{ENSEMBLE, Platforms};
-pub use read::{FILE_NAME, read};
+pub use read::{FILE_NAME, MAX_BYTES, read};
 
 use std::fmt;
 

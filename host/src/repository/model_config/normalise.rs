@@ -75,7 +75,7 @@ fn groups(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference])
         if group.kind() == Kind::Auto {
             group.set_kind(kind(group, machine, preferred));
         }
-        if group.count < 1 {
+        if group.count == 0 {
             let preferred = preferred.iter().find(|p| p.kind == group.kind() && p.count > 0);
             group.count = preferred.map_or(1, |p| p.count);
         }

@@ -82,7 +82,7 @@ fn instance_group_defaults() {
         (
             0,
             &[],
-            &["count: -4", "name: 'g' kind: KIND_CPU count: 3"],
+            &["count: 0", "name: 'g' kind: KIND_CPU count: 3"],
             &["name: 'm_0' count: 1 kind: KIND_CPU", "name: 'g' count: 3 kind: KIND_CPU"],
         ),
         (

@@ -1,34 +1,34 @@
 //! Reads `config.pbtxt`. Errors begin with file, line and column.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use trtserver_proto::v2::ModelConfig;
 
+use super::super::model_files;
 use super::ConfigError;
 
 /// Name of the configuration in a model's directory.
 pub const FILE_NAME: &str = "config.pbtxt";
 
-/// Far above the size of any real configuration; keeps a device or a model file of that name from being read into
-/// memory.
-const MAX_BYTES: u64 = 16 << 20;
+/// Far above the size of any real configuration, in a file or in a load request. A parsed configuration takes up to a
+/// hundred times the memory of its text.
+pub const MAX_BYTES: u64 = 4 << 20;
 
 /// The configuration in `path`, or `None` where there is no such file.
 pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
     let file = path.display();
     let unreadable = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
-    let mut bytes = Vec::new();
-    match File::open(path) {
+    let bytes = match model_files::read(path, MAX_BYTES) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(unreadable(e)),
-        Ok(open) => open.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?,
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => {
+            let message =
+                format!("{file}: larger than {MAX_BYTES} bytes, not a model configuration");
+            return Err(ConfigError::unreadable(message));
+        }
     };
-    if bytes.len() as u64 > MAX_BYTES {
-        let message = format!("{file}: larger than {MAX_BYTES} bytes, not a model configuration");
-        return Err(ConfigError::unreadable(message));
-    }
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         Err(e) => {

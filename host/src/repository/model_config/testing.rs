@@ -14,7 +14,7 @@ pub fn parse(text: &str) -> ModelConfig {
 pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError> {
     let mut config = parse(text);
     super::normalise(&mut config, machine, &[]);
-    super::check(&config, machine)
+    super::check(&config, machine, 1024)
 }
 
 /// Each row: what is added to `base`, and the exact error, or "" for none.

@@ -3,6 +3,7 @@
 mod controls; // control inputs: START, READY, END, CORRID
 mod states; // implicit states
 
+use super::load_limits::LoadMemory;
 use crate::error::Result;
 use crate::request::{DType, Role, Signature, TensorSpec};
 use crate::scheduler::batcher::settings::{
@@ -27,11 +28,17 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// Reads the policy, and adds the inputs for controls and states to `signature`. `dir` is the model's directory.
+    /// Reads the policy, and adds the inputs for controls and states to `signature`. `dir` is the model's directory; `memory` limits the
+    /// initial states.
     ///
     /// # Errors
-    /// An initial state with an unreadable file, or of a size or type that does not match.
-    pub fn new(config: &ModelConfig, signature: &mut Signature, dir: &Path) -> Result<Self> {
+    /// An initial state with an unreadable file, of a size or type that does not match, or too large.
+    pub fn new(
+        config: &ModelConfig,
+        signature: &mut Signature,
+        dir: &Path,
+        memory: &mut LoadMemory,
+    ) -> Result<Self> {
         let mut scheduling = Self {
             sequences: None,
             dynamic: None,
@@ -49,7 +56,7 @@ impl Scheduling {
                 }
                 let controls = controls::add(sequence, signature);
                 for state in &sequence.state {
-                    let spec = states::add(state, signature, dir)?;
+                    let spec = states::add(state, signature, dir, memory)?;
                     signature.states.push(spec);
                 }
                 scheduling.sequences = Some((sequence.clone(), controls));

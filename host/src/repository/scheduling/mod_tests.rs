@@ -16,7 +16,12 @@ fn initial_state_larger_than_memory_is_refused() {
         );
         let config = trtserver_proto::text::parse::<ModelConfig>(&text).unwrap();
         let mut signature = Signature::new(&config, |_| None).unwrap();
-        let refused = Scheduling::new(&config, &mut signature, Path::new("m"));
+        let refused = Scheduling::new(
+            &config,
+            &mut signature,
+            Path::new("m"),
+            &mut LoadMemory::new(u64::MAX),
+        );
         let message = refused.err().map_or_else(String::new, |e| e.message);
         let begin = "initial state of state 'i' of model 'm': shape [";
         assert!(message.starts_with(begin), "{message}");

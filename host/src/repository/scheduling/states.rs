@@ -1,5 +1,6 @@
 //! Implicit states of sequence batching: their inputs and initial values.
 
+use super::super::load_limits::LoadMemory;
 use super::super::model_config::stays_inside;
 use super::hide;
 use crate::error::{Error, Result};
@@ -16,16 +17,21 @@ use trtserver_proto::v2::model_sequence_batching::{InitialState, State};
 const INITIAL_STATE_DIR: &str = "initial_state";
 
 /// Adds the input of `state` to `signature`. `dir` is the model's directory.
-pub fn add(state: &State, signature: &mut Signature, dir: &Path) -> Result<StateSpec> {
+pub fn add(
+    state: &State,
+    signature: &mut Signature,
+    dir: &Path,
+    memory: &mut LoadMemory,
+) -> Result<StateSpec> {
     let (model, name) = (signature.model.clone(), &state.input_name);
     let dtype = DType::from_proto(state.data_type()).ok_or_else(|| {
         Error::invalid(format!("state '{name}' of model '{model}' must specify 'data_type'"))
     })?;
     let initial = match state.initial_state.first() {
-        Some(initial) => initial_state(initial, state, dtype, dir, &model)?,
+        Some(initial) => initial_state(initial, state, dtype, dir, &model, memory)?,
         None => {
             let shape: Shape = state.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
-            zeros(&shape, dtype, name, &model)?
+            zeros(&shape, dtype, name, &model, memory)?
         }
     };
     let row = signature.batching().then_some(1);
@@ -39,9 +45,19 @@ pub fn add(state: &State, signature: &mut Signature, dir: &Path) -> Result<State
     })
 }
 
-fn zeros(shape: &[i64], dtype: DType, state: &str, model: &str) -> Result<StateTensor> {
+fn zeros(
+    shape: &[i64],
+    dtype: DType,
+    state: &str,
+    model: &str,
+    memory: &mut LoadMemory,
+) -> Result<StateTensor> {
     // A zero string is the four bytes of a zero length.
     let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
+    if let Some(bytes) = bytes {
+        let what = || format!("initial state of state '{state}' of model '{model}'");
+        memory.take(bytes as u64, what).map_err(|e| Error::invalid(e.message))?;
+    }
     let Some(data) = bytes.and_then(AlignedBuf::try_new) else {
         return Err(Error::invalid(format!(
             "initial state of state '{state}' of model '{model}': shape {} of {} does not fit into memory",
@@ -58,12 +74,13 @@ fn initial_state(
     dtype: DType,
     dir: &Path,
     model: &str,
+    memory: &mut LoadMemory,
 ) -> Result<StateTensor> {
     let name = &state.input_name;
     let shape: Shape = initial.dims.iter().copied().collect();
     let file = match &initial.state_data {
         Some(StateData::DataFile(file)) => file,
-        _ => return zeros(&shape, dtype, name, model),
+        _ => return zeros(&shape, dtype, name, model, memory),
     };
     if !stays_inside(file) {
         return Err(Error::invalid(format!(
@@ -73,11 +90,12 @@ fn initial_state(
         )));
     }
     let path = dir.join(INITIAL_STATE_DIR).join(file);
-    let data = std::fs::read(&path).map_err(|e| {
-        Error::invalid(format!(
-            "failed to read initial state file '{}' of state '{name}' of model '{model}': {e}",
+    let data = memory.read(&path, "initial state file").map_err(|e| {
+        let unreadable = format!(
+            "failed to read initial state file '{}' of state '{name}' of model '{model}'",
             path.display()
-        ))
+        );
+        Error::invalid(e.into_config_error(|e| format!("{unreadable}: {e}")).message)
     })?;
     let elements = element_count(&shape).unwrap_or(0);
     let fits = match dtype.size() {

@@ -1,26 +1,37 @@
 //! Data of one warm-up tensor: zeros, random values, or a file in the model's `warmup` directory.
 
+use super::super::load_limits::LoadMemory;
 use super::super::model_config::{ConfigError, stays_inside};
-use crate::request::DType;
 use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};
 use crate::request::tensor::element_count;
+use crate::request::{DType, ShapeText};
 use bytes::Bytes;
 use std::path::Path;
 use trtserver_proto::v2::model_warmup::input::InputDataType;
 
 /// Directory of the files, in the model's directory.
 const WARMUP_DIR: &str = "warmup";
+/// Memory of one request of a sample beside its tensors, estimated generously.
+const REQUEST_BYTES: u64 = 2048;
 
 /// Produces data. Random values are the same at every load, so that failures are reproducible.
 pub struct Source<'a> {
     dir: &'a Path,
+    memory: &'a mut LoadMemory,
     random: u64,
 }
 
 impl<'a> Source<'a> {
-    pub fn new(dir: &'a Path) -> Self {
-        Self { dir, random: 0 }
+    /// `memory` limits the bytes that are produced.
+    pub fn new(dir: &'a Path, memory: &'a mut LoadMemory) -> Self {
+        Self { dir, memory, random: 0 }
+    }
+
+    /// Takes memory for `count` requests of a sample.
+    pub fn requests(&mut self, count: u32) -> Result<(), ConfigError> {
+        let bytes = u64::from(count) * REQUEST_BYTES;
+        self.memory.take(bytes, || format!("a warmup batch of {count} requests"))
     }
 
     pub fn bytes(
@@ -32,7 +43,7 @@ impl<'a> Source<'a> {
         match kind {
             Some(InputDataType::InputDataFile(file)) => self.file(dtype, shape, file),
             Some(InputDataType::RandomData(_)) if dtype != DType::String => {
-                let mut data = zeros(dtype, shape)?;
+                let mut data = self.zeroed(dtype, shape)?;
                 self.fill(data.as_mut(), dtype);
                 Ok(data.into_bytes())
             }
@@ -41,8 +52,16 @@ impl<'a> Source<'a> {
         }
     }
 
-    pub fn zeros(&self, dtype: DType, shape: &[i64]) -> Result<Bytes, ConfigError> {
-        Ok(zeros(dtype, shape)?.into_bytes())
+    pub fn zeros(&mut self, dtype: DType, shape: &[i64]) -> Result<Bytes, ConfigError> {
+        Ok(self.zeroed(dtype, shape)?.into_bytes())
+    }
+
+    /// A zero string is empty: the four bytes of its length.
+    fn zeroed(&mut self, dtype: DType, shape: &[i64]) -> Result<AlignedBuf, ConfigError> {
+        let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
+        let bytes = bytes.ok_or_else(|| too_large(shape))?;
+        self.memory.take(bytes as u64, || format!("warmup data of shape {}", ShapeText(shape)))?;
+        AlignedBuf::try_new(bytes).ok_or_else(|| too_large(shape))
     }
 
     fn fill(&mut self, data: &mut [u8], dtype: DType) {
@@ -61,18 +80,16 @@ impl<'a> Source<'a> {
         z ^ (z >> 31)
     }
 
-    fn file(&self, dtype: DType, shape: &[i64], file: &str) -> Result<Bytes, ConfigError> {
+    fn file(&mut self, dtype: DType, shape: &[i64], file: &str) -> Result<Bytes, ConfigError> {
         if file.is_empty() || !stays_inside(file) {
             return Err(ConfigError::invalid(format!(
                 "warmup data file '{file}' leaves the model's '{WARMUP_DIR}' directory"
             )));
         }
         let path = self.dir.join(WARMUP_DIR).join(file);
-        let data = std::fs::read(&path).map_err(|e| {
-            ConfigError::unreadable(format!(
-                "unable to read warmup data file '{}': {e}",
-                path.display()
-            ))
+        let data = self.memory.read(&path, "warmup data file").map_err(|e| {
+            let unreadable = format!("unable to read warmup data file '{}'", path.display());
+            e.into_config_error(|e| format!("{unreadable}: {e}"))
         })?;
         let found = data.len();
         let elements = element_count(shape);
@@ -120,14 +137,8 @@ fn strings(data: &[u8], elements: usize) -> Result<(), String> {
     }
 }
 
-/// A zero string is empty: the four bytes of its length.
-fn zeros(dtype: DType, shape: &[i64]) -> Result<AlignedBuf, ConfigError> {
-    let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
-    bytes.and_then(AlignedBuf::try_new).ok_or_else(|| too_large(shape))
-}
-
 fn too_large(shape: &[i64]) -> ConfigError {
-    let shape = crate::request::ShapeText(shape);
+    let shape = ShapeText(shape);
     ConfigError::invalid(format!("warmup data of shape {shape} does not fit into memory"))
 }
 

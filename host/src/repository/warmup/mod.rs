@@ -2,6 +2,7 @@
 
 mod data; // the bytes of one tensor
 
+use super::load_limits::LoadMemory;
 use super::model_config::ConfigError;
 use crate::instance::warmup::WarmupSample;
 use crate::request::signature::dims_match;
@@ -12,13 +13,14 @@ use std::path::Path;
 use std::sync::Arc;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelWarmup, model_warmup};
 
-/// The samples of `config` in order, without those of batch size 0. `dir` is the model's directory.
+/// The samples of `config` in order, without those of batch size 0. `dir` is the model's directory; `memory` limits their size.
 pub fn samples(
     config: &ModelConfig,
     signature: &Signature,
     dir: &Path,
+    memory: &mut LoadMemory,
 ) -> Result<Arc<[WarmupSample]>, ConfigError> {
-    let mut source = Source::new(dir);
+    let mut source = Source::new(dir, memory);
     let mut samples = Vec::new();
     for setting in &config.model_warmup {
         if setting.batch_size == 0 {
@@ -62,6 +64,7 @@ impl Sample<'_> {
                 ));
             }
         }
+        source.requests(*batch_size)?;
         let mut inputs = SmallVec::new();
         for (index, spec) in self.specs() {
             let tensor = match self.setting.inputs.get(&*spec.name) {

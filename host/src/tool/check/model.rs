@@ -3,6 +3,7 @@
 use crate::plugin::Patch;
 use crate::repository::disk::listing;
 use crate::repository::lifecycle::{decode, merge};
+use crate::repository::load_limits::LoadLimits;
 use crate::repository::model_config::{self, ConfigError, FILE_NAME, Machine, Platforms};
 use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
@@ -86,7 +87,9 @@ impl Plan {
     ) -> Result<Self, String> {
         let machine = Machine::with_gpus(0);
         model_config::normalise(&mut config, &machine, &[]);
-        model_config::check(&config, &machine).map_err(|e: ConfigError| e.message)?;
+        let instances = LoadLimits::default().instances;
+        let checked = model_config::check(&config, &machine, instances);
+        checked.map_err(|e: ConfigError| e.message)?;
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
         let (dir, version_dir) = (dir.to_owned(), dir.join(entry));
         let label = match own {

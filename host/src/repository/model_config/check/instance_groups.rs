@@ -6,21 +6,32 @@ use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 use super::super::{ConfigError, Machine};
 use super::refuse;
 
-/// Each instance is a thread and may hold a copy of the model. A higher count is most likely a typing error and could
-/// exhaust the machine.
-const MAX_COUNT: i32 = 1024;
-
-pub(super) fn check(config: &ModelConfig, machine: &Machine) -> Result<(), ConfigError> {
+/// Each instance is a thread and may hold a copy of the model: more than `max` of them in all groups are refused.
+pub(super) fn check(
+    config: &ModelConfig,
+    machine: &Machine,
+    max: usize,
+) -> Result<(), ConfigError> {
     if config.instance_group.is_empty() {
         return refuse(format!("must specify one or more 'instance group's for {}", config.name));
     }
-    config.instance_group.iter().try_for_each(|group| one(config, group, machine))
+    config.instance_group.iter().try_for_each(|group| one(config, group, machine, max))?;
+    let total = config.instance_group.iter().map(instances).fold(0, usize::saturating_add);
+    if total > max {
+        return refuse(format!(
+            "the instance groups of model {} have {total} instances, at most {max} are allowed by \
+             --max-instances-per-model",
+            config.name
+        ));
+    }
+    Ok(())
 }
 
 fn one(
     config: &ModelConfig,
     group: &ModelInstanceGroup,
     machine: &Machine,
+    max: usize,
 ) -> Result<(), ConfigError> {
     let subject = format!("instance group {} of model {}", group.name, config.name);
     match group.kind() {
@@ -49,9 +60,14 @@ fn one(
             }
         }
     }
-    if group.count > MAX_COUNT {
-        let count = group.count;
-        return refuse(format!("{subject} has count {count}, at most {MAX_COUNT} is allowed"));
+    let count = group.count;
+    if count < 1 {
+        return refuse(format!("{subject} has count {count}, expected at least 1"));
+    }
+    if usize::try_from(count).is_ok_and(|count| count > max) {
+        return refuse(format!(
+            "{subject} has count {count}, at most {max} is allowed (--max-instances-per-model)"
+        ));
     }
     // Optimisation profiles exist in TensorRT only.
     let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
@@ -61,6 +77,15 @@ fn one(
         ));
     }
     Ok(())
+}
+
+/// A GPU group has `count` instances for each GPU.
+fn instances(group: &ModelInstanceGroup) -> usize {
+    let count = usize::try_from(group.count).unwrap_or(0).max(1);
+    match group.kind() {
+        Kind::Gpu => count.saturating_mul(group.gpus.len()),
+        _ => count,
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ fn instance_group_rules() {
         (&[0, 2], "gpus: 2", ""),
         (&[], "kind: KIND_MODEL", ""),
         (&[], "count: 1024", ""),
-        (&[], "count: 1025", "has count 1025, at most 1024 is allowed"),
+        (&[], "count: -5", "has count -5, expected at least 1"),
+        (&[], "count: 1025", "has count 1025, at most 1024 is allowed (--max-instances-per-model)"),
         (&[], "kind: KIND_GPU", "has kind KIND_GPU but no GPUs are available"),
         (&[], "kind: KIND_GPU gpus: 0", "has kind KIND_GPU but no GPUs are available"),
         (&[], "gpus: 0", "has kind KIND_CPU but specifies one or more GPUs"),
@@ -40,6 +41,13 @@ fn instance_group_rules() {
         };
         assert_eq!(got, expected, "{group}");
     }
+    let text = "name: 'm' backend: 'b' instance_group { count: 1024 } instance_group { count: 1 }";
+    let error = checked(text, &Machine::with_gpus(0)).unwrap_err();
+    assert_eq!(
+        error.message,
+        "the instance groups of model m have 1025 instances, at most 1024 are allowed by \
+         --max-instances-per-model"
+    );
     let tensorrt = "name: 'm' backend: 'tensorrt' instance_group { profile: '0' }";
     assert_eq!(checked(tensorrt, &Machine::with_gpus(1)), Ok(vec![]));
 }
@@ -47,7 +55,8 @@ fn instance_group_rules() {
 #[test]
 fn groups_that_normalise_completes_are_valid() {
     let group = |kind: Kind| {
-        let mut group = ModelInstanceGroup { name: "g".to_owned(), ..Default::default() };
+        let name = "g".to_owned();
+        let mut group = ModelInstanceGroup { name, count: 1, ..Default::default() };
         group.set_kind(kind);
         let name = "m".to_owned();
         ModelConfig { name, instance_group: vec![group], ..Default::default() }
@@ -56,7 +65,7 @@ fn groups_that_normalise_completes_are_valid() {
         (Kind::Auto, "instance group g of model m has unexpected kind KIND_AUTO"),
         (Kind::Gpu, "instance group g of model m has kind KIND_GPU but specifies no GPUs"),
     ] {
-        let error = check(&group(kind), &Machine::with_gpus(1)).unwrap_err();
+        let error = check(&group(kind), &Machine::with_gpus(1), 1024).unwrap_err();
         assert_eq!(error.message, expected);
     }
 }

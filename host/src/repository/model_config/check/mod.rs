@@ -19,11 +19,15 @@ use super::platforms::ENSEMBLE;
 use super::{ConfigError, Machine};
 
 /// Checks a normalised configuration. Returns warnings for settings without effect, and for unsupported settings that
-/// do not change the responses.
+/// do not change the responses. `max_instances` is `--max-instances-per-model`.
 ///
 /// # Errors
 /// The configuration is invalid, or uses a feature that this server does not support.
-pub fn check(config: &ModelConfig, machine: &Machine) -> Result<Vec<String>, ConfigError> {
+pub fn check(
+    config: &ModelConfig,
+    machine: &Machine,
+    max_instances: usize,
+) -> Result<Vec<String>, ConfigError> {
     general(config)?;
     tensors::check(config)?;
     match &config.scheduling_choice {
@@ -34,7 +38,7 @@ pub fn check(config: &ModelConfig, machine: &Machine) -> Result<Vec<String>, Con
     if config.platform == ENSEMBLE {
         ensemble::check(config)?;
     } else {
-        instance_groups::check(config, machine)?;
+        instance_groups::check(config, machine, max_instances)?;
     }
     extras::check(config)?;
     let mut warnings = unsupported::check(config)?;

@@ -1,0 +1,31 @@
+//! Unit tests of `model_files.rs`.
+
+use super::*;
+
+#[test]
+fn file_above_the_limit_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    std::fs::write(&path, b"12345").unwrap();
+    assert_eq!(read(&path, 5).unwrap(), Ok(b"12345".to_vec()));
+    assert_eq!(read(&path, 4).unwrap(), Err(5));
+    assert_eq!(read(&dir.path().join("none"), 4).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn only_regular_files_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+    for path in [fifo.as_path(), &link, dir.path(), Path::new("/dev/zero")] {
+        let error = read(path, 100).unwrap_err();
+        assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
+    }
+    let (file, link) = (dir.path().join("file"), dir.path().join("to_file"));
+    std::fs::write(&file, b"x").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert_eq!(read(&link, 1).unwrap(), Ok(b"x".to_vec()));
+}
