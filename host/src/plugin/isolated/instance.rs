@@ -55,7 +55,7 @@ impl IsolatedInstance {
                 match connection.send(batch, requests, encode) {
                     Ok(true) => {
                         if let Some(reader) = &mut *reader {
-                            reader.read(connection, true);
+                            connection.read(reader, true);
                         }
                         return;
                     }

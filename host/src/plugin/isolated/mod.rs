@@ -14,6 +14,7 @@ mod limits; // response and open deadlines
 pub mod messages; // the protocol
 mod model; // an isolated model, as the rest of the server sees it
 mod one_shot; // children that serve one control request
+mod outstanding; // outstanding requests of an instance
 mod params; // request and response parameters as messages
 mod process; // one child: control requests, kill, wait
 mod requests; // requests as messages
@@ -26,7 +27,7 @@ mod supervisor; // restarts the child
 #[allow(clippy::unwrap_used, reason = "not part of the server")]
 pub mod testing; // the host's side of a child's connections
 pub mod wire; // framing of messages
-mod work_connection; // outstanding requests of an instance
+mod work_connection; // sends batches and cancellations
 
 pub use child_process::send_log_level;
 pub use instance::IsolatedInstance;

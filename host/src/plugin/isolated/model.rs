@@ -42,13 +42,12 @@ impl IsolatedModel {
             one_batch_at_a_time: backend.facts.max_in_flight <= 1,
             limits: backend.limits.of_model(facts.config)?,
             inputs: arena(&format!("{label} inputs"))?,
-            health: Arc::default(),
+            failure: Arc::default(),
             state: Mutex::new(State::new()),
             changed: Condvar::new(),
             drain: Mutex::new(GRACE),
             label,
         });
-        shared.health.attach(&shared);
         let (sender, opened) = std::sync::mpsc::channel();
         let of_thread = Arc::clone(&shared);
         // The system kills the child when the thread that started it ends.
@@ -78,7 +77,7 @@ impl IsolatedModel {
 
     /// Whether the model serves, for lookups that do not keep it open.
     pub fn health(&self) -> Arc<Health> {
-        Arc::clone(&self.shared.health)
+        Health::new(&self.shared)
     }
 }
 
@@ -91,7 +90,7 @@ impl Drop for IsolatedModel {
         self.shared.changed.notify_all();
         if let Some(process) = self.shared.process() {
             let mut connections = sessions.iter().filter_map(|session| session.connection());
-            if connections.any(|connection| connection.has_outstanding()) {
+            if connections.any(|connection| !connection.outstanding.is_empty()) {
                 // The drain time of the instances has passed.
                 process.kill(KillReason::Closing);
             } else {

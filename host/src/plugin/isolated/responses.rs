@@ -3,9 +3,10 @@
 use super::exit_reason::KillReason;
 use super::facts;
 use super::messages::{Output, Response};
+use super::outstanding::OutstandingRequests;
 use super::params;
+use super::process::Process;
 use super::wire::{Received, Receiver};
-use super::work_connection::WorkConnection;
 use crate::arena::Reader;
 use crate::error::Result;
 use crate::plugin::batch::outputs::ResponseBuilder;
@@ -42,27 +43,27 @@ impl ResponseReader {
     }
 
     /// Reads until the child is gone or is killed; with `until_idle` also until nothing is outstanding.
-    pub fn read(&mut self, connection: &WorkConnection, until_idle: bool) {
-        let _on_panic = KillOnPanic(connection);
+    pub fn read(&mut self, outstanding: &OutstandingRequests, process: &Process, until_idle: bool) {
+        let _on_panic = KillOnPanic(process);
         let reason = loop {
-            if until_idle && !connection.has_outstanding() {
+            if until_idle && outstanding.is_empty() {
                 return;
             }
             match self.receiver.receive::<Response>() {
                 Ok(Received::Message(response)) => {
-                    if let Err(what) = self.deliver(connection, response) {
+                    if let Err(what) = self.deliver(outstanding, process, response) {
                         break KillReason::ProtocolViolation(what);
                     }
                 }
                 Ok(Received::TimedOut) => {
                     let Some(limit) = self.limit else { continue };
-                    match connection.time_left(limit) {
+                    match outstanding.time_left(limit) {
                         Some(left) => drop(self.receiver.set_timeout(Some(left))),
                         None => break KillReason::ResponseTimeout(limit),
                     }
                 }
                 Ok(Received::Closed) => {
-                    return connection.process.connection_lost("closed a work connection");
+                    return process.connection_lost("closed a work connection");
                 }
                 Err(e) => {
                     break KillReason::ProtocolViolation(format!(
@@ -72,14 +73,19 @@ impl ResponseReader {
             }
             while self.receiver.file().is_some() {}
         };
-        connection.process.kill(reason);
+        process.kill(reason);
     }
 
     /// Delivers a response to its request.
     ///
     /// # Errors
     /// A protocol violation. Faults in outputs are errors of the request instead.
-    fn deliver(&self, connection: &WorkConnection, response: Response) -> Result<(), String> {
+    fn deliver(
+        &self,
+        outstanding: &OutstandingRequests,
+        process: &Process,
+        response: Response,
+    ) -> Result<(), String> {
         let Response { key, last, data, failure, times } = response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
@@ -95,7 +101,7 @@ impl ResponseReader {
         if failure.is_none() && outputs.is_none() && !last {
             return Err("sent an empty response".into());
         }
-        let Some(target) = connection.target(key, last) else {
+        let Some(target) = outstanding.target(key, last) else {
             return Err(format!("responded to request {key}, which is not outstanding"));
         };
         let responder = &target.responder;
@@ -118,7 +124,7 @@ impl ResponseReader {
                     fault = fault.or(adopted.err());
                 }
                 if fault.is_none() {
-                    connection.process.responded.store(true, Ordering::Relaxed);
+                    process.responded.store(true, Ordering::Relaxed);
                 }
                 drop(building.send(last, fault));
             }
@@ -141,13 +147,13 @@ impl ResponseReader {
 }
 
 /// After a panic of the reading thread no response would arrive any more; killing the child fails its requests.
-struct KillOnPanic<'a>(&'a WorkConnection);
+struct KillOnPanic<'a>(&'a Process);
 
 impl Drop for KillOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let what = "sent a response that made the server fail";
-            self.0.process.kill(KillReason::ProtocolViolation(what.into()));
+            self.0.kill(KillReason::ProtocolViolation(what.into()));
         }
     }
 }

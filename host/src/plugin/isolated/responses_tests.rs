@@ -127,8 +127,8 @@ fn failure_is_final_without_the_last_flag() {
     }
     let mut fixture = fixture;
     // Returns because nothing is outstanding; the connection is still open.
-    fixture.rig.reader.read(&fixture.rig.connection, true);
-    assert!(!fixture.rig.connection.has_outstanding());
+    fixture.rig.connection.read(&mut fixture.rig.reader, true);
+    assert!(fixture.rig.connection.outstanding.is_empty());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn response_in_small_pieces_must_meet_the_deadline() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        fixture.rig.reader.read(&fixture.rig.connection, false);
+        fixture.rig.connection.read(&mut fixture.rig.reader, false);
         over.store(true, Ordering::Relaxed);
     });
     assert_eq!(fixture.finish().1, Some(KillReason::ResponseTimeout(limit)));

@@ -8,26 +8,26 @@
 //! ```
 //! While it is Restarting, instances and with them their requests wait; in Backoff requests are refused.
 
+mod connect; // opens instances in the child
+mod health; // whether the model serves
 mod instance_session; // an instance across restarts
+mod shared; // what the threads of a model share
 mod unload; // deadline of a model that is being unloaded
 
+pub use health::Health;
 pub use instance_session::InstanceSession;
+pub use shared::{Shared, State, arena};
 
 use super::child_process::{ChildProcess, spawn};
-use super::exit_reason::{ExitReason, KillReason};
-use super::facts;
-use super::limits::Limits;
-use super::messages::{self, ControlResponse, Handshake, control_request};
-use super::process::{PendingResponse, Process, ProcessGone};
-use crate::arena::{Arena, Reader};
+use super::exit_reason::KillReason;
+use super::messages::{self, control_request};
+use crate::arena::Reader;
 use crate::error::{Error, Result};
-use crate::plugin::backend::Backend;
-use crate::sync::{Condvar, Mutex, MutexGuard};
-use arc_swap::ArcSwapOption;
+use shared::{LiveProcess, OpenError, Phase};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,109 +36,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// How long a child that could not open its model may take to exit.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Whether a model serves. Does not keep the model open.
-#[derive(Default)]
-pub struct Health {
-    /// Why it does not serve at the moment.
-    failure: ArcSwapOption<String>,
-    model: OnceLock<Weak<Shared>>,
-}
-
-impl Health {
-    /// Sets the model that [`Health::begin_unload`] acts on.
-    pub fn attach(&self, shared: &Arc<Shared>) {
-        let _ = self.model.set(Arc::downgrade(shared));
-    }
-
-    /// Why it does not serve at the moment; `None` = it serves.
-    pub fn failure(&self) -> Option<String> {
-        self.failure.load().as_deref().cloned()
-    }
-
-    /// No further request will be sent. From here on the response deadline is at most the drain time.
-    pub fn begin_unload(&self) {
-        if let Some(shared) = self.model.get().and_then(Weak::upgrade) {
-            unload::begin(&shared);
-        }
-    }
-}
-
-/// What the supervisor and the instances of a model share.
-pub struct Shared {
-    /// `model digits:1`.
-    pub label: String,
-    /// `model 'digits' version 1`.
-    pub subject: String,
-    pub backend: Arc<Backend>,
-    pub handshake: Handshake,
-    pub facts: messages::ModelFacts,
-    /// Output names by position.
-    pub names: Arc<[String]>,
-    pub limits: Limits,
-    /// An instance sends the next batch after all responses, so its own thread can read them.
-    pub one_batch_at_a_time: bool,
-    pub inputs: Arc<Arena>,
-    pub health: Arc<Health>,
-    pub state: Mutex<State>,
-    pub changed: Condvar,
-    /// Drain time: how long the model may take to close.
-    pub drain: Mutex<Duration>,
-}
-
-pub struct State {
-    phase: Phase,
-    pub sessions: Vec<Arc<InstanceSession>>,
-    /// No further request will be sent.
-    unloading: bool,
-    /// The model is being closed.
-    pub closing: bool,
-}
-
-impl State {
-    pub fn new() -> Self {
-        Self { phase: Phase::Opening, sessions: Vec::new(), unloading: false, closing: false }
-    }
-}
-
-/// See the module text.
-enum Phase {
-    Opening,
-    Running(Arc<LiveProcess>),
-    Restarting,
-    Backoff {
-        failure: String,
-        /// When it is restarted; `None` = now.
-        until: Option<Instant>,
-    },
-    Closed(Error),
-}
-
-/// The running child of the model.
-pub struct LiveProcess {
-    pub process: Arc<Process>,
-    outputs: Arc<Reader>,
-    /// Number of the child, counting from 1.
-    pub generation: u64,
-}
-
-/// Why a child could not open something.
-enum OpenError {
-    Refused(Error),
-    ProcessGone,
-}
-
-impl From<ProcessGone> for OpenError {
-    fn from(_: ProcessGone) -> Self {
-        Self::ProcessGone
-    }
-}
-
-impl From<Error> for OpenError {
-    fn from(e: Error) -> Self {
-        Self::Refused(e)
-    }
-}
 
 /// Runs on a thread of its own while the model is open. Sends once whether it opened.
 pub fn supervise(shared: &Shared, opened: Sender<Result<()>>) {
@@ -181,27 +78,6 @@ pub fn supervise(shared: &Shared, opened: Sender<Result<()>>) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
-    fn needed(&self) -> bool {
-        !self.lock().closing
-    }
-
-    fn exit_error(&self, exit: &ExitReason) -> Error {
-        let text = format!(
-            "{}: the process of backend '{}' {}",
-            self.subject,
-            self.backend.facts.name,
-            exit.text()
-        );
-        if !self.needed() && !exit.is_clean() {
-            tracing::warn!("{text}");
-        }
-        Error::internal(text)
-    }
-
     /// Starts a child and opens the model and its current instances there.
     fn start(&self, generation: u64) -> Result<(ChildProcess, Arc<LiveProcess>)> {
         self.inputs.unshare_all();
@@ -266,54 +142,13 @@ impl Shared {
         Ok(())
     }
 
-    fn wait(&self, pending: PendingResponse<'_>) -> Result<ControlResponse, OpenError> {
-        let response = pending.wait(self.limits.open, || self.needed())?;
-        match response.failure {
-            Some(failure) => Err(OpenError::Refused(facts::error(&failure))),
-            None => Ok(response),
-        }
-    }
-
-    /// The running child, if its number is above `tried`; waits while it is being started.
-    ///
-    /// # Errors
-    /// The model does not serve, and why.
-    pub fn live(&self, tried: u64) -> Result<Arc<LiveProcess>> {
-        let mut state = self.lock();
-        loop {
-            match &state.phase {
-                Phase::Running(live) if live.generation > tried => return Ok(Arc::clone(live)),
-                Phase::Running(_) | Phase::Opening | Phase::Restarting => {
-                    state = self.changed.wait(state);
-                }
-                Phase::Backoff { failure, until } => {
-                    let left = until.map(|at| at.saturating_duration_since(Instant::now()));
-                    let when = match left.filter(|left| !left.is_zero()) {
-                        Some(left) => format!("in {:.1} s", left.as_secs_f64()),
-                        None => "now".into(),
-                    };
-                    return Err(Error::unavailable(format!("{failure}; it is restarted {when}")));
-                }
-                Phase::Closed(e) => return Err(e.clone()),
-            }
-        }
-    }
-
-    /// The running child.
-    pub fn process(&self) -> Option<Arc<Process>> {
-        match &self.lock().phase {
-            Phase::Running(live) => Some(Arc::clone(&live.process)),
-            _ => None,
-        }
-    }
-
     fn set_running(&self, live: &Arc<LiveProcess>) {
         let mut state = self.lock();
         if state.closing {
             live.process.kill(KillReason::Closing);
         }
         state.phase = Phase::Running(Arc::clone(live));
-        self.health.failure.store(None);
+        self.failure.store(None);
         drop(state);
         self.changed.notify_all();
     }
@@ -337,7 +172,7 @@ impl Shared {
                 None if state.unloading => tracing::error!("{failure}"),
                 None => tracing::error!("{failure}; it is restarted"),
                 Some(pause) => {
-                    self.health.failure.store(Some(Arc::new(failure.clone())));
+                    self.failure.store(Some(Arc::new(failure.clone())));
                     tracing::error!("{failure}; it is restarted in {} s", pause.as_secs_f64());
                 }
             }
@@ -353,7 +188,7 @@ impl Shared {
             // Waits until the reader has passed on what was received before the exit.
             let reader = connection.reader.lock().take();
             drop((reader, thread.map(JoinHandle::join)));
-            connection.fail(error);
+            connection.outstanding.fail(error);
         }
         restart && self.pause(pause)
     }
@@ -367,13 +202,4 @@ impl Shared {
         }
         !state.closing
     }
-}
-
-/// The arena for one direction of a model's tensors. It reserves address space for four times the machine's memory, since
-/// free blocks of other sizes take up space too; only pages in use are memory.
-pub fn arena(name: &str) -> Result<Arc<Arena>> {
-    const MAX: u64 = 512 << 30;
-    let system = rustix::system::sysinfo();
-    let memory = system.totalram as u64 * u64::from(system.mem_unit.max(1));
-    Arena::new(name, (4 * memory).min(MAX) as usize)
 }

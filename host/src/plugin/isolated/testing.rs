@@ -74,9 +74,9 @@ impl WorkRig {
     /// Reads everything that the child has sent, then the end of the connection. Returns why the child was killed.
     pub fn finish(mut self) -> Option<KillReason> {
         self.child_end.0.shut_down();
-        self.reader.read(&self.connection, false);
+        self.connection.read(&mut self.reader, false);
         self.connection.close();
-        self.connection.fail(&Error::internal("gone"));
+        self.connection.outstanding.fail(&Error::internal("gone"));
         self.process.kill_reason()
     }
 }

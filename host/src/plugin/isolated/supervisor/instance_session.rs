@@ -1,21 +1,14 @@
 //! Instance sessions: the state of an isolated instance across restarts, and its connection to the current child.
 
-use super::super::messages::{InstanceFacts, control_request};
-use super::super::process::PendingResponse;
-use super::super::responses::ResponseReader;
-use super::super::wire;
-use super::super::work_connection::WorkConnection;
-use super::{LiveProcess, OpenError, Phase, Shared};
-use crate::error::{Error, Result};
+use crate::plugin::isolated::messages::InstanceFacts;
+use crate::plugin::isolated::work_connection::WorkConnection;
 use crate::sync::{Mutex, MutexGuard};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 /// See the module text.
 pub struct InstanceSession {
-    facts: InstanceFacts,
+    pub facts: InstanceFacts,
     connection: Mutex<Connected>,
     /// Called when the sequence state in the child is lost.
     pub on_sequences_lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -44,80 +37,12 @@ impl InstanceSession {
         self.lock().take()
     }
 
+    /// Replaces the connection.
+    pub(super) fn connect(&self, connection: &Arc<WorkConnection>, reader: Option<JoinHandle<()>>) {
+        *self.lock() = Some((Arc::clone(connection), reader));
+    }
+
     fn lock(&self) -> MutexGuard<'_, Connected> {
         self.connection.lock()
-    }
-}
-
-impl Shared {
-    /// Asks the child to open the instance. Returns the pending response and our end of the work connection.
-    pub(super) fn request_open<'a>(
-        &self,
-        live: &'a LiveProcess,
-        session: &InstanceSession,
-    ) -> Result<(PendingResponse<'a>, UnixStream), OpenError> {
-        let (ours, theirs) = wire::pair()?;
-        // The instance's thread may both send and read: only the timeout ends a send that the child does not read.
-        ours.set_write_timeout(self.limits.response).map_err(|e| {
-            Error::internal(format!("{}: cannot set up a work connection: {e}", self.subject))
-        })?;
-        let open = control_request::Kind::OpenInstance(session.facts.clone());
-        Ok((live.process.request(open, &[theirs.as_fd()])?, ours))
-    }
-
-    /// Connects the session: from here on batches go to this child.
-    pub(super) fn connect(
-        &self,
-        live: &LiveProcess,
-        session: &InstanceSession,
-        ours: UnixStream,
-    ) -> Result<Arc<WorkConnection>> {
-        let (sender, receiver) = wire::split(ours);
-        let reader =
-            ResponseReader::new(receiver, &live.outputs, &self.names, self.limits.response)?;
-        let (process, ordinal) = (Arc::clone(&live.process), session.facts.ordinal);
-        if self.one_batch_at_a_time {
-            let connection = WorkConnection::new(sender, process, ordinal, Some(reader));
-            *session.lock() = Some((Arc::clone(&connection), None));
-            return Ok(connection);
-        }
-        let connection = WorkConnection::new(sender, process, ordinal, None);
-        let (mut reader, of_thread) = (reader, Arc::clone(&connection));
-        let thread = std::thread::Builder::new()
-            .name(format!("responses {}", session.facts.name))
-            .spawn(move || reader.read(&of_thread, false))
-            .map_err(|e| {
-                Error::internal(format!("{}: no thread could be started: {e}", self.subject))
-            })?;
-        *session.lock() = Some((Arc::clone(&connection), Some(thread)));
-        Ok(connection)
-    }
-
-    /// Opens a further instance in the running child.
-    pub fn add(&self, session: &Arc<InstanceSession>) -> Result<(Arc<WorkConnection>, u64)> {
-        let live = self.live(0)?;
-        let opened = self.request_open(&live, session).and_then(|(pending, ours)| {
-            self.wait(pending)?;
-            Ok(self.connect(&live, session, ours)?)
-        });
-        match opened {
-            Ok(connection) => {
-                let mut state = self.lock();
-                if matches!(&state.phase, Phase::Running(now) if now.generation == live.generation)
-                {
-                    state.sessions.push(Arc::clone(session));
-                    return Ok((connection, live.generation));
-                }
-                drop(state);
-                connection.close();
-            }
-            Err(OpenError::Refused(e)) => return Err(e),
-            Err(OpenError::ProcessGone) => {}
-        }
-        // The supervisor has the reason of the exit.
-        Err(match self.live(live.generation) {
-            Err(e) => e,
-            Ok(_) => Error::internal(format!("{}: its process exited meanwhile", self.subject)),
-        })
     }
 }

@@ -1,8 +1,8 @@
 //! Deadline of a model that is being unloaded: outstanding requests may finish, but a child that does not respond for the
 //! drain time is killed, even if its response deadline is longer.
 
-use super::super::exit_reason::KillReason;
-use super::Shared;
+use super::shared::{Phase, Shared};
+use crate::plugin::isolated::exit_reason::KillReason;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,10 +34,14 @@ fn watch(shared: &Shared) {
         if state.closing {
             return;
         }
-        let inactive = state.sessions.iter().filter_map(|s| s.connection()?.inactive_since()).min();
+        let inactive = state
+            .sessions
+            .iter()
+            .filter_map(|s| s.connection()?.outstanding.inactive_since())
+            .min();
         let left = inactive.map_or(drain, |at| drain.saturating_sub(at.max(since).elapsed()));
         let left = if left.is_zero() {
-            if let super::Phase::Running(live) = &state.phase {
+            if let Phase::Running(live) = &state.phase {
                 live.process.kill(KillReason::UnloadTimeout(drain));
             }
             MIN_WAIT

@@ -1,0 +1,129 @@
+//! The requests outstanding in a child: sent over one work connection and without a final response.
+
+use crate::error::Error;
+use crate::request::{InferRequest, Responder};
+use crate::sync::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// See the module text.
+pub struct OutstandingRequests(Mutex<State>);
+
+struct State {
+    by_key: HashMap<u64, InferRequest>,
+    next_key: u64,
+    /// Nothing is sent any more.
+    closed: bool,
+    /// When the child last responded, or got a request while none was outstanding.
+    last_activity: Instant,
+}
+
+/// Requests that were added together: their responders and keys.
+pub type Added = SmallVec<[(Arc<Responder>, u64); 8]>;
+
+/// The responder that a response is delivered to.
+pub struct Target {
+    pub responder: Arc<Responder>,
+    /// Keeps the inputs until the final response was passed on.
+    _request: Option<InferRequest>,
+}
+
+impl OutstandingRequests {
+    pub fn new() -> Self {
+        Self(Mutex::new(State {
+            by_key: HashMap::new(),
+            next_key: 1,
+            closed: false,
+            last_activity: Instant::now(),
+        }))
+    }
+
+    /// Moves `requests` here, each with a new key, after calling `encode`. `None` if closed; `requests` are unchanged
+    /// then.
+    pub fn add(
+        &self,
+        requests: &mut Vec<InferRequest>,
+        mut encode: impl FnMut(u64, &InferRequest),
+    ) -> Option<Added> {
+        let mut added = Added::new();
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        if state.by_key.is_empty() {
+            state.last_activity = Instant::now();
+        }
+        for request in requests.drain(..) {
+            let key = state.next_key;
+            state.next_key += 1;
+            // Under the lock: `close` happens before the loans of a dead child are reset, and no loan is taken after it.
+            encode(key, &request);
+            added.push((Arc::clone(&request.responder), key));
+            state.by_key.insert(key, request);
+        }
+        Some(added)
+    }
+
+    /// Moves requests that could not be sent back to `requests`, except those that failed meanwhile.
+    pub fn take_back(&self, added: &Added, requests: &mut Vec<InferRequest>) {
+        let mut state = self.lock();
+        requests.extend(added.iter().filter_map(|(_, key)| state.by_key.remove(key)));
+    }
+
+    pub fn contains(&self, key: u64) -> bool {
+        self.lock().by_key.contains_key(&key)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().by_key.is_empty()
+    }
+
+    /// Finds the request of a response, and removes it if the response is the last; `None` if it is not outstanding.
+    pub fn target(&self, key: u64, last: bool) -> Option<Target> {
+        let mut state = self.lock();
+        state.last_activity = Instant::now();
+        if last {
+            let request = state.by_key.remove(&key)?;
+            return Some(Target {
+                responder: Arc::clone(&request.responder),
+                _request: Some(request),
+            });
+        }
+        let responder = Arc::clone(&state.by_key.get(&key)?.responder);
+        Some(Target { responder, _request: None })
+    }
+
+    /// Time left until the response deadline; `None` when it has passed.
+    pub fn time_left(&self, limit: Duration) -> Option<Duration> {
+        let state = self.lock();
+        if state.by_key.is_empty() {
+            return Some(limit);
+        }
+        limit.checked_sub(state.last_activity.elapsed()).filter(|left| !left.is_zero())
+    }
+
+    /// The last activity of the child, if requests are outstanding.
+    pub fn inactive_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (!state.by_key.is_empty()).then_some(state.last_activity)
+    }
+
+    /// No request is added any more.
+    pub fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    /// Fails all outstanding requests.
+    pub fn fail(&self, error: &Error) {
+        let outstanding = std::mem::take(&mut self.lock().by_key);
+        for request in outstanding.into_values() {
+            let _ = request.responder.finish(Err(error.clone()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+}

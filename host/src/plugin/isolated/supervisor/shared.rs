@@ -1,0 +1,167 @@
+//! What the supervisor, the instances and the watch over the unloading of an isolated model share.
+
+use super::instance_session::InstanceSession;
+use crate::arena::{Arena, Reader};
+use crate::error::{Error, Result};
+use crate::plugin::backend::Backend;
+use crate::plugin::isolated::exit_reason::ExitReason;
+use crate::plugin::isolated::facts;
+use crate::plugin::isolated::limits::Limits;
+use crate::plugin::isolated::messages::{self, ControlResponse, Handshake};
+use crate::plugin::isolated::process::{PendingResponse, Process, ProcessGone};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use arc_swap::ArcSwapOption;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// See the module text.
+pub struct Shared {
+    /// `model digits:1`.
+    pub label: String,
+    /// `model 'digits' version 1`.
+    pub subject: String,
+    pub backend: Arc<Backend>,
+    pub handshake: Handshake,
+    pub facts: messages::ModelFacts,
+    /// Output names by position.
+    pub names: Arc<[String]>,
+    pub limits: Limits,
+    /// An instance sends the next batch after all responses, so its own thread can read them.
+    pub one_batch_at_a_time: bool,
+    pub inputs: Arc<Arena>,
+    /// Why it does not serve at the moment.
+    pub failure: Arc<ArcSwapOption<String>>,
+    pub state: Mutex<State>,
+    pub changed: Condvar,
+    /// Drain time: how long the model may take to close.
+    pub drain: Mutex<Duration>,
+}
+
+pub struct State {
+    pub phase: Phase,
+    pub sessions: Vec<Arc<InstanceSession>>,
+    /// No further request will be sent.
+    pub unloading: bool,
+    /// The model is being closed.
+    pub closing: bool,
+}
+
+impl State {
+    pub fn new() -> Self {
+        Self { phase: Phase::Opening, sessions: Vec::new(), unloading: false, closing: false }
+    }
+}
+
+/// The phase of the supervisor; its module text draws the transitions.
+pub enum Phase {
+    Opening,
+    Running(Arc<LiveProcess>),
+    Restarting,
+    Backoff {
+        failure: String,
+        /// When it is restarted; `None` = now.
+        until: Option<Instant>,
+    },
+    Closed(Error),
+}
+
+/// The running child of the model.
+pub struct LiveProcess {
+    pub process: Arc<Process>,
+    pub outputs: Arc<Reader>,
+    /// Number of the child, counting from 1.
+    pub generation: u64,
+}
+
+/// Why a child could not open something.
+pub enum OpenError {
+    Refused(Error),
+    ProcessGone,
+}
+
+impl From<ProcessGone> for OpenError {
+    fn from(_: ProcessGone) -> Self {
+        Self::ProcessGone
+    }
+}
+
+impl From<Error> for OpenError {
+    fn from(e: Error) -> Self {
+        Self::Refused(e)
+    }
+}
+
+impl Shared {
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// It is not being closed.
+    pub fn needed(&self) -> bool {
+        !self.lock().closing
+    }
+
+    pub fn exit_error(&self, exit: &ExitReason) -> Error {
+        let text = format!(
+            "{}: the process of backend '{}' {}",
+            self.subject,
+            self.backend.facts.name,
+            exit.text()
+        );
+        if !self.needed() && !exit.is_clean() {
+            tracing::warn!("{text}");
+        }
+        Error::internal(text)
+    }
+
+    /// Waits for the response to a request that opens something.
+    pub fn wait(&self, pending: PendingResponse<'_>) -> Result<ControlResponse, OpenError> {
+        let response = pending.wait(self.limits.open, || self.needed())?;
+        match response.failure {
+            Some(failure) => Err(OpenError::Refused(facts::error(&failure))),
+            None => Ok(response),
+        }
+    }
+
+    /// The running child, if its number is above `tried`; waits while it is being started.
+    ///
+    /// # Errors
+    /// The model does not serve, and why.
+    pub fn live(&self, tried: u64) -> Result<Arc<LiveProcess>> {
+        let mut state = self.lock();
+        loop {
+            match &state.phase {
+                Phase::Running(live) if live.generation > tried => return Ok(Arc::clone(live)),
+                Phase::Running(_) | Phase::Opening | Phase::Restarting => {
+                    state = self.changed.wait(state);
+                }
+                Phase::Backoff { failure, until } => {
+                    let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+                    let when = match left.filter(|left| !left.is_zero()) {
+                        Some(left) => format!("in {:.1} s", left.as_secs_f64()),
+                        None => "now".into(),
+                    };
+                    return Err(Error::unavailable(format!("{failure}; it is restarted {when}")));
+                }
+                Phase::Closed(e) => return Err(e.clone()),
+            }
+        }
+    }
+
+    /// The running child.
+    pub fn process(&self) -> Option<Arc<Process>> {
+        match &self.lock().phase {
+            Phase::Running(live) => Some(Arc::clone(&live.process)),
+            _ => None,
+        }
+    }
+}
+
+/// The arena for one direction of a model's tensors. It reserves address space for four times the machine's memory, since
+/// free blocks of other sizes take up space too; only pages in use are memory.
+pub fn arena(name: &str) -> Result<Arc<Arena>> {
+    const MAX: u64 = 512 << 30;
+    let system = rustix::system::sysinfo();
+    let memory = system.totalram as u64 * u64::from(system.mem_unit.max(1));
+    Arena::new(name, (4 * memory).min(MAX) as usize)
+}
