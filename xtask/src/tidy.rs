@@ -2,10 +2,12 @@
 //!
 //! - Each Rust file begins with a line that says what it is for.
 //! - Parts of `host/src` use each other only as the table in ARCHITECTURE.md allows (`arrows`).
+//! - Files of `host/src` that use each other in a circle are listed in ARCHITECTURE.md with the reason (`circles`).
 //! - Files and functions that ARCHITECTURE.md and its neighbours name exist (`pages`).
 //! - Sections of `docs/protocol` that comments and pages cite exist (`citations`).
 
 mod arrows;
+mod circles;
 mod citations;
 mod pages;
 
@@ -36,7 +38,9 @@ const FOLDERS: &[&str] = &[
 /// The findings, one a line.
 pub fn tidy(paths: &Paths) -> Result<()> {
     let mut findings = Vec::new();
-    let arrows = arrows::Arrows::read(&paths.root.join("ARCHITECTURE.md"))?;
+    let architecture = paths.root.join("ARCHITECTURE.md");
+    let arrows = arrows::Arrows::read(&architecture)?;
+    let mut circles = circles::Circles::default();
     let protocol = citations::Protocol::read(&paths.root.join("docs/protocol"))?;
     let pages = fs::read_dir(&paths.root).into_iter().flatten().flatten().map(|e| e.path());
     let folders = FOLDERS.iter().flat_map(|folder| files(&paths.root.join(folder)));
@@ -50,6 +54,7 @@ pub fn tidy(paths: &Paths) -> Result<()> {
             }
             if let Ok(inside) = file.strip_prefix(paths.root.join("host/src")) {
                 arrows.check(inside, &name, &text, &mut findings);
+                circles.add(inside, &text);
             }
         }
         // Its own tests cite pages that do not exist.
@@ -57,6 +62,7 @@ pub fn tidy(paths: &Paths) -> Result<()> {
             protocol.check(&name, &text, &mut findings);
         }
     }
+    circles.check(&fs::read_to_string(architecture).unwrap_or_default(), &mut findings);
     pages::check(&paths.root, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n  ")) }
 }

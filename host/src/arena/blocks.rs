@@ -4,7 +4,7 @@
 //! is exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can
 //! serve other sizes.
 
-use super::{Map, SLOTS, TABLE};
+use super::map::{Map, SLOTS, TABLE};
 use rustix::param::page_size;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

@@ -10,6 +10,7 @@ mod settings; // the settings
 mod values; // values of flags, by kind
 
 pub use backend_config::backend_settings;
+pub use notes::Note;
 pub use settings::{ControlMode, LogFormat, LogSettings, Settings};
 
 use crate::cli::{self, Flags, Invocation};
@@ -22,12 +23,6 @@ pub struct Start {
     pub settings: Settings,
     /// To be logged once the log is set up.
     pub notes: Vec<Note>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Note {
-    Info(String),
-    Warning(String),
 }
 
 /// The program has to print these texts and exit with this code.

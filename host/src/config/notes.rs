@@ -1,9 +1,15 @@
 //! Flags that this server does not fully support: notes for the log, or an error.
 
-use super::Note;
 use super::values::Values;
 use crate::cli::Flags;
 use crate::cli::catalogue::Status;
+
+/// To be logged once the log is set up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    Info(String),
+    Warning(String),
+}
 
 /// Notes about flags without effect or with a limited one.
 ///

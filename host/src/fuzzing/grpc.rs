@@ -1,6 +1,6 @@
 //! ModelInfer over gRPC: the hand-written parser against prost, and whole calls.
 
-use super::block_on;
+use super::block_on::block_on;
 use crate::net::context::Context;
 use crate::net::grpc::v2::fast_path::FastRequest;
 use crate::net::grpc::v2::{fallback, infer};

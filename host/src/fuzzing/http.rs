@@ -1,6 +1,6 @@
 //! Inference requests over HTTP, from their bytes to the whole response.
 
-use super::block_on;
+use super::block_on::block_on;
 use crate::net::context::Context;
 use crate::net::http::{v1, v2};
 use bytes::Bytes;

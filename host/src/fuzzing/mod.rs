@@ -3,6 +3,7 @@
 //!
 //! Not part of the server: compiled for tests and with the feature `fuzzing`.
 
+mod block_on; // waits for a response
 mod config; // model configurations and v1 headers in protobuf's text format
 mod grpc; // ModelInfer: the fast path, and whole calls
 mod http; // inference requests of v1 and v2
@@ -33,15 +34,6 @@ pub const ORACLES: &[(&str, Oracle)] = &[
     ("v2_json", v2_json),
     ("wire_format", wire_format),
 ];
-
-/// Waits for a response. The models of the test contexts execute on threads of their own.
-fn block_on<T>(response: impl Future<Output = T>) -> T {
-    static RUNTIME: std::sync::LazyLock<tokio::runtime::Runtime> = std::sync::LazyLock::new(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.unwrap_or_else(|e| panic!("no runtime: {e}"))
-    });
-    RUNTIME.block_on(response)
-}
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

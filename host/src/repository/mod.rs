@@ -3,6 +3,7 @@
 //! `lifecycle` draws the states of a version and the steps of a load. The other modules each do one of those steps or
 //! hold its result.
 
+mod backend_use; // the use of a backend by a model version
 pub mod backends; // which loaded model versions use which backend
 pub(crate) mod disk; // model and version directories
 pub mod ensemble; // ensembles and the models of their steps

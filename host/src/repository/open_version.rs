@@ -1,6 +1,6 @@
 //! An open version of a model: serves its requests until the last reference is dropped.
 
-use super::backends::BackendUse;
+use super::backend_use::BackendUse;
 use super::lifecycle::UsageGuard;
 use crate::arena::Arena;
 use crate::error::Result;

@@ -1,34 +1,12 @@
 //! Implicit state: tensors that the host keeps between the requests of a sequence (docs/protocol/v2.md §4.11).
 
-use super::CorrelationId;
-use super::dtype::DType;
+use super::sequence::CorrelationId;
 use super::signature::Signature;
-use super::tensor::{InputTensor, Shape};
+use super::state_spec::StateTensor;
+use super::tensor::InputTensor;
 use crate::error::Error;
 use crate::sync::{Mutex, MutexGuard};
-use bytes::Bytes;
 use std::sync::Arc;
-
-/// One declared state: written as an output by one request, read as an input by the next.
-#[derive(Clone, Debug)]
-pub struct StateSpec {
-    /// Number of the hidden input that reads it.
-    pub input: usize,
-    /// Name of the output that writes it.
-    pub output: Arc<str>,
-    pub dtype: DType,
-    /// Without the batch dimension; -1 = variable.
-    pub dims: Vec<i64>,
-    /// The value at the start of a sequence, in the full shape of one row.
-    pub initial: StateTensor,
-}
-
-/// The value of a state: one row, batch dimension first if the model batches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateTensor {
-    pub shape: Shape,
-    pub data: Bytes,
-}
 
 /// The error for a request of a sequence whose state was lost with its process.
 pub fn lost(model: &str, sequence: &CorrelationId) -> Error {

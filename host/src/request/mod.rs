@@ -13,9 +13,12 @@ pub mod implicit_state; // states kept between the requests of a sequence
 pub mod pages; // anonymous memory mappings
 pub mod pool; // pool of large blocks
 pub mod responder; // context, cancel token and response channel of a request
+pub mod response; // responses and parameters
 mod response_channel; // ordered delivery, one final response
+pub mod sequence; // sequence of a request
 pub mod signature; // declared tensors of a model
 pub mod sink; // trait of response consumers
+pub mod state_spec; // declared states and their values
 pub mod strings; // serialized string tensors
 pub mod tensor; // inputs, outputs, shapes
 #[cfg(any(test, feature = "fuzzing"))]
@@ -26,50 +29,14 @@ pub use context::RequestContext;
 pub use dtype::DType;
 pub use implicit_state::ImplicitState;
 pub use responder::Responder;
+pub use response::{InferResponse, Parameter};
+pub use sequence::{CorrelationId, Sequence};
 pub use signature::{Role, Signature, TensorSpec};
 pub use sink::{DiscardResponses, ResponseSink, SharedSink, SingleResponse, Sink};
 pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
 
 use smallvec::SmallVec;
-use std::fmt;
 use std::sync::Arc;
-
-/// A value of a request or response parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parameter {
-    String(String),
-    Int(i64),
-    Bool(bool),
-    Double(f64),
-}
-
-/// Identifies the sequence of a request. `0` and `""` mean none; 1 and "1" are different sequences.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub enum CorrelationId {
-    #[default]
-    None,
-    Number(u64),
-    Text(String),
-}
-
-/// As in error messages.
-impl fmt::Display for CorrelationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CorrelationId::None => f.write_str("0"),
-            CorrelationId::Number(n) => n.fmt(f),
-            CorrelationId::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// Sequence fields of a request; models without sequence batching ignore them.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Sequence {
-    pub id: CorrelationId,
-    pub start: bool,
-    pub end: bool,
-}
 
 /// One inference request, checked against the model's signature.
 pub struct InferRequest {
@@ -117,11 +84,4 @@ impl InferRequest {
     pub fn cancel_token(&self) -> &CancelToken {
         &self.responder.cancel_token
     }
-}
-
-/// One response. Outputs are in the order of the requested outputs.
-#[derive(Clone, Debug, Default)]
-pub struct InferResponse {
-    pub outputs: SmallVec<[OutputTensor; 2]>,
-    pub parameters: Vec<(String, Parameter)>,
 }

@@ -4,10 +4,10 @@
 //! A request finishes exactly once: finishing it again returns an error and sends nothing. If the last reference is
 //! dropped before that, the client gets an error instead of silence.
 
-use super::InferResponse;
 use super::cancel::CancelToken;
 use super::context::RequestContext;
 use super::implicit_state::ImplicitState;
+use super::response::InferResponse;
 use super::response_channel::ResponseChannel;
 use super::sink::Sink;
 use crate::clock::now_ns;

@@ -1,6 +1,6 @@
 //! Response channel: delivers the responses of one request to its sink, in order, with exactly one final response.
 
-use super::InferResponse;
+use super::response::InferResponse;
 use super::sink::Sink;
 use crate::error::{Error, Result};
 use crate::stats::Execution;

@@ -2,7 +2,7 @@
 
 use super::class_labels::ClassLabels;
 use super::dtype::DType;
-use super::implicit_state::StateSpec;
+use super::state_spec::StateSpec;
 use super::tensor::{Shape, ShapeText};
 use crate::error::{Error, Result};
 use std::sync::Arc;

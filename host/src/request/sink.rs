@@ -1,6 +1,6 @@
 //! Response sinks: where the responses of a request go. Frontends, ensembles and isolation implement them.
 
-use super::InferResponse;
+use super::response::InferResponse;
 use crate::error::{Error, Result};
 use std::sync::Arc;
 

@@ -1,7 +1,13 @@
 //! What is counted for a model version.
 
-use super::{CLOSE_REASONS, LOAD_RATIO_BOUNDS};
 use std::collections::BTreeMap;
+
+/// Names of the scheduler's `CloseReason`s in metrics and statistics, in the same order.
+pub const CLOSE_REASONS: [&str; 7] =
+    ["full", "preferred", "delay", "alone", "shape", "priority", "sequence"];
+
+/// Upper bounds of the load-ratio histogram (docs/protocol/v1.md §10); +Inf follows.
+pub const LOAD_RATIO_BOUNDS: [f64; 7] = [1.05, 1.10, 1.25, 1.5, 2.0, 10.0, 50.0];
 
 /// A count and the sum of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

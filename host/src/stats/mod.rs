@@ -6,7 +6,9 @@
 mod counters; // what is counted
 mod execution; // one execution of a batch
 
-pub use counters::{Counters, ExecutionCounters, RequestCounters, Span};
+pub use counters::{
+    CLOSE_REASONS, Counters, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters, Span,
+};
 pub use execution::{Execution, OutstandingExecutions};
 
 use crate::clock::wall_ms;
@@ -33,13 +35,6 @@ pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
     (FailureReason::Backend, "BACKEND"),
     (FailureReason::Other, "OTHER"),
 ];
-
-/// Names of the scheduler's `CloseReason`s in metrics and statistics, in the same order.
-pub const CLOSE_REASONS: [&str; 7] =
-    ["full", "preferred", "delay", "alone", "shape", "priority", "sequence"];
-
-/// Upper bounds of the load-ratio histogram (docs/protocol/v1.md §10); +Inf follows.
-pub const LOAD_RATIO_BOUNDS: [f64; 7] = [1.05, 1.10, 1.25, 1.5, 2.0, 10.0, 50.0];
 
 /// Runs of warm-up samples by name.
 pub type WarmupSpans = BTreeMap<Arc<str>, Span>;

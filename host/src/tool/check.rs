@@ -2,16 +2,18 @@
 //! finding at once, so that a crash or a hang is a finding, too.
 
 mod child; // the process that runs the scenarios
+mod findings; // what the child sends
 mod kit; // state of the child, used by scenarios
 mod model; // models to check with
 mod process; // process state that a backend must not change
 mod promise; // the list of promises
 mod report; // findings as text and JSON
-mod scenarios;
+mod scenarios; // what is tried
+mod verdict; // the result of a scenario
 
 use super::{list, subprocess};
-use child::{Line, Task};
 use clap::{Arg, ArgMatches, Command, value_parser};
+use findings::{Line, Task};
 use promise::PROMISES;
 use report::Report;
 use std::collections::BTreeSet;

@@ -28,16 +28,11 @@ impl Arrows {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let table = text.split_once(MARK)?.1;
-        let rows =
-            table.lines().skip_while(|l| !l.starts_with('|')).take_while(|l| l.starts_with('|'));
         let mut arrows = BTreeMap::new();
-        for row in rows {
-            let mut cells = row.split('|').skip(1);
-            let (part, uses) = (quoted(cells.next()?), quoted(cells.next()?));
+        for row in rows(text, MARK) {
             // The head of the table and the line below it quote nothing.
-            if let Some(part) = part.into_iter().next() {
-                arrows.insert(part, uses);
+            if let Some(part) = quoted(row[0]).into_iter().next() {
+                arrows.insert(part, quoted(row[1]));
             }
         }
         (!arrows.is_empty()).then_some(Self(arrows))
@@ -86,8 +81,18 @@ impl Arrows {
     }
 }
 
+/// The first two cells of the rows of the table below `mark`.
+pub fn rows<'a>(text: &'a str, mark: &str) -> impl Iterator<Item = [&'a str; 2]> + use<'a> {
+    let table = text.split_once(mark).map_or("", |(_, table)| table);
+    let rows = table.lines().skip_while(|l| !l.starts_with('|')).take_while(|l| l.starts_with('|'));
+    rows.filter_map(|row| {
+        let mut cells = row.split('|').skip(1);
+        Some([cells.next()?, cells.next()?])
+    })
+}
+
 /// The words of a cell between backticks.
-fn quoted(cell: &str) -> BTreeSet<String> {
+pub fn quoted(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 

@@ -5,7 +5,7 @@ use super::views::{TensorNames, ViewOptions};
 use crate::error::Result;
 use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, take, view};
-use crate::request::implicit_state::{StateSpec, StateTensor};
+use crate::request::state_spec::{StateSpec, StateTensor};
 use crate::request::{
     DType, ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext,
     RequestedOutput, Responder, ResponseSink, Shape, Signature, TensorSpec, strings,

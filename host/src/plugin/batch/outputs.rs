@@ -3,7 +3,7 @@
 use super::declared::{Declared, Rows};
 use super::memory::{Donation, Memory, size_of_parts};
 use crate::error::{Error, Result};
-use crate::request::implicit_state::StateTensor;
+use crate::request::state_spec::StateTensor;
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText};

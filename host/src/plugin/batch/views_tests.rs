@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plugin::batch::slot::Slot;
-use crate::request::implicit_state::{StateSpec, StateTensor};
+use crate::request::state_spec::{StateSpec, StateTensor};
 use crate::request::testing::{request, signature};
 use crate::request::{DType, InputTensor};
 

@@ -1,6 +1,6 @@
 //! Host entries for errors, log, time, configuration patches and load progress.
 
-use super::{guard, guard_value};
+use super::guard::{guard, guard_value};
 use crate::clock;
 use crate::error::Error as HostError;
 use crate::plugin::host_api::scope::{Patch, Scope};

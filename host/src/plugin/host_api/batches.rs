@@ -1,6 +1,6 @@
 //! Host entries for a whole batch: gathers inputs, finishes the batch.
 
-use super::{guard, put};
+use super::guard::{guard, put};
 use crate::error::Error as HostError;
 use crate::plugin::batch::frame::Frame;
 use crate::plugin::text::PluginError;

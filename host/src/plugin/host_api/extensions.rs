@@ -1,7 +1,7 @@
 //! Extension tables that the host offers: memory and metrics.
 
 use super::basics::no_scope;
-use super::{guard, guard_value, put};
+use super::guard::{guard, guard_value, put};
 use crate::error::Error as HostError;
 use crate::plugin::host_api::metric::Metric as Created;
 use crate::plugin::host_api::scope::{self, Scope};

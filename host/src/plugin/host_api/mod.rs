@@ -3,6 +3,7 @@
 pub(super) mod basics; // errors, log, time, configuration patches, progress
 mod batches; // gather and the end of a batch
 mod extensions; // optional functions: memory, metrics
+mod guard; // catches panics, checks pointers
 pub mod metric; // metrics that backends make
 mod outputs; // outputs of a response, or scattered to a batch
 mod responses; // responders, responses, release of requests
@@ -10,12 +11,9 @@ pub mod scope; // which backend, model or instance calls
 
 pub use basics::{log_level_set, set_log_level};
 
-use crate::error::Error;
-use crate::plugin::text::{PluginError, give, literal};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::plugin::text::literal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::host::{HostTable, host_flags};
-use trtserver_plugin_api::abi::types::{self, Buf, Memory, code};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// The host table; valid for the life of the process.
@@ -38,44 +36,6 @@ struct Shared(HostTable);
 
 // SAFETY: the table is constant and its texts are literals.
 unsafe impl Sync for Shared {}
-
-/// Runs the body of an entry; errors and panics become an error that the backend frees.
-fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => std::ptr::null_mut(),
-        Ok(Err(e)) => give(&e),
-        Err(_) => PluginError::raw(code::INTERNAL, 0, "the host failed in this call; see its log"),
-    }
-}
-
-/// Runs the body of an entry that returns a value; a panic returns `default`.
-fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(default)
-}
-
-/// Writes a result to memory of the backend.
-///
-/// # Safety
-/// `out` is null or valid for writing one value.
-unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Error> {
-    check_result_pointer(out)?;
-    // SAFETY: by the caller's promise.
-    unsafe { out.write(value) };
-    Ok(())
-}
-
-fn check_result_pointer<T>(out: *mut T) -> Result<(), Error> {
-    if out.is_null() {
-        return Err(Error::invalid("a host function was called with a null result pointer"));
-    }
-    Ok(())
-}
-
-/// A block of the host as backends receive it; null and 0 bytes when the output was not requested.
-fn block(ptr: Option<*mut u8>, bytes: u64) -> Buf {
-    let (ptr, bytes) = ptr.map_or((std::ptr::null_mut(), 0), |ptr| (ptr, bytes));
-    Buf { ptr, bytes, memory: Memory::CPU, ready: std::ptr::null_mut(), memory_handle: 0 }
-}
 
 const fn host_table(flags: u32) -> HostTable {
     HostTable {

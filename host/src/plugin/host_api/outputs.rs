@@ -1,6 +1,6 @@
 //! Host entries for outputs, which belong to one response or, when scattered, to all requests of a batch.
 
-use super::{block, check_result_pointer, guard, put};
+use super::guard::{block, check_result_pointer, guard, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::batch::frame::Frame;
 use crate::plugin::batch::memory::Donation;

@@ -1,6 +1,6 @@
 //! Host entries for responders and responses, and for the release of requests.
 
-use super::{guard, guard_value, put};
+use super::guard::{guard, guard_value, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::batch::frame::release_request;
 use crate::plugin::batch::slot::Handle;

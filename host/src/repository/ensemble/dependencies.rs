@@ -1,7 +1,7 @@
 //! Dependencies of an ensemble: the models of its steps, and whether they are served.
 
 use super::super::{Model, ModelTable, OpenVersion, Version};
-use super::not_available;
+use super::load_order::not_available;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Sequence, Signature};
 use crate::scheduler::ensemble::{StepModel, StepModels, StepPlan};

@@ -1,6 +1,5 @@
 //! Load order of ensembles, and which cannot be loaded. Pure.
 
-use super::not_available;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ensembles by name, and the models of their steps.
@@ -70,6 +69,12 @@ fn reaches(ensembles: &EnsembleSteps, from: &str, to: &str) -> bool {
         }
     }
     false
+}
+
+/// The error for models that are in no repository, or in several.
+pub(super) fn not_available(ensemble: &str, models: &[&str]) -> String {
+    let list = models.join(", ");
+    format!("ensemble {ensemble} contains models that are not available or ambiguous: {list}")
 }
 
 #[cfg(test)]

@@ -28,12 +28,6 @@ pub fn steps(config: &ModelConfig) -> Vec<StepPlan> {
     ensemble.step.iter().map(step).collect()
 }
 
-/// The error for models that are in no repository, or in several.
-fn not_available(ensemble: &str, models: &[&str]) -> String {
-    let list = models.join(", ");
-    format!("ensemble {ensemble} contains models that are not available or ambiguous: {list}")
-}
-
 #[cfg(test)]
 #[path = "mod_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
 //! Opens one version: backend model, instances and scheduler.
 
 use super::super::OpenVersion;
-use super::super::backends::BackendUse;
+use super::super::backend_use::BackendUse;
 use super::super::scheduling::Scheduling;
 use super::Version;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Control inputs of sequence batching: START, READY, END and CORRID.
 
-use super::hide;
+use super::hidden::hide;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{DType, Role, Signature};
 use crate::scheduler::{Controls, Corrid, Flag};

@@ -1,11 +1,12 @@
 //! Queue policy of a model, and the inputs that the host adds for sequences, from its checked configuration.
 
 mod controls; // control inputs: START, READY, END, CORRID
+mod hidden; // inputs that clients do not see
 mod states; // implicit states
 
 use super::load_limits::LoadMemory;
 use crate::error::Result;
-use crate::request::{DType, Role, Signature, TensorSpec};
+use crate::request::Signature;
 use crate::scheduler::batcher::settings::{
     Batching, DynamicSettings, QueuePolicy, SequenceSettings, Strategy, TimeoutAction,
 };
@@ -154,12 +155,6 @@ fn queue_policy(policy: &ModelQueuePolicy) -> QueuePolicy {
         },
         allow_override: policy.allow_timeout_override,
     }
-}
-
-/// Adds an input that clients do not see; returns its index.
-fn hide(signature: &mut Signature, name: &str, dtype: DType, dims: &[i64], role: Role) -> usize {
-    signature.hidden.push(TensorSpec { role, ..TensorSpec::new(name, dtype, dims) });
-    signature.inputs.len() + signature.hidden.len() - 1
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use super::super::load_limits::LoadMemory;
 use super::super::model_config::stays_inside;
-use super::hide;
+use super::hidden::hide;
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
-use crate::request::implicit_state::{StateSpec, StateTensor};
+use crate::request::state_spec::{StateSpec, StateTensor};
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Role, Shape, ShapeText, Signature};

@@ -5,31 +5,18 @@
 
 pub mod graph; // which step reads and writes what
 mod run; // one request on its way through the steps
+mod step_model; // the models of steps, as ensembles need them
 mod tensors; // the tensors of one request, and which steps can run
 
 pub use graph::{Graph, StepPlan};
+pub use step_model::{StepModel, StepModels};
 
 use crate::clock::now_ns;
-use crate::error::{Error, Result};
-use crate::request::{InferRequest, Sequence, Signature};
-use crate::stats::{FailureReason, VersionStats};
+use crate::error::Result;
+use crate::request::{InferRequest, Sequence};
+use crate::stats::FailureReason;
 use std::sync::Arc;
-
-/// A model that executes a step. It stays open while it is referenced.
-pub trait StepModel: Send + Sync {
-    fn signature(&self) -> &Arc<Signature>;
-    fn stats(&self) -> &Arc<VersionStats>;
-    /// Whether `sequence` has begun and not ended.
-    fn has_sequence(&self, sequence: &Sequence) -> bool;
-    /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.
-    fn submit(&self, request: InferRequest);
-}
-
-/// Finds the models of steps.
-pub trait StepModels: Send + Sync {
-    /// The model that serves `version` now; without a version the highest.
-    fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>>;
-}
+use step_model::in_ensemble;
 
 /// A served ensemble.
 pub struct Ensemble {
@@ -82,11 +69,6 @@ impl Ensemble {
             Err(e) => drop(request.responder.fail(e, FailureReason::Other)),
         }
     }
-}
-
-/// Names the ensemble in an error of one of its steps.
-fn in_ensemble(ensemble: &str, e: Error) -> Error {
-    Error::new(e.code, format!("in ensemble '{ensemble}', {}", e.message))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! of these may call back before it returns; nor while tensors are dropped, since that may call a backend that owns them.
 
 use super::graph::Graph;
+use super::step_model::{StepModel, in_ensemble};
 use super::tensors::{StepInputs, Tensor, TensorPool, has_batch};
-use super::{StepModel, in_ensemble};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::CancelObserver;

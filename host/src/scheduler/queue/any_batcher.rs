@@ -1,11 +1,19 @@
 //! The batcher of a queue: dynamic, which serves the default scheduler too, or sequence.
 
-use super::SchedulingPolicy;
 use crate::request::{InferRequest, Sequence};
 use crate::scheduler::Controls;
 use crate::scheduler::batcher::dynamic::DynamicBatcher;
 use crate::scheduler::batcher::sequence::{Pushed, SequenceBatcher};
+use crate::scheduler::batcher::settings::{DynamicSettings, SequenceSettings};
 use crate::scheduler::batcher::{BatchDecision, BatchEntry, QueueTicket, Refusal, Wake};
+
+/// How a version's requests are scheduled.
+pub enum SchedulingPolicy {
+    /// Any instance takes the next request or batch.
+    Dynamic(DynamicSettings),
+    /// Sequences stay with an instance.
+    Sequence(SequenceSettings, Box<Controls>),
+}
 
 /// Requests that leave without being executed, and why.
 type Refused = Vec<(InferRequest, Refusal)>;

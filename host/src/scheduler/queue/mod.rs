@@ -15,10 +15,10 @@ mod take; // batches for instances
 pub(in crate::scheduler) mod testing;
 mod timeouts; // cancellation and timeouts of queued requests
 
+pub use any_batcher::SchedulingPolicy;
 pub use take::Batch;
 
-use super::assembler::{BatchAssembler, Controls};
-use super::batcher::settings::{DynamicSettings, SequenceSettings};
+use super::assembler::BatchAssembler;
 use super::batcher::{Refusal, Wake};
 use super::conflict_log::ConflictLog;
 use super::delay_hook::DelayHook;
@@ -32,14 +32,6 @@ use any_batcher::Batcher;
 use instances::Instances;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock, Weak};
-
-/// How a version's requests are scheduled.
-pub enum SchedulingPolicy {
-    /// Any instance takes the next request or batch.
-    Dynamic(DynamicSettings),
-    /// Sequences stay with an instance.
-    Sequence(SequenceSettings, Box<Controls>),
-}
 
 /// See the module text.
 pub struct Queue {

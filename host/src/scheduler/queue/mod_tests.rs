@@ -7,8 +7,10 @@ use crate::request::testing::{request_for, signature};
 use crate::request::{
     CorrelationId, DType, ImplicitState, InferResponse, ResponseSink, Role, TensorSpec,
 };
+use crate::scheduler::Controls;
 use crate::scheduler::batcher::CloseReason;
 use crate::scheduler::batcher::settings::Strategy;
+use crate::scheduler::batcher::settings::{DynamicSettings, SequenceSettings};
 use crate::stats::CLOSE_REASONS;
 use bytes::Bytes;
 use std::sync::mpsc::channel;
@@ -182,12 +184,12 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
 #[test]
 fn start_resets_sequence_states() {
     let memory = ImplicitState::default();
-    let value = |b: u8| crate::request::implicit_state::StateTensor {
+    let value = |b: u8| crate::request::state_spec::StateTensor {
         shape: [1][..].into(),
         data: Bytes::copy_from_slice(&[b]),
     };
     let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
-    declared.states = vec![crate::request::implicit_state::StateSpec {
+    declared.states = vec![crate::request::state_spec::StateSpec {
         input: 1,
         output: "S".into(),
         dtype: DType::Uint8,

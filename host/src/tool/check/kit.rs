@@ -1,9 +1,9 @@
 //! State of the child process: the backend's table, the model to check with, and how to open them.
 
-use super::child::{Task, at, breach};
+use super::findings::{Task, at, breach};
 use super::model::{BackendPlatforms, Plan};
 use super::process::Snapshot;
-use super::scenarios::Verdict;
+use super::verdict::Verdict;
 use crate::plugin::Patch;
 use crate::plugin::library;
 use crate::plugin::text::{literal, read};

@@ -1,6 +1,6 @@
 //! Findings, by promise.
 
-use super::child::Line;
+use super::findings::Line;
 use super::promise::{PROMISES, Promise};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,24 +5,7 @@ mod life; // backends, models, instances; opening and closing
 mod requests; // requests, batches, inputs and outputs
 
 use super::kit::Kit;
-
-/// The result of a scenario.
-pub enum Verdict {
-    /// With a remark, perhaps empty.
-    Kept(String),
-    Broken(String),
-    NotApplicable(String),
-}
-
-impl Verdict {
-    pub fn kept() -> Self {
-        Self::Kept(String::new())
-    }
-
-    pub fn of(result: Result<(), String>) -> Self {
-        result.map_or_else(Self::Broken, |()| Self::kept())
-    }
-}
+use super::verdict::Verdict;
 
 pub struct Scenario {
     pub id: &'static str,

@@ -4,19 +4,14 @@ mod message_buf; // a received message as chunks
 mod receive; // receives and decodes a message
 mod receiver; // gives large fields blocks of their own while they arrive
 mod respond; // builds responses
+mod sizes; // limits of messages
 
 pub use message_buf::MessageBuf;
 pub use receive::{decode, read, receive};
 pub use respond::{refuse, respond, respond_with};
+pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA};
 
 use http::{HeaderMap, HeaderValue, header};
-
-/// Tensors of a shorter message for an isolated model are copied into its arena later.
-pub const MIN_IN_ARENA: usize = 1 << 10;
-/// Length of the prefix of a message: compression flag and length.
-const PREFIX: usize = 5;
-/// The longest message in either direction.
-pub const MAX_MESSAGE: usize = i32::MAX as usize;
 
 /// Refuses requests that are no gRPC calls.
 pub fn check_call(method: &http::Method, headers: &HeaderMap) -> Result<(), http::StatusCode> {

@@ -1,7 +1,8 @@
 //! Receives the message of a unary call: limits, decompression, decoding.
 
+use super::message_buf::MessageBuf;
 use super::receiver::MessageReceiver;
-use super::{MAX_MESSAGE, MIN_IN_ARENA, MessageBuf, PREFIX};
+use super::sizes::{MAX_MESSAGE, MIN_IN_ARENA, PREFIX};
 use crate::arena::Arena;
 use crate::net::compression::{Coding, offload};
 use bytes::{Buf, Bytes};

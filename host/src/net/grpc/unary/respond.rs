@@ -1,6 +1,6 @@
 //! Builds the responses of unary calls: a message whose tensors are zero-copy, or a status.
 
-use super::{MAX_MESSAGE, PREFIX};
+use super::sizes::{MAX_MESSAGE, PREFIX};
 use crate::net::chunks::{self, Chunks};
 use crate::net::grpc::body::{GrpcBody, STATUS};
 use bytes::{BufMut, Bytes};

@@ -1,7 +1,7 @@
 //! `POST /v2/models/{m}[/versions/{v}]/infer`.
 
 use super::infer_response::{EncodedResponse, HEADER_LENGTH};
-use super::{infer_request, receive};
+use super::{infer_request, receive, response};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
@@ -50,7 +50,7 @@ where
     });
     let (responder, waiting, spec) = match submitted {
         Ok(submitted) => submitted,
-        Err(error) => return super::failure(&refused(&served, received_ns, error)),
+        Err(error) => return response::failure(&refused(&served, received_ns, error)),
     };
     let response = waiting.wait(responder).await;
     match response.and_then(|response| EncodedResponse::new(&served, &spec, response, headers)) {
@@ -58,10 +58,10 @@ where
             Ok(response) => response,
             Err((encoded, coding)) => {
                 let response = Box::pin(encoded.compressed(coding)).await;
-                response.unwrap_or_else(|error| super::plain_failure(&error))
+                response.unwrap_or_else(|error| response::plain_failure(&error))
             }
         },
-        Err(error) => super::plain_failure(&error),
+        Err(error) => response::plain_failure(&error),
     }
 }
 
@@ -71,7 +71,7 @@ where
     B: http_body::Body<Data = Bytes>,
 {
     drain(std::pin::pin!(body), DRAINED).await;
-    let mut response = super::plain_failure(&error);
+    let mut response = response::plain_failure(&error);
     if error.message == UNSUPPORTED_ENCODING {
         let accepted = HeaderValue::from_static("gzip, deflate");
         response.headers_mut().insert(ACCEPT_ENCODING, accepted);

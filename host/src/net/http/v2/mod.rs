@@ -11,16 +11,17 @@ mod management_json; // responses of all endpoints but inference, as JSON
 mod parameters; // request parameters
 mod receive; // request bodies
 mod repository; // repository index, loading and unloading
+mod response; // responses without tensors
 
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
-use crate::net::status_code;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode};
+use response::{failure, health, json, plain, with_status};
 use std::sync::Arc;
 
 /// Serves a request for a path under `/v2`. Dropping the future cancels an inference request.
@@ -135,42 +136,6 @@ fn is_empty(body: &[u8]) -> bool {
     let body = body.trim_ascii();
     body.is_empty()
         || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.members().next().is_none())
-}
-
-/// Health responses have no body.
-fn health(good: bool) -> Response<ResponseBody> {
-    let status = if good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    with_status(status, plain(Vec::new()))
-}
-
-fn json(text: Vec<u8>) -> Response<ResponseBody> {
-    typed(text, "application/json")
-}
-
-/// The default content type of Triton's HTTP library.
-fn plain(text: Vec<u8>) -> Response<ResponseBody> {
-    typed(text, "text/plain")
-}
-
-fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::from(text));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
-/// An error as JSON.
-fn failure(error: &Error) -> Response<ResponseBody> {
-    with_status(status_code::http(error.code), json(management_json::error(&error.message)))
-}
-
-/// An error of inference before the JSON is read, or after the model was executed: its content type is plain text.
-fn plain_failure(error: &Error) -> Response<ResponseBody> {
-    with_status(status_code::http(error.code), plain(management_json::error(&error.message)))
-}
-
-fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
-    *response.status_mut() = status;
-    response
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod unsupported; // fields that this server does not support
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
+use super::error::refuse;
 use super::platforms::ENSEMBLE;
 use super::{ConfigError, Machine};
 
@@ -94,11 +95,6 @@ fn general(config: &ModelConfig) -> Result<(), ConfigError> {
 pub(in crate::repository) fn stays_inside(path: &str) -> bool {
     use std::path::Component::{CurDir, Normal};
     std::path::Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir))
-}
-
-/// Fails a check with `message`.
-fn refuse<T>(message: impl Into<String>) -> Result<T, ConfigError> {
-    Err(ConfigError::invalid(message))
 }
 
 #[cfg(test)]

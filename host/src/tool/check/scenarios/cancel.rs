@@ -1,9 +1,9 @@
 //! Cancelled requests and passed deadlines.
 
-use super::Verdict;
 use super::requests::with_instance;
 use crate::tool::check::kit::Kit;
 use crate::tool::check::model::Plan;
+use crate::tool::check::verdict::Verdict;
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_testkit::{Instance, Layout, Outcome, Request, now_ns};

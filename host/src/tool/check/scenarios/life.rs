@@ -1,11 +1,11 @@
 //! Opening and closing of backends, models and instances, and what remains afterwards.
 
-use super::Verdict;
 use super::requests::{differs, text, with_instance};
 use crate::plugin::library::table;
 use crate::tool::check::kit::{Kit, agrees, last_patch};
 use crate::tool::check::model::Plan;
 use crate::tool::check::process::{self, Snapshot};
+use crate::tool::check::verdict::Verdict;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! Requests: valid ones, batches, empty and invalid ones; layouts of inputs and handling of outputs.
 
-use super::Verdict;
 use crate::request::DType;
-use crate::tool::check::child::breaches;
+use crate::tool::check::findings::breaches;
 use crate::tool::check::kit::Kit;
 use crate::tool::check::model::{Plan, TYPES, same};
+use crate::tool::check::verdict::Verdict;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_testkit::{
     self as testkit, Failure, Instance, InstanceSpec, Layout, Outcome, Request, Response,

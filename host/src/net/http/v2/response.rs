@@ -1,0 +1,46 @@
+//! Responses without tensors: JSON, plain text, errors.
+
+use super::management_json;
+use crate::error::Error;
+use crate::net::http::body::ResponseBody;
+use crate::net::status_code;
+use http::{HeaderValue, Response, StatusCode, header};
+
+/// Health responses have no body.
+pub fn health(good: bool) -> Response<ResponseBody> {
+    let status = if good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    with_status(status, plain(Vec::new()))
+}
+
+pub fn json(text: Vec<u8>) -> Response<ResponseBody> {
+    typed(text, "application/json")
+}
+
+/// The default content type of Triton's HTTP library.
+pub fn plain(text: Vec<u8>) -> Response<ResponseBody> {
+    typed(text, "text/plain")
+}
+
+fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// An error as JSON.
+pub fn failure(error: &Error) -> Response<ResponseBody> {
+    with_status(status_code::http(error.code), json(management_json::error(&error.message)))
+}
+
+/// An error of inference before the JSON is read, or after the model was executed: its content type is plain text.
+pub fn plain_failure(error: &Error) -> Response<ResponseBody> {
+    with_status(status_code::http(error.code), plain(management_json::error(&error.message)))
+}
+
+pub fn with_status(
+    status: StatusCode,
+    mut response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    *response.status_mut() = status;
+    response
+}

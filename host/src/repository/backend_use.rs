@@ -1,0 +1,36 @@
+//! The use of a backend by a model version, for its status and the log.
+
+use crate::plugin::backend::Backend;
+use crate::plugin::backend_facts::BackendFacts;
+use crate::plugin::model::Model;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+/// The backend of a loaded model version. Does not keep the backend open.
+pub struct BackendUse {
+    /// Facts of the backend when the model was opened.
+    pub facts: BackendFacts,
+    pub file: PathBuf,
+    /// The model runs in a process of its own.
+    pub isolated: bool,
+    pub(super) backend: Weak<Backend>,
+}
+
+impl BackendUse {
+    pub fn of(model: &Model) -> Self {
+        let backend = &model.backend;
+        let facts = BackendFacts { runtime: backend.runtime(), ..backend.facts.clone() };
+        let (file, isolated) = (backend.path.clone(), model.is_isolated());
+        Self { facts, file, isolated, backend: Arc::downgrade(backend) }
+    }
+
+    /// Whether this is a use of `backend`.
+    pub fn is(&self, backend: &Arc<Backend>) -> bool {
+        std::ptr::eq(self.backend.as_ptr(), Arc::as_ptr(backend))
+    }
+
+    /// For the log.
+    pub fn mode(&self) -> &'static str {
+        if self.isolated { "isolated" } else { "local" }
+    }
+}

@@ -1,0 +1,27 @@
+//! The models of an ensemble's steps, as it needs them.
+
+use crate::error::{Error, Result};
+use crate::request::{InferRequest, Sequence, Signature};
+use crate::stats::VersionStats;
+use std::sync::Arc;
+
+/// A model that executes a step. It stays open while it is referenced.
+pub trait StepModel: Send + Sync {
+    fn signature(&self) -> &Arc<Signature>;
+    fn stats(&self) -> &Arc<VersionStats>;
+    /// Whether `sequence` has begun and not ended.
+    fn has_sequence(&self, sequence: &Sequence) -> bool;
+    /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.
+    fn submit(&self, request: InferRequest);
+}
+
+/// Finds the models of steps.
+pub trait StepModels: Send + Sync {
+    /// The model that serves `version` now; without a version the highest.
+    fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>>;
+}
+
+/// Names the ensemble in an error of one of its steps.
+pub fn in_ensemble(ensemble: &str, e: Error) -> Error {
+    Error::new(e.code, format!("in ensemble '{ensemble}', {}", e.message))
+}
