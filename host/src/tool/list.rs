@@ -1,6 +1,7 @@
 //! `trtserver plugin list`: the backends in a directory, and why a file in it cannot be used.
 
 mod describe; // the description of one file, read in a child process
+mod entry; // one file of the list
 mod libraries; // missing shared libraries
 mod show; // output as table and JSON
 
@@ -10,7 +11,7 @@ use crate::plugin::discovery::directories;
 use crate::plugin::isolation::KEY;
 use crate::server::default_backend_dirs;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use serde::Serialize;
+use entry::Entry;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -54,22 +55,6 @@ pub fn command() -> Command {
 /// `--json`, the same for all commands.
 pub(super) fn json_flag() -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON document")
-}
-
-/// One file.
-#[derive(Serialize)]
-struct Entry {
-    file: PathBuf,
-    /// As the backend declares it, else from the file's name.
-    name: String,
-    #[serde(flatten)]
-    facts: describe::Facts,
-    /// `process` or `none`.
-    isolation: Option<String>,
-    usable: bool,
-    /// Why it cannot be used.
-    problem: Option<String>,
-    missing_libraries: Vec<libraries::Missing>,
 }
 
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {

@@ -1,6 +1,6 @@
 //! The list of backends as table and JSON.
 
-use super::Entry;
+use super::entry::Entry;
 use serde_json::json;
 use std::path::PathBuf;
 
