@@ -107,7 +107,7 @@ fn connect(server: &Process, frontend: Frontend, exchanges: &[Exchange]) -> Resu
     stream.set_read_timeout(Some(TIMEOUT)).map_err(wrap)?;
     stream.write_all(bytes).map_err(wrap)?;
     match stream.read(&mut [0; 4096]).map_err(wrap)? {
-        0 => Err(format!("{address}: the server hung up")),
+        0 => Err(format!("{address}: the server closed the connection")),
         _ => Ok(stream),
     }
 }

@@ -14,3 +14,6 @@ pub mod status_code; // HTTP and gRPC status of a v2 error
 pub mod threads; // network threads: the tokio runtime
 pub mod v1; // what HTTP and gRPC share in v1
 pub mod v2; // what HTTP and gRPC share in v2
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod testing; // a server whose models execute on threads

@@ -283,7 +283,7 @@ fn write_all(dir: &Path, files: &[File]) -> Result<(), String> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| wrap(folder, e))?;
         }
-        // A file that has come meanwhile is not ours to replace.
+        // A file that was created meanwhile is not replaced.
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| wrap(&path, e))?;
     }

@@ -43,7 +43,7 @@ impl Client {
 
     async fn read(&mut self) -> Result<()> {
         match self.stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err("the server hung up".to_owned()),
+            Ok(0) => Err("the server closed the connection".to_owned()),
             Ok(_) => Ok(()),
             Err(e) => Err(format!("cannot receive: {e}")),
         }

@@ -65,7 +65,7 @@ impl LegacyFields for InferRequest {
             (2, WireType::LengthDelimited) => {
                 let mut version = String::new();
                 string::merge(wire, &mut version, buf, ctx)?;
-                // Empty is the latest version, text that is no number an unknown one.
+                // Empty is the latest version, text that is not a number an unknown one.
                 let exact = || version.parse().ok().filter(|v| *v >= 0).unwrap_or(i64::MAX);
                 self.model_version = if version.is_empty() { -1 } else { exact() };
             }

@@ -39,4 +39,4 @@ pub async fn counted_async<T>(
 
 #[cfg(any(test, feature = "fuzzing"))]
 #[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of the server")]
-pub mod testing; // a context with models served by threads
+pub mod testing; // a server with two models

@@ -1,22 +1,19 @@
-//! A context for tests, with models served by threads.
+//! A v1 server for tests.
 //!
 //! `simple` (versions 0 and 1, up to 8 rows): INT32 INPUT0 and INPUT1 [16]; OUTPUT0 is the sum, OUTPUT1 the
 //! difference and has labels. `m` (version 3; 4 failed to load; no batching): FP32 V [-1,2], STRING S [2], BOOL
 //! P [1] optional; FP16 F [1], BOOL B [1], FP32 C [1,4]; its backend always fails. `refused` has
 //! an invalid configuration.
 
-use crate::clock::now_ns;
 use crate::config::{Settings, from_args};
 use crate::error::{Error, Result};
-use crate::net::context::{Context, EndpointStats};
-use crate::repository::{Model, ModelTable, OpenVersion, Version};
+use crate::net::context::Context;
+use crate::net::testing;
+use crate::repository::Model;
 use crate::request::class_labels::ClassLabels;
 use crate::request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
-use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
-use crate::state::{Phase, ServerState};
-use crate::stats::{Execution, VersionStats};
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 
 pub fn settings(flags: &str) -> Settings {
@@ -24,24 +21,14 @@ pub fn settings(flags: &str) -> Settings {
     from_args(args.map(Into::into), &|_| None, "1.0").expect("flags").settings
 }
 
-/// A server that is READY. Its model threads live as long as the test process.
+/// A server with the models of the module text.
 pub fn context(flags: &str) -> Arc<Context> {
-    let table = ModelTable::default();
     let simple = model("simple", simple_signature(), &[0, 1], add_and_subtract);
     let m = model("m", m_signature(), &[3, 4], |_| Err(Error::internal("backend says no")));
     m.set_unavailable(&m.versions[&4], "no file");
     let refused = Model::new("refused", None, Some("bad".into()), Default::default());
-    let models = [simple, m, refused].map(|m| (m.name.to_string(), m));
-    table.replace_all(HashMap::from(models));
-    let state = ServerState::new();
-    state.set_phase(Phase::Ready);
-    Arc::new(Context {
-        settings: Arc::new(Settings { strict_readiness: false, ..settings(flags) }),
-        models: Arc::new(table),
-        state: Arc::new(state),
-        endpoints: EndpointStats::default(),
-        control: Default::default(),
-    })
+    let settings = Settings { strict_readiness: false, ..settings(flags) };
+    testing::context(settings, [simple, m, refused])
 }
 
 fn spec(name: &str, dtype: DType, dims: &[i64]) -> TensorSpec {
@@ -78,47 +65,15 @@ fn m_signature() -> Signature {
 
 type Execute = fn(&InferRequest) -> Result<InferResponse>;
 
+/// A request with an id above 1000 takes that many microseconds, at most a second.
 fn model(name: &str, signature: Signature, versions: &[i64], execute: Execute) -> Arc<Model> {
-    let config = Arc::new(ModelConfig { name: name.into(), ..ModelConfig::default() });
-    let signature = Arc::new(signature);
-    let version = |n: &i64| (*n, Version::new(*n, Arc::new(VersionStats::new(1))));
-    let table = versions.iter().map(version).collect();
-    let model = Model::new(name, Some(Arc::clone(&config)), None, table);
-    for version in model.versions.values() {
-        let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
-        let served = OpenVersion {
-            backend: None,
-            name: name.into(),
-            version: version.number,
-            version_text: version.number.to_string().into(),
-            config: Arc::clone(&config),
-            signature: Arc::clone(&signature),
-            stats: Arc::clone(&version.stats),
-            scheduler: Scheduler::Queue(Arc::clone(&queue)),
-            usage: version.start_use(),
-            arena: None,
-        };
-        model.set_ready(version, Arc::new(served));
-        std::thread::spawn(move || serve(&queue, execute));
-    }
-    model
-}
-
-/// Executes one request at a time. A request with an id above 1000 takes that many microseconds, at most a second.
-fn serve(queue: &Queue, execute: Execute) {
-    let mut batch = Batch::default();
-    while queue.take(0, &mut batch) {
-        for request in batch.requests.drain(..) {
-            if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
-                let us = u64::min(us, 1_000_000);
-                std::thread::sleep(std::time::Duration::from_micros(us));
-            }
-            let execution =
-                Execution::new(0, 1, request.context().batch, now_ns(), &Default::default());
-            request.responder.executed_in(Arc::new(execution));
-            let _ = request.responder.finish(execute(&request).map(Some));
+    let config = ModelConfig { name: name.into(), ..ModelConfig::default() };
+    testing::model(config, signature, versions, move |request| {
+        if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {
+            std::thread::sleep(Duration::from_micros(u64::min(us, 1_000_000)));
         }
-    }
+        let _ = request.responder.finish(execute(request).map(Some));
+    })
 }
 
 fn add_and_subtract(request: &InferRequest) -> Result<InferResponse> {

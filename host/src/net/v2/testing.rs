@@ -1,15 +1,11 @@
-//! A context for tests without plugins or files: models served by threads.
+//! A v2 server for tests.
 
-use crate::clock::now_ns;
 use crate::config;
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::repository::{Model, ModelTable, OpenVersion, Version};
+use crate::net::testing;
+use crate::repository::Model;
 use crate::request::{InferRequest, InferResponse, OutputTensor, Parameter, Responder, Signature};
-use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
-use crate::state::{Phase, ServerState};
-use crate::stats::{Execution, VersionStats};
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy};
 
@@ -21,9 +17,7 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelT
 pub fn context() -> Arc<Context> {
     let args = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
     let start = config::from_args(args.map(Into::into), &|_| None, "1").ok().unwrap();
-    let table = ModelTable::default();
-    let mut models = HashMap::new();
-    for (name, decoupled) in [
+    let models = [
         ("echo", false),
         ("twice", false),
         ("stream", true),
@@ -31,22 +25,11 @@ pub fn context() -> Arc<Context> {
         ("none", true),
         ("broken", false),
         ("stuck", false),
-    ] {
-        models.insert(name.to_owned(), model(name, decoupled));
-    }
-    table.replace_all(models);
-    let state = ServerState::new();
-    state.set_phase(Phase::Ready);
-    Arc::new(Context {
-        settings: Arc::new(start.settings),
-        models: Arc::new(table),
-        state: Arc::new(state),
-        endpoints: Default::default(),
-        control: Default::default(),
-    })
+    ];
+    testing::context(start.settings, models.map(|(name, decoupled)| model(name, decoupled)))
 }
 
-fn model(name: &str, decoupled: bool) -> Arc<Model> {
+fn model(name: &'static str, decoupled: bool) -> Arc<Model> {
     let input = |name: &str, data_type: DataType| ModelInput {
         name: name.into(),
         data_type: data_type as i32,
@@ -60,7 +43,7 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
         dims: vec![-1],
         ..Default::default()
     };
-    let config = Arc::new(ModelConfig {
+    let config = ModelConfig {
         name: name.to_owned(),
         backend: "closure".to_owned(),
         max_batch_size: 4,
@@ -68,42 +51,11 @@ fn model(name: &str, decoupled: bool) -> Arc<Model> {
         output: vec![output("FP", DataType::TypeFp32), output("TEXT", DataType::TypeString)],
         model_transaction_policy: decoupled.then_some(ModelTransactionPolicy { decoupled }),
         ..Default::default()
-    });
-    let versions: Vec<_> =
-        [1, 3].into_iter().map(|n| Version::new(n, Arc::new(VersionStats::new(1)))).collect();
-    let table: BTreeMap<_, _> = versions.iter().map(|v| (v.number, Arc::clone(v))).collect();
-    let model = Model::new(name, Some(Arc::clone(&config)), None, table);
-    for version in versions {
-        let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
-        let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
-        let served = OpenVersion {
-            backend: None,
-            name: name.into(),
-            version: version.number,
-            version_text: version.number.to_string().into(),
-            config: Arc::clone(&config),
-            signature,
-            stats: Arc::clone(&version.stats),
-            scheduler: Scheduler::Queue(Arc::clone(&queue)),
-            usage: version.start_use(),
-            arena: None,
-        };
-        model.set_ready(&version, Arc::new(served));
-        let name = name.to_owned();
-        std::thread::spawn(move || {
-            let mut batch = Batch::default();
-            while queue.take(0, &mut batch) {
-                for request in batch.requests.drain(..) {
-                    let start = now_ns();
-                    let execution =
-                        Execution::new(0, 1, request.context().batch, start, &Default::default());
-                    request.responder.executed_in(Arc::new(execution));
-                    execute(&name, &request, &request.responder);
-                }
-            }
-        });
-    }
-    model
+    };
+    let signature = Signature::new(&config, |_| None).unwrap();
+    testing::model(config, signature, &[1, 3], move |request| {
+        execute(name, request, &request.responder)
+    })
 }
 
 fn execute(name: &str, request: &InferRequest, responder: &Responder) {

@@ -160,7 +160,7 @@ impl Backends {
         for (candidate, stamp) in new {
             match self.install(candidate.clone(), stamp, !at_start) {
                 Ok(installed) => opened.push((candidate, installed)),
-                // No child process could be started: that is no fault of the file.
+                // No child process could be started: which is not a fault of the file.
                 Err(e) => now.reject(before, &candidate, e.code == Code::Unavailable, e),
             }
         }

@@ -11,7 +11,7 @@ use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{Buf, Error, Memory, Response, Str, memory_type};
 
-/// More dimensions than any tensor has; a greater rank is garbage.
+/// More dimensions than any tensor has; a greater rank is invalid.
 const MAX_RANK: u32 = 1024;
 
 /// Reads name and shape of an output.

@@ -1,6 +1,6 @@
 //! The test host: records what a backend does and checks it against the interface.
 //!
-//! Handles are numbers that are no addresses, so that a handle that is used too late is detected and harms nothing.
+//! Handles are numbers, not addresses, so that a handle that is used too late is detected and harms nothing.
 
 mod batches; // entries for a batch as a whole
 mod extensions; // metrics and memory
@@ -306,7 +306,7 @@ fn void_entry(name: &str, body: impl FnOnce(&mut State) -> Result<(), Refusal>) 
     }
 }
 
-/// Releases adopted memory, on a thread that is none of the backend's.
+/// Releases adopted memory on a new thread, as a host may.
 pub(crate) fn release(done: Vec<Adopted>) {
     let done: Vec<_> = done.into_iter().filter(|adopted| adopted.release.func.is_some()).collect();
     if done.is_empty() {

@@ -11,7 +11,7 @@ pub fn wrong_type(field: &str, expected: &str) -> Error {
     ))
 }
 
-/// A required member. A value that is no object has no members, and the error is the same.
+/// A required member. A value that is not an object has no members, and the error is the same.
 pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Value<'a>> {
     value.as_ref().ok_or_else(|| {
         Error::internal(format!(

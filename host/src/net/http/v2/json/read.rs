@@ -42,7 +42,7 @@ pub struct Array<'a>(&'a [u8]);
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a>(&'a [u8]);
 
-/// The first member of each requested name. A value that is no object has none.
+/// The first member of each requested name. A value that is not an object has none.
 pub type Picked<'a, const N: usize> = [Option<Value<'a>>; N];
 
 /// The long arrays that the first walk over a text found.
@@ -132,7 +132,7 @@ impl<'a> Array<'a> {
         })
     }
 
-    /// Calls `each` with every value that is no array, at any depth.
+    /// Calls `each` with every value that is not an array, at any depth.
     pub fn flat(self, mut each: impl FnMut(Value<'a>) -> Result<()>) -> Result<()> {
         let mut reader = Reader::new(self.0);
         while let Some(byte) = reader.peek() {

@@ -1,0 +1,71 @@
+//! A server for tests, without plugins or files: models whose versions execute requests on threads.
+
+use crate::clock::now_ns;
+use crate::config::Settings;
+use crate::net::context::Context;
+use crate::repository::{Model, ModelTable, OpenVersion, Version};
+use crate::request::{InferRequest, Signature};
+use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
+use crate::state::{Phase, ServerState};
+use crate::stats::{Execution, VersionStats};
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+
+/// A server with these models that is READY. The threads of its models live as long as the test process.
+pub fn context(settings: Settings, models: impl IntoIterator<Item = Arc<Model>>) -> Arc<Context> {
+    let table = ModelTable::default();
+    table.replace_all(models.into_iter().map(|model| (model.name.to_string(), model)).collect());
+    let state = ServerState::new();
+    state.set_phase(Phase::Ready);
+    Arc::new(Context {
+        settings: Arc::new(settings),
+        models: Arc::new(table),
+        state: Arc::new(state),
+        endpoints: Default::default(),
+        control: Default::default(),
+    })
+}
+
+/// A model with these versions. Each has one thread, which passes its requests to `execute` one at a time.
+pub fn model(
+    config: ModelConfig,
+    signature: Signature,
+    versions: &[i64],
+    execute: impl Fn(&InferRequest) + Clone + Send + 'static,
+) -> Arc<Model> {
+    let (config, signature) = (Arc::new(config), Arc::new(signature));
+    let version = |n: &i64| (*n, Version::new(*n, Arc::new(VersionStats::new(1))));
+    let versions = versions.iter().map(version).collect();
+    let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
+    for version in model.versions.values() {
+        let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
+        let open = OpenVersion {
+            backend: None,
+            name: config.name.as_str().into(),
+            version: version.number,
+            version_text: version.number.to_string().into(),
+            config: Arc::clone(&config),
+            signature: Arc::clone(&signature),
+            stats: Arc::clone(&version.stats),
+            scheduler: Scheduler::Queue(Arc::clone(&queue)),
+            usage: version.start_use(),
+            arena: None,
+        };
+        model.set_ready(version, Arc::new(open));
+        let execute = execute.clone();
+        std::thread::spawn(move || run(&queue, execute));
+    }
+    model
+}
+
+fn run(queue: &Queue, execute: impl Fn(&InferRequest)) {
+    let mut batch = Batch::default();
+    while queue.take(0, &mut batch) {
+        for request in batch.requests.drain(..) {
+            let rows = request.context().batch;
+            let execution = Execution::new(0, 1, rows, now_ns(), &Default::default());
+            request.responder.executed_in(Arc::new(execution));
+            execute(&request);
+        }
+    }
+}
