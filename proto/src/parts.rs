@@ -1,4 +1,5 @@
-//! How many parts a message may have: a look along the schema before anything is decoded.
+//! The memory that a message takes when it is decoded, estimated along the schema before anything is
+//! decoded, and a limit on its number of parts.
 //!
 //! An empty part costs two bytes on the wire and hundreds in memory, so a message of some megabytes
 //! could take gigabytes. Tensor bytes are skipped over, not read.
@@ -12,6 +13,13 @@ use trtserver_proto_wire::{Tag, WireType};
 /// a few for each tensor and parameter.
 pub const MAX_PARTS: usize = 1 << 16;
 
+/// Memory of one part: its struct, or the entry of a map.
+const PART_SIZE: usize = 256;
+/// Memory of one string or bytes value, without the bytes.
+const VALUE_SIZE: usize = 32;
+/// Vectors grow to up to twice their size.
+const GROWTH: usize = 2;
+
 /// A message with more than [`MAX_PARTS`] parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyParts;
@@ -24,18 +32,29 @@ impl std::fmt::Display for TooManyParts {
 
 impl std::error::Error for TooManyParts {}
 
-/// Counts the parts of an encoded message. What cannot be read is left to the decoder to refuse.
-pub fn check(schema: &'static Message, mut encoded: impl Buf) -> Result<(), TooManyParts> {
-    let mut left = MAX_PARTS;
-    match walk(schema, &mut encoded, 0, &mut left) {
-        Some(()) => Ok(()),
-        None if left == 0 => Err(TooManyParts),
-        None => Ok(()),
+/// Counts the parts of an encoded message and returns an upper bound of the memory that it takes when it
+/// is decoded, without tensor bytes, which are not copied. What cannot be read is left to the decoder to
+/// refuse.
+///
+/// # Errors
+/// The message has too many parts.
+pub fn check(schema: &'static Message, mut encoded: impl Buf) -> Result<usize, TooManyParts> {
+    let mut count = Count { parts_left: MAX_PARTS, bytes: 0 };
+    match walk(schema, &mut encoded, 0, &mut count) {
+        Some(()) => Ok(count.bytes),
+        None if count.parts_left == 0 => Err(TooManyParts),
+        None => Ok(count.bytes),
     }
 }
 
+struct Count {
+    parts_left: usize,
+    /// Memory of what was walked over.
+    bytes: usize,
+}
+
 /// Reads the fields of one message, down to `end` remaining bytes. None = stop, nothing more to learn.
-fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> Option<()> {
+fn walk(message: &Message, buf: &mut impl Buf, end: usize, count: &mut Count) -> Option<()> {
     while buf.remaining() > end {
         let tag = Tag::from_varint(decode_varint(buf).ok()?).ok()?;
         if tag.wire_type == WireType::StartGroup {
@@ -43,19 +62,46 @@ fn walk(message: &Message, buf: &mut impl Buf, end: usize, left: &mut usize) -> 
             continue;
         }
         let after = value_end(tag, buf, end)?;
+        let length = buf.remaining() - after;
         let field = message.fields.iter().find(|f| f.number == tag.number);
         match field.map(|f| f.kind) {
             Some(Kind::Message(part)) if tag.wire_type == WireType::Bytes => {
-                *left = left.checked_sub(1).filter(|n| *n > 0).or_else(|| {
-                    *left = 0;
-                    None
-                })?;
-                walk(part, buf, after, left)?;
+                count.parts_left =
+                    count.parts_left.checked_sub(1).filter(|n| *n > 0).or_else(|| {
+                        count.parts_left = 0;
+                        None
+                    })?;
+                count.bytes += PART_SIZE;
+                walk(part, buf, after, count)?;
+                continue;
             }
-            _ => buf.advance(buf.remaining() - after),
+            Some(Kind::String) => count.bytes += GROWTH * VALUE_SIZE + length,
+            Some(Kind::Bytes) => count.bytes += GROWTH * VALUE_SIZE,
+            Some(Kind::Double | Kind::Float) if tag.wire_type == WireType::Bytes => {
+                count.bytes += GROWTH * length;
+            }
+            // The varints of a packed list, each in at most eight bytes.
+            Some(_) if tag.wire_type == WireType::Bytes => {
+                count.bytes += GROWTH * 8 * take_varints(buf, after);
+            }
+            Some(_) => count.bytes += GROWTH * 8,
+            None => {}
         }
+        buf.advance(buf.remaining() - after);
     }
     Some(())
+}
+
+/// Counts the varints down to `end` remaining bytes.
+fn take_varints(buf: &mut impl Buf, end: usize) -> usize {
+    let mut count = 0;
+    while buf.remaining() > end {
+        let chunk = buf.chunk();
+        let length = chunk.len().min(buf.remaining() - end);
+        count += chunk[..length].iter().filter(|byte| **byte < 0x80).count();
+        buf.advance(length);
+    }
+    count
 }
 
 /// The bytes that remain behind the value of `tag`: at least `end`. None: the value is truncated, or no value.

@@ -8,8 +8,12 @@ pub fn available() -> u64 {
     let physical = info.totalram as u64 * u64::from(info.mem_unit.max(1));
     let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let cgroup = cgroup_limit(&cgroups, Path::new("/sys/fs/cgroup"));
-    let space = rustix::process::getrlimit(rustix::process::Resource::As).current;
-    [Some(physical), cgroup, space].into_iter().flatten().min().unwrap_or(physical)
+    [Some(physical), cgroup, address_space_limit()].into_iter().flatten().min().unwrap_or(physical)
+}
+
+/// The limit of this process' address space (RLIMIT_AS), if there is one.
+pub fn address_space_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
 }
 
 /// The smallest memory limit of the cgroups in `/proc/self/cgroup` and their parents. Inside a container the path of the

@@ -8,12 +8,12 @@ mod available; // memory that this process may use
 mod reserved; // bytes that own their reservation
 mod waiters; // the queue of those that wait
 
-pub use available::available;
-pub use reserved::into_bytes;
+pub use available::{address_space_limit, available};
+pub use reserved::charged;
 
 use crate::error::{Code, Error};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use waiters::Waiters;
 
@@ -69,6 +69,7 @@ pub struct MemoryBudget {
     in_use: AtomicUsize,
     peak: AtomicUsize,
     waiters: Waiters,
+    counts_address_space: AtomicBool,
     refusals: [AtomicU64; Refusal::ALL.len()],
 }
 
@@ -79,6 +80,7 @@ impl MemoryBudget {
             in_use: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             waiters: Waiters::new(),
+            counts_address_space: AtomicBool::new(false),
             refusals: [const { AtomicU64::new(0) }; Refusal::ALL.len()],
         }
     }
@@ -89,6 +91,15 @@ impl MemoryBudget {
 
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Blocks are to be reserved as a whole before they are mapped, because address space is limited (RLIMIT_AS).
+    pub fn counts_address_space(&self) -> bool {
+        self.counts_address_space.load(Ordering::Relaxed)
+    }
+
+    pub fn set_counts_address_space(&self, counts: bool) {
+        self.counts_address_space.store(counts, Ordering::Relaxed);
     }
 
     pub fn in_use(&self) -> usize {
@@ -126,6 +137,18 @@ impl MemoryBudget {
         let mut reservation = self.empty(purpose);
         reservation.try_grow(bytes)?;
         Ok(reservation)
+    }
+
+    /// As [`MemoryBudget::try_reserve`], but up to [`SMALL`] bytes are not drawn.
+    ///
+    /// # Errors
+    /// They do not fit now.
+    pub fn try_reserve_large(
+        &'static self,
+        bytes: usize,
+        purpose: Purpose,
+    ) -> Result<Reservation, Exhausted> {
+        self.try_reserve(if bytes > SMALL { bytes } else { 0 }, purpose)
     }
 
     /// Reserves `bytes`; waits for at most [`MAX_WAIT`] until they fit. Dropping the future gives up the place in the
@@ -211,6 +234,11 @@ impl Reservation {
         if self.budget.waiters.is_empty() && self.try_grow(more).is_ok() {
             return Ok(());
         }
+        // Boxed, so that the futures of requests that need not wait stay small.
+        Box::pin(self.wait_and_grow(more)).await
+    }
+
+    async fn wait_and_grow(&mut self, more: usize) -> Result<(), Exhausted> {
         if more > self.budget.ceiling(self.purpose) {
             return Err(self.budget.exhausted(more, self.purpose));
         }

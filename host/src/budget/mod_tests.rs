@@ -132,7 +132,7 @@ fn threads_never_exceed_the_limit() {
 #[test]
 fn bytes_own_their_reservation() {
     let b = budget(800);
-    let bytes = into_bytes(vec![1; 100], b.try_reserve(100, Purpose::Request).unwrap());
+    let bytes = charged(vec![1; 100], b.try_reserve(100, Purpose::Request).unwrap());
     let part = bytes.slice(10..20);
     drop(bytes);
     assert_eq!((b.in_use(), &part[..]), (100, &[1; 10][..]));

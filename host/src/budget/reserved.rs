@@ -3,21 +3,22 @@
 use super::Reservation;
 use bytes::Bytes;
 
-struct Reserved {
-    data: Vec<u8>,
+struct Reserved<T> {
+    data: T,
     _reservation: Reservation,
 }
 
-impl AsRef<[u8]> for Reserved {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Reserved<T> {
     fn as_ref(&self) -> &[u8] {
-        &self.data
+        self.data.as_ref()
     }
 }
 
 /// `data` as reference-counted bytes, without a copy. The reservation is given back with the last reference.
-pub fn into_bytes(data: Vec<u8>, reservation: Reservation) -> Bytes {
+pub fn charged(data: impl Into<Bytes>, reservation: Reservation) -> Bytes {
+    let data = data.into();
     if reservation.bytes() == 0 {
-        return Bytes::from(data);
+        return data;
     }
     Bytes::from_owner(Reserved { data, _reservation: reservation })
 }

@@ -1,14 +1,48 @@
-//! gzip and deflate for both wires, away from the network threads when it takes long.
+//! gzip and deflate for both wires. Output is drawn from the memory budget before it is produced, so that an expansion is
+//! refused when it exceeds its limit, not when memory is exhausted.
 
+use super::decode_workers::{self, MAX_INLINE};
+use crate::budget::{self, Exhausted, Purpose, Reservation, request_memory};
+use crate::error::Error;
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
-use std::io::{Read, Result};
+use std::io::{self, Read};
+
+/// A worker produces at most this many bytes before it serves the next job.
+const MAX_STEP: usize = 4 << 20;
 
 /// A content coding. Deflate is the zlib format, as HTTP defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     Gzip,
     Deflate,
+}
+
+/// Why data was not compressed or decompressed.
+#[derive(Debug)]
+pub enum CodingError {
+    /// The output exceeds its limit.
+    TooLong,
+    /// The input is malformed.
+    Malformed(io::Error),
+    /// The memory budget cannot provide the output's bytes.
+    Exhausted(Exhausted),
+    /// The system has no memory for this many bytes.
+    OutOfMemory(usize),
+    Failed(Error),
+}
+
+impl CodingError {
+    /// The refusal for lack of memory, or an internal error; `None` if the input is at fault.
+    pub fn own_fault(&self, what: &str) -> Option<Error> {
+        match self {
+            Self::TooLong | Self::Malformed(_) => None,
+            Self::Exhausted(exhausted) => Some(exhausted.refuse()),
+            Self::OutOfMemory(bytes) => Some(budget::out_of_memory(what, *bytes)),
+            Self::Failed(error) => Some(error.clone()),
+        }
+    }
 }
 
 impl Coding {
@@ -24,35 +58,114 @@ impl Coding {
         if data.starts_with(&[0x1f, 0x8b]) { Coding::Gzip } else { Coding::Deflate }
     }
 
-    /// Decompresses to at most `limit` bytes and one more, which shows the caller that the limit is exceeded.
-    pub fn decompress(self, data: impl Read, limit: u64) -> Result<Vec<u8>> {
-        let limit = limit.saturating_add(1);
-        let mut out = Vec::new();
-        match self {
-            Coding::Gzip => MultiGzDecoder::new(data).take(limit).read_to_end(&mut out)?,
-            Coding::Deflate => ZlibDecoder::new(data).take(limit).read_to_end(&mut out)?,
+    /// Decompresses `len` bytes of `data` to at most `limit` bytes.
+    pub async fn decompress(
+        self,
+        data: impl Read + Send + 'static,
+        len: usize,
+        limit: usize,
+    ) -> Result<Bytes, CodingError> {
+        let output: Box<dyn Read + Send> = match self {
+            Coding::Gzip => Box::new(MultiGzDecoder::new(data)),
+            Coding::Deflate => Box::new(ZlibDecoder::new(data)),
         };
-        Ok(out)
+        Output::new(output, limit, Purpose::Request).read(len <= MAX_INLINE).await
     }
 
-    pub fn compress(self, data: impl Read) -> Result<Vec<u8>> {
+    /// Compresses `len` bytes of `data`.
+    pub async fn compress(
+        self,
+        data: impl Read + Send + 'static,
+        len: u64,
+    ) -> Result<Bytes, CodingError> {
         let level = Compression::default();
-        let mut out = Vec::new();
-        match self {
-            Coding::Gzip => GzEncoder::new(data, level).read_to_end(&mut out)?,
-            Coding::Deflate => ZlibEncoder::new(data, level).read_to_end(&mut out)?,
+        let output: Box<dyn Read + Send> = match self {
+            Coding::Gzip => Box::new(GzEncoder::new(data, level)),
+            Coding::Deflate => Box::new(ZlibEncoder::new(data, level)),
         };
-        Ok(out)
+        let inline = len <= MAX_INLINE as u64;
+        Output::new(output, usize::MAX - 1, Purpose::Response).read(inline).await
     }
 }
 
-/// Runs `work` on this thread if it is `short`, else on a blocking thread. `None` if it panicked there.
-pub async fn offload<T: Send + 'static>(
-    short: bool,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    if short {
-        return Some(work());
-    }
-    tokio::task::spawn_blocking(work).await.ok()
+/// What a coder has produced so far, and the memory that pays for it.
+struct Output {
+    coder: Box<dyn Read + Send>,
+    data: Vec<u8>,
+    limit: usize,
+    reservation: Reservation,
 }
+
+enum Progress {
+    Complete,
+    /// `data` is full.
+    Full,
+}
+
+impl Output {
+    fn new(coder: Box<dyn Read + Send>, limit: usize, purpose: Purpose) -> Self {
+        let reservation = request_memory().empty(purpose);
+        Self { coder, data: Vec::new(), limit, reservation }
+    }
+
+    /// Reads all output. The first [`MAX_INLINE`] bytes are produced on this thread if `inline`, everything else on decode
+    /// workers.
+    async fn read(mut self, inline: bool) -> Result<Bytes, CodingError> {
+        let mut progress = Progress::Full;
+        while let Progress::Full = progress {
+            if self.data.len() > self.limit {
+                return Err(CodingError::TooLong);
+            }
+            self.grow().await?;
+            let heavy = !inline || self.data.capacity() > 2 * MAX_INLINE;
+            let step = decode_workers::run_if(heavy, move || {
+                let progress = self.fill();
+                (self, progress)
+            });
+            let (output, stepped) = step.await.map_err(CodingError::Failed)?;
+            self = output;
+            progress = stepped.map_err(CodingError::Malformed)?;
+        }
+        if self.data.len() > self.limit {
+            return Err(CodingError::TooLong);
+        }
+        self.data.shrink_to_fit();
+        self.reservation.shrink_to(self.data.capacity());
+        Ok(budget::charged(self.data, self.reservation))
+    }
+
+    /// Makes space for the next step. One byte beyond the limit shows that it is exceeded.
+    async fn grow(&mut self) -> Result<(), CodingError> {
+        let len = self.data.len();
+        let more = len.clamp(MAX_INLINE, MAX_STEP).min(self.limit + 1 - len);
+        // The first bytes are not drawn individually, as those of any small message.
+        if len > 0 {
+            let missing = (len + more).saturating_sub(self.reservation.bytes());
+            self.reservation.grow(missing).await.map_err(CodingError::Exhausted)?;
+        }
+        self.data.try_reserve_exact(more).map_err(|_| CodingError::OutOfMemory(len + more))
+    }
+
+    /// Produces output until `data` is full.
+    fn fill(&mut self) -> io::Result<Progress> {
+        let mut at = self.data.len();
+        self.data.resize(self.data.capacity(), 0);
+        let progress = loop {
+            if at == self.data.len() {
+                break Progress::Full;
+            }
+            match self.coder.read(&mut self.data[at..]) {
+                Ok(0) => break Progress::Complete,
+                Ok(read) => at += read,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        };
+        self.data.truncate(at);
+        Ok(progress)
+    }
+}
+
+#[cfg(test)]
+#[path = "compression_tests.rs"]
+mod tests;

@@ -3,6 +3,7 @@
 mod chunks; // response bodies: copied pieces and zero-copy chunks
 mod compression; // gzip and deflate
 pub mod context; // state that all frontends share
+pub mod decode_workers; // threads for heavy decoding and encoding
 pub mod disconnect; // detects HTTP/1 clients that disconnect
 pub mod grpc; // gRPC frontends
 pub mod http; // HTTP frontends

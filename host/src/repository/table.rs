@@ -93,6 +93,13 @@ impl ModelTable {
         self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()
     }
 
+    /// The model's latest version has an input of strings, which takes long to check.
+    pub fn takes_strings(&self, name: &str) -> bool {
+        let models = self.models.load();
+        let latest = models.get(name).and_then(|model| model.latest.load_full());
+        latest.is_some_and(|served| served.signature.takes_strings())
+    }
+
     /// Strict readiness: every version of every model is served, or was unloaded by request.
     pub fn all_ready(&self) -> bool {
         self.models.load().values().all(|m| {

@@ -3,6 +3,8 @@
 use super::pages::Pages;
 use super::pool;
 use crate::arena::{Arena, Block};
+use crate::budget::{Exhausted, Purpose, Reservation, out_of_memory, request_memory};
+use crate::error::Error;
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -18,6 +20,30 @@ pub struct AlignedBuf {
     origin: Origin,
 }
 
+/// Why a buffer was not allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocError {
+    /// The memory budget cannot provide the bytes.
+    Budget(Exhausted),
+    /// The system has no memory for this many bytes.
+    System(usize),
+}
+
+impl AllocError {
+    /// The error that the client sees; `what` needed the memory. Counts the refusal.
+    pub fn refuse(self, what: &str) -> Error {
+        match self {
+            Self::Budget(exhausted) => exhausted.refuse(),
+            Self::System(bytes) => out_of_memory(what, bytes),
+        }
+    }
+}
+
+/// A reservation of nothing.
+fn unpaid() -> Reservation {
+    request_memory().empty(Purpose::Request)
+}
+
 /// Where the memory came from and is returned to.
 enum Origin {
     /// Length 0: no memory.
@@ -25,7 +51,7 @@ enum Origin {
     /// The allocator; the layout includes padding for the alignment.
     Heap(NonNull<u8>, Layout),
     /// The pool of large blocks.
-    Pool(Pages),
+    Pool(Pages, Reservation),
     /// Memory shared with another process.
     Arena(#[allow(dead_code, reason = "returns the block when dropped")] Block),
 }
@@ -49,47 +75,84 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
+    /// A zeroed buffer of `len` bytes that is not drawn from the memory budget, for memory that does not belong to a request;
+    /// `None` if out of memory.
+    pub fn try_new(len: usize) -> Option<Self> {
+        Self::allocate(PROCESS_ARENA.get(), len, true, unpaid())
+    }
+
     /// A zeroed buffer of `len` bytes. Zeroed because a backend that writes too little must not expose data of another
     /// request.
-    pub fn new(len: usize) -> Self {
-        Self::or_abort(Self::try_new(len))
+    ///
+    /// # Errors
+    /// The memory budget is exhausted, or the system's memory.
+    pub fn zeroed(len: usize, purpose: Purpose) -> Result<Self, AllocError> {
+        Self::charged(PROCESS_ARENA.get(), len, true, purpose)
     }
 
-    /// As [`AlignedBuf::new`]; `None` if out of memory.
-    pub fn try_new(len: usize) -> Option<Self> {
-        Self::allocate(PROCESS_ARENA.get(), len, true)
-    }
-
-    /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted. It may hold data of other
-    /// requests: only what was written to it may be read.
-    pub fn for_input(arena: Option<&Arc<Arena>>, len: usize) -> Self {
-        Self::or_abort(Self::try_for_input(arena, len))
-    }
-
-    /// As [`AlignedBuf::for_input`]; `None` if out of memory.
-    pub fn try_for_input(arena: Option<&Arc<Arena>>, len: usize) -> Option<Self> {
-        let shared = arena.and_then(|arena| Self::allocate(Some(arena), len, false));
+    /// A buffer of `len` bytes that may hold data of other requests: only what was written to it may be read.
+    ///
+    /// # Errors
+    /// As of [`AlignedBuf::zeroed`].
+    pub fn unwritten(len: usize, purpose: Purpose) -> Result<Self, AllocError> {
         // Small heap blocks would be uninitialised, which `as_ref` must not expose.
-        shared.or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE))
+        Self::charged(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, purpose)
     }
 
-    /// A copy of `parts`, one after another.
+    /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted; unwritten as that of
+    /// [`AlignedBuf::unwritten`]. The caller lets [`AlignedBuf::reservation`] grow while data arrives. `None` if out of
+    /// memory.
+    pub fn try_for_input(arena: Option<&Arc<Arena>>, len: usize) -> Option<Self> {
+        let shared = arena.and_then(|arena| Self::allocate(Some(arena), len, false, unpaid()));
+        shared.or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, unpaid()))
+    }
+
+    /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
     pub fn copy_of(parts: &[&[u8]]) -> Self {
-        Self::copy_to(None, parts)
-    }
-
-    /// As [`AlignedBuf::copy_of`], in `arena` if given and not exhausted.
-    pub fn copy_to(arena: Option<&Arc<Arena>>, parts: &[&[u8]]) -> Self {
         let len = parts.iter().map(|p| p.len()).sum();
-        let block = arena.and_then(|arena| Self::allocate(Some(arena), len, false));
-        Self::or_abort(block.or_else(|| Self::allocate(PROCESS_ARENA.get(), len, false)))
+        Self::allocate(PROCESS_ARENA.get(), len, false, unpaid())
+            .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
             .filled(parts)
     }
 
-    /// As [`AlignedBuf::copy_of`]; `None` if out of memory.
-    pub fn try_copy_of(parts: &[&[u8]]) -> Option<Self> {
+    /// A copy of `parts`, one after another, in `arena` if given and not exhausted.
+    ///
+    /// # Errors
+    /// As of [`AlignedBuf::zeroed`].
+    pub fn try_copy(
+        arena: Option<&Arc<Arena>>,
+        parts: &[&[u8]],
+        purpose: Purpose,
+    ) -> Result<Self, AllocError> {
         let len = parts.iter().map(|p| p.len()).sum();
-        Some(Self::allocate(PROCESS_ARENA.get(), len, false)?.filled(parts))
+        let shared = arena.and_then(|arena| Self::allocate(Some(arena), len, false, unpaid()));
+        let block = match shared {
+            Some(block) => block,
+            None => Self::charged(PROCESS_ARENA.get(), len, false, purpose)?,
+        };
+        Ok(block.filled(parts))
+    }
+
+    /// What pays for the buffer: `None` if it is small, or lies in an arena, whose size is limited.
+    pub fn reservation(&mut self) -> Option<&mut Reservation> {
+        match &mut self.origin {
+            Origin::Pool(_, reservation) => Some(reservation),
+            Origin::Empty | Origin::Heap(..) | Origin::Arena(_) => None,
+        }
+    }
+
+    /// Draws large blocks from the memory budget before they are allocated.
+    fn charged(
+        arena: Option<&Arc<Arena>>,
+        len: usize,
+        zeroed: bool,
+        purpose: Purpose,
+    ) -> Result<Self, AllocError> {
+        let mut reservation = request_memory().empty(purpose);
+        if arena.is_none() && len >= pool::MIN_SIZE {
+            reservation.try_grow(len).map_err(AllocError::Budget)?;
+        }
+        Self::allocate(arena, len, zeroed, reservation).ok_or(AllocError::System(len))
     }
 
     /// Fills the buffer with `parts`, whose lengths sum up to its length.
@@ -107,16 +170,16 @@ impl AlignedBuf {
         self
     }
 
-    /// Aborts if out of memory, as `Vec` does.
-    fn or_abort(block: Option<Self>) -> Self {
-        block.unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
-    }
-
     /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned one.
     ///
     /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its last user's data: the
     /// caller must write all of it, or expose only what it wrote.
-    fn allocate(arena: Option<&Arc<Arena>>, len: usize, zeroed: bool) -> Option<Self> {
+    fn allocate(
+        arena: Option<&Arc<Arena>>,
+        len: usize,
+        zeroed: bool,
+        reservation: Reservation,
+    ) -> Option<Self> {
         if len == 0 {
             let ptr = NonNull::<Aligned>::dangling().cast();
             return Some(Self { ptr, len, origin: Origin::Empty });
@@ -128,7 +191,7 @@ impl AlignedBuf {
         if len >= pool::MIN_SIZE {
             let mut pages = pool::take(len)?;
             pages.claim(len, zeroed);
-            return Some(Self { ptr: pages.ptr(), len, origin: Origin::Pool(pages) });
+            return Some(Self { ptr: pages.ptr(), len, origin: Origin::Pool(pages, reservation) });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
         // SAFETY: the layout's size is not zero. Callers that pass `zeroed: false` write every byte first.
@@ -177,7 +240,7 @@ impl Drop for AlignedBuf {
         match std::mem::replace(&mut self.origin, Origin::Empty) {
             // SAFETY: the block came from the allocator with this very layout.
             Origin::Heap(base, layout) => unsafe { dealloc(base.as_ptr(), layout) },
-            Origin::Pool(pages) => pool::put(pages),
+            Origin::Pool(pages, _) => pool::put(pages),
             Origin::Empty | Origin::Arena(_) => {}
         }
     }

@@ -123,6 +123,11 @@ impl Signature {
         self.states.iter().position(|s| &*s.output == name)
     }
 
+    /// An input is a tensor of strings, whose check takes as long as the tensor.
+    pub fn takes_strings(&self) -> bool {
+        self.inputs.iter().any(|input| input.dtype.size().is_none())
+    }
+
     pub fn batching(&self) -> bool {
         self.max_batch_size > 0
     }

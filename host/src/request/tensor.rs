@@ -2,6 +2,8 @@
 
 use super::buffer::{AlignedBuf, uses_arena};
 use super::dtype::DType;
+use crate::budget::{Purpose, SMALL};
+use crate::error::Result;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::fmt;
@@ -24,19 +26,24 @@ pub struct InputTensor {
 
 impl InputTensor {
     /// Aligns the data for its type; copies it if it is misaligned.
-    pub fn align(&mut self) {
-        let Some(size) = self.dtype.size() else { return };
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    pub fn align(&mut self) -> Result<()> {
+        let Some(size) = self.dtype.size() else { return Ok(()) };
         let fits = |data: &Bytes| (data.as_ptr() as usize).is_multiple_of(size);
         if fits(&self.data) {
-            return;
+            return Ok(());
         }
-        if !uses_arena() {
+        if !uses_arena() && self.data.len() < SMALL {
             // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation instead of two.
             self.data = Bytes::copy_from_slice(&self.data);
         }
-        if uses_arena() || !fits(&self.data) {
-            self.data = AlignedBuf::copy_of(&[&self.data]).into_bytes();
+        if !fits(&self.data) || uses_arena() {
+            let copy = AlignedBuf::try_copy(None, &[&self.data], Purpose::Request);
+            self.data = copy.map_err(|e| e.refuse("a misaligned tensor"))?.into_bytes();
         }
+        Ok(())
     }
 }
 

@@ -192,7 +192,9 @@ impl BatchAssembler {
             // An empty string is four bytes of length.
             let size = input.dtype.size().unwrap_or(4);
             let bytes = element_count(&input.shape).unwrap_or(0) * size;
-            InputTensor { data: self.zeros(bytes), ..input.clone() }
+            // Backends ignore the data of a null request; without memory for zeros it is that of the request beside it.
+            let data = self.zeros(bytes).unwrap_or_else(|| input.data.clone());
+            InputTensor { data, ..input.clone() }
         };
         let mut inputs: SmallVec<[InputTensor; 2]> = like.inputs.iter().map(zero).collect();
         let flags = [(&controls.start, false), (&controls.end, false), (&controls.ready, false)];
@@ -202,12 +204,12 @@ impl BatchAssembler {
         NullTemplate { inputs, outputs: outputs.clone(), batch: *batch }
     }
 
-    fn zeros(&self, bytes: usize) -> Bytes {
+    fn zeros(&self, bytes: usize) -> Option<Bytes> {
         let mut zeros = self.zeros.lock();
         if zeros.len() < bytes {
-            *zeros = AlignedBuf::new(bytes).into_bytes();
+            *zeros = AlignedBuf::try_new(bytes)?.into_bytes();
         }
-        zeros.slice(..bytes)
+        Some(zeros.slice(..bytes))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::metrics::Gpus;
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, bind};
-use crate::net::threads;
+use crate::net::{decode_workers, threads};
 use crate::plugin::DEFAULT_STACK;
 use crate::repository::ModelTable;
 use crate::repository::lifecycle::StartupReport;
@@ -32,6 +32,10 @@ use tokio::task::JoinHandle;
 /// Runs the server until a signal stops it. Returns the exit status of the process.
 pub fn run(settings: Settings) -> u8 {
     raise_descriptor_limit();
+    if let Err(e) = decode_workers::start(settings.decode_thread_count) {
+        tracing::error!("cannot start the decode workers: {e}");
+        return 1;
+    }
     let runtime = match threads::runtime(DEFAULT_STACK) {
         Ok(runtime) => runtime,
         Err(e) => {

@@ -2,7 +2,8 @@
 //! aligned block.
 
 use crate::arena::Arena;
-use crate::request::buffer::{ALIGN, AlignedBuf};
+use crate::budget::{self, Purpose, Reservation, SMALL, request_memory};
+use crate::request::buffer::{ALIGN, AlignedBuf, AllocError};
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// Chunked bodies in more pieces than this are refused if the pieces are small.
 pub const MAX_CHUNKS: usize = 1 << 16;
+
+/// A body is drawn from the memory budget in steps of at least this size.
+const PAID_STEP: usize = 256 << 10;
 
 /// What is known of a body before it is read.
 #[derive(Clone, Copy, Default)]
@@ -31,8 +35,8 @@ pub struct BodySpec<'a> {
 pub enum BodyError {
     /// The body exceeds its limit or its announced length; the number is of the bytes received so far.
     TooLong(u64),
-    /// No memory for this many bytes.
-    OutOfMemory(u64),
+    /// No memory for the body.
+    OutOfMemory(AllocError),
     /// More than [`MAX_CHUNKS`] small pieces.
     TooManyChunks,
     /// The client disconnected.
@@ -47,6 +51,7 @@ pub async fn collect<B: Body<Data = Bytes>>(
     let pad = (ALIGN - spec.aligned_at % ALIGN) % ALIGN;
     let mut pieces: SmallVec<[Bytes; 1]> = SmallVec::new();
     let mut block: Option<AlignedBuf> = None;
+    let mut reservation = request_memory().empty(Purpose::Request);
     let mut total = 0;
     while let Some(piece) = next_piece(body.as_mut()).await? {
         let end = total + piece.len();
@@ -57,16 +62,32 @@ pub async fn collect<B: Body<Data = Bytes>>(
             && let Some(length) = spec.length.filter(|length| *length > piece.len() as u64)
         {
             let len = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(pad);
-            // A false length must not end the process. Pages that are never written cost address space only.
+            // Pages that are never written cost address space only. Unless that is limited, the memory is paid for while it
+            // is filled: an announced length alone occupies none of the budget.
+            if request_memory().counts_address_space() {
+                pay(&mut reservation, len).await?;
+            }
             let allocated = AlignedBuf::try_for_input(spec.arena, len);
-            block = Some(allocated.ok_or(BodyError::OutOfMemory(length))?);
+            let mut allocated = allocated.ok_or(BodyError::OutOfMemory(AllocError::System(len)))?;
+            if let Some(paid) = allocated.reservation() {
+                paid.merge(reservation.split(len));
+            }
+            block = Some(allocated);
         }
         match &mut block {
-            Some(block) => match block.as_mut().get_mut(pad + total..pad + end) {
-                Some(target) => target.copy_from_slice(&piece),
-                None => return Err(BodyError::TooLong(end as u64)),
-            },
+            Some(block) => {
+                if let Some(reservation) = block.reservation() {
+                    pay(reservation, pad + end).await?;
+                }
+                match block.as_mut().get_mut(pad + total..pad + end) {
+                    Some(target) => target.copy_from_slice(&piece),
+                    None => return Err(BodyError::TooLong(end as u64)),
+                }
+            }
             None => {
+                if end > SMALL {
+                    pay(&mut reservation, end).await?;
+                }
                 pieces.push(piece);
                 if pieces.len() > MAX_CHUNKS && end < pieces.len() * 1024 {
                     return Err(BodyError::TooManyChunks);
@@ -79,12 +100,24 @@ pub async fn collect<B: Body<Data = Bytes>>(
         return Ok(block.into_bytes().slice(pad..pad + total));
     }
     if spec.arena.is_none() && pieces.len() <= 1 {
-        return Ok(pieces.pop().unwrap_or_default());
+        let piece = pieces.pop().unwrap_or_default();
+        return Ok(budget::charged(piece, reservation));
     }
     let mut parts: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);
     parts.push(&[0; ALIGN][..pad]);
     parts.extend(pieces.iter().map(|p| p.as_ref()));
-    Ok(AlignedBuf::copy_to(spec.arena, &parts).into_bytes().slice(pad..))
+    let joined = AlignedBuf::try_copy(spec.arena, &parts, Purpose::Request);
+    Ok(joined.map_err(BodyError::OutOfMemory)?.into_bytes().slice(pad..))
+}
+
+/// Lets a reservation grow to at least `bytes`, in steps that are worth one.
+async fn pay(reservation: &mut Reservation, bytes: usize) -> Result<(), BodyError> {
+    let missing = bytes.saturating_sub(reservation.bytes());
+    if missing == 0 {
+        return Ok(());
+    }
+    let grown = reservation.grow(missing.max(PAID_STEP)).await;
+    grown.map_err(|e| BodyError::OutOfMemory(AllocError::Budget(e)))
 }
 
 /// The next data frame that is not empty.

@@ -6,6 +6,7 @@ use super::response::{self, BuiltResponse, ResponseSpec};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
+use crate::net::decode_workers;
 use crate::net::sink::{self, CancelGuard, UnaryReceiver};
 use crate::repository::OpenVersion;
 use crate::request::check::IdPrefix;
@@ -88,7 +89,8 @@ impl<'a> AcceptedRequest<'a> {
         let request_id = self.ctx.state.next_request_id();
         let signature = &self.served.signature;
         let (batch, per_item, requested) = (plan.batch, plan.per_item, plan.outputs.clone());
-        let mut inputs = input_data::tensors(signature, plan, parts);
+        let mut inputs = input_data::tensors(signature, plan, parts)
+            .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
         let unusable = requested
             .iter()
             .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index].dtype));
@@ -178,9 +180,19 @@ impl PendingRequest {
         let response = receiver.wait(responder).await;
         guard.disarm();
         let (batch, per_item) = (spec.batch, spec.per_item);
-        match response.and_then(|r| response::build(&spec, r)) {
+        let id = spec.id;
+        let built = match response {
+            // Ranking takes long.
+            Ok(r) if spec.is_heavy(&r) => {
+                let build = move || response::build(&spec, r);
+                Box::pin(decode_workers::run(build)).await.and_then(|built| built)
+            }
+            Ok(r) => response::build(&spec, r),
+            Err(error) => Err(error),
+        };
+        match built {
             Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
-            Err(error) => Err(Failure { error: v1_text(error, spec.id), id: spec.id, request_id }),
+            Err(error) => Err(Failure { error: v1_text(error, id), id, request_id }),
         }
     }
 }

@@ -64,7 +64,14 @@ pub fn entries(signature: &Signature, plan: &Plan, entries: Vec<Bytes>) -> Resul
 }
 
 /// Input tensors in the order of the configuration.
-pub fn tensors(signature: &Signature, plan: Plan, parts: InputParts) -> SmallVec<[InputTensor; 2]> {
+///
+/// # Errors
+/// There is no memory to align one.
+pub fn tensors(
+    signature: &Signature,
+    plan: Plan,
+    parts: InputParts,
+) -> Result<SmallVec<[InputTensor; 2]>> {
     let pairs = plan.inputs.into_iter().zip(parts);
     let mut tensors: SmallVec<[InputTensor; 2]> = pairs
         .map(|(i, data)| InputTensor {
@@ -75,8 +82,8 @@ pub fn tensors(signature: &Signature, plan: Plan, parts: InputParts) -> SmallVec
         })
         .collect();
     tensors.sort_by_key(|t| t.index);
-    tensors.iter_mut().for_each(InputTensor::align);
-    tensors
+    tensors.iter_mut().try_for_each(InputTensor::align)?;
+    Ok(tensors)
 }
 
 /// Checks the framing of string tensors (docs/protocol/v1.md §5.4). Stray bytes after the last string are ignored in v1, so they are

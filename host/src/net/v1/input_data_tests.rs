@@ -74,7 +74,7 @@ fn tensors_are_reordered_to_the_configuration() {
     let (served, plan) = planned("simple", SIMPLE);
     let body: Bytes = [[1; 64], [0; 64]].concat().into();
     let parts = split(&served.signature, &plan, &body).unwrap();
-    let tensors = tensors(&served.signature, plan, parts);
+    let tensors = tensors(&served.signature, plan, parts).unwrap();
     assert_eq!(tensors.iter().map(|t| (t.index, t.data[0])).collect::<Vec<_>>(), [(0, 0), (1, 1)]);
 }
 
@@ -104,7 +104,7 @@ fn string_framing() {
         let (served, plan) = planned("m", &header);
         let body = Bytes::from_static(data);
         let parts = split(&served.signature, &plan, &body).unwrap();
-        let mut tensors = tensors(&served.signature, plan, parts);
+        let mut tensors = tensors(&served.signature, plan, parts).unwrap();
         let got = check_strings(&served.signature, &mut tensors).err().map(|e| e.message);
         assert_eq!(got.as_deref(), want, "{data:?}");
         assert!(want.is_some() || tensors.iter().any(|t| t.data == data[..9]));

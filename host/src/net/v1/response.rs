@@ -4,6 +4,7 @@
 //! parsers of clients before v1.12 refuse the field.
 
 use crate::error::{Error, Result};
+use crate::net::decode_workers::MAX_INLINE;
 use crate::repository::OpenVersion;
 use crate::request::classes::{self, Class};
 use crate::request::{DType, InferResponse, OutputTensor, RequestedOutput, TensorSpec};
@@ -20,6 +21,14 @@ pub struct ResponseSpec {
     pub id: u64,
     pub outputs: SmallVec<[RequestedOutput; 2]>,
     pub per_item: bool,
+}
+
+impl ResponseSpec {
+    /// Building the response takes long: large outputs are ranked.
+    pub fn is_heavy(&self, response: &InferResponse) -> bool {
+        self.outputs.iter().any(|o| o.classes > 0)
+            && response.outputs.iter().map(|o| o.data.len()).sum::<usize>() > MAX_INLINE
+    }
 }
 
 /// A response, before it is encoded for HTTP or gRPC.

@@ -54,7 +54,7 @@ impl UncheckedRequest {
         let signature = &served.signature;
         let batch = check::inputs(signature, &self.id, &self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);
-        self.inputs.iter_mut().for_each(InputTensor::align);
+        self.inputs.iter_mut().try_for_each(InputTensor::align)?;
         if self.outputs.is_empty() {
             self.outputs = check::all_outputs(signature);
         }

@@ -2,9 +2,10 @@
 
 use super::requests::BatchRequests;
 use super::views::InputView;
+use crate::budget::Purpose;
 use crate::error::{Error, Result};
 use crate::plugin::text::read;
-use crate::request::buffer::AlignedBuf;
+use crate::request::buffer::{AlignedBuf, AllocError};
 use crate::request::pool;
 use crate::request::{ShapeText, Signature};
 use bytes::Bytes;
@@ -55,12 +56,9 @@ impl GatheredInputs {
 
     fn copy(&mut self, signature: &Signature, parts: &[Part<'_>]) -> Result<(Buf, Held)> {
         let total = parts.iter().map(|(view, _)| view.buf.bytes as usize).sum();
-        let mut block = self.take_block(total).ok_or_else(|| {
-            Error::internal(format!(
-                "model '{}': out of memory: {total} bytes to gather an input",
-                signature.model
-            ))
-        })?;
+        let mut block = self
+            .take_block(total)
+            .map_err(|e| e.refuse(&format!("a gathered input of model '{}'", signature.model)))?;
         let mut rest = &mut block.as_mut()[..total];
         for (view, _) in parts {
             let (to, behind) = rest.split_at_mut(view.buf.bytes as usize);
@@ -78,12 +76,12 @@ impl GatheredInputs {
     }
 
     /// The smallest spare block that is large enough, or a new one.
-    fn take_block(&mut self, bytes: usize) -> Option<AlignedBuf> {
+    fn take_block(&mut self, bytes: usize) -> Result<AlignedBuf, AllocError> {
         let fitting = self.spare.iter().enumerate().filter(|(_, block)| block.len() >= bytes);
         match fitting.min_by_key(|(_, block)| block.len()) {
-            Some((at, _)) => Some(self.spare.swap_remove(at)),
+            Some((at, _)) => Ok(self.spare.swap_remove(at)),
             // Not zeroed: every byte is written below.
-            None => AlignedBuf::try_for_input(None, bytes),
+            None => AlignedBuf::unwritten(bytes, Purpose::Response),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Memory of outputs: allocated by the host, or donated by the backend.
 
+use crate::budget::Purpose;
 use crate::error::{Error, Result};
-use crate::request::buffer::{self, AlignedBuf};
+use crate::request::buffer::{self, AlignedBuf, AllocError};
 use bytes::Bytes;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::types::Buf;
@@ -18,9 +19,9 @@ impl Memory {
     /// # Errors
     /// Out of memory.
     pub fn allocate(name: &str, bytes: u64) -> Result<(Self, *mut u8)> {
-        let Some(mut block) = AlignedBuf::try_new(bytes as usize) else {
-            return Err(out_of_memory(name, bytes));
-        };
+        let block = usize::try_from(bytes).map_err(|_| AllocError::System(usize::MAX));
+        let block = block.and_then(|bytes| AlignedBuf::zeroed(bytes, Purpose::Response));
+        let mut block = block.map_err(|e| out_of_memory(name, e))?;
         let ptr = block.as_mut_ptr();
         Ok((Self::Ours(block), ptr))
     }
@@ -30,8 +31,7 @@ impl Memory {
     /// # Errors
     /// Out of memory for the copy.
     pub fn adopt(name: &str, donation: &mut Option<Donation>, parts: &[Buf]) -> Result<Self> {
-        let bytes = parts.iter().map(|part| part.bytes).sum();
-        let data = Donation::bytes(donation, parts).ok_or_else(|| out_of_memory(name, bytes))?;
+        let data = Donation::bytes(donation, parts).map_err(|e| out_of_memory(name, e))?;
         Ok(Self::Donated(data))
     }
 
@@ -64,15 +64,18 @@ impl Donation {
 
     /// The memory in `parts` as one piece, without a copy if it is one part. If it was copied, `donation` stays for the
     /// caller to drop when no lock is held, because that calls the backend. The parts were checked by [`size_of_parts`].
-    /// `None` when there is no memory for the copy.
-    fn bytes(donation: &mut Option<Self>, parts: &[Buf]) -> Option<Bytes> {
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    fn bytes(donation: &mut Option<Self>, parts: &[Buf]) -> Result<Bytes, AllocError> {
         match parts {
-            [] => Some(Bytes::new()),
+            [] => Ok(Bytes::new()),
             // Not in a child process: outputs must be in its arena.
             [one] if !buffer::uses_arena() => {
-                let mut whole = donation.take()?;
+                // The caller passes a donation that was not taken yet.
+                let Some(mut whole) = donation.take() else { return Ok(Bytes::new()) };
                 (whole.view, whole.len) = (one.ptr, one.bytes as usize);
-                Some(Bytes::from_owner(whole))
+                Ok(Bytes::from_owner(whole))
             }
             several => {
                 // SAFETY: each part is readable memory until the release.
@@ -83,7 +86,7 @@ impl Donation {
                         std::slice::from_raw_parts(p.ptr.cast_const(), p.bytes as usize)
                     })
                     .collect();
-                Some(AlignedBuf::try_copy_of(&slices)?.into_bytes())
+                Ok(AlignedBuf::try_copy(None, &slices, Purpose::Response)?.into_bytes())
             }
         }
     }
@@ -108,8 +111,8 @@ impl Drop for Donation {
     }
 }
 
-fn out_of_memory(name: &str, bytes: u64) -> Error {
-    Error::internal(format!("out of memory: {bytes} bytes for output '{name}'"))
+fn out_of_memory(name: &str, error: AllocError) -> Error {
+    error.refuse(&format!("output '{name}'"))
 }
 
 /// Total bytes of all parts.

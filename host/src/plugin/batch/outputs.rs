@@ -58,7 +58,7 @@ impl ResponseBuilder {
         bytes: u64,
     ) -> Result<Option<*mut u8>> {
         let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let (memory, ptr) = Memory::allocate(name, bytes).map_err(|e| self.error(e.message))?;
+        let (memory, ptr) = Memory::allocate(name, bytes).map_err(|e| self.out_of_memory(e))?;
         self.outputs.push(BuiltOutput { destination, memory, checked: false });
         Ok(Some(ptr))
     }
@@ -75,10 +75,14 @@ impl ResponseBuilder {
         let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
         if let Some(destination) = self.check(name, dtype, shape, bytes)? {
             let memory = Memory::adopt(name, &mut Some(donation), parts)
-                .map_err(|e| self.error(e.message))?;
+                .map_err(|e| self.out_of_memory(e))?;
             self.outputs.push(BuiltOutput { destination, memory, checked: false });
         }
         Ok(())
+    }
+
+    fn out_of_memory(&self, error: Error) -> Error {
+        Error { code: error.code, ..self.error(error.message) }
     }
 
     /// Adopts memory of a child process as an output.

@@ -55,8 +55,9 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
         {
             continue;
         }
-        let mut copy = AlignedBuf::for_input(Some(arena), data.len());
-        if arena.offset_of(copy.as_ref()).is_none() {
+        let copy = AlignedBuf::try_for_input(Some(arena), data.len());
+        let copy = copy.filter(|copy| arena.offset_of(copy.as_ref()).is_some());
+        let Some(mut copy) = copy else {
             return Err(Error::unavailable(format!(
                 "model '{}': shared-memory arena exhausted: {} bytes for input '{}' cannot be allocated while \
                  other requests of the isolated model hold its memory",
@@ -64,7 +65,7 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
                 data.len(),
                 spec.name
             )));
-        }
+        };
         copy.as_mut().copy_from_slice(data);
         input.data = copy.into_bytes();
     }

@@ -128,7 +128,7 @@ impl EnsembleRun {
         let from = &self.request;
         let batch = check::inputs(signature, &from.id, &inputs)?;
         inputs.sort_by_key(|i| i.index);
-        inputs.iter_mut().for_each(InputTensor::align);
+        inputs.iter_mut().try_for_each(InputTensor::align)?;
         let outputs = {
             let state = self.lock();
             if state.ended {

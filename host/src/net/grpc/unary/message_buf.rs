@@ -1,7 +1,8 @@
 //! A received message as a list of chunks, decoded without joining them first.
 
 use crate::arena::Arena;
-use crate::request::buffer::AlignedBuf;
+use crate::budget::Purpose;
+use crate::request::buffer::{AlignedBuf, AllocError};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct MessageBuf {
     remaining: usize,
     /// Destination of tensors that are copied.
     arena: Option<Arc<Arena>>,
+    /// A tensor was not copied for lack of memory: what was decoded lacks it.
+    failed: Option<AllocError>,
 }
 
 /// Key of the first field, a string: in both generations the name of the model.
@@ -38,6 +41,11 @@ impl MessageBuf {
     /// The remaining bytes, if they are contiguous.
     pub fn whole(&self) -> Option<&Bytes> {
         self.rest.is_empty().then_some(&self.front)
+    }
+
+    /// Why a copy of a tensor failed. prost cannot report that, so its result is not valid then.
+    pub fn failed(&self) -> Option<AllocError> {
+        self.failed
     }
 
     /// Copies misaligned tensors into `arena`, and large ones in any case.
@@ -117,10 +125,16 @@ impl Buf for MessageBuf {
                 break;
             }
         }
-        let out = AlignedBuf::copy_to(self.arena.as_ref(), &parts).into_bytes();
+        let copy = AlignedBuf::try_copy(self.arena.as_ref(), &parts, Purpose::Request);
         drop(parts);
         self.advance(len);
-        out
+        match copy {
+            Ok(copy) => copy.into_bytes(),
+            Err(e) => {
+                self.failed = Some(e);
+                Bytes::new()
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ mod respond; // builds responses
 mod sizes; // limits of messages
 
 pub use message_buf::MessageBuf;
-pub use receive::{decode, read, receive};
+pub use receive::{Limits, decode, is_heavy, receive, reserve_decoded};
 pub use respond::{refuse, respond, respond_with};
 pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA};
 

@@ -1,5 +1,6 @@
 //! Message frames, received and sent, compared with prost.
 
+use super::receive::read;
 use super::*;
 use bytes::Bytes;
 use http_body::Frame;

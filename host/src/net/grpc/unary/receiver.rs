@@ -3,6 +3,7 @@
 
 use super::MessageBuf;
 use crate::arena::Arena;
+use crate::budget::{self, Exhausted, Purpose, Reservation, SMALL, request_memory};
 use crate::request::buffer::AlignedBuf;
 use crate::request::pool;
 use bytes::{Buf, Bytes};
@@ -11,6 +12,10 @@ use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 
 /// Fields of at least this size get a block; the others stay in the buffers in which they arrived.
 const LARGE: usize = pool::MIN_SIZE;
+/// A message is drawn from the memory budget in steps of at least this size.
+const PAID_STEP: usize = 256 << 10;
+/// Parts of a frame beside a block are copied up to this size, so that they do not keep the frame.
+const MAX_COPIED: usize = 4 << 10;
 /// Compression flag and length in front of a message.
 const PREFIX: usize = 5;
 
@@ -23,6 +28,8 @@ pub struct MessageReceiver<'a, F> {
     end: usize,
     next: Next,
     arena: &'a F,
+    /// Pays for what was received and is not in a block yet.
+    reservation: Reservation,
 }
 
 /// What the next byte belongs to.
@@ -53,7 +60,21 @@ const KEY: Next = Next::Number(Number::Key, PartialVarint::new());
 impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
     pub fn new(arena: &'a F) -> Self {
         let frames = MessageBuf::default();
-        Self { frames, received: 0, end: usize::MAX, next: Next::Prefix(0), arena }
+        let reservation = request_memory().empty(Purpose::Request);
+        Self { frames, received: 0, end: usize::MAX, next: Next::Prefix(0), arena, reservation }
+    }
+
+    /// Draws `more` bytes, which arrive next, from the memory budget.
+    ///
+    /// # Errors
+    /// The budget is exhausted.
+    pub async fn pay(&mut self, more: usize) -> Result<(), Exhausted> {
+        // Small messages are not drawn individually.
+        if self.received + more <= SMALL || self.reservation.bytes() >= more {
+            return Ok(());
+        }
+        let left = self.end.saturating_sub(self.received);
+        self.reservation.grow(more.max(left.min(PAID_STEP))).await
     }
 
     /// Bytes so far.
@@ -93,15 +114,31 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
                 }
                 Next::Open(length) => {
                     let length = *length;
-                    self.frames.push(chunk.slice(from..at));
+                    self.keep(&chunk, from, at);
                     from = at;
                     self.next =
                         self.block(length).map_or(Next::Rest, |block| Next::Large(block, 0));
                 }
             }
         }
+        self.keep(&chunk, from, at.max(chunk.len()));
         self.received += chunk.len();
-        self.frames.push(chunk.slice(from..));
+    }
+
+    /// Appends a part of a chunk that is in no block.
+    fn keep(&mut self, chunk: &Bytes, from: usize, to: usize) {
+        let part = to - from;
+        if part == 0 {
+            return;
+        }
+        // A slice would keep the whole frame.
+        let copied = part <= MAX_COPIED && chunk.len() > MAX_COPIED;
+        let kept = if copied {
+            Bytes::copy_from_slice(&chunk[from..to])
+        } else {
+            budget::charged(chunk.slice(from..to), self.reservation.split(part))
+        };
+        self.frames.push(kept);
     }
 
     /// All that arrived, also of a truncated message.
@@ -112,17 +149,24 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
     }
 
     fn close(&mut self) {
-        if let Next::Large(block, filled) = std::mem::replace(&mut self.next, KEY) {
+        if let Next::Large(mut block, filled) = std::mem::replace(&mut self.next, KEY) {
+            if let Some(paid) = block.reservation() {
+                paid.merge(self.reservation.split(filled.saturating_sub(paid.bytes())));
+            }
             self.frames.push(block.into_bytes().slice(..filled));
         }
     }
 
-    /// The block for a large field. Pages that are never written cost address space only.
+    /// The block for a large field; `None` if it does not fit into memory, or not yet. Pages that are never written cost address
+    /// space only; where that is limited, the block is paid for now.
     fn block(&self, length: usize) -> Option<AlignedBuf> {
         let mut seen = self.frames.clone();
         seen.seal();
         seen.advance(PREFIX.min(seen.remaining()));
         let arena = seen.first_text().and_then(self.arena);
+        if arena.is_none() && request_memory().counts_address_space() {
+            return AlignedBuf::unwritten(length, Purpose::Request).ok();
+        }
         AlignedBuf::try_for_input(arena.as_ref(), length)
     }
 

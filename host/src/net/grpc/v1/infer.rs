@@ -2,12 +2,15 @@
 
 use crate::error::Error;
 use crate::net::context::Context;
+use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
-use crate::net::grpc::unary::{self, MAX_MESSAGE};
+use crate::net::grpc::unary::{self, Limits, MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
+use crate::net::status_code;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
 use crate::net::v1::request::RequestedVersion;
 use crate::net::v1::{input_data, legacy, request_status};
+use bytes::Buf;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
@@ -18,6 +21,8 @@ use tonic::Status;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 
+/// Number of `raw_input` in `InferRequest`.
+const RAW_INPUT: u32 = 4;
 /// Number of `raw_output` in `InferResponse`.
 const RAW_OUTPUT: u32 = 3;
 
@@ -36,9 +41,14 @@ pub async fn serve<B: Body<Data = Bytes>>(
     let deadline_ns = deadline::of(&head.headers);
     let work = pin!(async {
         let arena = |model: &str| ctx.models.arena(model);
-        let legacy::WithLegacy(message) =
-            unary::read(InferRequest::schema(), &head.headers, body, arena).await?;
-        call(ctx, message, received_ns, deadline_ns).await
+        let limits = Limits::of(&ctx.settings);
+        let frames = unary::receive(&head.headers, body, &arena, limits).await?;
+        let begun = if is_heavy(ctx, &frames) {
+            Box::pin(begin_on_worker(ctx, frames, received_ns, deadline_ns)).await?
+        } else {
+            read(ctx, frames, received_ns, deadline_ns)?
+        };
+        call(ctx, begun, deadline_ns).await
     });
     let (mut response, per_item) = match deadline::within(deadline_ns, work).await {
         Ok(response) => response,
@@ -54,17 +64,61 @@ pub async fn serve<B: Body<Data = Bytes>>(
     unary::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1))
 }
 
+/// A request that was queued or refused.
+type Begun = Result<PendingRequest, Failure>;
+
+/// Reading or checking the message takes long.
+pub fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
+    frames.remaining() > MAX_INLINE
+        && (unary::is_heavy(frames, RAW_INPUT)
+            || frames.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
+}
+
+/// Decodes a message and queues its request.
+///
+/// # Errors
+/// The message cannot be decoded.
+pub fn read(
+    ctx: &Context,
+    mut frames: MessageBuf,
+    received_ns: u64,
+    deadline_ns: u64,
+) -> Result<Begun, Status> {
+    if frames.remaining() >= MIN_IN_ARENA
+        && let Some(arena) = frames.first_text().and_then(|model| ctx.models.arena(model))
+    {
+        frames.copy_into(arena);
+    }
+    let legacy::WithLegacy(request) = unary::decode(InferRequest::schema(), frames)?;
+    Ok(begin(ctx, request, received_ns, deadline_ns))
+}
+
+/// As [`read`], on a decode worker.
+///
+/// # Errors
+/// As of [`read`], or there is no memory for the message.
+pub async fn begin_on_worker(
+    ctx: &Arc<Context>,
+    frames: MessageBuf,
+    received_ns: u64,
+    deadline_ns: u64,
+) -> Result<Begun, Status> {
+    let ctx = Arc::clone(ctx);
+    let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
+    let read = move || read(&ctx, frames, received_ns, deadline_ns);
+    decode_workers::run(read).await.map_err(status_code::status)?
+}
+
 /// The response to the one request of a call, and whether sizes in it are per batch item.
 ///
 /// # Errors
 /// The call's deadline has passed. Every other failure is in the response.
 async fn call(
     ctx: &Context,
-    request: InferRequest,
-    received_ns: u64,
+    begun: Begun,
     deadline_ns: u64,
 ) -> Result<(InferResponse, bool), Status> {
-    let running = match begin(ctx, request, received_ns, deadline_ns) {
+    let running = match begun {
         Ok(running) => running,
         Err(failure) => return Ok((failed(ctx, &failure), false)),
     };

@@ -5,9 +5,10 @@ use super::fast_path::FastRequest;
 use super::response::{Head, RAW_OUTPUTS, ResponseSpec};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
+use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
-use crate::net::grpc::unary::{self, MessageBuf};
+use crate::net::grpc::unary::{self, Limits, MessageBuf};
 use crate::net::sink::UnaryReceiver;
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::net::{sink, status_code};
@@ -21,6 +22,9 @@ use std::sync::{Arc, Weak};
 use tonic::Status;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
+
+/// Number of `raw_input_contents` in ModelInferRequest.
+const RAW_INPUTS: u32 = 7;
 
 /// Serves `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the request.
 ///
@@ -47,17 +51,50 @@ where
         let ctx = &ctx;
         let work = pin!(async move {
             let arena = |model: &str| ctx.models.arena(model);
-            let message = unary::receive(&headers, body, &arena).await?;
-            let pending = begin(ctx, message, deadline_ns, received_ns)?;
+            let limits = Limits::of(&ctx.settings);
+            let message = unary::receive(&headers, body, &arena, limits).await?;
+            let pending = if is_heavy(ctx, &message) {
+                Box::pin(begin_on_worker(ctx, message, deadline_ns, received_ns)).await?
+            } else {
+                begin(ctx, message, deadline_ns, received_ns)?
+            };
             let PendingRequest { served, spec, receiver, responder, _in_flight } = pending;
-            let response = receiver.wait(responder).await;
-            response.and_then(|r| encode(&served, &spec, r, headers)).map_err(status_code::status)
+            let response = match receiver.wait(responder).await {
+                Ok(response) if spec.is_heavy(&response) => {
+                    let encode = move || encode(&served, &spec, response, headers);
+                    Box::pin(decode_workers::run(encode)).await.and_then(|encoded| encoded)
+                }
+                Ok(response) => encode(&served, &spec, response, headers),
+                Err(error) => Err(error),
+            };
+            response.map_err(status_code::status)
         });
         match deadline::within(deadline_ns, work).await {
             Ok(response) => response,
             Err(status) => unary::refuse(&status),
         }
     }
+}
+
+/// Reading or checking the message takes long.
+fn is_heavy(ctx: &Context, message: &MessageBuf) -> bool {
+    message.remaining() > MAX_INLINE
+        && (unary::is_heavy(message, RAW_INPUTS)
+            || message.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
+}
+
+/// As [`begin`], on a decode worker.
+async fn begin_on_worker(
+    ctx: &Arc<Context>,
+    frames: MessageBuf,
+    deadline_ns: u64,
+    received_ns: u64,
+) -> Result<PendingRequest, Status> {
+    let ctx = Arc::clone(ctx);
+    let (frames, _reservation) =
+        unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
+    let begin = move || begin(&ctx, frames, deadline_ns, received_ns);
+    decode_workers::run(begin).await.map_err(status_code::status)?
 }
 
 /// Reads a message, by the fast path if it is ordinary, and queues its request.

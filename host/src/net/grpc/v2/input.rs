@@ -1,5 +1,6 @@
 //! The bytes of an input: the next entry of raw_input_contents, or typed contents (docs/protocol/v2.md §1.4).
 
+use crate::budget::{self, Exhausted, Purpose, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::{DType, strings};
@@ -91,12 +92,12 @@ pub fn shared_memory(name: &str, parameters: &Parameters) -> Result<()> {
 
 fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Result<Bytes> {
     use DType::*;
-    let mut out: Option<Vec<u8>> = None;
+    let mut out: Option<Bytes> = None;
     // Per field: whether it is set, the types it carries, the type that messages name, its bytes.
     let mut field = |filled: bool,
                      carries: &[DType],
                      called: DType,
-                     bytes: &dyn Fn() -> Vec<u8>| {
+                     bytes: &dyn Fn() -> Result<Bytes>| {
         if !filled {
             return Ok(());
         }
@@ -114,12 +115,12 @@ fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Resu
                 dtype.v2_name()
             )));
         }
-        out = Some(bytes());
+        out = Some(bytes()?);
         Ok(())
     };
     let size = dtype.size().unwrap_or_default();
     field(!c.bool_contents.is_empty(), &[Bool], Bool, &|| {
-        c.bool_contents.iter().map(|b| u8::from(*b)).collect()
+        low_bytes(1, c.bool_contents.iter().map(|b| [u8::from(*b)]))
     })?;
     field(!c.int_contents.is_empty(), &[Int8, Int16, Int32], Int32, &|| {
         low_bytes(size, c.int_contents.iter().map(|v| v.to_le_bytes()))
@@ -140,18 +141,30 @@ fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Resu
         low_bytes(8, c.fp64_contents.iter().map(|v| v.to_le_bytes()))
     })?;
     field(!c.bytes_contents.is_empty(), &[String], String, &|| {
-        let mut out = Vec::new();
-        c.bytes_contents.iter().for_each(|element| strings::push(&mut out, element));
-        out
+        let len = c.bytes_contents.iter().map(|element| 4 + element.len()).sum();
+        tensor(len, |out| c.bytes_contents.iter().for_each(|e| strings::push(out, e)))
     })?;
-    Ok(out.map(Bytes::from).unwrap_or_default())
+    Ok(out.unwrap_or_default())
 }
 
 /// The low `size` bytes of each element: narrow types are sent in wider fields.
-fn low_bytes<const N: usize>(size: usize, elements: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(elements.size_hint().0 * size);
-    elements.for_each(|e| out.extend_from_slice(&e[..size.min(N)]));
-    out
+fn low_bytes<const N: usize>(
+    size: usize,
+    elements: impl Iterator<Item = [u8; N]>,
+) -> Result<Bytes> {
+    tensor(elements.size_hint().0 * size, |out| {
+        elements.for_each(|e| out.extend_from_slice(&e[..size.min(N)]));
+    })
+}
+
+/// A tensor of `len` bytes, which `write` appends.
+fn tensor(len: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes> {
+    let reservation = request_memory().try_reserve_large(len, Purpose::Request);
+    let reservation = reservation.map_err(Exhausted::refuse)?;
+    let mut out = Vec::new();
+    out.try_reserve_exact(len).map_err(|_| out_of_memory("an input tensor", len))?;
+    write(&mut out);
+    Ok(budget::charged(out, reservation))
 }
 
 #[cfg(test)]

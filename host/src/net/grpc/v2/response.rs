@@ -1,6 +1,7 @@
 //! Encodes ModelInferResponse, for unary calls and streams alike: the head without a message struct, the tensors zero-copy.
 
 use crate::error::Result;
+use crate::net::decode_workers::MAX_INLINE;
 use crate::net::v2::{classes, parameters};
 use crate::repository::OpenVersion;
 use crate::request::{InferResponse, OutputTensor};
@@ -31,6 +32,12 @@ pub struct ResponseSpec {
 }
 
 impl ResponseSpec {
+    /// Ranking the response takes long.
+    pub fn is_heavy(&self, response: &InferResponse) -> bool {
+        !self.classes.is_empty()
+            && response.outputs.iter().map(|o| o.data.len()).sum::<usize>() > MAX_INLINE
+    }
+
     /// Replaces the outputs that were requested as classes.
     pub fn rank(&self, served: &OpenVersion, response: &mut InferResponse) -> Result<()> {
         for output in &mut response.outputs {

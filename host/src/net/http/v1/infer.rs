@@ -79,9 +79,7 @@ async fn run<B: Body<Data = Bytes>>(
             let got = usize::try_from(got).unwrap_or(usize::MAX);
             Err(input_data::wrong_body(signature, &plan, got))
         }
-        Err(BodyError::OutOfMemory(_)) => Err(Error::unavailable(format!(
-            "out of memory for {expected} bytes of input data for model '{model}'"
-        ))),
+        Err(BodyError::OutOfMemory(e)) => Err(e.refuse(&format!("input data for model '{model}'"))),
         Err(BodyError::Disconnected | BodyError::TooManyChunks) => {
             let text =
                 format!("the client disconnected while sending input data for model '{model}'");

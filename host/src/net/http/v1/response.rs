@@ -1,11 +1,12 @@
 //! A v1 response over HTTP (docs/protocol/v1.md §3.2): 200 or 400, with its status in headers.
 
+use crate::budget::RETRY_AFTER_SECS;
 use crate::config::Settings;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::net::chunks::Chunks;
 use crate::net::http::body::ResponseBody;
 use crate::net::v1::{header_text, request_status};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use trtserver_proto::v1::RequestStatus;
 
@@ -20,6 +21,8 @@ const NV_INFER_RESPONSE: HeaderName = HeaderName::from_static("nv-inferresponse"
 /// See the module text.
 pub struct V1Response {
     pub code: StatusCode,
+    /// The client may try later.
+    retry_after: bool,
     content_type: HeaderValue,
     status: RequestStatus,
     /// The value of NV-InferResponse.
@@ -34,6 +37,7 @@ impl V1Response {
     pub fn success(settings: &Settings, request_id: u64, content_type: HeaderValue) -> Self {
         Self {
             code: StatusCode::OK,
+            retry_after: false,
             content_type,
             status: request_status::success(settings, request_id),
             infer_response: None,
@@ -49,8 +53,13 @@ impl V1Response {
         request_id: u64,
         content_type: HeaderValue,
     ) -> Self {
+        let (code, retry_after) = match error.code {
+            Code::ResourceExhausted => (StatusCode::TOO_MANY_REQUESTS, true),
+            _ => (StatusCode::BAD_REQUEST, false),
+        };
         Self {
-            code: StatusCode::BAD_REQUEST,
+            code,
+            retry_after,
             status: request_status::shortened(request_status::failure(settings, error, request_id)),
             ..Self::success(settings, 0, content_type)
         }
@@ -68,6 +77,9 @@ impl V1Response {
         *headers = self.reused_headers;
         headers.clear();
         headers.insert(CONTENT_TYPE, self.content_type);
+        if self.retry_after {
+            headers.insert(RETRY_AFTER, RETRY_AFTER_SECS.into());
+        }
         // The text printer writes ASCII, which is always a valid header value.
         if let Ok(value) = HeaderValue::try_from(header_text::status(&self.status)) {
             headers.insert(NV_STATUS, value);

@@ -1,23 +1,22 @@
 //! `POST /v2/models/{m}[/versions/{v}]/infer`.
 
 use super::infer_response::{EncodedResponse, HEADER_LENGTH};
-use super::{infer_request, receive, response};
+use super::{infer_request, infer_response, receive, response};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
+use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
 use crate::net::http::drain::drain;
-use crate::net::sink;
+use crate::net::sink::{self, UnaryReceiver};
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::repository::OpenVersion;
+use crate::request::Responder;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
 use infer_request::ResponseSpec;
-use std::sync::Arc;
-
-/// The most that is drained of the body of a refused request.
-const DRAINED: u64 = 64 << 20;
+use std::sync::{Arc, Weak};
 
 /// Serves an inference request. Dropping the future cancels it.
 pub async fn infer<B>(
@@ -41,19 +40,27 @@ where
         Ok(found) => found,
         Err(error) => return Box::pin(refuse_unread(body, error)).await,
     };
-    let limit = ctx.settings.http_max_input_size;
-    let body = head.body(&served, body, limit).await;
-    let submitted = body.and_then(|body| {
-        let (unchecked, spec) = head.request(&served, body, limit)?;
-        let (sink, waiting) = sink::unary();
-        Ok((unchecked.submit(ctx, &served, received_ns, sink)?, waiting, spec))
-    });
+    let submitted = match head.body(ctx, &served, body).await {
+        Ok(body) if head.is_heavy(&served, &body) => {
+            let (ctx, served) = (Arc::clone(ctx), Arc::clone(&served));
+            let submit = move || head.submit(&ctx, &served, body, received_ns);
+            Box::pin(decode_workers::run(submit)).await.and_then(|submitted| submitted)
+        }
+        Ok(body) => head.submit(ctx, &served, body, received_ns),
+        Err(error) => Err(error),
+    };
     let (responder, waiting, spec) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return response::failure(&refused(&served, received_ns, error)),
     };
-    let response = waiting.wait(responder).await;
-    match response.and_then(|response| EncodedResponse::new(&served, &spec, response, headers)) {
+    let encoded = match waiting.wait(responder).await {
+        Ok(response) if infer_response::is_heavy(&served, &spec, &response) => {
+            Box::pin(infer_response::encode_on_worker(served, spec, response, headers)).await
+        }
+        Ok(response) => EncodedResponse::new(&served, &spec, response, headers),
+        Err(error) => Err(error),
+    };
+    match encoded {
         Ok(encoded) => match encoded.uncompressed() {
             Ok(response) => response,
             Err((encoded, coding)) => {
@@ -70,7 +77,7 @@ async fn refuse_unread<B>(body: B, error: Error) -> Response<ResponseBody>
 where
     B: http_body::Body<Data = Bytes>,
 {
-    drain(std::pin::pin!(body), DRAINED).await;
+    drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
     let mut response = response::plain_failure(&error);
     if error.message == UNSUPPORTED_ENCODING {
         let accepted = HeaderValue::from_static("gzip, deflate");
@@ -84,6 +91,7 @@ const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 const HEADER_NAME: &str = "Inference-Header-Content-Length";
 
 /// The headers that describe the body.
+#[derive(Clone, Copy)]
 struct Head {
     length: Option<u64>,
     compressed: bool,
@@ -113,14 +121,16 @@ impl Head {
     }
 
     /// The body, decompressed if necessary.
-    async fn body<B>(&self, served: &OpenVersion, body: B, limit: u64) -> Result<Bytes>
+    async fn body<B>(&self, ctx: &Context, served: &OpenVersion, body: B) -> Result<Bytes>
     where
         B: http_body::Body<Data = Bytes>,
     {
-        // Binary sections after the JSON are not limited; everything else is.
+        let (limit, longest) = (ctx.settings.http_max_input_size, ctx.settings.http_max_body_size);
+        // Only the limit of all bodies holds for binary sections after the JSON.
         let sections = matches!(self.json, Some(n) if n != 0);
-        let most = if sections || self.compressed { u64::MAX } else { limit };
+        let most = if sections || self.compressed { longest } else { limit.min(longest) };
         let too_large = |n| match self.json {
+            _ if most == longest => receive::too_large(n, longest),
             Some(0) => infer_request::too_large_raw(n, limit),
             _ => infer_request::too_large_json(n, limit),
         };
@@ -129,6 +139,28 @@ impl Head {
         let spec = BodySpec { length: self.length, limit: most, aligned_at, arena };
         let body = receive::receive(body, spec, too_large).await?;
         if self.compressed { Box::pin(receive::decompress(body, limit)).await } else { Ok(body) }
+    }
+
+    /// Reading or checking the request takes long.
+    fn is_heavy(&self, served: &OpenVersion, body: &Bytes) -> bool {
+        let json = match self.json {
+            Some(n) => usize::try_from(n).unwrap_or(0).min(body.len()),
+            None => body.len(),
+        };
+        json > MAX_INLINE || (body.len() > MAX_INLINE && served.signature.takes_strings())
+    }
+
+    /// Reads the request and queues it.
+    fn submit(
+        self,
+        ctx: &Context,
+        served: &OpenVersion,
+        body: Bytes,
+        received_ns: u64,
+    ) -> Result<(Weak<Responder>, UnaryReceiver, ResponseSpec)> {
+        let (unchecked, spec) = self.request(served, body, ctx.settings.http_max_input_size)?;
+        let (sink, waiting) = sink::unary();
+        Ok((unchecked.submit(ctx, served, received_ns, sink)?, waiting, spec))
     }
 
     fn request(

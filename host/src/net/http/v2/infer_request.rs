@@ -3,6 +3,7 @@
 use super::json::access::{array, as_unsigned, member, text, wrong_type};
 use super::json::{self, Array, Picked, Spans, Value};
 use super::{input, parameters};
+use crate::budget::Purpose;
 use crate::error::{Error, Result};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, UncheckedRequest};
 use crate::request::buffer::AlignedBuf;
@@ -177,7 +178,8 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, Resp
         }
         None if input.dims.iter().all(|d| *d == 1) => {
             let length = (body.len() as u32).to_le_bytes();
-            (1, AlignedBuf::copy_of(&[&length, &body]).into_bytes())
+            let copy = AlignedBuf::try_copy(None, &[&length, &body], Purpose::Request);
+            (1, copy.map_err(|e| e.refuse("a raw input"))?.into_bytes())
         }
         None => {
             return Err(Error::invalid(format!(

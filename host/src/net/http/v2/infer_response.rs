@@ -2,9 +2,11 @@
 
 use super::infer_request::ResponseSpec;
 use super::json::{data, write};
+use crate::budget::{self, Exhausted, Purpose, Reservation, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::net::chunks::{self, Chunks};
-use crate::net::compression::{Coding, offload};
+use crate::net::compression::Coding;
+use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::http::body::ResponseBody;
 use crate::net::v2::classes;
 use crate::repository::OpenVersion;
@@ -14,11 +16,51 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use smallvec::SmallVec;
 use std::io::Read;
+use std::sync::Arc;
 
-/// Larger responses are compressed on a blocking thread.
-const MAX_INLINE: u64 = 64 << 10;
 /// Length of the JSON part, in requests and responses.
 pub const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+
+/// Bytes of tensors that are not sent as they are, but written as JSON or ranked.
+fn converted<'a>(
+    served: &'a OpenVersion,
+    spec: &'a ResponseSpec,
+    response: &'a InferResponse,
+) -> impl Iterator<Item = &'a OutputTensor> {
+    response.outputs.iter().filter(|output| {
+        let index = served.signature.output(&output.name);
+        let listed = spec.outputs.iter().find(|o| Some(o.index) == index);
+        listed.map_or(!spec.binary, |o| !o.binary || o.classes > 0)
+    })
+}
+
+/// The response is to be encoded on a decode worker.
+pub fn is_heavy(served: &OpenVersion, spec: &ResponseSpec, response: &InferResponse) -> bool {
+    let sum = |outputs: &mut dyn Iterator<Item = &OutputTensor>| -> usize {
+        outputs.map(|o| o.data.len()).sum()
+    };
+    // Most responses are small, and need no look-up.
+    sum(&mut response.outputs.iter()) > MAX_INLINE
+        && sum(&mut converted(served, spec, response)) > MAX_INLINE
+}
+
+/// As [`EncodedResponse::new`], on a decode worker.
+///
+/// # Errors
+/// In addition, there is no memory for the text.
+pub async fn encode_on_worker(
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    response: InferResponse,
+    headers: HeaderMap,
+) -> Result<EncodedResponse> {
+    let outputs = converted(&served, &spec, &response);
+    let text = outputs.map(|o| data::max_text(o.dtype, o.data.len())).sum();
+    let reservation = request_memory().reserve(text, Purpose::Response).await;
+    let reservation = reservation.map_err(Exhausted::refuse)?;
+    let encode = move || EncodedResponse::encode(&served, &spec, response, headers, reservation);
+    decode_workers::run(encode).await?
+}
 
 /// The binary sections after the JSON.
 type Sections = SmallVec<[Bytes; 2]>;
@@ -40,19 +82,39 @@ impl EncodedResponse {
         served: &OpenVersion,
         spec: &ResponseSpec,
         response: InferResponse,
+        headers: HeaderMap,
+    ) -> Result<Self> {
+        Self::encode(served, spec, response, headers, request_memory().empty(Purpose::Response))
+    }
+
+    /// `reservation` pays for a long JSON text.
+    fn encode(
+        served: &OpenVersion,
+        spec: &ResponseSpec,
+        response: InferResponse,
         mut headers: HeaderMap,
+        mut reservation: Reservation,
     ) -> Result<Self> {
         let coding = accepted_coding(&headers);
         headers.clear();
         let mut sections = Sections::new();
-        let json = self::json(served, spec, response, &mut sections)?;
+        let long = reservation.bytes();
+        let mut json = self::json(served, spec, response, long, &mut sections)?;
         let binary = sections.iter().any(|s| !s.is_empty());
         let content_type = if binary { "application/octet-stream" } else { "application/json" };
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         if binary {
             headers.insert(HEADER_LENGTH, number(json.len()));
         }
-        let mut chunks = Chunks::from(json);
+        let mut chunks = if long > 0 {
+            json.shrink_to_fit();
+            reservation.shrink_to(json.len());
+            let mut chunks = Chunks::default();
+            chunks.push(budget::charged(json, reservation));
+            chunks
+        } else {
+            Chunks::from(json)
+        };
         sections.into_iter().for_each(|s| chunks.push(s));
         Ok(Self { headers, chunks, coding })
     }
@@ -99,11 +161,14 @@ fn json(
     served: &OpenVersion,
     spec: &ResponseSpec,
     response: InferResponse,
+    long: usize,
     sections: &mut Sections,
 ) -> Result<Vec<u8>> {
     let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied(o.data.len());
     let outputs: usize = response.outputs.iter().map(size).sum();
     let mut out = Vec::with_capacity(96 + spec.id.len() + served.name.len() + outputs);
+    // Large texts are not reallocated while they are written, so no allocation can fail there.
+    out.try_reserve_exact(long).map_err(|_| out_of_memory("a JSON response", long))?;
     let mut object = write::Object::new(&mut out);
     if !spec.id.is_empty() {
         write::string(object.key("id"), &spec.id);
@@ -183,19 +248,16 @@ fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
     best.1
 }
 
-async fn compress(chunks: Chunks, coding: Coding) -> Result<Vec<u8>> {
+async fn compress(chunks: Chunks, coding: Coding) -> Result<Bytes> {
     let (mut chunks, len) = chunks.finish();
-    let work = move || {
-        let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
-        while let Some(last) = chunks.pop() {
-            all = Box::new(last.reader().chain(all));
-        }
-        coding.compress(all)
-    };
-    offload(len <= MAX_INLINE, work)
-        .await
-        .ok_or_else(|| Error::internal("compression of the response panicked"))?
-        .map_err(|e| Error::internal(format!("failed to compress the response: {e}")))
+    let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
+    while let Some(last) = chunks.pop() {
+        all = Box::new(last.reader().chain(all));
+    }
+    coding.compress(all, len).await.map_err(|e| {
+        let own = e.own_fault("a compressed response");
+        own.unwrap_or_else(|| Error::internal("compression of the response failed"))
+    })
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! The body of a v2 request: its limits and its compression.
 
+use crate::budget::{Refusal, request_memory};
 use crate::error::{Code, Error, Result};
-use crate::net::compression::{Coding, offload};
+use crate::net::compression::{Coding, CodingError};
 use crate::net::http::collect::{BodyError, BodySpec, MAX_CHUNKS, collect};
 use crate::net::http::drain::drain;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 
 /// Longest body, with or without `Content-Length`.
 const MAX_BODY: u64 = i32::MAX as u64;
-/// Larger bodies are decompressed on a blocking thread.
-const MAX_INLINE: usize = 4 << 10;
+/// The most that is drained of the body of a refused request.
+pub const MAX_DRAINED: u64 = 64 << 20;
 
 /// `Content-Length`, if the body has one.
 pub fn content_length(headers: &HeaderMap) -> Result<Option<u64>> {
@@ -51,8 +52,10 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
         Err(BodyError::TooLong(_)) => {
             Err(Error::invalid("the request body is longer than announced"))
         }
-        Err(BodyError::OutOfMemory(length)) => {
-            Err(Error::unavailable(format!("out of memory for a request body of {length} bytes")))
+        Err(BodyError::OutOfMemory(e)) => {
+            let error = e.refuse("a request body");
+            drain(body, MAX_DRAINED).await;
+            Err(error)
         }
         Err(BodyError::TooManyChunks) => Err(Error::invalid(format!(
             "Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or \
@@ -70,19 +73,34 @@ pub async fn decompress(body: Bytes, limit: u64) -> Result<Bytes> {
     if body.is_empty() {
         return Err(Error::invalid("the compressed request body is empty"));
     }
-    let short = body.len() <= MAX_INLINE;
-    let work = move || Coding::detect(&body).decompress(&body[..], limit);
-    let out = offload(short, work)
-        .await
-        .ok_or_else(|| Error::internal("decompression of the request body panicked"))?
-        .map_err(|e| Error::invalid(format!("Failed to decompress the request body: {e}")))?;
-    if out.len() as u64 > limit {
-        return Err(Error::invalid(format!(
-            "decompressed request size exceeds the maximum allowed input size of {limit} bytes. \
-             Use --http-max-input-size to increase the limit."
-        )));
-    }
-    Ok(Bytes::from(out))
+    let (coding, len) = (Coding::detect(&body), body.len());
+    let most = usize::try_from(limit.min(MAX_BODY)).unwrap_or(usize::MAX - 1);
+    coding.decompress(body.reader(), len, most).await.map_err(|e| match e {
+        CodingError::TooLong => {
+            request_memory().count_refusal(Refusal::MessageSize);
+            Error::invalid(format!(
+                "decompressed request size exceeds the maximum allowed input size of {limit} bytes. \
+                 Use --http-max-input-size to increase the limit."
+            ))
+        }
+        CodingError::Malformed(e) => {
+            Error::invalid(format!("Failed to decompress the request body: {e}"))
+        }
+        e => e.own_fault("a decompressed request body").unwrap_or_else(failed),
+    })
+}
+
+/// The error for a body longer than `--http-max-body-size`.
+pub fn too_large(bytes: u64, limit: u64) -> Error {
+    request_memory().count_refusal(Refusal::MessageSize);
+    Error::invalid(format!(
+        "request body of {bytes} bytes exceeds the maximum allowed size of {limit} bytes. Use \
+         --http-max-body-size to increase the limit."
+    ))
+}
+
+fn failed() -> Error {
+    Error::internal("decompression of the request body failed")
 }
 
 #[cfg(test)]

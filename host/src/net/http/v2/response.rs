@@ -1,7 +1,8 @@
 //! Responses without tensors: JSON, plain text, errors.
 
 use super::management_json;
-use crate::error::Error;
+use crate::budget::RETRY_AFTER_SECS;
+use crate::error::{Code, Error};
 use crate::net::http::body::ResponseBody;
 use crate::net::status_code;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -29,12 +30,20 @@ fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
 
 /// An error as JSON.
 pub fn failure(error: &Error) -> Response<ResponseBody> {
-    with_status(status_code::http(error.code), json(management_json::error(&error.message)))
+    refusal(error, json(management_json::error(&error.message)))
 }
 
 /// An error of inference before the JSON is read, or after the model was executed: its content type is plain text.
 pub fn plain_failure(error: &Error) -> Response<ResponseBody> {
-    with_status(status_code::http(error.code), plain(management_json::error(&error.message)))
+    refusal(error, plain(management_json::error(&error.message)))
+}
+
+fn refusal(error: &Error, response: Response<ResponseBody>) -> Response<ResponseBody> {
+    let mut response = with_status(status_code::http(error.code), response);
+    if error.code == Code::ResourceExhausted {
+        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
+    }
+    response
 }
 
 pub fn with_status(

@@ -2,6 +2,7 @@
 
 use super::control::failure;
 use crate::arena::{Arena, SharedRange};
+use crate::budget::Purpose;
 use crate::error::{Code, Error, Result};
 use crate::plugin::isolated::messages::{Output, Response, ResponseData};
 use crate::plugin::isolated::params;
@@ -147,7 +148,7 @@ impl ResponseSender {
     /// Shares a copy of bytes that are not in the arena, or of an empty tensor.
     fn share_copy(&self, data: &[u8]) -> Option<SharedRange> {
         let end = [0];
-        let block = AlignedBuf::try_copy_of(&[data, &end])?;
+        let block = AlignedBuf::try_copy(None, &[data, &end], Purpose::Response).ok()?;
         self.arena.share(block.as_ref().get(..data.len())?)
     }
 }

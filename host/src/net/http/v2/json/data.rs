@@ -2,6 +2,7 @@
 
 use super::access::{as_signed, as_unsigned, real, wrong_type};
 use super::{Array, Value, write};
+use crate::budget::{self, Exhausted, Purpose, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::request::buffer::AlignedBuf;
 use crate::request::{DType, strings};
@@ -44,7 +45,8 @@ pub fn decode(
         if bytes > limit {
             return Err(too_large(bytes));
         }
-        let mut buf = AlignedBuf::new(capacity * size);
+        let buf = AlignedBuf::zeroed(capacity * size, Purpose::Request);
+        let mut buf = buf.map_err(|e| e.refuse("a JSON tensor"))?;
         let mut slots = buf.as_mut().chunks_exact_mut(size);
         array.flat(|value| {
             let Some(slot) = slots.next().filter(|_| count < elements) else {
@@ -58,17 +60,31 @@ pub fn decode(
         }
         buf.into_bytes()
     } else {
-        let mut out = Vec::with_capacity(array.text().len().min(limit as usize));
+        // An empty string takes three bytes of text and four of tensor; escape sequences only shrink.
+        let text = array.text().len();
+        let capacity = (text + text / 2).min(limit as usize);
+        let reservation = request_memory().try_reserve_large(capacity, Purpose::Request);
+        let mut reservation = reservation.map_err(Exhausted::refuse)?;
+        let mut out = Vec::new();
+        out.try_reserve_exact(capacity).map_err(|_| out_of_memory("a JSON tensor", capacity))?;
         array.flat(|value| {
             let Value::String(text) = &value else {
                 return Err(Error::internal(
                     "Unable to parse JSON bytes array: attempt to access JSON non-string as string",
                 ));
             };
+            let bytes = (out.len() + 4 + text.len()) as u64;
+            if bytes > limit {
+                return Err(too_large(bytes));
+            }
             strings::push(&mut out, text);
-            if out.len() as u64 > limit { Err(too_large(out.len() as u64)) } else { Ok(()) }
+            Ok(())
         })?;
-        Bytes::from(out)
+        if reservation.bytes() > 0 {
+            out.shrink_to_fit();
+            reservation.shrink_to(out.len());
+        }
+        budget::charged(out, reservation)
     };
     Ok(bytes)
 }
@@ -102,6 +118,21 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
 fn put(slot: &mut [u8], value: u64) {
     let size = slot.len();
     slot.copy_from_slice(&value.to_le_bytes()[..size]);
+}
+
+/// The most text that [`encode`] writes for `bytes` of tensor.
+pub fn max_text(dtype: DType, bytes: usize) -> usize {
+    let per_byte = match dtype {
+        // `\u0000`; the four bytes of a length pay for quotation marks and comma.
+        DType::String => 6,
+        DType::Bool => 6,
+        DType::Int8 => 5,
+        DType::Uint8 | DType::Int16 | DType::Fp64 => 4,
+        // `-0.0000012345678901234567,`
+        DType::Fp32 => 7,
+        _ => 3,
+    };
+    bytes.saturating_mul(per_byte).saturating_add(2)
 }
 
 /// Writes output `name` as a flat array.

@@ -1,7 +1,11 @@
 //! Strings and their escape sequences.
 
 use super::{Reader, Result};
+use crate::budget::out_of_memory;
 use std::borrow::Cow;
+
+/// Longest character of an escape sequence, in UTF-8.
+const MAX_ESCAPED: usize = 4;
 
 impl<'a> Reader<'a, '_> {
     /// Reads a string from its opening quotation mark on.
@@ -20,6 +24,9 @@ impl<'a> Reader<'a, '_> {
                     return Ok(match owned {
                         None => Cow::Borrowed(piece),
                         Some(mut text) => {
+                            if text.try_reserve(piece.len()).is_err() {
+                                return Err(out_of_memory("a JSON string", piece.len()));
+                            }
                             text.extend_from_slice(piece);
                             Cow::Owned(text)
                         }
@@ -27,7 +34,11 @@ impl<'a> Reader<'a, '_> {
                 }
                 Some(b'\\') => {
                     let text = owned.get_or_insert_default();
-                    text.extend_from_slice(&self.text[start..self.at]);
+                    let piece = &self.text[start..self.at];
+                    if text.try_reserve(piece.len() + MAX_ESCAPED).is_err() {
+                        return Err(out_of_memory("a JSON string", text.len() + piece.len()));
+                    }
+                    text.extend_from_slice(piece);
                     let slash = self.at;
                     self.at += 1;
                     let c = match self.escape() {

@@ -1,0 +1,44 @@
+//! Unit tests of `compression.rs`.
+
+use super::*;
+use std::io::Cursor;
+
+async fn round_trip(coding: Coding, data: &[u8], limit: usize) -> Result<Bytes, CodingError> {
+    let packed = coding.compress(Cursor::new(data.to_vec()), data.len() as u64).await.unwrap();
+    let len = packed.len();
+    coding.decompress(Cursor::new(packed), len, limit).await
+}
+
+#[tokio::test]
+async fn output_is_limited_exactly() {
+    for coding in [Coding::Gzip, Coding::Deflate] {
+        for len in [0, 1, MAX_INLINE - 1, MAX_INLINE, MAX_INLINE + 1, 1 << 20, 9 << 20] {
+            let data: Vec<u8> = (0..len).map(|i| (i / 1000) as u8).collect();
+            assert_eq!(round_trip(coding, &data, len).await.unwrap(), data, "{len}");
+            if len > 0 {
+                let got = round_trip(coding, &data, len - 1).await;
+                assert!(matches!(got, Err(CodingError::TooLong)), "{len}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn malformed_data_is_an_error() {
+    let garbage = Cursor::new(b"no compressed data".to_vec());
+    let got = Coding::Gzip.decompress(garbage, 18, 1000).await;
+    assert!(matches!(got, Err(CodingError::Malformed(_))));
+}
+
+#[test]
+fn expansion_is_drawn_from_the_budget_before_it_is_produced() {
+    let budget: &'static budget::MemoryBudget =
+        Box::leak(Box::new(budget::MemoryBudget::new(1 << 20)));
+    let mut output = Output::new(Box::new(io::repeat(1)), 1 << 30, Purpose::Request);
+    output.reservation = budget.empty(Purpose::Request);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let got = runtime.block_on(output.read(true));
+    assert!(matches!(got, Err(CodingError::Exhausted(_))));
+    assert_eq!(budget.in_use(), 0);
+    assert!(budget.peak() > 256 << 10, "{}", budget.peak());
+}

@@ -1,0 +1,106 @@
+//! Decode workers: a few threads for decoding and encoding whose time grows with a client's data, such as JSON and
+//! compression of megabytes. Network threads do such work only for small messages, so that every connection is served.
+//!
+//! Jobs run in the order of their submission. The queue needs no limit of its own, because the data of every job is drawn
+//! from the memory budget.
+
+use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::thread;
+use tokio::sync::oneshot;
+
+/// Network threads decode and encode up to this many bytes themselves.
+pub const MAX_INLINE: usize = 64 << 10;
+/// Added to the workers' niceness: a network thread that wakes up is scheduled first.
+const NICE: i32 = 5;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// See the module text.
+struct Workers {
+    jobs: Mutex<VecDeque<Job>>,
+    not_empty: Condvar,
+}
+
+static WORKERS: OnceLock<&'static Workers> = OnceLock::new();
+
+/// Starts the workers of this process; `count` is one per processor if not given.
+///
+/// # Errors
+/// The system starts no threads.
+pub fn start(count: Option<usize>) -> std::io::Result<()> {
+    let workers: &'static Workers = Box::leak(Box::new(Workers {
+        jobs: Mutex::new(VecDeque::new()),
+        not_empty: Condvar::new(),
+    }));
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    for _ in 0..count.unwrap_or_else(processors) {
+        thread::Builder::new().name("decode".to_owned()).spawn(|| workers.work())?;
+    }
+    // Unit tests start them more than once: the first ones are used.
+    let _ = WORKERS.set(workers);
+    Ok(())
+}
+
+/// Runs `work` on a worker. If the returned future is dropped before `work` begins, it is not run.
+///
+/// # Errors
+/// `work` panicked, or there are no workers.
+pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    #[cfg(any(test, feature = "fuzzing"))]
+    if WORKERS.get().is_none() {
+        let _ = start(Some(2));
+    }
+    let failed = || Error::internal("decoding failed: the worker thread panicked");
+    let (done, result) = oneshot::channel();
+    let workers = WORKERS.get().ok_or_else(failed)?;
+    workers.submit(Box::new(move || {
+        if !done.is_closed() {
+            let _ = done.send(work());
+        }
+    }));
+    result.await.map_err(|_| failed())
+}
+
+/// As [`run`], but runs `work` on this thread unless it is `heavy`.
+///
+/// # Errors
+/// As of [`run`].
+pub async fn run_if<T: Send + 'static>(
+    heavy: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    if heavy { run(work).await } else { Ok(work()) }
+}
+
+impl Workers {
+    fn submit(&self, job: Job) {
+        self.jobs.lock().push_back(job);
+        self.not_empty.notify_one();
+    }
+
+    fn work(&self) {
+        // Refused only if a limit forbids it; the worker then competes as an equal.
+        let _ = rustix::process::nice(NICE);
+        loop {
+            let job = {
+                let mut jobs = self.jobs.lock();
+                loop {
+                    match jobs.pop_front() {
+                        Some(job) => break job,
+                        None => jobs = self.not_empty.wait(jobs),
+                    }
+                }
+            };
+            // A panic ends this job only; its future sees the closed channel.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "decode_workers_tests.rs"]
+mod tests;
