@@ -101,7 +101,7 @@ fn entry(
     chosen.extend(settings.get("").cloned().unwrap_or_default());
     chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
     let configured = chosen.remove(KEY);
-    let file = candidate.path;
+    let (file, warnings) = (candidate.path, candidate.warnings);
     let mut missing_libraries = libraries::missing(&file);
     let (facts, mut problem) = describe::describe(&file, &chosen, LIMIT)?;
     if let Err(fault) = trtserver_library_file::check(&file) {
@@ -120,7 +120,7 @@ fn entry(
     }
     let name = facts.own_name.clone().unwrap_or(candidate.name);
     let usable = problem.is_none();
-    Ok(Entry { file, name, facts, isolation, usable, problem, missing_libraries })
+    Ok(Entry { file, name, facts, isolation, usable, problem, missing_libraries, warnings })
 }
 
 /// Finds files that are the same version of a backend, or claim one platform under different names: a server refuses

@@ -19,7 +19,7 @@ use crate::plugin::isolation::{self, Isolation};
 use crate::plugin::library;
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -156,6 +156,9 @@ impl Backends {
             );
         }
         now.sort();
+        // Libraries of one directory share a manifest and its warnings.
+        let warnings: BTreeSet<_> = new.iter().flat_map(|(new, _)| &new.warnings).collect();
+        warnings.into_iter().for_each(|warning| tracing::warn!("{warning}"));
         let mut opened = Vec::new();
         for (candidate, stamp) in new {
             match self.install(candidate.clone(), stamp, !at_start) {

@@ -19,6 +19,8 @@ pub struct Candidate {
     pub version: Option<String>,
     /// Settings from `plugin.toml`; the command line overrides them.
     pub settings: BTreeMap<String, String>,
+    /// About keys of `plugin.toml` that have no meaning. Each names the file and the key.
+    pub warnings: Vec<String>,
 }
 
 /// Result of a scan.
@@ -44,8 +46,7 @@ pub fn scan(dirs: &[PathBuf]) -> Listing {
 }
 
 /// `plugin.toml` beside a backend.
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize)]
 struct Manifest {
     /// `none` or `process`. Kept among the settings, where the host takes it out again.
     isolation: Option<String>,
@@ -53,6 +54,8 @@ struct Manifest {
     settings: BTreeMap<String, toml::Value>,
 }
 
+/// The keys of [`Manifest`].
+const KEYS: [&str; 2] = ["isolation", "settings"];
 const PREFIX: &str = "libtrtserver_";
 const MANIFEST: &str = "plugin.toml";
 
@@ -96,10 +99,13 @@ fn walk(dir: &Path, depth: usize, found: &mut Listing) {
         }
         let version = dir.file_name().filter(|_| depth == 2);
         let version = version.map(|v| v.to_string_lossy().into_owned());
-        let (name, settings) = (name.to_owned(), BTreeMap::new());
-        let candidate = Candidate { path, name, version, settings };
+        let (settings, warnings) = (BTreeMap::new(), Vec::new());
+        let mut candidate = Candidate { path, name: name.to_owned(), version, settings, warnings };
         match manifest(dir) {
-            Ok(settings) => found.candidates.push(Candidate { settings, ..candidate }),
+            Ok((settings, warnings)) => {
+                (candidate.settings, candidate.warnings) = (settings, warnings);
+                found.candidates.push(candidate);
+            }
             Err(e) => found.bad_manifests.push((candidate, e)),
         }
     }
@@ -110,16 +116,21 @@ pub fn manifest_of(library: &Path) -> PathBuf {
     library.with_file_name(MANIFEST)
 }
 
-fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
+/// The settings of the `plugin.toml` in `dir`, and warnings about its unknown keys.
+fn manifest(dir: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
     let path = dir.join(MANIFEST);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(e) => return Err(Error::internal(format!("unable to read '{}': {e}", path.display()))),
     };
-    let manifest: Manifest = toml::from_str(&text).map_err(|e| {
+    let malformed = |e: toml::de::Error| {
         Error::invalid(format!("'{}': {}", path.display(), e.to_string().trim_end()))
-    })?;
+    };
+    let manifest: Manifest = toml::from_str(&text).map_err(malformed)?;
+    let table: toml::Table = toml::from_str(&text).map_err(malformed)?;
+    let unknown = table.keys().filter(|key| !KEYS.contains(&key.as_str()));
+    let warnings = unknown.map(|key| unknown_key(&path, key)).collect();
     let plain = |value: toml::Value| match value {
         toml::Value::String(s) => s,
         other => other.to_string(),
@@ -129,7 +140,18 @@ fn manifest(dir: &Path) -> Result<BTreeMap<String, String>> {
     if let Some(isolation) = manifest.isolation {
         settings.insert(crate::plugin::isolation::KEY.to_owned(), isolation);
     }
-    Ok(settings)
+    Ok((settings, warnings))
+}
+
+/// A key of a later version is no reason to refuse a backend, a misspelled one must not pass in silence.
+fn unknown_key(path: &Path, key: &str) -> String {
+    let nearest = KEYS.into_iter().min_by_key(|known| strsim::levenshtein(key, known));
+    let near = nearest.filter(|known| strsim::levenshtein(key, known) <= 1 + key.len() / 4);
+    let hint = match near {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("settings of the backend belong into [{}]", KEYS[1]),
+    };
+    format!("'{}': unknown key '{key}' is ignored; {hint}", path.display())
 }
 
 #[cfg(test)]

@@ -29,11 +29,33 @@ fn finds_plugins_in_all_three_layouts() {
     assert_eq!(versions, [None, Some("2"), None]);
     assert_eq!(found[0].settings["threads"], "2");
     assert_eq!(found[0].settings["lib"], "x");
-    std::fs::write(dir.path().join("b/plugin.toml"), "nonsense = 1\n").unwrap();
+    std::fs::write(dir.path().join("b/plugin.toml"), "settings = 1\n").unwrap();
     let listing = scan(&dirs);
     let [(candidate, e)] = listing.bad_manifests.as_slice() else { panic!() };
     assert_eq!((candidate.name.as_str(), listing.candidates.len()), ("b", 2));
-    assert!(e.message.contains("plugin.toml") && e.message.contains("nonsense"), "{e}");
+    assert!(e.message.contains("plugin.toml") && e.message.contains("settings"), "{e}");
     let unreadable = scan(&[dir.path().join("none")]).unreadable;
     assert!(unreadable[0].1.message.contains("unable to read backend directory"));
+}
+
+#[test]
+fn unknown_key_of_manifest_is_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = dir.path().join(format!("libtrtserver_a{}", std::env::consts::DLL_SUFFIX));
+    std::fs::write(library, "").unwrap();
+    let text = "isolaton = \"process\"\nthreads = 2\n[setings]\na = 1\n[settings]\nb = 1\n";
+    std::fs::write(dir.path().join("plugin.toml"), text).unwrap();
+    let listing = scan(&[dir.path().to_owned()]);
+    let [candidate] = listing.candidates.as_slice() else { panic!("not one candidate") };
+    assert_eq!(candidate.settings, BTreeMap::from([("b".to_owned(), "1".to_owned())]));
+    let file = dir.path().join("plugin.toml");
+    let warning = |rest: &str| format!("'{}': unknown key {rest}", file.display());
+    assert_eq!(
+        candidate.warnings,
+        [
+            warning("'isolaton' is ignored; did you mean 'isolation'?"),
+            warning("'setings' is ignored; did you mean 'settings'?"),
+            warning("'threads' is ignored; settings of the backend belong into [settings]"),
+        ]
+    );
 }

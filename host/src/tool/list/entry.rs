@@ -19,4 +19,6 @@ pub struct Entry {
     /// Why it cannot be used.
     pub problem: Option<String>,
     pub missing_libraries: Vec<Missing>,
+    /// What the server would log about its `plugin.toml`.
+    pub warnings: Vec<String>,
 }

@@ -10,7 +10,7 @@ pub fn json(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> Result<St
     serde_json::to_string_pretty(&document).map(|text| text + "\n").map_err(|e| e.to_string())
 }
 
-/// A table; the problem of a backend follows its row.
+/// A table; the problem and the warnings of a backend follow its row.
 pub fn table(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> String {
     let mut rows = vec![
         ["NAME", "VERSION", "ABI", "RUNTIME", "PLATFORMS", "ISOLATION", "FILE"].map(str::to_owned),
@@ -39,8 +39,12 @@ pub fn table(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> String {
         }
         text += line.trim_end();
         text.push('\n');
-        if let Some(problem) = at.checked_sub(1).and_then(|at| entries[at].problem.as_ref()) {
+        let Some(entry) = at.checked_sub(1).map(|at| &entries[at]) else { continue };
+        if let Some(problem) = &entry.problem {
             text += &format!("  cannot be used: {problem}\n");
+        }
+        for warning in &entry.warnings {
+            text += &format!("  warning: {warning}\n");
         }
     }
     if entries.is_empty() {
