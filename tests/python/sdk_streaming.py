@@ -1,4 +1,4 @@
-"""The C++ example beyond its README: concurrent texts, a text that is too long, cancellation."""
+"""The streaming examples beyond their READMEs: concurrent texts, a text that is too long, cancellation."""
 
 import time
 import urllib.request
@@ -64,7 +64,7 @@ class Streaming(checks.Case):
         while time.monotonic() - begin < checks.TIMEOUT:
             page = urllib.request.urlopen(f"http://{checks.METRICS}/metrics").read().decode()
             lines = [line for line in page.splitlines()
-                     if line.startswith("cpp_streaming_cancelled_total") and 'model="endless"' in line]
+                     if "_streaming_cancelled_total{" in line and 'model="endless"' in line]
             self.assertEqual(len(lines), 1)
             if lines[0].endswith(" 1"):
                 return

@@ -1,12 +1,14 @@
-//! `cargo xtask build`: the host, the plugins and the client, laid out as an install that can be moved.
+//! `cargo xtask build`: the host, the plugins, the client and the headers, laid out as an install that can be moved.
 //!
 //!     target/dist/bin/trtserver  bin/trtserver-classify
 //!                 backends/<name>/libtrtserver_<name>.so
 //!                 lib/            framework libraries, filled by `runtimes`
+//!                 include/  share/  LICENSE    for authors of backends (`sdk.rs`)
 //!                 profile         `release` or `debug`
 
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
+use crate::sdk;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,7 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         let file = format!("lib{}.so", plugin.library);
         put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
     }
+    sdk::install(paths, &dist)?;
     if debug {
         share_lib(paths, &dist)?;
     }

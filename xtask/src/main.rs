@@ -10,6 +10,7 @@ mod paths;
 mod perf_analyzer;
 mod python;
 mod runtimes;
+mod sdk;
 mod soak;
 mod test;
 mod tidy;

@@ -1,6 +1,7 @@
 //! `cargo xtask test --only tidy`: rules for the source tree that the compiler does not check.
 //!
 //! - Each Rust file begins with a line that says what it is for.
+//! - Sources that authors of backends copy (headers, templates, examples) begin with an SPDX line.
 //! - Parts of `host/src` use each other only as the table in ARCHITECTURE.md allows (`arrows`).
 //! - Files of `host/src` that use each other in a circle are listed in ARCHITECTURE.md with the reason (`circles`).
 //! - Files and functions that ARCHITECTURE.md and its neighbours name exist (`pages`).
@@ -32,6 +33,16 @@ const FOLDERS: &[&str] = &[
     "docs",
 ];
 
+const SPDX: &str = "SPDX-License-Identifier: Apache-2.0";
+
+/// Whether authors of backends copy the file into projects of their own.
+fn is_copied(name: &str) -> bool {
+    let folders = ["plugin-api/include/", "host/src/tool/templates/", "examples/backends/"];
+    let sources = [".h", ".hpp", ".c", ".cpp", ".rs", ".py"];
+    folders.iter().any(|folder| name.starts_with(folder))
+        && sources.iter().any(|ending| name.ends_with(ending))
+}
+
 /// Checks the whole tree and lists every finding.
 ///
 /// # Errors
@@ -48,13 +59,21 @@ pub fn tidy(paths: &Paths) -> Result<()> {
         // Binary files have no text to check.
         let Ok(text) = fs::read_to_string(&file) else { continue };
         let name = paths.short(&file);
+        let licensed = text.lines().next().is_some_and(|line| line.contains(SPDX));
+        if !licensed && is_copied(&name) {
+            findings.push(format!("{name}: the first line must contain `{SPDX}`"));
+        }
         if file.extension().is_some_and(|e| e == "rs") {
+            let text = match text.split_once('\n') {
+                Some((_, rest)) if licensed => rest,
+                _ => &text,
+            };
             if !text.starts_with("//!") {
                 findings.push(format!("{name}: the first line must say what the file is for"));
             }
             if let Ok(inside) = file.strip_prefix(paths.root.join("host/src")) {
-                arrows.check(inside, &name, &text, &mut findings);
-                circles.add(inside, &text);
+                arrows.check(inside, &name, text, &mut findings);
+                circles.add(inside, text);
             }
         }
         // Its own tests cite pages that do not exist.

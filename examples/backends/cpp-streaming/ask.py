@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends texts over one gRPC stream and prints each response when it arrives: ask.py HOST:PORT TEXT…
 
 Needs tritonclient[grpc] and numpy.

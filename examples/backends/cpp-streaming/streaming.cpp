@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits TEXT into words and sends one response per word: several responses to one request, from a thread of the backend,
 // until the text ends or the request is cancelled.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backend table, and the entry symbol that exchanges it for the host table. */
 #ifndef TRTSERVER_BACKEND_H
 #define TRTSERVER_BACKEND_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A backend in C++17: three classes of yours, and one line that exports them.
 //
 //   struct MyBackend {                                       // once per server

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors: a model and an instance as the host describes them, a backend as it describes itself. */
 #ifndef TRTSERVER_DESCRIPTORS_H
 #define TRTSERVER_DESCRIPTORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Extension tables: optional functions of a host or a backend, asked for by name and version.
  *
  * A table of one name grows only at its end; each addition raises its version. get_extension(name, v)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host table: functions that the host offers to backends.
  *
  * Unless an entry says otherwise it may be called from any thread, returns null on success or an error

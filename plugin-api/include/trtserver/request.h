@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What execute receives: a batch of requests, each a flat read-only view. */
 #ifndef TRTSERVER_REQUEST_H
 #define TRTSERVER_REQUEST_H

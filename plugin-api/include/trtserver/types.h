@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plain values of the interface: strings, buffers, tensors, parameters, opaque handles.
  *
  * Rules of all these headers: integers have a fixed width; what looks like an enum is a uint32_t field

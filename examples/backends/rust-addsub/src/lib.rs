@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OUTPUT0 = INPUT0 + INPUT1 and OUTPUT1 = INPUT0 - INPUT1, all FP32: a whole backend in safe Rust.
 
 use std::sync::Arc;

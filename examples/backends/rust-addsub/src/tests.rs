@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The backend on the test host, without a server: `cargo test`.
 
 use super::AddSub;

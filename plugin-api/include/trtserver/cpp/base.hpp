@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Basics of the C++ side: the host table, errors as exceptions, element types, spans, parameters.
 //
 // Read ../backend.hpp first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What constructors receive: views of the host's descriptors, and the scope for log, progress and metrics.
 #ifndef TRTSERVER_CPP_CONTEXT_HPP
 #define TRTSERVER_CPP_CONTEXT_HPP

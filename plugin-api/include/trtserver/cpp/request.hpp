@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The input side: tensors, requests, and batches with gather and scatter.
 #ifndef TRTSERVER_CPP_REQUEST_HPP
 #define TRTSERVER_CPP_REQUEST_HPP

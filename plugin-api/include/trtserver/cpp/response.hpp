@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The response side of a request: responses, and responders detached from execute.
 #ifndef TRTSERVER_CPP_RESPONSE_HPP
 #define TRTSERVER_CPP_RESPONSE_HPP
