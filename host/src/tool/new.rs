@@ -1,7 +1,9 @@
 //! `trtserver plugin new`: creates a small working backend from a template.
 //!
-//! The Rust and C sources are those of `examples/backends` with another name, and the headers are those of
+//! The Rust and C sources are those of `examples/backends` with another name; headers and crates are those of
 //! `plugin-api`, so that no copy can become outdated.
+
+mod interface; // the crates of the interface, contained in this program
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -18,6 +20,8 @@ const TAKEN: &[&str] = &["ensemble", "onnxruntime", "custom"];
 
 /// Name of the interface's crate, which is the folder `plugin-api` of a checkout.
 const PLUGIN_API: &str = "trtserver-plugin-api";
+/// Where a project in Rust has its copy.
+const VENDOR: &str = "vendor/plugin-api";
 
 macro_rules! headers {
     ($($path:literal),* $(,)?) => {
@@ -77,13 +81,13 @@ pub fn command() -> Command {
                 .help("Directory to create; may exist if it is empty [default: NAME]"),
         )
         .arg(Arg::new("plugin-api").long("plugin-api").value_name("PATH|URL").help(
-            "For Rust: the folder plugin-api of a checkout of the server, or the URL of its git repository \
-             [default: the checkout that contains this program, if there is one]",
+            "For Rust: use the crates of a checkout of the server (its folder plugin-api) or of a git repository (its \
+             URL) [default: the crates of this version, copied into the project]",
         ))
 }
 
 /// # Errors
-/// The name is invalid, the folder is in use or cannot be written, or the interface's crate is not found.
+/// The name is invalid, the folder is in use or cannot be written, or `--plugin-api` names no crate.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let text = |id: &str| matches.get_one::<String>(id).map(String::as_str);
     let name = text("NAME").unwrap_or_default();
@@ -172,11 +176,14 @@ fn cpp(name: &str) -> Vec<File> {
 }
 
 fn rust(name: &str, source: &Source) -> Result<Vec<File>, String> {
-    let rows = [
+    let mut rows = vec![
         ("src/lib.rs", "the backend"),
         ("src/tests.rs", "its tests, without a server"),
         ("Cargo.toml", "the package, with its dependency on the interface"),
     ];
+    if *source == Source::Vendored {
+        rows.push(("vendor/", "the interface, and a host for tests"));
+    }
     let mut files = project(name, include_str!("templates/rust.mk"), &rows);
     let mut take = |path: &str, text: &str| {
         files.push((path.to_owned(), text.replace("rust_addsub", name)));
@@ -185,16 +192,24 @@ fn rust(name: &str, source: &Source) -> Result<Vec<File>, String> {
     take("src/tests.rs", include_str!("../../../examples/backends/rust-addsub/src/tests.rs"));
     take("Cargo.lock", include_str!("../../../examples/backends/rust-addsub/Cargo.lock"));
     let manifest = include_str!("../../../examples/backends/rust-addsub/Cargo.toml");
+    let about = "# On no registry: the folder plugin-api of a checkout of the server, or { git = \"URL of its repository\" }.";
     let manifest = manifest
+        .replace(about, source.about())
         .replace("{ path = \"../../../plugin-api\" }", &source.dependency("")?)
         .replace("{ path = \"../../../plugin-api/testkit\" }", &source.dependency("testkit")?);
     take("Cargo.toml", &manifest);
+    if *source == Source::Vendored {
+        let under = |(path, text): File| (format!("{VENDOR}/{path}"), text);
+        files.extend(interface::files()?.into_iter().map(under));
+    }
     Ok(files)
 }
 
 /// Where a project finds the interface's crates.
 #[derive(Debug, PartialEq)]
 enum Source {
+    /// A copy in the project.
+    Vendored,
     /// URL of the server's git repository.
     Git(String),
     /// The folder `plugin-api`.
@@ -213,23 +228,28 @@ impl Source {
                      {PLUGIN_API}"
                 )
             })?,
-            None => std::env::current_exe()
-                .ok()
-                .and_then(|program| program.ancestors().skip(1).find_map(crate_in))
-                .ok_or_else(|| {
-                    format!(
-                        "trtserver plugin new: a backend in Rust depends on the crate {PLUGIN_API}, which is in no \
-                         registry, and this program is in no checkout of the server: give --plugin-api=PATH of the \
-                         folder plugin-api of a checkout, or --plugin-api=URL of its git repository"
-                    )
-                })?,
+            None => return Ok(Self::Vendored),
         };
         Ok(Self::Folder(folder))
+    }
+
+    /// A comment on the dependencies.
+    fn about(&self) -> &'static str {
+        match self {
+            Self::Vendored => concat!(
+                "# On no registry: a copy of the version of trtserver ",
+                env!("CARGO_PKG_VERSION"),
+                ". A backend runs on newer servers, too."
+            ),
+            Self::Git(_) | Self::Folder(_) => "# On no registry.",
+        }
     }
 
     /// The dependency on the crate in this subfolder, as in Cargo.toml.
     fn dependency(&self, subfolder: &str) -> Result<String, String> {
         let folder = match self {
+            Self::Vendored if subfolder.is_empty() => PathBuf::from(VENDOR),
+            Self::Vendored => Path::new(VENDOR).join(subfolder),
             Self::Git(url) => return Ok(format!("{{ git = {} }}", quoted(url))),
             Self::Folder(folder) if subfolder.is_empty() => folder.clone(),
             Self::Folder(folder) => folder.join(subfolder),

@@ -50,9 +50,50 @@ fn dependencies() {
     assert_eq!(Source::find(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
     assert!(Source::find(Some("/nowhere")).unwrap_err().contains("/nowhere"));
     assert_eq!(quoted("a\"b"), "'a\"b'");
-    for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap()] {
-        let left =
-            files.iter().find(|(_, text)| text.contains("{name}") || text.contains("addsub"));
+    let vendored = rust("n", &Source::Vendored).unwrap();
+    let own = vendored.into_iter().filter(|(path, _)| !path.starts_with(VENDOR)).collect();
+    for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap(), own] {
+        let left = files.iter().find(|(_, text)| {
+            text.contains("{name}") || text.contains("addsub") || text.contains("../")
+        });
         assert_eq!(left, None);
+    }
+}
+
+/// Below `folder`, relative to it.
+fn listed(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().display().to_string();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(listed(&entry.path()).into_iter().map(|path| format!("{name}/{path}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_of_the_interface_are_contained_and_need_no_workspace() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api");
+    let files = interface::files().unwrap();
+    let text = |path: &str| {
+        let found = files.iter().find(|(p, _)| p == path);
+        &found.unwrap_or_else(|| panic!("{path} is missing")).1
+    };
+    for folder in ["src", "testkit/src"] {
+        for path in listed(&crates.join(folder)) {
+            let path = format!("{folder}/{path}");
+            assert_eq!(*text(&path), std::fs::read_to_string(crates.join(&path)).unwrap());
+        }
+    }
+    for (folder, name) in [("", PLUGIN_API), ("testkit/", "trtserver-plugin-testkit")] {
+        assert!(text(&format!("{folder}LICENSE")).contains("Apache License"));
+        let manifest: toml::Table = text(&format!("{folder}Cargo.toml")).parse().unwrap();
+        assert_eq!(manifest["package"]["name"].as_str(), Some(name));
+        assert_eq!(manifest["package"]["license"].as_str(), Some("Apache-2.0"));
+        assert_eq!(manifest.keys().collect::<Vec<_>>(), ["dependencies", "package"]);
+        assert!(!manifest.to_string().contains("workspace"), "{manifest}");
     }
 }
