@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use trtserver_tests::{Ended, backends, compile_c, dist, folder, root, trtserver};
+use trtserver_tests::{Ended, Server, backends, compile_c, dist, folder, root, trtserver};
 
 fn tool(command: &str, args: &[&dyn AsRef<Path>]) -> Ended {
     let args = args.iter().map(|w| w.as_ref().as_os_str().to_owned());
@@ -38,8 +38,16 @@ fn in_state(report: &Value, state: &str) -> Vec<(String, String)> {
 fn keeps_all(file: &Path, more: &[&str], at_least: usize) {
     let (report, code) = check(file, more);
     assert_eq!((in_state(&report, "broken"), code), (vec![], 0), "{}", file.display());
+    assert_eq!(in_state(&report, "warning"), [], "{}", file.display());
     let kept = in_state(&report, "kept").len();
     assert!(kept >= at_least, "{}: only {kept} kept\n{report:#}", file.display());
+}
+
+/// The reasons for the verdict on one promise; fails if it is another verdict.
+#[track_caller]
+fn reason(report: &Value, state: &str, promise: &str) -> String {
+    let found = in_state(report, state).into_iter().find(|(id, _)| id == promise);
+    found.unwrap_or_else(|| panic!("{promise} is not {state} in {report:#}")).1
 }
 
 #[test]
@@ -57,12 +65,9 @@ fn good_backends_pass_every_check() {
 fn check_passes_model_files_to_the_backend() {
     let onnx = backends().join("onnxruntime/libtrtserver_onnxruntime.so");
     let (report, code) = check(&onnx, &[]);
-    assert_eq!((in_state(&report, "broken"), code), (vec![], 0));
-    let rest = in_state(&report, "not applicable");
-    assert!(
-        rest.iter().any(|(id, why)| id == "model.open" && why.contains("--model DIR")),
-        "{rest:?}"
-    );
+    assert_eq!((in_state(&report, "broken"), code), (vec![], 3));
+    assert!(reason(&report, "untested", "model.open").contains("--model DIR"));
+    assert!(reason(&report, "untested", "request.batch").contains("needs"));
     let model = root().join("examples/models/digits");
     keeps_all(&onnx, &["--model", &model.to_string_lossy()], 30);
 }
@@ -124,7 +129,7 @@ fn violation(dir: &Path, name: &str) -> PathBuf {
 fn each_violation_is_detected() {
     let dir = folder();
     let violations = [
-        ("FINISHES_TWICE", "request.once", "finished twice"),
+        ("FINISHES_TWICE", "request.once", "finished twice (in model.open, with one request"),
         ("OMITS_RESPONSE", "request.once", "has no response"),
         ("WRITES_INPUT", "input.unchanged", "'INPUT0' was written"),
         ("WRITES_INPUT", "input.protected", "SIGSEGV"),
@@ -144,7 +149,30 @@ fn each_violation_is_detected() {
         ("KEEPS_RESPONDER", "host.responders", "not released"),
         ("KEEPS_REQUEST", "request.release", "was not released"),
         ("FAILS_AFTER_RESPONDING", "request.refused", "after all"),
-        ("SWAPS_ROWS", "request.batch", "the request alone"),
+        (
+            "SWAPS_ROWS",
+            "request.batch",
+            "with 2 requests of 1 row each: request 1 (1 row): output 'OUTPUT0' is",
+        ),
+        ("GIVES_ROWS_OF_FIRST_REQUEST", "request.batch", "request 2 (1 row): output 'OUTPUT0' is"),
+        (
+            "FILLS_FIRST_ROW",
+            "request.batch",
+            "with one request of 8 rows: output 'OUTPUT0' is 0 at [1, ",
+        ),
+        ("SENDS_ROWS_OF_LAST_BATCH", "request.batch", "with 8 requests of 1 row each: request 1"),
+        (
+            "FAILS_WHEN_BATCHING",
+            "request.batch",
+            "expected one dimension; without batching it responds",
+        ),
+        (
+            "CRASHES_IN_BATCH",
+            "request.batch",
+            "with 2 requests of 1 row each, it crashed with SIGSEGV",
+        ),
+        ("FAILS_ALL", "request.single", "no request to a model of the check succeeds"),
+        ("REPEATS_RESPONSE", "request.single", "repeats that to the request before it"),
         ("WRONG_SHAPE", "output.declared", "OUTPUT0"),
         ("CHANGES_SIGNAL", "life.process", "signal 10"),
         ("CHANGES_DIRECTORY", "life.process", "working directory"),
@@ -172,6 +200,65 @@ fn each_violation_is_detected() {
         }
     });
     drop(dir);
+}
+
+/// A backend that cannot batch breaks no promise, but is not reported as one that batches.
+#[test]
+fn refused_batching_is_reported_as_untested() {
+    let dir = folder();
+    let (report, code) = check(&violation(dir.path(), "REFUSES_TO_BATCH"), &[]);
+    assert_eq!((in_state(&report, "broken"), code), (vec![], 0));
+    let why = reason(&report, "untested", "request.batch");
+    assert!(why.contains("'takes one request at a time'") && why.contains("--model DIR"), "{why}");
+    let model = dir.path().join("single");
+    fs::create_dir_all(model.join("1")).expect("a directory");
+    let config = "backend: \"violation\"\ninput { name: \"I\" data_type: TYPE_FP32 dims: [ 2 ] }\n\
+                  output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 2 ] }\n";
+    fs::write(model.join("config.pbtxt"), config).expect("a file");
+    let (report, _) =
+        check(&violation(dir.path(), "NOTHING"), &["--model", &model.to_string_lossy()]);
+    let why = reason(&report, "untested", "request.batch");
+    assert!(why.contains("max_batch_size 0"), "{why}");
+}
+
+#[test]
+fn exported_symbols_are_a_warning() {
+    let dir = folder();
+    let source = dir.path().join("exports.c");
+    let header = root().join("tests/plugins/broken/violations.h");
+    let text = format!(
+        "#define VIOLATION NOTHING\n#include \"{}\"\nint shared_name;\nint another(void) {{ return shared_name; }}\n",
+        header.display()
+    );
+    fs::write(&source, text).expect("a file");
+    let file = compile_c(&source.to_string_lossy(), dir.path(), "exports");
+    let (report, code) = check(&file, &[]);
+    let why = reason(&report, "warning", "file.exports");
+    assert!(why.contains("also exports 'another', 'shared_name': link it with"), "{why}");
+    assert_eq!((code, &report["warnings"]), (0, &1.into()));
+}
+
+/// What a backend prints explains a crash only if it was printed by the scenario that crashed.
+#[test]
+fn crash_report_omits_output_of_earlier_scenarios() {
+    let dir = folder();
+    let (report, _) = check(&violation(dir.path(), "CRASHES_IN_BATCH"), &["--time-limit", "1"]);
+    let why = reason(&report, "broken", "request.batch");
+    assert!(why.contains("SIGSEGV") && !why.contains("printed long before"), "{why}");
+}
+
+#[test]
+fn cycles_are_as_many_as_the_promise_says() {
+    let dir = folder();
+    let file = violation(dir.path(), "NOTHING");
+    let (report, _) = check(&file, &["--only", "life.cycles"]);
+    assert!(report.to_string().contains("opening and closing fifty times"), "{report:#}");
+    assert_eq!(reason(&report, "kept", "life.cycles"), "[\"50 cycles\"]");
+    // A scenario that does not fit into its time is not passed.
+    let (report, code) = check(&file, &["--only", "life.cycles", "--time-limit", "0.1"]);
+    if let Some((_, why)) = in_state(&report, "untested").first() {
+        assert!(why.contains("of 50 cycles took") && code == 3, "{why}");
+    }
 }
 
 #[test]
@@ -333,13 +420,29 @@ fn list_marks_backends_the_server_refuses() {
         code == 1 && reasons[0].contains("must be 'none' or 'process', got 'proces'"),
         "{reasons:?}"
     );
-    fs::write(dir.path().join("plugin.toml"), "isolaton = \"process\"\n").expect("a file");
+    fs::write(dir.path().join("plugin.toml"), "isolation = 1\n").expect("a file");
     let (reasons, code) = problems(&[]);
     assert!(code == 1 && reasons.len() == 3, "{reasons:?}");
     assert!(
-        reasons.iter().all(|t| t.contains("plugin.toml") && t.contains("isolaton")),
+        reasons.iter().all(|t| t.contains("plugin.toml") && t.contains("isolation")),
         "{reasons:?}"
     );
+}
+
+#[test]
+fn unknown_key_in_plugin_toml_is_a_warning() {
+    let dir = folder();
+    compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
+    fs::write(dir.path().join("plugin.toml"), "isolaton = \"process\"\n").expect("a file");
+    let text = "plugin.toml': unknown key 'isolaton' is ignored; did you mean 'isolation'?";
+    let listed = tool("list", &[&"--backend-dir", &dir.path()]);
+    assert_eq!(listed.code(), 0, "{}", listed.stdout);
+    let warned = listed.stdout.lines().any(|l| l.starts_with("  warning: ") && l.ends_with(text));
+    assert!(warned, "{}", listed.stdout);
+    let server = Server::new().backend_dir(dir.path()).start();
+    server.wait_for_log(text);
+    server.wait_for_log("found backend 'c_merge'");
+    assert!(server.stop().success());
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //! finding at once, so that a crash or a hang is a finding, too.
 
 mod child; // the process that runs the scenarios
+mod element; // elements of tensors, compared
+mod execute; // executing requests
+mod exports; // symbols that a plugin exports
 mod findings; // what the child sends
 mod kit; // state of the child, used by scenarios
 mod model; // models to check with
@@ -9,6 +12,7 @@ mod process; // process state that a backend must not change
 mod promise; // the list of promises
 mod report; // findings as text and JSON
 mod scenarios; // what is tried
+mod search; // models of the check, tried
 mod verdict; // the result of a scenario
 
 use super::{list, subprocess};
@@ -24,10 +28,10 @@ use std::time::Duration;
 
 pub fn command() -> Command {
     let long = "Checks one backend against the promises of the plugin interface, and prints each as kept, broken or \
-                not applicable, with the reason. The backend runs in a child process; a crash or a hang is a finding, \
-                and the check continues.\n\nWithout --model the check uses models of its own, which have no file. A \
-                backend that needs model files is then checked in part.\n\nExit status: 0 = no promise is broken, 1 = \
-                one is, or the file cannot be checked, 2 = wrong usage.";
+                untested or not applicable, with the reason. The backend runs in a child process; a crash or a hang is \
+                a finding, and the check continues.\n\nWithout --model the check uses models of its own, which have no \
+                file. A backend that needs model files is then checked in part.\n\nExit status: 0 = no promise is broken, 1 = \
+                one is, or the file cannot be checked, 2 = wrong usage, 3 = none is broken, but no request could be tried.";
     let ids = PROMISES.iter().map(|p| format!("  {:<22}{}", p.id, p.text)).collect::<Vec<_>>();
     Command::new("check")
         .about("Checks that a backend keeps the promises of the interface")
@@ -117,7 +121,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let text =
         if matches.get_flag("json") { report.json(&file, only)? } else { report.text(&file, only) };
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::from(u8::from(report.broken(only) > 0)))
+    Ok(ExitCode::from(report.exit_status(only)))
 }
 
 /// Checks the file without running anything; returns its absolute path.
@@ -148,16 +152,17 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
     loop {
         let task_json = serde_json::to_string(&task).map_err(|e| e.to_string())?;
         let args = ["plugin", "check", "--task", &task_json].map(Into::into);
-        let (mut now, mut done) = (None, false);
+        let (mut now, mut case, mut done) = (None, None, false);
         let ended = subprocess::run(&args, limit, |value| {
             let Ok(line) = serde_json::from_value::<Line>(value) else { return false };
             match &line {
                 Line::Begin { id } => {
-                    now = Some(id.clone());
+                    (now, case) = (Some(id.clone()), None);
                     task.skip.insert(id.clone());
                     return true;
                 }
                 Line::At { id } => now = Some(id.clone()),
+                Line::Case { text } => case = Some(text.clone()),
                 Line::Done => done = true,
                 line => report.add(line),
             }
@@ -175,7 +180,8 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         };
         let stop = !task.failed.insert(id.clone()) || done || id == "file.entry_symbol";
         task.skip.insert(id.clone());
-        report.add(&Line::Broken { id, why: format!("it {}", ended.describe()) });
+        let with = case.map_or_else(String::new, |case| format!("with {case}, "));
+        report.add(&Line::Broken { id, why: format!("{with}it {}", ended.describe()) });
         // Scenarios that need a failed one are skipped by the next child.
         task.failed.extend(report.not_kept());
         task.skip.insert("file.entry_symbol".to_owned());

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Lines of the child's standard error that are kept for a report.
 const LAST_LINES: usize = 5;
+/// On the child's standard error: lines before it are no longer of interest. The ASCII record separator.
+const MARK: u8 = 0x1E;
 
 /// The child's pipe to its parent, the original standard output. Output of the code under test goes to standard
 /// error instead, so that it is not taken for a report.
@@ -35,6 +37,13 @@ impl ReportPipe {
         let report = report.map_err(|e| fail(e.into()))?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr()).map_err(|e| fail(e.into()))?;
         Ok(Self(Mutex::new(File::from(report))))
+    }
+
+    /// Makes the parent forget what was printed so far.
+    pub fn mark_output(&self) {
+        // SAFETY: with null all of C's output streams are flushed.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        let _ = io::stderr().write_all(&[MARK, b'\n']);
     }
 
     /// Sends one line. A closed pipe means that the parent has given up.
@@ -162,12 +171,16 @@ pub fn run(
     Ok(Ended { end, last_lines })
 }
 
-/// Reads to the end and keeps the last lines, truncated.
+/// Reads to the end and keeps the last lines behind the last [`MARK`], truncated.
 fn last_lines(from: impl Read) -> Vec<String> {
     let mut last = VecDeque::new();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        if let Some(at) = line.iter().rposition(|byte| *byte == MARK) {
+            last.clear();
+            line.drain(..=at);
+        }
         let text = String::from_utf8_lossy(&line);
         let text: String = text.trim().chars().take(200).collect();
         line.clear();

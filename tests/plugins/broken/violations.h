@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <trtserver/trtserver.h>
@@ -37,13 +38,21 @@ enum {
   LEAKS_MEMORY,
   WILD_LOG,
   USES_CLOSED_SCOPE,
+  FAILS_WHEN_BATCHING,
+  REFUSES_TO_BATCH,
+  FILLS_FIRST_ROW,
+  GIVES_ROWS_OF_FIRST_REQUEST,
+  SENDS_ROWS_OF_LAST_BATCH,
+  REPEATS_RESPONSE,
+  CRASHES_IN_BATCH,
+  FAILS_ALL,
 };
 #define DOES(violation) (VIOLATION == (violation))
 
 static const trts_host_table *host;
 static const trts_memory_extension *memory;
 static trts_scope *scope, *closed;
-static int handle;
+static int handle, batches;
 static const trts_memory cpu = {TRTS_MEMORY_CPU, 0};
 
 static const trts_backend_info *backend_info(trts_backend *backend) {
@@ -65,6 +74,8 @@ static trts_error *open_backend(trts_scope *with, trts_str name, trts_str dir, c
   if (DOES(LEAVES_THREAD) && !pthread_create(&thread, NULL, pause_forever, NULL)) pthread_setname_np(thread, "stays");
   if (DOES(CHANGES_SIGNAL)) signal(SIGUSR1, on_signal);
   if (DOES(CHANGES_DIRECTORY) && chdir("/")) return NULL;
+  static int opened;
+  if (DOES(CRASHES_IN_BATCH) && !opened++) fputs("printed long before\n", stderr);
   if (DOES(LEAKS_DESCRIPTOR) && dup(0) < 0) return NULL;
   if (DOES(LEAKS_MEMORY)) {
     char *leaked = malloc(256 << 10);
@@ -79,6 +90,9 @@ static void close_backend(trts_backend *backend) {
 static trts_error *open_model(trts_backend *backend, const trts_model_desc *desc, trts_model **out) {
   (void)backend;
   if (DOES(USES_CLOSED_SCOPE)) closed = desc->scope;
+  batches = desc->max_batch_size > 0;
+  if (DOES(REFUSES_TO_BATCH) && batches)
+    return host->error_new(TRTS_CODE_UNSUPPORTED, 0, trts_text("takes one request at a time"));
   return *out = (trts_model *)&handle, NULL;
 }
 static void close_model(trts_model *model) { (void)model; }
@@ -107,6 +121,23 @@ static trts_error *echo(const trts_request *request, const trts_request *from, t
   char *end = to->ptr;
   for (uint32_t i = 0; i < in->n_parts; end += in->parts[i++].bytes)
     memcpy(end, in->parts[i].ptr, in->parts[i].bytes);
+  if (DOES(FILLS_FIRST_ROW) && batches && shape[0] > 1) {
+    uint64_t row = to->bytes / (uint64_t)shape[0];
+    memset((char *)to->ptr + row, 0, to->bytes - row);
+  }
+  static char last[1 << 16];
+  if (DOES(REPEATS_RESPONSE) && to->bytes <= sizeof last) {
+    char now[sizeof last];
+    memcpy(now, to->ptr, to->bytes);
+    memcpy(to->ptr, last, to->bytes);
+    memcpy(last, now, to->bytes);
+  }
+  /* The first rows are those of an earlier, larger batch. */
+  static uint64_t size;
+  if (DOES(SENDS_ROWS_OF_LAST_BATCH) && batches && to->bytes <= sizeof last) {
+    if (size > to->bytes) memcpy(to->ptr, last, to->bytes);
+    memcpy(last, to->ptr, size = to->bytes);
+  }
   if (DOES(WRITES_BEYOND_OUTPUT)) *end = 1;
   if (DOES(WRITES_INPUT)) *(char *)in->parts->ptr ^= 1;
   return NULL;
@@ -118,6 +149,10 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
   if (DOES(HANGS)) pause_forever(NULL);
   if (DOES(CRASHES)) *(volatile int *)8 = 1;
   if (DOES(EXITS)) exit(3);
+  if (DOES(FAILS_ALL)) return host->error_new(TRTS_CODE_INTERNAL, 0, trts_text("out of order"));
+  if (DOES(FAILS_WHEN_BATCHING) && batches)
+    return host->error_new(TRTS_CODE_INTERNAL, 0, trts_text("expected one dimension"));
+  if (DOES(CRASHES_IN_BATCH) && batch->n_requests > 1) *(volatile int *)8 = 1;
   for (uint32_t i = 0; i < batch->n_requests; i++) {
     const trts_request *request = batch->requests[i], *from = request;
     trts_response *response;
@@ -133,6 +168,8 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     if (DOES(OMITS_RESPONSE) && i + 1 == batch->n_requests && batch->n_requests > 1) continue;
     if (DOES(SWAPS_ROWS) && batch->requests[batch->n_requests - 1 - i]->batch_size == request->batch_size)
       from = batch->requests[batch->n_requests - 1 - i];
+    if (DOES(GIVES_ROWS_OF_FIRST_REQUEST) && batch->requests[0]->batch_size == request->batch_size)
+      from = batch->requests[0];
     if (DOES(LEAKS_HOST_MEMORY)) host->error_free(memory->memory_alloc(scope, cpu, 64, 64, 0, NULL, &buf));
     if (DOES(WILD_LOG)) host->log(scope, 77, trts_text("violations.h"), 1, trts_text("very loud"));
     if (DOES(KEEPS_RESPONDER)) host->responder_detach(request->responder);

@@ -1,7 +1,7 @@
 //! The child process of `plugin check`: runs the scenarios and sends each finding to the parent at once, since the
 //! backend may crash the process.
 
-use super::findings::{Line, PIPE, Task, breach, breaches, seen, send};
+use super::findings::{Line, PIPE, Task, begin, breach, breaches, seen, send, violated};
 use super::kit::Kit;
 use super::scenarios::{SCENARIOS, Scenario};
 use super::verdict::Verdict;
@@ -17,14 +17,10 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
     let task: Task = serde_json::from_str(task).map_err(|e| e.to_string())?;
     let _ = PIPE.set(pipe);
     testkit::set_timeout(Duration::from_secs_f64(task.limit / 4.0));
-    testkit::set_observer(testkit::Observer {
-        violation: |violation| breach(violation.promise, violation.text.as_str()),
-        exercised: seen,
-    });
+    testkit::set_observer(testkit::Observer { violation: violated, exercised: seen });
     crate::plugin::set_log_level(0);
     let before = super::process::Snapshot::take();
     let first = !task.skip.contains("file.entry_symbol");
-    let begin = |id: &str| send(&Line::Begin { id: id.to_owned() });
     if first {
         begin("file.entry_symbol");
     }
@@ -48,7 +44,7 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
             kit.task.failed.insert((*id).to_owned());
             if !skip.contains(*id) {
                 begin(id);
-                report(id, Verdict::NotApplicable(format!("not reached: it needs '{missing}'")));
+                report(id, Verdict::Untested(format!("not reached: it needs '{missing}'")));
             }
             continue;
         }
@@ -73,6 +69,8 @@ fn report(id: &'static str, verdict: Verdict) {
     match verdict {
         Verdict::Kept(note) => send(&Line::Kept { id: owned, note }),
         Verdict::Broken(why) => breach(id, why),
+        Verdict::Warning(why) => send(&Line::Warning { id: owned, why }),
+        Verdict::Untested(why) => send(&Line::Untested { id: owned, why }),
         Verdict::NotApplicable(why) => send(&Line::NotApplicable { id: owned, why }),
     }
 }
@@ -86,13 +84,19 @@ fn refused(stage: Stage, why: &str) {
         Stage::Description => 3,
         Stage::Extensions => 4,
     };
-    let all =
-        ["file.entry_symbol", "file.interface", "file.entries", "file.info", "file.extensions"];
+    let all = [
+        "file.entry_symbol",
+        "file.interface",
+        "file.entries",
+        "file.info",
+        "file.extensions",
+        "file.exports",
+    ];
     for (n, id) in all.into_iter().enumerate() {
         let verdict = match n.cmp(&at) {
             Ordering::Less => Verdict::kept(),
             Ordering::Equal => Verdict::Broken(why.to_owned()),
-            Ordering::Greater => Verdict::NotApplicable("not reached".to_owned()),
+            Ordering::Greater => Verdict::Untested("not reached".to_owned()),
         };
         report(id, verdict);
     }

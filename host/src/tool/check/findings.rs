@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{LazyLock, OnceLock};
+use trtserver_plugin_testkit::Violation;
 
 /// What the child does.
 #[derive(Clone, Serialize, Deserialize)]
@@ -34,11 +35,23 @@ pub enum Line {
     At {
         id: String,
     },
+    /// Describes the requests that are executed from here on.
+    Case {
+        text: String,
+    },
     Kept {
         id: String,
         note: String,
     },
     Broken {
+        id: String,
+        why: String,
+    },
+    Warning {
+        id: String,
+        why: String,
+    },
+    Untested {
         id: String,
         why: String,
     },
@@ -55,6 +68,7 @@ pub enum Line {
 
 pub static PIPE: OnceLock<ReportPipe> = OnceLock::new();
 static SEEN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+static VIOLATIONS: LazyLock<Mutex<HashSet<(&'static str, String)>>> = LazyLock::new(Mutex::default);
 static BREACHES: LazyLock<Mutex<HashMap<&'static str, HashSet<String>>>> =
     LazyLock::new(Mutex::default);
 
@@ -64,6 +78,36 @@ const MAX_REPORTED: usize = 3;
 pub fn send(line: &Line) {
     if let Some(pipe) = PIPE.get() {
         pipe.send(line);
+    }
+}
+
+/// The scenario that runs, and the requests that it executes.
+static NOW: LazyLock<Mutex<(String, String)>> = LazyLock::new(Mutex::default);
+
+pub fn begin(id: &str) {
+    if let Some(pipe) = PIPE.get() {
+        // What was printed before explains no crash from here on.
+        pipe.mark_output();
+    }
+    *NOW.lock() = (id.to_owned(), String::new());
+    send(&Line::Begin { id: id.to_owned() });
+}
+
+/// Describes the requests that are executed from here on, for reports of violations and crashes.
+pub fn case(text: &str) {
+    let mut now = NOW.lock();
+    if now.1 != text {
+        now.1 = text.to_owned();
+        send(&Line::Case { text: text.to_owned() });
+    }
+}
+
+/// A violation that the test host detected. Reported with the case in which it was first seen.
+pub fn violated(violation: &Violation) {
+    if VIOLATIONS.lock().insert((violation.promise, violation.text.clone())) {
+        let (scenario, case) = NOW.lock().clone();
+        let with = if case.is_empty() { case } else { format!(", with {case}") };
+        breach(violation.promise, format!("{} (in {scenario}{with})", violation.text));
     }
 }
 

@@ -1,8 +1,11 @@
 //! State of the child process: the backend's table, the model to check with, and how to open them.
 
-use super::findings::{Task, at, breach};
+use super::execute::text;
+use super::exports;
+use super::findings::Task;
 use super::model::{BackendPlatforms, Plan};
 use super::process::Snapshot;
+use super::search::{self, Batching};
 use super::verdict::Verdict;
 use crate::plugin::Patch;
 use crate::plugin::library;
@@ -12,7 +15,9 @@ use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::BackendInfo;
 use trtserver_plugin_api::abi::types::{Extension, Str};
-use trtserver_plugin_testkit::{self as testkit, Backend, Failure, InstanceSpec, Outcome};
+use trtserver_plugin_testkit::{
+    self as testkit, Backend, Failure, Instance, InstanceSpec, Response,
+};
 
 pub struct Kit {
     pub task: Task,
@@ -22,15 +27,17 @@ pub struct Kit {
     pub before: Snapshot,
     /// The model to check with, or why there is none; `None` until it is first needed.
     plan: Option<Result<Plan, String>>,
-    /// The outcome of the first request, if repeating it gives the same response.
-    pub reference: Option<Outcome>,
+    pub batching: Batching,
+    /// The response to the first request, if equal requests get equal responses.
+    pub reference: Option<Response>,
 }
 
 impl Kit {
     pub fn new(task: Task, table: &'static BackendTable, before: Snapshot) -> Self {
         // SAFETY: the info was checked when the file was loaded.
         let platforms = unsafe { platforms_of(&*(table.backend_info)(null_mut())) };
-        Self { task, table, platforms, before, plan: None, reference: None }
+        let batching = Batching::Refused("no model was opened".to_owned());
+        Self { task, table, platforms, before, plan: None, batching, reference: None }
     }
 
     /// Checks of the file, after it was loaded.
@@ -66,6 +73,7 @@ impl Kit {
             ("file.entries", Verdict::kept()),
             ("file.info", info),
             ("file.extensions", self.extensions()),
+            ("file.exports", exports::check(&self.task.file)),
         ]
     }
 
@@ -120,65 +128,57 @@ impl Kit {
         found
     }
 
-    fn find(&self) -> Result<Plan, String> {
-        let text = |e: Failure| e.text;
-        let backend = self.open().map_err(text)?;
+    /// The model to check with, or the verdict on what needs one.
+    pub fn required_plan(&mut self) -> Result<Plan, Verdict> {
+        self.plan().map_err(Verdict::Untested)
+    }
+
+    /// Opens everything, runs `work` on an instance of the model, closes everything.
+    pub fn with_instance<T>(&mut self, work: impl FnOnce(&Instance) -> T) -> Result<T, String> {
+        let plan = self.plan()?;
+        self.with_plan(&plan, work)
+    }
+
+    /// The same with another model.
+    pub fn with_plan<T>(
+        &self,
+        plan: &Plan,
+        work: impl FnOnce(&Instance) -> T,
+    ) -> Result<T, String> {
+        let model =
+            self.open().and_then(|backend| backend.open_model(&plan.spec())).map_err(text)?;
+        let instance = model.open_instance(&InstanceSpec::default()).map_err(text)?;
+        Ok(work(&instance))
+    }
+
+    fn find(&mut self) -> Result<Plan, String> {
+        let backend = self.open().map_err(|e| e.text)?;
         if let Some(dir) = &self.task.model {
-            return Plan::from_dir(dir, &self.platforms, |bare| {
+            let plan = Plan::from_dir(dir, &self.platforms, |bare| {
                 match backend.autocomplete(&bare.spec()) {
                     None => Ok(None),
                     Some(Err(e)) => Err(e.text),
                     Some(Ok(patches)) => Ok(last_patch(patches)),
                 }
-            });
+            })?;
+            self.batching = match plan.signature.max_batch_size {
+                rows if plan.batches() && rows > 1 => Batching::Served,
+                rows => Batching::Refused(format!(
+                    "{} has max_batch_size {rows}: check with --model DIR of a model that batches, too",
+                    plan.label
+                )),
+            };
+            return Ok(plan);
         }
         if let Some(id) =
             ["model.open", "request.single"].into_iter().find(|id| self.task.failed.contains(*id))
         {
             return Err(format!("not reached: it needs '{id}'"));
         }
-        let (mut opened, mut last, mut suspect) = (None, String::new(), None);
-        for plan in Plan::own(&self.task.scratch.join("check"), &self.platforms) {
-            let model = match backend.open_model(&plan.spec()) {
-                Ok(model) => model,
-                Err(e) => {
-                    last = e.text;
-                    continue;
-                }
-            };
-            let request = plan.request(1, 3, 0).unchecked();
-            // A crash in the request is not a fault of opening the model.
-            at("request.single");
-            let instance = model.open_instance(&InstanceSpec::default());
-            let outcome = instance.map(|instance| instance.execute(&[request]).pop());
-            let response = outcome.map_err(text).and_then(|outcome| {
-                outcome.map_or(Err("no outcome".to_owned()), |o| o.response().map(|_| ()))
-            });
-            at("model.open");
-            drop(model);
-            suspect = suspect.or(testkit::take_suspect());
-            match response {
-                Ok(()) => return Ok(plan),
-                Err(e) => {
-                    // The first model is the likeliest, and its error the clearest.
-                    opened.get_or_insert((plan, e));
-                    if testkit::timed_out() {
-                        break;
-                    }
-                }
-            }
-        }
-        if let Some((promise, text)) = suspect {
-            breach(promise, text);
-        }
-        let hint = "check with --model DIR, the directory of a model with its config.pbtxt";
-        Err(match opened {
-            None => format!("it refuses all models of the check ('{last}'); {hint}"),
-            Some((plan, e)) => format!(
-                "no request to a model of the check succeeds (with {}: {e}); {hint}",
-                plan.label
-            ),
-        })
+        let dir = self.task.scratch.join("check");
+        let (plan, batching) = search::find(&backend, &dir, &self.platforms)?;
+        self.batching = batching;
+        Ok(plan)
     }
 }
 

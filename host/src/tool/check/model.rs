@@ -1,5 +1,6 @@
 //! Models to check a backend with: from a directory, or made by the check, which have no file.
 
+use super::element::value;
 use crate::plugin::Patch;
 use crate::repository::disk::listing;
 use crate::repository::lifecycle::{decode, merge};
@@ -7,7 +8,7 @@ use crate::repository::load_limits::LoadLimits;
 use crate::repository::model_config::{self, ConfigError, FILE_NAME, Machine, Platforms};
 use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
-use crate::request::{DType, Signature, TensorSpec};
+use crate::request::{Signature, TensorSpec};
 use prost::Message;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -129,8 +130,9 @@ impl Plan {
         Self::of(config, &dir, &entry, number, false)
     }
 
-    /// Models of the check, likely ones first. `dir` is an empty model directory named `check`.
-    pub fn own(dir: &Path, platforms: &BackendPlatforms) -> Vec<Self> {
+    /// Models of the check with this `max_batch_size`, likely ones first. `dir` is an empty model directory named
+    /// `check`.
+    pub fn own(dir: &Path, platforms: &BackendPlatforms, batch: i32) -> Vec<Self> {
         const NAMES: &[(&[&str], &[&str])] = &[
             (&["INPUT0"], &["OUTPUT0"]),
             (&["INPUT0", "INPUT1"], &["OUTPUT0", "OUTPUT1"]),
@@ -138,11 +140,9 @@ impl Plan {
             (&["INPUT"], &["OUTPUT"]),
         ];
         let mut plans = Vec::new();
-        for batch in [8, 0] {
-            for dtype in TYPES {
-                for (inputs, outputs) in NAMES {
-                    plans.extend(Self::made(dir, platforms, inputs, outputs, dtype, batch));
-                }
+        for dtype in TYPES {
+            for (inputs, outputs) in NAMES {
+                plans.extend(Self::made(dir, platforms, inputs, outputs, dtype, batch));
             }
         }
         plans
@@ -213,19 +213,31 @@ impl Plan {
         }
     }
 
-    /// A request of `rows` rows for all outputs. Variable dimensions become `variable`; equal arguments give equal requests.
+    /// A request of `rows` rows for all outputs. Variable dimensions become `variable`; equal arguments give equal
+    /// requests, and another `seed` gives other rows.
     pub fn request(&self, rows: u32, variable: i64, seed: usize) -> Request {
-        let mut request = Request::new(rows);
+        let rows = (0..rows as usize).map(|row| seed * 1000 + row);
+        self.request_of(&rows.collect::<Vec<_>>(), variable)
+    }
+
+    /// A request of these rows, for all outputs. A row has the same contents in every request.
+    pub fn request_of(&self, rows: &[usize], variable: i64) -> Request {
+        let mut request = Request::new(rows.len() as u32);
         for (index, spec) in self.signature.inputs.iter().enumerate() {
-            let mut shape: Vec<i64> = Vec::new();
-            if self.batches() && !spec.shape_tensor {
-                shape.push(rows.into());
-            }
-            shape.extend(spec.dims.iter().map(|d| if *d < 0 { variable } else { *d }));
+            let dims = spec.dims.iter().map(|d| if *d < 0 { variable } else { *d });
+            let mut shape: Vec<i64> = dims.collect();
             let count = element_count(&shape).unwrap_or(0);
+            let of_row =
+                |row: usize| (0..count).flat_map(move |at| value(spec.dtype, index, row, at));
+            // A shape tensor has no batch dimension, and is the same for all requests.
+            let data: Vec<u8> = if self.batches() && !spec.shape_tensor {
+                shape.insert(0, rows.len() as i64);
+                rows.iter().copied().flat_map(of_row).collect()
+            } else {
+                of_row(if spec.shape_tensor { 0 } else { rows.first().copied().unwrap_or(0) })
+                    .collect()
+            };
             let shape = self.signature.to_model(spec, &shape);
-            let data: Vec<u8> =
-                (0..count).flat_map(|i| element(spec.dtype, i + 3 * index + 5 * seed)).collect();
             request = request.input(&spec.name, spec.dtype.number(), &shape, &data);
         }
         let outputs = self.signature.outputs.iter();
@@ -258,41 +270,4 @@ fn own_label(signature: &Signature) -> String {
         list(&signature.inputs),
         list(&signature.outputs)
     )
-}
-
-/// Small values that are valid for most models.
-fn element(dtype: DType, i: usize) -> Vec<u8> {
-    let n = (i % 7) as u8;
-    match (dtype, dtype.size()) {
-        (DType::Fp32, _) => (f32::from(n) * 0.25).to_le_bytes().to_vec(),
-        (DType::Fp64, _) => (f64::from(n) * 0.25).to_le_bytes().to_vec(),
-        // 1.0 and 2.0 in half precision, and 1.0 in bfloat16.
-        (DType::Fp16, _) => [0x3C00u16, 0x4000][i % 2].to_le_bytes().to_vec(),
-        (DType::Bf16, _) => 0x3F80u16.to_le_bytes().to_vec(),
-        (DType::Bool, _) => vec![n % 2],
-        (_, None) => {
-            let text = format!("s{n}");
-            [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
-        }
-        (_, Some(size)) => {
-            let mut bytes = vec![0; size];
-            bytes[0] = n;
-            bytes
-        }
-    }
-}
-
-/// Whether two tensors are equal, up to the order of floating-point sums.
-pub fn same(dtype: DType, a: &[u8], b: &[u8]) -> bool {
-    let close = |x: f64, y: f64| {
-        x == y || (x - y).abs() <= 1e-3 * x.abs().max(y.abs()).max(1.0) || x.is_nan() && y.is_nan()
-    };
-    match dtype {
-        DType::Fp32 if a.len() == b.len() => {
-            let read = |d: &[u8]| f64::from(f32::from_le_bytes([d[0], d[1], d[2], d[3]]));
-            a.chunks_exact(4).zip(b.chunks_exact(4)).all(|(x, y)| close(read(x), read(y)))
-        }
-        DType::Fp64 | DType::Fp16 | DType::Bf16 => a.len() == b.len(),
-        _ => a == b,
-    }
 }

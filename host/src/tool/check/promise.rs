@@ -42,6 +42,7 @@ pub const PROMISES: &[Promise] = &[
         "file.extensions",
         "the host offers what it requires; get_extension returns what it lists, and null for the rest",
     ),
+    scenario(FILE, "file.exports", "it exports its entry symbols and nothing else"),
     scenario(BACKEND, "backend.open", "opens and closes; the info of the open backend is valid"),
     scenario(BACKEND, "backend.two_names", "can be open under two names at once"),
     scenario(BACKEND, "backend.settings", "unknown settings are ignored or refused with a text"),
@@ -50,11 +51,15 @@ pub const PROMISES: &[Promise] = &[
     scenario(MODELS, "model.complete", "autocomplete adds valid fields or fails with a text"),
     scenario(MODELS, "model.together", "two models can be open at once, and close in any order"),
     scenario(INSTANCES, "instance.many", "1, 4 and 16 instances execute at once on their threads"),
-    scenario(REQUESTS, "request.single", "the response has every requested output"),
+    scenario(
+        REQUESTS,
+        "request.single",
+        "the response has every requested output, and belongs to its request",
+    ),
     scenario(
         REQUESTS,
         "request.batch",
-        "requests of different batch sizes get their own rows from one batch",
+        "several requests of different batch sizes in one batch get the rows that they get alone",
     ),
     scenario(REQUESTS, "request.empty", "tensors without elements are accepted or refused"),
     scenario(REQUESTS, "request.types", "unsupported data types are refused with a text"),
@@ -117,7 +122,7 @@ pub const PROMISES: &[Promise] = &[
     scenario(
         LIFE,
         "life.cycles",
-        "repeated opening and closing leaks no memory, thread or descriptor",
+        "opening and closing fifty times leaks no memory, thread or descriptor",
     ),
     scenario(LIFE, "life.threads", "its threads have ended when backend_close returns"),
     scenario(

@@ -6,10 +6,18 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// The promise about ordinary requests.
+const REQUEST: &str = "request.single";
+/// The verdicts.
+const STATES: [&str; 5] = ["kept", "broken", "warning", "untested", "not applicable"];
+
 #[derive(Default)]
 pub struct Report {
     kept: BTreeMap<String, String>,
     broken: BTreeMap<String, Vec<String>>,
+    /// Texts by promise, as for the next.
+    warnings: BTreeMap<String, String>,
+    untested: BTreeMap<String, String>,
     not_applicable: BTreeMap<String, String>,
     seen: BTreeSet<String>,
 }
@@ -31,17 +39,19 @@ impl Report {
                     all.push(why.clone());
                 }
             }
+            Line::Warning { id, why } => drop(self.warnings.insert(id.clone(), why.clone())),
+            Line::Untested { id, why } => drop(self.untested.insert(id.clone(), why.clone())),
             Line::NotApplicable { id, why } => {
                 self.not_applicable.insert(id.clone(), why.clone());
             }
             Line::Seen { id } => drop(self.seen.insert(id.clone())),
-            Line::Begin { .. } | Line::At { .. } | Line::Done => {}
+            Line::Begin { .. } | Line::At { .. } | Line::Case { .. } | Line::Done => {}
         }
     }
 
     /// Promises that are not kept.
     pub fn not_kept(&self) -> impl Iterator<Item = String> {
-        self.broken.keys().chain(self.not_applicable.keys()).cloned()
+        self.broken.keys().chain(self.untested.keys()).chain(self.not_applicable.keys()).cloned()
     }
 
     /// Whether nothing but the file was checked.
@@ -65,20 +75,38 @@ impl Report {
             if promise.standing && self.seen.contains(promise.id) {
                 return Finding { promise, state: "kept", why: Vec::new() };
             }
-            let why = match self.not_applicable.get(promise.id) {
-                Some(text) => note(text),
-                None if promise.standing => vec!["not exercised"],
-                None => vec!["not reached"],
-            };
-            Finding { promise, state: "not applicable", why }
+            for (state, texts) in [
+                ("warning", &self.warnings),
+                ("untested", &self.untested),
+                ("not applicable", &self.not_applicable),
+            ] {
+                if let Some(text) = texts.get(promise.id) {
+                    return Finding { promise, state, why: note(text) };
+                }
+            }
+            // Nothing exercises a standing promise if the backend does nothing that it is about, or if no request ran.
+            let tried = self.kept.contains_key(REQUEST) || self.broken.contains_key(REQUEST);
+            match promise.standing {
+                true if tried => {
+                    Finding { promise, state: "not applicable", why: vec!["not exercised"] }
+                }
+                true => Finding { promise, state: "untested", why: vec!["not exercised"] },
+                false => Finding { promise, state: "untested", why: vec!["not reached"] },
+            }
         };
         chosen.map(find).collect()
     }
 
-    /// The number of broken promises.
-    pub fn broken(&self, only: Option<&str>) -> usize {
+    /// 0 = no promise is broken, 1 = one is, 3 = none is, but no request could be tried.
+    pub fn exit_status(&self, only: Option<&str>) -> u8 {
         let findings = self.findings(only);
-        findings.iter().filter(|f| f.state == "broken").count()
+        let needed = only.unwrap_or(REQUEST);
+        let untested = |f: &Finding<'_>| f.promise.id == needed && f.state == "untested";
+        match findings.iter().any(|f| f.state == "broken") {
+            true => 1,
+            false if findings.iter().any(untested) => 3,
+            false => 0,
+        }
     }
 
     pub fn json(&self, file: &Path, only: Option<&str>) -> Result<String, String> {
@@ -95,6 +123,7 @@ impl Report {
             .collect();
         let document = json!({
             "file": file, "kept": count("kept"), "broken": count("broken"),
+            "warnings": count("warning"), "untested": count("untested"),
             "not_applicable": count("not applicable"), "promises": promises,
         });
         serde_json::to_string_pretty(&document).map(|t| t + "\n").map_err(|e| e.to_string())
@@ -111,20 +140,21 @@ impl Report {
                 text += &format!("\n{group}\n");
             }
             let mark = match f.state {
-                "kept" => "kept   ",
-                "broken" => "BROKEN ",
-                _ => "n/a    ",
+                "broken" => "BROKEN",
+                "not applicable" => "n/a",
+                state => state,
             };
-            text += &format!("  {mark} {:<20} {}\n", f.promise.id, f.promise.text);
+            text += &format!("  {mark:<8} {:<20} {}\n", f.promise.id, f.promise.text);
             for why in &f.why {
-                text += &format!("{:31}{}\n", "", why.trim_end().replace('\n', " "));
+                text += &format!("{:32}{}\n", "", why.trim_end().replace('\n', " "));
             }
         }
         if stuck {
             text += "\nThe file cannot be used, so nothing else was checked.\n";
         }
         let count = |state: &str| findings.iter().filter(|f| f.state == state).count();
-        let (kept, broken, rest) = (count("kept"), count("broken"), count("not applicable"));
-        text + &format!("\n{kept} kept, {broken} broken, {rest} not applicable\n")
+        let counts: Vec<String> =
+            STATES.iter().map(|state| format!("{} {state}", count(state))).collect();
+        text + &format!("\n{}\n", counts.join(", "))
     }
 }

@@ -1,8 +1,9 @@
 //! The scenarios: each has a promise of its own; the standing promises are checked in all.
 
+mod batch; // several requests in a batch
 mod cancel; // cancellation and deadlines
 mod life; // backends, models, instances; opening and closing
-mod requests; // requests, batches, inputs and outputs
+mod requests; // single requests, inputs and outputs
 
 use super::kit::Kit;
 use super::verdict::Verdict;
@@ -28,7 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { id: "model.complete", needs: OPEN, run: life::complete },
     Scenario { id: "model.together", needs: REQUEST, run: life::together },
     Scenario { id: "instance.many", needs: REQUEST, run: life::many_instances },
-    Scenario { id: "request.batch", needs: REQUEST, run: requests::batch },
+    Scenario { id: "request.batch", needs: REQUEST, run: batch::batch },
     Scenario { id: "request.empty", needs: REQUEST, run: requests::empty },
     Scenario { id: "request.types", needs: REQUEST, run: requests::types },
     Scenario { id: "request.misfit", needs: REQUEST, run: requests::misfit },

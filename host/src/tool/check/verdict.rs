@@ -5,6 +5,11 @@ pub enum Verdict {
     /// With a remark, perhaps empty.
     Kept(String),
     Broken(String),
+    /// It may harm others, and breaks no promise.
+    Warning(String),
+    /// The promise applies and was not checked, for this reason.
+    Untested(String),
+    /// The backend offers nothing that the promise is about.
     NotApplicable(String),
 }
 

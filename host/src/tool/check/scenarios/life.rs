@@ -1,7 +1,8 @@
 //! Opening and closing of backends, models and instances, and what remains afterwards.
 
-use super::requests::{differs, text, with_instance};
 use crate::plugin::library::table;
+use crate::tool::check::element::difference;
+use crate::tool::check::execute::{one, text};
 use crate::tool::check::kit::{Kit, agrees, last_patch};
 use crate::tool::check::model::Plan;
 use crate::tool::check::process::{self, Snapshot};
@@ -59,7 +60,7 @@ pub fn model_open(kit: &mut Kit) -> Verdict {
     let plan = match kit.plan() {
         Ok(plan) => plan,
         Err(why) if kit.task.model.is_some() => return Verdict::Broken(why),
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(why) => return Verdict::Untested(why),
     };
     let opened = || -> Result<(), String> {
         let backend = kit.open().map_err(text)?;
@@ -74,7 +75,7 @@ pub fn model_open(kit: &mut Kit) -> Verdict {
 /// The model, or one that the backend may refuse.
 fn any_plan(kit: &mut Kit) -> Option<Plan> {
     let dir = kit.task.scratch.join("check");
-    kit.plan().ok().or_else(|| Plan::own(&dir, &kit.platforms).into_iter().next())
+    kit.plan().ok().or_else(|| Plan::own(&dir, &kit.platforms, 8).into_iter().next())
 }
 
 pub fn broken_config(kit: &mut Kit) -> Verdict {
@@ -139,9 +140,9 @@ pub fn complete(kit: &mut Kit) -> Verdict {
 }
 
 pub fn together(kit: &mut Kit) -> Verdict {
-    let plan = match kit.plan() {
+    let plan = match kit.required_plan() {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
     let work = || -> Result<(), String> {
         let backend = kit.open().map_err(text)?;
@@ -151,8 +152,7 @@ pub fn together(kit: &mut Kit) -> Verdict {
         let second = backend.open_model(&next).map_err(text)?;
         let run = |model: &Model| {
             let instance = model.open_instance(&InstanceSpec::default()).map_err(text)?;
-            instance.execute(&[plan.request(1, 3, 0)]);
-            Ok(())
+            one(&instance, plan.request(1, 3, 0), "to one of two models").only().map(drop)
         };
         run(&first)?;
         run(&second)?;
@@ -164,11 +164,11 @@ pub fn together(kit: &mut Kit) -> Verdict {
 
 pub fn many_instances(kit: &mut Kit) -> Verdict {
     const ROUNDS: usize = 3;
-    let plan = match kit.plan() {
+    let plan = match kit.required_plan() {
         Ok(plan) => plan,
-        Err(why) => return Verdict::NotApplicable(why),
+        Err(verdict) => return verdict,
     };
-    let reference = kit.reference.as_ref().and_then(|u| u.response().ok()).cloned();
+    let reference = kit.reference.clone();
     let work = |n: u32| -> Result<(), String> {
         let backend = kit.open().map_err(text)?;
         let mut spec = plan.spec();
@@ -181,16 +181,13 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
             all_open.wait();
             let instance = instance.map_err(text)?;
             for _ in 0..ROUNDS {
-                let outcome = instance.execute(&[plan.request(1, 3, 0)]).pop();
-                let outcome = outcome.ok_or("out of memory")?;
-                if let Some(name) = reference
-                    .as_ref()
-                    .zip(outcome.response().ok())
-                    .and_then(|(u, r)| differs(&plan, u, r))
-                {
-                    return Err(format!("output '{name}' differs from that of a single instance"));
+                let what = format!("to one of {n} instances");
+                let executed = one(&instance, plan.request(1, 3, 0), &what);
+                let found = executed.response(0)?;
+                if let Some(difference) = reference.as_ref().and_then(|r| difference(r, found)) {
+                    let why = format!("{difference}, as from a single instance");
+                    return Err(executed.fault(0, format!("instance {ordinal}: {why}")));
                 }
-                outcome.response()?;
             }
             Ok(())
         };
@@ -201,7 +198,6 @@ pub fn many_instances(kit: &mut Kit) -> Verdict {
                 thread.join().unwrap_or_else(|_| Err("the check panicked".to_owned()))
             })
         })
-        .map_err(|e| format!("{n} instances: {e}"))
     };
     Verdict::of([1, 4, 16].into_iter().try_for_each(work))
 }
@@ -211,7 +207,7 @@ fn once(kit: &mut Kit) -> Result<(), String> {
     let calls = !kit.task.failed.contains("request.single");
     match kit.plan() {
         Ok(plan) if calls => {
-            with_instance(kit, |instance| drop(instance.execute(&[plan.request(1, 3, 0)])))
+            kit.with_instance(|instance| drop(one(instance, plan.request(1, 3, 0), "")))
         }
         _ => kit.open().map(drop).map_err(text),
     }
@@ -246,48 +242,52 @@ pub fn process_state(kit: &mut Kit) -> Verdict {
 /// Growth that is not reported: allocators keep some freed memory.
 const SLACK_KIB: usize = 1024;
 
+/// Cycles of [`cycles`]: the first ones fill caches, then growth is measured twice.
+const CYCLES: [usize; 3] = [10, 20, 20];
+
 pub fn cycles(kit: &mut Kit) -> Verdict {
-    const WARM: usize = 10;
-    const HALF: usize = 20;
-    let (limit, begin) = (Duration::from_secs_f64(kit.task.limit.min(20.0) / 4.0), Instant::now());
-    let mut count = 0;
-    let mut run = |kit: &mut Kit, n: usize| -> Result<bool, String> {
+    let all: usize = CYCLES.iter().sum();
+    // The rest of the time limit is for a cycle that began in time.
+    let (limit, begin) = (Duration::from_secs_f64(kit.task.limit * 0.8), Instant::now());
+    let mut done = 0;
+    let mut measured = vec![(process::resident_kib(), process::descriptors())];
+    let mut threads = BTreeMap::new();
+    for n in CYCLES {
         for _ in 0..n {
             if begin.elapsed() > limit {
-                return Ok(false);
+                return Verdict::Untested(format!(
+                    "{done} of {all} cycles took {:.1} s: a longer --time-limit is needed",
+                    begin.elapsed().as_secs_f64()
+                ));
             }
-            once(kit)?;
+            if let Err(why) = once(kit) {
+                return Verdict::Broken(format!("cycle {} of {all}: {why}", done + 1));
+            }
             settle();
-            count += 1;
+            done += 1;
         }
-        Ok(true)
-    };
-    let mut measured = Vec::new();
-    for n in [WARM, HALF, HALF] {
-        let threads = process::threads().len();
-        measured.push((process::resident_kib(), process::descriptors(), threads));
-        match run(kit, n) {
-            Err(why) => return Verdict::Broken(format!("cycle {}: {why}", measured.len())),
-            Ok(true) => {}
-            Ok(false) => break,
+        measured.push((process::resident_kib(), process::descriptors()));
+        if measured.len() == 2 {
+            threads = process::threads();
         }
     }
-    let (kib, descriptors) = (process::resident_kib(), process::descriptors());
-    let Some((_, first, _)) = measured.get(1) else {
-        return Verdict::NotApplicable(format!(
-            "only {count} cycles in {} s: a longer --time-limit is needed",
-            limit.as_secs_f64()
+    let [_, (one, first), (two, _), (three, last)] = measured.as_slice() else {
+        return Verdict::Untested("not measured".to_owned());
+    };
+    let measured = CYCLES[1] + CYCLES[2];
+    if last > first {
+        return Verdict::Broken(format!(
+            "{} descriptors more after {measured} cycles",
+            last - first
         ));
-    };
-    if descriptors > *first {
-        return Verdict::Broken(format!("{} descriptors more than before", descriptors - first));
     }
-    // A leak grows in both halves.
-    if let [_, (one, ..), (two, ..)] = measured.as_slice()
-        && two.saturating_sub(*one) > SLACK_KIB
-        && kib.saturating_sub(*two) > SLACK_KIB
-    {
-        return Verdict::Broken(format!("memory grew by {} KiB in {} cycles", kib - one, 2 * HALF));
+    let more = process::new_threads(&threads).len();
+    if more > 0 {
+        return Verdict::Broken(format!("{more} threads more after {measured} cycles"));
     }
-    Verdict::Kept(format!("{count} cycles"))
+    // A leak grows in both parts.
+    if two.saturating_sub(*one) > SLACK_KIB && three.saturating_sub(*two) > SLACK_KIB {
+        return Verdict::Broken(format!("memory grew by {} KiB in {measured} cycles", three - one));
+    }
+    Verdict::Kept(format!("{all} cycles"))
 }
