@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use trtserver_tests::isolated::processes;
 use trtserver_tests::pages::{follow, follow_with};
-use trtserver_tests::{Server, folder, python_v2, root, trtserver};
+use trtserver_tests::{Server, dist, folder, python_v2, root, trtserver};
 
 /// Target folder of all Rust builds, so that dependencies are compiled once.
 fn share_target(project: &Path) {
@@ -67,11 +67,24 @@ fn example_in_c_builds_and_serves() {
     builds_and_serves(dir.path(), "c_addsub");
 }
 
-/// An endless response stream, a limit of three words, and the commands of the page.
 #[test]
-fn example_in_cpp_builds_and_serves() {
+fn streaming_example_in_cpp_builds_and_serves() {
+    streams_words("cpp-streaming", "cpp_streaming");
+}
+
+/// Responses come from a thread of the backend, after `execute` has returned.
+#[test]
+fn streaming_example_in_rust_builds_and_serves() {
+    streams_words("rust-streaming", "rust_streaming");
+}
+
+/// An endless response stream, a limit of three words, and the commands of the page.
+fn streams_words(example: &str, backend: &str) {
     let dir = folder();
-    copy("cpp-streaming", dir.path());
+    copy(example, dir.path());
+    if example.starts_with("rust") {
+        share_target(dir.path());
+    }
     let words = fs::read_to_string(dir.path().join("models/words/config.pbtxt")).unwrap();
     let with = |key: &str, value: &str| {
         let parameter =
@@ -88,7 +101,7 @@ fn example_in_cpp_builds_and_serves() {
     // Isolated: several responses to a request, and cancellations.
     let server = Server::new()
         .backend_dir(dir.path())
-        .flag("--backend-config=cpp_streaming,isolation=process")
+        .flag(format!("--backend-config={backend},isolation=process"))
         .model("words", words.clone())
         .model("endless", with("delay_ms", "600000"))
         .model("three", with("max_words", "3"))
@@ -150,9 +163,141 @@ fn new_project(language: &str) {
     builds_and_serves(&project, &name);
 }
 
+/// The project contains the crates of the interface: it needs no checkout, and its lock file is complete.
 #[test]
 fn new_rust_project_builds_and_serves() {
     new_project("rust");
+}
+
+#[test]
+fn new_rust_project_refers_to_no_checkout() {
+    let dir = folder();
+    let project = dir.path().join("kept");
+    let text = project.to_str().unwrap();
+    let ended = trtserver(["plugin", "new", "kept", "--lang", "rust", "--dir", text]);
+    assert!(ended.status.success(), "{}", ended.stderr);
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("{ path = \"vendor/plugin-api\" }"), "{manifest}");
+    assert!(manifest.contains("{ path = \"vendor/plugin-api/testkit\" }"), "{manifest}");
+    assert!(!manifest.contains(root().to_str().unwrap()), "{manifest}");
+    share_target(&project);
+    let done = Command::new("cargo")
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .current_dir(&project)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A copy of the install without the programs, as a package for authors has it.
+fn moved_install(to: &Path) {
+    let copied = Command::new("cp")
+        .args(["-r", "LICENSE", "include", "share"])
+        .arg(to)
+        .current_dir(dist())
+        .output()
+        .unwrap();
+    assert!(copied.status.success(), "{copied:?}");
+}
+
+#[test]
+fn install_contains_licence_and_headers() {
+    let licence = fs::read_to_string(dist().join("LICENSE")).unwrap();
+    assert!(licence.contains("Apache License"));
+    let header = fs::read_to_string(dist().join("include/trtserver/trtserver.h")).unwrap();
+    assert!(header.starts_with("/* SPDX-License-Identifier: Apache-2.0 */"), "{header}");
+}
+
+/// Runs a command, which must succeed, and returns its output.
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let both = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(done.status.success(), "{command:?}\n{}{}", both[0], both[1]);
+    both[0].trim().to_owned()
+}
+
+fn installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+#[test]
+fn pkg_config_finds_the_headers_of_a_moved_install() {
+    if !installed("pkg-config") {
+        return;
+    }
+    let dir = folder();
+    moved_install(dir.path());
+    let pkg_config = |args: &[&str]| {
+        let search = dir.path().join("share/pkgconfig");
+        output(Command::new("pkg-config").args(args).env("PKG_CONFIG_PATH", search))
+    };
+    assert_eq!(pkg_config(&["--modversion", "trtserver-plugin"]), "1.0.0");
+    let flags = pkg_config(&["--cflags", "trtserver-plugin >= 1.0"]);
+    let library = dir.path().join("libtrtserver_c_addsub.so");
+    let source = root().join("examples/backends/c-addsub/addsub.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-Werror", "-shared", "-fPIC"]).args(flags.split_whitespace());
+    output(cc.arg("-o").arg(&library).arg(source));
+    let listed = trtserver(["plugin", "list", "--backend-dir", dir.path().to_str().unwrap()]);
+    assert!(listed.stdout.contains("c_addsub"), "{}{}", listed.stdout, listed.stderr);
+}
+
+#[test]
+fn cmake_package_of_a_moved_install_builds_plugins() {
+    if !installed("cmake") {
+        return;
+    }
+    let dir = folder();
+    let (prefix, project) = (dir.path().join("prefix"), dir.path().join("project"));
+    fs::create_dir_all(&prefix).unwrap();
+    fs::create_dir_all(&project).unwrap();
+    moved_install(&prefix);
+    for (example, source) in [("c-addsub", "addsub.c"), ("cpp-streaming", "streaming.cpp")] {
+        let from = root().join("examples/backends").join(example).join(source);
+        fs::copy(from, project.join(source)).unwrap();
+    }
+    let cmake = |lists: &str| {
+        let lists = format!("cmake_minimum_required(VERSION 3.17)\nproject(p C CXX)\n{lists}");
+        fs::write(project.join("CMakeLists.txt"), lists).unwrap();
+        let build = project.join("build");
+        let _ = fs::remove_dir_all(&build);
+        let mut configure = Command::new("cmake");
+        configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
+        configure.arg("-S").arg(&project).arg("-B").arg(build);
+        configure
+    };
+    output(&mut cmake(
+        "find_package(trtserver-plugin 1.0 REQUIRED)\ntrtserver_add_plugin(c_addsub addsub.c)\n\
+         trtserver_add_plugin(cpp_streaming streaming.cpp)\n",
+    ));
+    output(Command::new("cmake").arg("--build").arg(project.join("build")));
+    for name in ["c_addsub", "cpp_streaming"] {
+        let file = project.join(format!("build/libtrtserver_{name}.so"));
+        let file = file.to_str().unwrap();
+        let checked = trtserver(["plugin", "check", file, "--only", "file.exports"]);
+        assert!(checked.stdout.contains("1 kept, "), "{}{}", checked.stdout, checked.stderr);
+    }
+    // What a project may do wrong is named.
+    for (lists, why) in [
+        ("find_package(trtserver-plugin 2.0 REQUIRED)\n", "version: 1.0.0"),
+        (
+            "find_package(trtserver-plugin REQUIRED)\ntrtserver_add_plugin(c-addsub addsub.c)\n",
+            "'c-addsub' is not a valid name for a backend",
+        ),
+        (
+            "find_package(trtserver-plugin REQUIRED)\ntrtserver_add_plugin(c_addsub)\n",
+            "expected source files",
+        ),
+    ] {
+        let done = cmake(lists).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && text.contains(why), "{lists}: {text}");
+    }
 }
 
 #[test]
