@@ -53,8 +53,9 @@ fn dependencies() {
     let vendored = rust("n", &Source::Vendored).unwrap();
     let own = vendored.into_iter().filter(|(path, _)| !path.starts_with(VENDOR)).collect();
     for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap(), own] {
-        let left = files.iter().find(|(_, text)| {
-            text.contains("{name}") || text.contains("addsub") || text.contains("../")
+        let left = files.iter().find(|(path, text)| {
+            let outside = path == "Cargo.toml" && text.contains("../");
+            text.contains("{name}") || text.contains("addsub") || outside
         });
         assert_eq!(left, None);
     }
