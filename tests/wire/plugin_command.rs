@@ -397,6 +397,17 @@ fn list_gives_reason_for_unusable_files() {
 }
 
 #[test]
+fn list_names_a_library_that_is_not_named_like_a_plugin() {
+    let dir = folder();
+    let file = dir.path().join("hello/hello.so");
+    fs::create_dir(dir.path().join("hello")).expect("a directory");
+    fs::rename(library(dir.path(), "hello", &[]), &file).expect("a rename");
+    let listed = tool("list", &[&"--backend-dir", &dir.path()]);
+    let text = format!("'{}' is not a plugin by its name", file.display());
+    assert!(listed.stdout.contains(&text), "{}", listed.stdout);
+}
+
+#[test]
 fn list_marks_backends_the_server_refuses() {
     let dir = folder();
     let first = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");

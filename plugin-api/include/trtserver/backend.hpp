@@ -35,6 +35,10 @@
 #ifndef TRTSERVER_BACKEND_HPP
 #define TRTSERVER_BACKEND_HPP
 
+#if __cplusplus < 201703L
+#error "trtserver/backend.hpp needs C++17: compile with -std=c++17"
+#endif
+
 #include "cpp/base.hpp"
 #include "cpp/context.hpp"
 #include "cpp/response.hpp"

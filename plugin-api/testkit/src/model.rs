@@ -6,6 +6,7 @@ use std::ffi::CString;
 use std::ptr::{null, null_mut};
 use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl, instance_kind};
 use trtserver_plugin_api::abi::types::{Bytes, dtype, tensor_flags};
+use trtserver_plugin_api::author::Dtype;
 
 /// A tensor as the model configuration declares it.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +118,8 @@ impl ModelSpec {
         };
         let text = |what: String| Err(format!("output '{name}' of model '{model}' {what}"));
         if declared.dtype != dtype {
-            return text(format!("has data type {dtype}, expected {}", declared.dtype));
+            let (found, expected) = (Dtype::from_abi(dtype), Dtype::from_abi(declared.dtype));
+            return text(format!("has data type {found}, expected {expected}"));
         }
         let batched = self.max_batch_size > 0 && declared.flags & tensor_flags::SHAPE_TENSOR == 0;
         let mut dims = shape;

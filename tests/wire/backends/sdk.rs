@@ -189,6 +189,28 @@ fn new_rust_project_refers_to_no_checkout() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
+/// Both crates that a backend in Rust depends on, together: the testkit depends on the other. Nothing is compiled.
+#[test]
+fn crates_of_the_interface_can_be_packaged() {
+    let target = root().join("target/sdk");
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["package", "--no-verify", "--allow-dirty", "--offline", "--target-dir"])
+        .arg(&target);
+    cargo.args(["-p", "trtserver-plugin-api", "-p", "trtserver-plugin-testkit"]);
+    output(cargo.current_dir(root()));
+    for (package, file) in [
+        ("trtserver-plugin-api-1.0.0", "include/trtserver/backend.hpp"),
+        ("trtserver-plugin-testkit-0.1.0", "src/lib.rs"),
+    ] {
+        let archive = target.join(format!("package/{package}.crate"));
+        let listed = output(Command::new("tar").arg("-tzf").arg(archive));
+        for file in ["LICENSE", "Cargo.toml", file] {
+            assert!(listed.lines().any(|l| l == format!("{package}/{file}")), "{file}: {listed}");
+        }
+    }
+}
+
 /// A copy of the install without the programs, as a package for authors has it.
 fn moved_install(to: &Path) {
     let copied = Command::new("cp")

@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One JSON document with its newline.
 pub fn json(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> Result<String, String> {
@@ -48,16 +48,33 @@ pub fn table(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> String {
         }
     }
     if entries.is_empty() {
-        let dirs: Vec<String> = dirs.iter().map(|d| format!("'{}'", d.display())).collect();
-        let searched = if dirs.is_empty() {
+        let quoted: Vec<String> = dirs.iter().map(|d| format!("'{}'", d.display())).collect();
+        let searched = if quoted.is_empty() {
             "no directory (name one with --backend-dir)".to_owned()
         } else {
-            dirs.join(", ")
+            quoted.join(", ")
         };
         text = format!("no backends in {searched}\n");
+        if let Some(file) = dirs.iter().find_map(|dir| library(dir, 0)) {
+            text += &format!(
+                "  '{}' is not a plugin by its name: expected libtrtserver_NAME.so in the directory, in NAME/ or in \
+                 NAME/VERSION/\n",
+                file.display()
+            );
+        }
     }
     for error in errors {
         text += &format!("error: {error}\n");
     }
     text
+}
+
+/// A shared library where plugins are searched.
+fn library(dir: &Path, depth: usize) -> Option<PathBuf> {
+    std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).find_map(|path| {
+        if path.is_dir() {
+            return if depth < 2 { library(&path, depth + 1) } else { None };
+        }
+        path.extension().is_some_and(|e| e == "so").then_some(path)
+    })
 }
