@@ -110,8 +110,14 @@ const ENDIAN: Endian = if cfg!(target_endian = "little") { Endian::Little } else
 /// # Errors
 /// The file is not a complete shared library for this machine.
 pub fn check(path: &Path) -> Result<(), Fault> {
+    let metadata = std::fs::metadata(path).map_err(Fault::Unreadable)?;
+    if !metadata.is_file() {
+        // Opening a FIFO would wait for a writer.
+        let e = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        return Err(Fault::Unreadable(e));
+    }
+    let bytes = metadata.len();
     let file = File::open(path).map_err(Fault::Unreadable)?;
-    let bytes = file.metadata().map_err(Fault::Unreadable)?.len();
     let mut head = Vec::new();
     (&file).take(SIZEOF_EHDR as u64).read_to_end(&mut head).map_err(Fault::Unreadable)?;
     if !head.starts_with(&ELFMAG[..head.len().min(ELFMAG.len())]) {

@@ -2,38 +2,37 @@
 
 use crate::repository::probe;
 use crate::server::{Running, Server};
-use std::fs::File;
-use std::io::Write;
-use std::process::Command;
+use std::path::PathBuf;
 
-/// The labels of the model `gated` are a named pipe: its load waits until the test has written them.
-pub struct LoadGate(File);
+/// The model `gated` has a warm-up sample whose execution waits for a file.
+pub struct LoadGate(PathBuf);
 
-const PIPE: &str = "gated/labels.txt";
+/// Beside the models: a file among those of the model would be a change of it.
+const FILE: &str = "gated.open";
 
 impl Server {
     /// Adds the model `gated`.
     pub fn gated_model(self) -> Self {
-        let config =
-            probe("gated", &[]).replace("output [ {", "output [ { label_filename: \"labels.txt\"");
-        let server = self.model("gated", config);
-        let made = Command::new("mkfifo").arg(server.models().join(PIPE)).status();
-        assert!(made.is_ok_and(|status| status.success()), "mkfifo");
-        server
+        let file = self.models().join(FILE).display().to_string();
+        let sample = "model_warmup { name: \"gate\" batch_size: 1 inputs { key: \"INPUT0\" value \
+                      { data_type: TYPE_FP32 dims: 1 zero_data: true } } }\n";
+        let config = probe("gated", &[("until_file", &file)]) + sample;
+        self.model("gated", config)
     }
 }
 
 impl LoadGate {
-    /// Waits until a load has reached the gate: opening a named pipe waits for the other end.
+    /// Waits until a load has reached the gate.
     #[track_caller]
     pub fn reach(server: &Running) -> Self {
-        let pipe = File::options().write(true).open(server.models().path().join(PIPE));
-        LoadGate(pipe.unwrap_or_else(|e| panic!("{PIPE}: {e}")))
+        server.wait_for_log_with(&["the probe waits for the file", FILE]);
+        LoadGate(server.models().path().join(FILE))
     }
 
     /// Lets that load continue.
     #[track_caller]
-    pub fn open(mut self) {
-        self.0.write_all(b"first\nsecond\n").unwrap_or_else(|e| panic!("{PIPE}: {e}"));
+    pub fn open(self) {
+        let path = self.0.display();
+        std::fs::write(&self.0, "").unwrap_or_else(|e| panic!("cannot write {path}: {e}"));
     }
 }

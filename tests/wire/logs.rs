@@ -84,3 +84,28 @@ fn log_file() {
     let log = std::fs::read_to_string(&file).expect("the log");
     assert!(log.contains("successfully loaded 'echo' version 1"), "{log}");
 }
+
+#[test]
+fn hangup_opens_the_log_file_anew() {
+    let dir = folder();
+    let (file, old) = (dir.path().join("trtserver.log"), dir.path().join("trtserver.log.1"));
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .flag(format!("--log-file={}", file.display()))
+        .start();
+    std::fs::rename(&file, &old).expect("the log is renamed");
+    server.signal(trtserver_tests::Signal::HUP);
+    server.poll_until("the log file is back", |_| file.exists());
+    server.infer("echo", "");
+    assert!(server.stop().success());
+    let log = std::fs::read_to_string(&file).expect("the log");
+    assert!(log.contains("Waiting for in-flight inferences to complete."), "{log}");
+    let log = std::fs::read_to_string(&old).expect("the old log");
+    assert!(log.contains("successfully loaded 'echo' version 1"), "{log}");
+
+    // Without a log file it has no effect.
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    server.signal(trtserver_tests::Signal::HUP);
+    server.wait_for_log("there is no log file to re-open");
+    assert_eq!(server.infer("echo", "").status, 200);
+}

@@ -4,6 +4,7 @@
 mod backends;
 mod cancellation;
 mod command_line;
+mod connections;
 mod custom;
 mod decoupled;
 mod docs;

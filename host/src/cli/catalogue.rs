@@ -120,6 +120,7 @@ pub const SECTIONS: &[(&str, &[Flag])] = &[
     ("HTTP", HTTP),
     ("gRPC", GRPC),
     ("Limits", LIMITS),
+    ("Connections", CONNECTIONS),
     ("Metrics", METRICS),
     ("Backends", BACKENDS),
     ("Memory and devices", DEVICES),
@@ -144,6 +145,12 @@ const GENERAL: &[Flag] = &[
         Kind::Count,
         "30",
         "Grace period in seconds for in-flight requests at shutdown",
+    ),
+    flag(
+        "exit-sequence-timeout-secs",
+        Kind::Count,
+        "5",
+        "Grace period in seconds for sequences that have not ended at shutdown",
     ),
     flag(
         "strict-readiness",
@@ -369,17 +376,15 @@ const GRPC: &[Flag] = &[
     flag(
         "grpc-keepalive-time",
         Kind::Count,
-        "7200000",
-        "Interval of keepalive pings in milliseconds",
-    )
-    .warns(&["7200000"], NO_KEEPALIVE),
+        "",
+        "Interval of HTTP/2 keep-alive pings in milliseconds; by default none, see --tcp-keepalive-secs",
+    ),
     flag(
         "grpc-keepalive-timeout",
         Kind::Count,
         "20000",
-        "Timeout of a keepalive ping in milliseconds",
-    )
-    .warns(&["20000"], NO_KEEPALIVE),
+        "Timeout of an HTTP/2 keep-alive ping in milliseconds",
+    ),
     flag(
         "grpc-keepalive-permit-without-calls",
         Kind::Bool,
@@ -408,15 +413,18 @@ const GRPC: &[Flag] = &[
         "Number of client pings above the limit before the connection is closed",
     )
     .warns(&["2"], NO_KEEPALIVE),
-    flag("grpc-max-connection-age", Kind::Count, "", "Maximum age of a connection in milliseconds")
-        .unsupported(&[], "a maximum connection age"),
+    flag(
+        "grpc-max-connection-age",
+        Kind::Count,
+        "",
+        "Maximum age of a gRPC connection in milliseconds; by default --max-connection-age-secs",
+    ),
     flag(
         "grpc-max-connection-age-grace",
         Kind::Count,
         "",
-        "Grace period of an aged connection in milliseconds",
-    )
-    .unsupported(&[], "a maximum connection age"),
+        "Grace period in milliseconds for the calls of an aged connection; by default none",
+    ),
     flag(
         "grpc-restricted-protocol",
         Kind::Text("APIS:KEY=VALUE"),
@@ -460,6 +468,54 @@ const LIMITS: &[Flag] = &[
         "",
         "Number of threads for heavy decoding and encoding: compression, JSON and other messages \
          that must be converted; by default the number of CPU cores",
+    ),
+];
+
+const CONNECTIONS: &[Flag] = &[
+    flag(
+        "max-connections",
+        BYTES,
+        "",
+        "Maximum number of connections over HTTP and gRPC, 0 for no limit; by default what the limit of open files \
+         allows, less a reserve. At the limit, the connection that was idle longest is closed",
+    ),
+    flag(
+        "request-header-timeout-secs",
+        Kind::Count,
+        "30",
+        "Time limit in seconds for the head of a request, from its first byte; 0 for none",
+    ),
+    flag(
+        "request-body-timeout-secs",
+        Kind::Count,
+        "30",
+        "Time limit in seconds for the body of a request, extended by a second for each --request-body-min-rate \
+         bytes that have arrived; 0 for none",
+    ),
+    flag(
+        "request-body-min-rate",
+        BYTES,
+        "1024",
+        "Minimum rate of a request body in bytes per second, after --request-body-timeout-secs; 0 never extends it",
+    ),
+    flag(
+        "idle-timeout-secs",
+        Kind::Count,
+        "300",
+        "Close connections after this time in seconds without a request, or when a client does not read its \
+         response for so long; 0 for never",
+    ),
+    flag(
+        "max-connection-age-secs",
+        Kind::Count,
+        "0",
+        "End connections after this time in seconds, once their requests are complete; 0 for never",
+    ),
+    flag(
+        "tcp-keepalive-secs",
+        Kind::Count,
+        "60",
+        "Interval in seconds of TCP keep-alive probes, of which three without an answer close a connection; 0 for none",
     ),
 ];
 

@@ -2,7 +2,7 @@
 
 use super::backend_config::backend_config;
 use super::values::Values;
-use super::{ControlMode, LogFormat, LogSettings, Settings};
+use super::{ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings};
 use crate::cli::Flags;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +30,7 @@ pub fn build(
             .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
         exit_on_error: v.bool("exit-on-error")?,
         exit_timeout: Duration::from_secs(v.number("exit-timeout-secs")?),
+        exit_sequence_timeout: Duration::from_secs(v.number("exit-sequence-timeout-secs")?),
         strict_readiness: v.bool("strict-readiness")?,
         log: log(flags, v, env)?,
         model_repositories: without_duplicates(model_repositories),
@@ -56,6 +57,7 @@ pub fn build(
         grpc_max_message_size: v.number("grpc-max-message-size")?,
         grpc_max_expanded_size: v.number("grpc-max-expanded-size")?,
         decode_thread_count: v.optional_number("decode-thread-count")?,
+        connections: connections(v)?,
         allow_metrics: v.bool("allow-metrics")?,
         metrics_address,
         metrics_port: v.number("metrics-port")?,
@@ -64,6 +66,27 @@ pub fn build(
         backend_dirs: without_duplicates(v.paths("backend-dir")),
         backend_config: backend_config(flags, v)?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
+    })
+}
+
+fn connections(v: &Values) -> Result<ConnectionSettings, String> {
+    let max_age = v.seconds("max-connection-age-secs")?;
+    Ok(ConnectionSettings {
+        max: match v.optional_number("max-connections")? {
+            None => MaxConnections::Derived,
+            Some(0) => MaxConnections::Unlimited,
+            Some(max) => MaxConnections::Limited(max),
+        },
+        header_timeout: v.seconds("request-header-timeout-secs")?,
+        body_timeout: v.seconds("request-body-timeout-secs")?,
+        body_min_rate: v.number("request-body-min-rate")?,
+        idle_timeout: v.seconds("idle-timeout-secs")?,
+        max_age,
+        grpc_max_age: v.optional_millis("grpc-max-connection-age")?.or(max_age),
+        grpc_max_age_grace: v.optional_millis("grpc-max-connection-age-grace")?,
+        tcp_keepalive: v.seconds("tcp-keepalive-secs")?,
+        grpc_keepalive_time: v.optional_millis("grpc-keepalive-time")?,
+        grpc_keepalive_timeout: Duration::from_millis(v.number("grpc-keepalive-timeout")?),
     })
 }
 

@@ -11,7 +11,9 @@ mod values; // values of flags, by kind
 
 pub use backend_config::backend_settings;
 pub use notes::Note;
-pub use settings::{ControlMode, LogFormat, LogSettings, Settings};
+pub use settings::{
+    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings,
+};
 
 use crate::cli::{self, Flags, Invocation};
 use std::ffi::OsString;

@@ -13,6 +13,8 @@ pub struct Settings {
     pub exit_on_error: bool,
     /// Grace period for in-flight requests at shutdown.
     pub exit_timeout: Duration,
+    /// Grace period for sequences that have not ended, within `exit_timeout`.
+    pub exit_sequence_timeout: Duration,
     pub strict_readiness: bool,
     pub log: LogSettings,
 
@@ -55,6 +57,8 @@ pub struct Settings {
     /// `None`: one per CPU core.
     pub decode_thread_count: Option<usize>,
 
+    pub connections: ConnectionSettings,
+
     pub allow_metrics: bool,
     pub metrics_address: String,
     pub metrics_port: u16,
@@ -67,6 +71,33 @@ pub struct Settings {
     pub backend_config: BackendConfig,
     /// Use no GPU; set by the environment.
     pub cpu_only: bool,
+}
+
+/// Limits of connections. `None` = no limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConnectionSettings {
+    pub max: MaxConnections,
+    pub header_timeout: Option<Duration>,
+    pub body_timeout: Option<Duration>,
+    /// Bytes a second.
+    pub body_min_rate: u64,
+    pub idle_timeout: Option<Duration>,
+    pub max_age: Option<Duration>,
+    /// For gRPC, in place of `max_age`.
+    pub grpc_max_age: Option<Duration>,
+    pub grpc_max_age_grace: Option<Duration>,
+    pub tcp_keepalive: Option<Duration>,
+    pub grpc_keepalive_time: Option<Duration>,
+    pub grpc_keepalive_timeout: Duration,
+}
+
+/// How many connections may be open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MaxConnections {
+    /// As many as the limit of open files leaves place for.
+    Derived,
+    Unlimited,
+    Limited(usize),
 }
 
 /// Settings of the log.

@@ -92,6 +92,12 @@ impl Values {
         Ok(Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero()))
     }
 
+    /// A time limit in milliseconds; `None` for 0, which switches it off, and without a value.
+    pub fn optional_millis(&self, name: &str) -> Result<Option<Duration>, String> {
+        let millis: Option<u64> = self.optional_number(name)?;
+        Ok(millis.map(Duration::from_millis).filter(|limit| !limit.is_zero()))
+    }
+
     pub fn text(&self, name: &str) -> Result<String, String> {
         self.last(name).map(Value::text)
     }

@@ -9,10 +9,11 @@ mod line; // formats one event
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use arc_swap::ArcSwap;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -39,13 +40,34 @@ struct CurrentSettings {
 pub fn init(settings: &LogSettings) -> io::Result<LogControl> {
     let sink = match &settings.file {
         None => Sink::Stderr,
-        Some(path) => Sink::File(open(path)?),
+        Some(path) => {
+            let file = LogFile { path: path.clone(), file: ArcSwap::from_pointee(open(path)?) };
+            Sink::File(FILE.get_or_init(|| file))
+        }
     };
     let control = LogControl::new(settings);
     let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: std::process::id() };
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines))
         .map_err(io::Error::other)?;
     Ok(control)
+}
+
+/// The log file of the process.
+static FILE: OnceLock<LogFile> = OnceLock::new();
+
+struct LogFile {
+    path: PathBuf,
+    file: ArcSwap<File>,
+}
+
+/// Opens the log file anew, after it was renamed. False if the log has no file.
+///
+/// # Errors
+/// The file cannot be opened; the log goes on in the one before.
+pub fn reopen() -> io::Result<bool> {
+    let Some(log) = FILE.get() else { return Ok(false) };
+    log.file.store(Arc::new(open(&log.path)?));
+    Ok(true)
 }
 
 /// Text with fields, file and line of an event, for the host to log on behalf of a child process.
@@ -138,7 +160,7 @@ impl CurrentSettings {
 /// Destination. Each line is one write call, so lines of two threads do not mix.
 enum Sink {
     Stderr,
-    File(File),
+    File(&'static LogFile),
     #[cfg(test)]
     Memory(Arc<crate::sync::Mutex<Vec<u8>>>),
 }
@@ -148,8 +170,9 @@ impl Sink {
         // A failure to write the log has nowhere to be reported.
         let _ = match self {
             Sink::Stderr => io::stderr().write_all(line.as_bytes()),
-            Sink::File(file) => {
-                let mut file: &File = file;
+            Sink::File(log) => {
+                let file = log.file.load();
+                let mut file: &File = &file;
                 file.write_all(line.as_bytes())
             }
             #[cfg(test)]

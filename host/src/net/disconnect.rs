@@ -8,12 +8,14 @@
 //! sends `100 Continue`, which any client of HTTP/1.1 skips: the system of one that has closed its socket replies with a
 //! reset. HTTP/1.0 has no such response, so its clients count as disconnected only once the connection is reset.
 
+use super::connections::{BodyProgress, ConnectionState};
 use super::repoll::Repoll;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io::{IoSlice, Result};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -52,21 +54,24 @@ struct HalfClosed {
     next_probe: Pin<Box<Sleep>>,
 }
 
-/// Whether the client of a connection waits, and whether it has disconnected. Only the connection's task uses it.
-#[derive(Clone, Default)]
-pub struct DisconnectWatch(Arc<Flags>);
+/// Detects that the client disconnects while a request is executed. Only the connection's task uses it.
+#[derive(Clone)]
+pub struct DisconnectWatch(Arc<Watched>);
 
-#[derive(Default)]
-struct Flags {
-    /// A request has arrived completely and its response is not ready.
-    waiting: AtomicBool,
-    /// The client disconnected in that time.
+struct Watched {
+    state: Arc<ConnectionState>,
+    /// The client disconnected while a request was executed.
     disconnected: AtomicBool,
     /// The client uses HTTP/1.0.
     is_http10: AtomicBool,
 }
 
 impl DisconnectWatch {
+    pub fn new(state: &Arc<ConnectionState>) -> Self {
+        let (disconnected, is_http10) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self(Arc::new(Watched { state: Arc::clone(state), disconnected, is_http10 }))
+    }
+
     /// Drives the connection until it ends, or the client has disconnected: `None`.
     pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
         let mut connection = pin!(connection);
@@ -79,24 +84,34 @@ impl DisconnectWatch {
         poll_fn(|cx| repoll.poll(cx, &mut poll)).await
     }
 
-    /// The response is ready.
-    pub fn responded(&self) {
-        self.0.waiting.store(false, Relaxed);
+    /// The head of a request has arrived.
+    pub fn head_arrived(&self) {
+        self.0.state.head_arrived();
+    }
+
+    /// The response is ready. True if it is the last one of the connection.
+    pub fn responded(&self) -> bool {
+        self.0.state.responded();
+        self.0.state.is_last()
     }
 
     /// The client uses HTTP/1.0, which has no interim responses.
     pub fn set_http10(&self) {
         self.0.is_http10.store(true, Relaxed);
     }
-
-    fn arrived(&self) {
-        self.0.waiting.store(true, Relaxed);
-    }
 }
 
 impl Connection {
     pub fn new(stream: TcpStream, watch: DisconnectWatch) -> Self {
         Self { stream, watch, buffered: Vec::new(), consumed: 0, half_closed: None }
+    }
+
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Ready(Ok(_)) => self.watch.0.state.wrote(),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.watch.0.state.write_blocked(),
+        }
     }
 
     /// Ready when the client has disconnected.
@@ -135,7 +150,7 @@ impl Connection {
 
     /// Ready at the end of file, or with an error. Bytes before the end are buffered; behind more than [`MAX_BUFFERED`] of
     /// them the end is seen once hyper has read them.
-    fn poll_end_of_file(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll_end_of_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.consumed == self.buffered.len() {
             let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
             let mut read = ReadBuf::uninit(&mut space);
@@ -158,10 +173,15 @@ impl AsyncRead for Connection {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
-    ) -> Poll<Result<()>> {
+    ) -> Poll<io::Result<()>> {
         let buffered = &self.buffered[self.consumed..];
         if buffered.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(cx, buf);
+            let before = buf.filled().len();
+            let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+            if buf.filled().len() > before {
+                self.watch.0.state.read(buf.filled().len() - before);
+            }
+            return read;
         }
         let count = buffered.len().min(buf.remaining());
         buf.put_slice(&buffered[..count]);
@@ -178,16 +198,20 @@ impl AsyncWrite for Connection {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
-    ) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&written);
+        written
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
-    ) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.wrote(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -195,50 +219,95 @@ impl AsyncWrite for Connection {
     }
 
     /// hyper calls this at the end of each poll, also when nothing was written.
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        if self.watch.0.waiting.load(Relaxed) && self.poll_disconnected(cx).is_ready() {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.watch.0.state.is_executing() && self.poll_disconnected(cx).is_ready() {
             self.watch.0.disconnected.store(true, Relaxed);
         }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
-/// The body of a request. Notifies the watch when it ends or is dropped.
+/// The body of a request. Tells the connection when it ends or is dropped.
 pub struct RequestBody {
     body: Incoming,
-    watch: Option<DisconnectWatch>,
+    wire: BodyWire,
+}
+
+enum BodyWire {
+    /// Until the body has arrived.
+    Http1(Option<DisconnectWatch>),
+    Http2(BodyProgress),
+}
+
+/// Why the rest of a body will not arrive.
+#[derive(Debug)]
+pub enum RequestBodyError {
+    Transport(hyper::Error),
+    /// The client sent it too slowly.
+    TimedOut,
 }
 
 impl RequestBody {
-    /// `watch` is `None` for HTTP/2, where a stream can be reset on its own.
-    pub fn new(body: Incoming, watch: Option<DisconnectWatch>) -> Self {
-        Self { body, watch }
+    /// A body on HTTP/1.
+    pub fn http1(body: Incoming, watch: &DisconnectWatch) -> Self {
+        let mut body = Self { body, wire: BodyWire::Http1(Some(watch.clone())) };
+        if body.is_end_stream() {
+            body.arrived();
+        }
+        body
+    }
+
+    /// A body on HTTP/2, where a stream can be reset on its own.
+    pub fn http2(body: Incoming, state: &Arc<ConnectionState>) -> Self {
+        Self { body, wire: BodyWire::Http2(BodyProgress::new(Arc::clone(state))) }
+    }
+
+    /// The client may pause for any time between messages.
+    pub fn allow_pauses(&mut self) {
+        if let BodyWire::Http2(progress) = &mut self.wire {
+            progress.allow_pauses();
+        }
     }
 
     fn arrived(&mut self) {
-        if let Some(watch) = self.watch.take() {
-            watch.arrived();
+        match &mut self.wire {
+            BodyWire::Http1(watch) => {
+                if let Some(watch) = watch.take() {
+                    watch.0.state.body_arrived();
+                }
+            }
+            BodyWire::Http2(progress) => progress.ended(),
         }
     }
 }
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = RequestBodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if self.body.is_end_stream() || matches!(frame, Poll::Ready(None | Some(Err(_)))) {
             self.arrived();
+        } else if let BodyWire::Http2(progress) = &mut self.wire {
+            match &frame {
+                Poll::Pending if progress.waits(cx.waker()) => {
+                    return Poll::Ready(Some(Err(RequestBodyError::TimedOut)));
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    progress.received(frame.data_ref().map_or(0, Bytes::len));
+                }
+                _ => {}
+            }
         }
-        frame
+        frame.map_err(RequestBodyError::Transport)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -255,3 +324,14 @@ impl Drop for RequestBody {
         self.arrived();
     }
 }
+
+impl fmt::Display for RequestBodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(e) => e.fmt(f),
+            Self::TimedOut => f.write_str("the request body did not arrive in time"),
+        }
+    }
+}
+
+impl std::error::Error for RequestBodyError {}

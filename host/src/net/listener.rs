@@ -1,5 +1,6 @@
 //! Listeners: sockets are bound before models load, each connection is a task, and shutdown is graceful.
 
+use super::connections::{Connections, CountStreams, Guarded, PrefaceWatch, Wire};
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
@@ -7,18 +8,19 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::heap;
 use bytes::Buf;
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::GracefulShutdown;
-use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol as SocketProtocol, SockRef, Socket, TcpKeepalive, Type};
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +30,8 @@ use tokio::sync::watch;
 const BACKLOG: i32 = 1024;
 /// Grace period of a shutdown, after which idle connections and unsent responses are dropped.
 const GRACE: Duration = Duration::from_secs(1);
+/// Probes of a connection whose peer does not answer, before the system closes it.
+const KEEPALIVE_PROBES: u32 = 3;
 /// Failures to accept come in floods: one log line per this time.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Flow-control windows of HTTP/2: a tensor of some megabytes is sent without waiting for window updates.
@@ -39,12 +43,24 @@ const MAX_STREAMS: u32 = 1000;
 /// the connection: a client that cancels all its calls would lose the others with them.
 const MAX_PENDING_RESETS: usize = MAX_STREAMS as usize;
 
+/// Why the server closed a connection, for the log.
+const LIMIT: &str = "closed at a timeout or at the limit of connections";
+
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    Http1,
+    /// `keepalive`: interval of TCP keep-alive probes.
+    Http1 { keepalive: Option<Duration> },
     /// HTTP/2 without TLS, for gRPC.
-    Http2,
+    Http2 { keepalive: Option<Duration>, ping: Option<Ping> },
+}
+
+/// HTTP/2 keep-alive pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ping {
+    pub interval: Duration,
+    /// After which a connection without an answer is closed.
+    pub timeout: Duration,
 }
 
 /// A listening socket that is not served yet: connections wait in its backlog.
@@ -128,21 +144,26 @@ pub async fn serve(
     bound: Bound,
     protocol: Protocol,
     handler: impl Handler,
+    connections: Arc<Connections>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<()> {
     let listener = TcpListener::from_std(bound.listener)
         .map_err(|e| Error::internal(format!("{}: {e}", bound.address)))?;
-    let graceful = GracefulShutdown::new();
     let mut warned = None;
     loop {
+        let accept = async {
+            connections.admit().await;
+            listener.accept().await
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept => accepted,
             _ = stop.changed() => break,
         };
         match accepted {
-            Ok((stream, _)) => connection(stream, protocol, handler.clone(), &graceful),
+            Ok((stream, _)) => connection(stream, protocol, handler.clone(), &connections),
             Err(e) => {
-                // Most likely out of file descriptors: wait for connections to close.
+                // Most likely out of file descriptors: close an idle connection, and wait for others to close.
+                connections.evict();
                 if warned.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
                     tracing::warn!("{}: failed to accept a connection: {e}", bound.address);
                     warned = Some(Instant::now());
@@ -152,7 +173,7 @@ pub async fn serve(
         }
     }
     drop(listener);
-    let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
+    connections.end_all(GRACE).await;
     Ok(())
 }
 
@@ -160,62 +181,92 @@ fn connection(
     stream: TcpStream,
     protocol: Protocol,
     handler: impl Handler,
-    graceful: &GracefulShutdown,
+    connections: &Arc<Connections>,
 ) {
     // Responses are written in one piece, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     match protocol {
-        Protocol::Http1 => {
-            let watch = DisconnectWatch::default();
+        Protocol::Http1 { keepalive } => {
+            detect_lost_peer(&stream, keepalive);
+            let entry = connections.add(Wire::Http1);
+            let watch = DisconnectWatch::new(entry.state());
             let seen = watch.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let seen = seen.clone();
                 if request.version() < Version::HTTP_11 {
                     seen.set_http10();
                 }
-                let body = |body| RequestBody::new(body, Some(seen.clone()));
+                seen.head_arrived();
+                let body = |body| RequestBody::http1(body, &seen);
                 let response = handler.handle(request.map(body), now_ns());
                 async move {
-                    let response = response.await;
-                    seen.responded();
+                    let mut response = response.await;
+                    if seen.responded() {
+                        let close = HeaderValue::from_static("close");
+                        response.headers_mut().insert(CONNECTION, close);
+                    }
                     Ok::<_, Infallible>(response)
                 }
             });
             let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
             // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
             let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
-            let connection = graceful.watch(connection);
+            let connection = Guarded::new(connection, entry);
             tokio::spawn(async move {
                 match watch.serve(connection).await {
-                    Some(Ok(())) => {}
-                    Some(Err(e)) => tracing::debug!("HTTP connection ended: {e}"),
+                    Some(Some(Ok(()))) => {}
+                    Some(Some(Err(e))) => tracing::debug!("HTTP connection ended: {e}"),
+                    Some(None) => tracing::debug!("HTTP connection ended: {LIMIT}"),
                     None => tracing::debug!("HTTP connection ended: the client disconnected"),
                 }
                 heap::trim_soon();
             });
         }
-        Protocol::Http2 => {
+        Protocol::Http2 { keepalive, ping } => {
+            detect_lost_peer(&stream, keepalive);
+            let entry = connections.add(Wire::Http2);
+            let state = Arc::clone(entry.state());
+            let io = PrefaceWatch::new(stream, Arc::clone(&state));
+            let new_streams = NewStreams::default();
+            let executor =
+                CountStreams { executor: new_streams.clone(), state: Arc::clone(&state) };
+            let mut builder = http2::Builder::new(executor);
+            if let Some(ping) = ping {
+                // hyper then takes a lock and reads the clock for every frame.
+                builder.timer(TokioTimer::new());
+                builder.keep_alive_interval(ping.interval).keep_alive_timeout(ping.timeout);
+            }
             let service = service_fn(move |request: Request<Incoming>| {
-                let request = request.map(|body| RequestBody::new(body, None));
+                let request = request.map(|body| RequestBody::http2(body, &state));
                 InfallibleResponse { response: handler.handle(request, now_ns()) }
             });
-            let new_streams = NewStreams::default();
-            let connection = http2::Builder::new(new_streams.clone())
+            let connection = builder
                 .auto_date_header(false)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_frame_size(MAX_FRAME)
                 .max_concurrent_streams(MAX_STREAMS)
                 .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
-                .serve_connection(TokioIo::new(stream), service);
-            let connection = Box::pin(graceful.watch(connection));
+                .serve_connection(TokioIo::new(io), service);
+            let connection = Box::pin(Guarded::new(connection, entry));
             let connection = first_poll::Connection::new(connection, new_streams);
             tokio::spawn(async move {
-                if let Err(e) = connection.await {
-                    tracing::debug!("gRPC connection ended: {e}");
+                match connection.await {
+                    Some(Ok(())) => {}
+                    Some(Err(e)) => tracing::debug!("gRPC connection ended: {e}"),
+                    None => tracing::debug!("gRPC connection ended: {LIMIT}"),
                 }
                 heap::trim_soon();
             });
         }
+    }
+}
+
+/// The system then notices a peer that has vanished without closing its connection.
+fn detect_lost_peer(stream: &TcpStream, interval: Option<Duration>) {
+    if let Some(interval) = interval {
+        let probes = TcpKeepalive::new().with_time(interval).with_interval(interval);
+        // Without it the idle timeout applies.
+        let _ = SockRef::from(stream).set_tcp_keepalive(&probes.with_retries(KEEPALIVE_PROBES));
     }
 }

@@ -2,6 +2,7 @@
 
 mod chunks; // response bodies: copied pieces and zero-copy chunks
 mod compression; // gzip and deflate
+pub mod connections; // open connections: limit, timeouts, orderly end
 pub mod context; // state that all frontends share
 pub mod decode_workers; // threads for heavy decoding and encoding
 pub mod disconnect; // detects HTTP/1 clients that disconnect

@@ -20,6 +20,12 @@ use tower::Service;
 const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
 const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 
+/// The RPCs whose clients send messages at any time.
+const STREAMS: [&str; 2] = [
+    "/nvidia.inferenceserver.GRPCService/StreamInfer",
+    "/inference.GRPCInferenceService/ModelStreamInfer",
+];
+
 /// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
@@ -94,7 +100,7 @@ impl Handler for GrpcRouter {
 
     fn handle(
         &self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         received_ns: u64,
     ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
         match request.uri().path() {
@@ -106,7 +112,10 @@ impl Handler for GrpcRouter {
                 let response = async move { grpc::v1::infer(&context, request, received_ns).await };
                 Routed::Boxed { response: Box::pin(response) }
             }
-            _ => {
+            path => {
+                if STREAMS.contains(&path) {
+                    request.body_mut().allow_pauses();
+                }
                 let mut routes = self.routes.clone();
                 let response = async move {
                     match routes.call(request).await {

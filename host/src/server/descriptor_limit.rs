@@ -1,6 +1,29 @@
-//! Limit of open files.
+//! Limit of open files, and how many connections it allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors that connections leave to models, logs, health and metrics: a quarter, within these bounds.
+const RESERVE: std::ops::RangeInclusive<u64> = 32..=4096;
+
+const MAX_RESERVED: u64 = 64;
+
+/// Connections that the limit of open files leaves place for.
+pub fn connections() -> usize {
+    let Some(files) = getrlimit(Resource::Nofile).current else { return usize::MAX };
+    usize::try_from(files.saturating_sub(reserve(files)).max(files / 2))
+        .unwrap_or(usize::MAX)
+        .max(1)
+}
+
+/// Connections that the reserve leaves place for, on each of the listeners for health and metrics.
+pub fn reserved_connections() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    (reserve(files) / 4).min(MAX_RESERVED) as usize
+}
+
+fn reserve(files: u64) -> u64 {
+    (files / 4).clamp(*RESERVE.start(), *RESERVE.end())
+}
 
 /// Raises the soft limit of open files to the hard limit. Each connection needs a file descriptor; the usual soft limit
 /// of 1024 protects programs that use `select`, which this one does not.

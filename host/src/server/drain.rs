@@ -1,9 +1,22 @@
 //! Shutdown: waits for in-flight requests, then unloads and closes everything.
+//!
+//! ```text
+//!   sequences end ──► models are unloaded; responses are the last ──► no model, no request ──► listeners and
+//!   (or their limit)  of their connections, GOAWAY                    (or the exit timeout)    connections end
+//! ```
+//!
+//! Requests that have not arrived completely are ended after [`INCOMPLETE_GRACE`]: they were not accepted.
 
 use super::Server;
 use crate::plugin::model::live_models;
 use crate::state::Phase;
 use std::time::{Duration, Instant};
+
+/// How long a request may take to arrive completely.
+const INCOMPLETE_GRACE: Duration = Duration::from_secs(3);
+const INCOMPLETE_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval at which the drain looks at what is left.
+const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Server {
     /// Waits for in-flight requests, unloads the models, closes the listeners. Exit status 0 if all ended within the
@@ -18,13 +31,33 @@ impl Server {
         }
         tracing::info!("Waiting for in-flight inferences to complete.");
         let limit = self.context.settings.exit_timeout;
+        let sequence_limit = self.context.settings.exit_sequence_timeout.min(limit / 2);
+        let incomplete_grace = INCOMPLETE_GRACE.min(limit / 2);
         let start = Instant::now();
-        let mut logged = None;
+        let (mut logged, mut unloading) = (None, false);
+        let mut end_incomplete = start + incomplete_grace;
         let code = loop {
             // Requests of active sequences are accepted until the last sequence has ended, so models stay loaded until then.
-            let sequences = self.context.models.sequences();
+            let mut sequences = self.context.models.sequences();
+            if sequences > 0 && start.elapsed() >= sequence_limit {
+                if !unloading {
+                    tracing::warn!(
+                        "{sequences} sequences have not ended within {sequence_limit:?}"
+                    );
+                }
+                sequences = 0;
+            }
             if sequences == 0 {
                 self.context.models.unload_all();
+                if !unloading {
+                    // Clients then open no request that would find its connection closed.
+                    self.connections.drain();
+                }
+                unloading = true;
+            }
+            if Instant::now() >= end_incomplete {
+                self.connections.end_incomplete(incomplete_grace);
+                end_incomplete += INCOMPLETE_INTERVAL;
             }
             // Read in this order: a model that a change opens is counted before the change ends.
             let changes = control.as_ref().map_or(0, |control| control.changes_in_progress());
@@ -45,7 +78,7 @@ impl Server {
                     left.as_secs() + 1
                 );
             }
-            tokio::time::sleep(Duration::from_millis(5).min(left)).await;
+            tokio::time::sleep(INTERVAL.min(left)).await;
         };
         let _ = self.stop.send(true);
         for task in self.tasks {

@@ -2,8 +2,9 @@
 
 use crate::metrics::Gpus;
 use crate::net;
+use crate::net::connections::Connections;
 use crate::net::context::Context;
-use crate::net::listener::{Bound, Protocol, serve};
+use crate::net::listener::{Bound, Ping, Protocol, serve};
 use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -17,16 +18,31 @@ pub enum Listener {
 }
 
 impl Listener {
-    pub async fn serve(self, bound: Bound, context: Arc<Context>, stop: watch::Receiver<bool>) {
+    /// Serves until `stop` turns true. `connections` are those of this listener, and of others that share their limit.
+    pub async fn serve(
+        self,
+        bound: Bound,
+        context: Arc<Context>,
+        connections: Arc<Connections>,
+        stop: watch::Receiver<bool>,
+    ) {
+        let limits = context.settings.connections;
+        let http1 = Protocol::Http1 { keepalive: limits.tcp_keepalive };
+        let ping = limits.grpc_keepalive_time;
+        let ping = ping.map(|interval| Ping { interval, timeout: limits.grpc_keepalive_timeout });
+        let http2 = Protocol::Http2 { keepalive: limits.tcp_keepalive, ping };
         let served = match self {
             Self::Http => {
                 let http = move |request, at| net::router::http(Arc::clone(&context), request, at);
-                serve(bound, Protocol::Http1, http, stop).await
+                serve(bound, http1, http, connections, stop).await
             }
-            Self::Health => serve(bound, Protocol::Http1, net::router::health(context), stop).await,
-            Self::Grpc => serve(bound, Protocol::Http2, net::router::grpc(context), stop).await,
+            Self::Health => {
+                serve(bound, http1, net::router::health(context), connections, stop).await
+            }
+            Self::Grpc => serve(bound, http2, net::router::grpc(context), connections, stop).await,
             Self::Metrics(gpus) => {
-                serve(bound, Protocol::Http1, net::router::metrics(context, gpus), stop).await
+                let metrics = net::router::metrics(context, gpus);
+                serve(bound, http1, metrics, connections, stop).await
             }
         };
         if let Err(e) = served {

@@ -1,10 +1,13 @@
 //! Builds the parts of the server in order and drains them in reverse.
 
+mod connections; // connection limits and timeouts
 mod descriptor_limit; // limit of open files
 mod drain; // shutdown
 mod listeners; // what each socket serves
 mod load;
 mod memory_limit; // limit of the memory budget // backends and models at start
+
+mod signals; // end, and re-opening the log
 
 pub use load::default_backend_dirs;
 
@@ -18,14 +21,15 @@ use crate::plugin::DEFAULT_STACK;
 use crate::repository::ModelTable;
 use crate::repository::lifecycle::StartupReport;
 use crate::state::{Phase, ServerState};
+use connections::ListenerConnections;
 use descriptor_limit::raise_descriptor_limit;
 use listeners::{Listener, announce, print_line};
 use load::load;
 use memory_limit::set_memory_limit;
+use signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -58,6 +62,7 @@ pub fn run(settings: Settings) -> u8 {
 /// A server whose listeners are open.
 struct Server {
     context: Arc<Context>,
+    connections: ListenerConnections,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -76,8 +81,10 @@ impl Server {
             control: Default::default(),
         });
         let (stop, stopped) = watch::channel(false);
-        let mut server = Self { context: Arc::clone(&context), stop, tasks: Vec::new() };
         let _guard = runtime.enter();
+        let connections = ListenerConnections::new(&settings.connections);
+        let tasks = Vec::new();
+        let mut server = Self { context: Arc::clone(&context), connections, stop, tasks };
 
         // Binds all sockets before one is served, so that a port in use is reported before any request is accepted.
         let open = |on: bool, what: &str, address: &str, port: u16| {
@@ -94,7 +101,13 @@ impl Server {
         announce(&[("http", &http), ("grpc", &grpc), ("metrics", &metrics), ("health", &health)]);
 
         let mut spawn = |bound: Bound, listener: Listener| {
-            let task = listener.serve(bound, Arc::clone(&context), stopped.clone());
+            let connections = match &listener {
+                Listener::Http | Listener::Grpc => &server.connections.requests,
+                Listener::Health => &server.connections.health,
+                Listener::Metrics(_) => &server.connections.metrics,
+            };
+            let connections = Arc::clone(connections);
+            let task = listener.serve(bound, Arc::clone(&context), connections, stopped.clone());
             server.tasks.push(tokio::spawn(task));
         };
         if let Some(bound) = metrics {
@@ -119,19 +132,18 @@ impl Server {
 
     /// Loads the models, serves until a signal, drains.
     async fn serve(self) -> u8 {
-        let (mut interrupt, mut terminate) =
-            match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-                (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
-                (Err(e), _) | (_, Err(e)) => {
-                    tracing::error!("cannot handle signals: {e}");
-                    return 1;
-                }
-            };
+        let mut signals = match Signals::new() {
+            Ok(signals) => signals,
+            Err(e) => {
+                tracing::error!("cannot handle signals: {e}");
+                return 1;
+            }
+        };
         let context = Arc::clone(&self.context);
         let loading = tokio::task::spawn_blocking(move || load(&context));
         let report = tokio::select! {
             report = loading => report.unwrap_or_else(|e| Err(Error::internal(format!("loading failed: {e}")))),
-            number = next_signal(&mut interrupt, &mut terminate) => {
+            number = signals.end() => {
                 tracing::info!("Interrupt signal ({number}) received while loading models; exiting");
                 return 1;
             }
@@ -139,11 +151,11 @@ impl Server {
         if !self.finish_loading(report) {
             return 1;
         }
-        let number = next_signal(&mut interrupt, &mut terminate).await;
+        let number = signals.end().await;
         tracing::info!("Interrupt signal ({number}) received.");
         tokio::select! {
             code = self.drain() => code,
-            number = next_signal(&mut interrupt, &mut terminate) => {
+            number = signals.end() => {
                 tracing::warn!("Interrupt signal ({number}) received again. Exiting immediately.");
                 1
             }
@@ -173,12 +185,5 @@ impl Server {
                 true
             }
         }
-    }
-}
-
-async fn next_signal(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
-    tokio::select! {
-        _ = interrupt.recv() => 2,
-        _ = terminate.recv() => 15,
     }
 }

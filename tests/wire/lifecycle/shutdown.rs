@@ -1,6 +1,8 @@
 //! Shutdown by signal: the drain of executing and queued requests and of open sequences, the exit timeout and the exit status.
 
+use std::time::{Duration, Instant};
 use trtserver_tests::http1::request;
+use trtserver_tests::http2::{Client, End, call_headers};
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
 use trtserver_tests::{Connection, Latch, Response, Running, Server, Signal, inference, probe};
 
@@ -23,7 +25,7 @@ fn slow_server(latch: &Latch) -> Server {
 
 #[test]
 fn drain_completes_executing_and_queued_requests() {
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let latch = Latch::new();
         let server = slow_server(&latch).start();
         let connections = two_in_flight(&server, &latch);
@@ -140,14 +142,67 @@ fn drain_lets_open_sequences_end() {
 }
 
 #[test]
-fn open_sequence_delays_exit_until_timeout() {
-    let server =
-        Server::new().model("summing", summing("summing")).flag("--exit-timeout-secs=1").start();
+fn unfinished_sequence_ends_with_the_sequence_timeout() {
+    let server = Server::new()
+        .model("summing", summing("summing"))
+        .flag("--exit-sequence-timeout-secs=1")
+        .start();
     assert_eq!(sum(true, &server.send(in_sequence(true, "summing", 1, true, false))), 1);
+    let begin = Instant::now();
     server.signal(Signal::TERM);
     let ended = server.wait();
-    assert_eq!(ended.code(), 1);
-    assert!(ended.stderr.contains("Exit timeout expired"), "{}", ended.stderr);
+    // No accepted request was lost.
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let text = "1 sequences have not ended within 1s";
+    assert!(ended.stderr.contains(text), "{}", ended.stderr);
+}
+
+#[test]
+fn half_sent_requests_do_not_delay_exit() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let bytes = inference("echo", "");
+    let mut half: Vec<Connection> = (0..4).map(|_| server.connect()).collect();
+    for (connection, length) in half.iter_mut().zip([10, 30, bytes.len() - 50, bytes.len() - 1]) {
+        connection.send(&bytes[..length]);
+    }
+    let mut calls = Client::open(server.grpc());
+    let call = calls.call(&call_headers("/inference.GRPCInferenceService/ModelInfer"));
+    calls.send(call, &[0, 0, 0, 1, 0, 7], false);
+    // What was sent above has arrived.
+    assert_eq!(server.infer("echo", "").status, 200);
+    let begin = Instant::now();
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    assert!(!ended.stderr.contains("Exit timeout expired"), "{}", ended.stderr);
+}
+
+#[test]
+fn last_responses_close_their_connections() {
+    let latch = Latch::new();
+    let server = slow_server(&latch).start();
+    let mut idle = server.connect();
+    let live = request("GET", "/v2/health/live", &[], b"");
+    assert_eq!(idle.send(live).response().status, 200);
+    let mut calls = Client::open(server.grpc());
+    let connections = two_in_flight(&server, &latch);
+    server.signal(Signal::TERM);
+    server.wait_for_log("in-flight requests");
+    // GOAWAY is sent while requests are executed.
+    assert_eq!(calls.end(1).end, End::Closed);
+    // A connection that was idle at the signal still gets a response.
+    let refused = idle.send(inference("slow", "")).response();
+    assert!(refused.status >= 400);
+    assert_eq!(refused.header("connection"), Some("close"));
+    latch.open();
+    for mut connection in connections {
+        let response = connection.response();
+        assert_eq!((response.status, response.header("connection")), (200, Some("close")));
+        assert!(connection.is_closed());
+    }
+    assert_eq!(server.wait().code(), 0);
 }
 
 #[test]

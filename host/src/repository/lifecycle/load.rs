@@ -60,7 +60,8 @@ impl ModelControl {
         let request = LoadRequest { config, old: old.clone(), fingerprint, by_name, cancel };
         match self.loader.prepare(name, &dirs, &self.models, request) {
             Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
-                Err(_) if self.is_stopping() => Err(LoadError::Stopping),
+                // The drain closes what was opened.
+                _ if self.is_stopping() => Err(LoadError::Stopping),
                 opened => opened.map(|()| true),
             },
             Err(e) => {

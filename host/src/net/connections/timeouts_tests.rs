@@ -1,0 +1,119 @@
+//! Unit tests of `timeouts.rs`.
+
+use super::*;
+use crate::net::connections::BodyProgress;
+use crate::net::connections::clock::now_ms;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+const SECOND: u64 = 1000;
+
+fn timeouts() -> Timeouts {
+    let seconds = |n| Some(Duration::from_secs(n));
+    Timeouts {
+        header: seconds(2),
+        body: seconds(3),
+        body_rate: 100,
+        idle: seconds(10),
+        ..Timeouts::default()
+    }
+}
+
+/// When the state given to `judge` exceeds its timeout, in seconds from now.
+#[track_caller]
+fn closes_after(state: &ConnectionState, seconds: u64) {
+    let now = now_ms() + seconds * SECOND;
+    // The coarse clock may advance between two steps of a test.
+    assert_eq!(timeouts().judge(state, now - 500), Verdict::Keep);
+    assert_eq!(timeouts().judge(state, now + 500), Verdict::Close);
+}
+
+#[test]
+fn each_phase_has_its_timeout() {
+    let state = ConnectionState::new(Wire::Http1);
+    closes_after(&state, 10);
+    state.read(1);
+    closes_after(&state, 2);
+    state.read(1);
+    closes_after(&state, 2);
+    state.head_arrived();
+    closes_after(&state, 3);
+    state.read(400);
+    closes_after(&state, 7);
+    state.body_arrived();
+    assert_eq!(timeouts().judge(&state, u64::MAX), Verdict::Keep);
+    state.responded();
+    closes_after(&state, 10);
+    state.write_blocked();
+    assert_eq!(state.phase(), Phase::Blocked);
+    closes_after(&state, 10);
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Idle);
+    closes_after(&state, 10);
+    assert_eq!(Timeouts::default().judge(&state, u64::MAX), Verdict::Keep);
+}
+
+#[test]
+fn http2_connection_with_streams_is_not_idle() {
+    let state = ConnectionState::new(Wire::Http2);
+    state.read(1);
+    closes_after(&state, 2);
+    state.head_arrived();
+    let late = now_ms() + 11 * SECOND;
+    assert_eq!(timeouts().judge(&state, late), Verdict::Last);
+    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Close);
+    state.stream_began();
+    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Keep);
+    assert_eq!(evictable(&state, late), None);
+    state.stream_ended();
+    assert_eq!(evictable(&state, late).map(|(is_head, _)| is_head), Some(false));
+}
+
+#[derive(Default)]
+struct CountWakes(AtomicUsize);
+
+impl Wake for CountWakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn slow_http2_body_expires() {
+    let state = ConnectionState::new(Wire::Http2);
+    state.head_arrived();
+    state.stream_began();
+    let wakes = Arc::new(CountWakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let [mut slow, mut fast, mut stream] = [(); 3].map(|()| BodyProgress::new(Arc::clone(&state)));
+    stream.allow_pauses();
+    for body in [&mut slow, &mut fast, &mut stream] {
+        assert!(!body.waits(&waker));
+    }
+    fast.received(1000);
+    assert_eq!(timeouts().judge(&state, now_ms() + 5 * SECOND), Verdict::Keep);
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    assert!(slow.waits(&waker) && !fast.waits(&waker) && !stream.waits(&waker));
+}
+
+#[test]
+fn connection_ends_at_its_age() {
+    let timeouts = Timeouts {
+        age: Some(Duration::from_secs(60)),
+        http2_age: Some(Duration::from_secs(60)),
+        http2_age_grace: Some(Duration::from_secs(5)),
+        ..Timeouts::default()
+    };
+    let (http1, http2) = (ConnectionState::new(Wire::Http1), ConnectionState::new(Wire::Http2));
+    http1.read(1);
+    http2.head_arrived();
+    http2.stream_began();
+    let at = |seconds: u64| now_ms() + seconds * SECOND;
+    for state in [&http1, &http2] {
+        assert_eq!(timeouts.judge(state, at(59)), Verdict::Keep);
+        assert_eq!(timeouts.judge(state, at(61)), Verdict::Last);
+    }
+    assert_eq!(timeouts.judge(&http1, at(600)), Verdict::Last);
+    assert_eq!(timeouts.judge(&http2, at(66)), Verdict::Close);
+}
