@@ -12,7 +12,9 @@ use trtserver_plugin_api::abi::extensions::{
     AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS,
 };
 use trtserver_plugin_api::abi::host::HostTable;
-use trtserver_plugin_api::abi::types::{Extension, Str, code, dtype, error_flags, level, param};
+use trtserver_plugin_api::abi::types::{
+    Extension, MAX_RANK, Str, code, dtype, error_flags, level, param,
+};
 use trtserver_plugin_api::author::{Error, export, strings_in};
 use trtserver_plugin_testkit::{
     Backend, Failure, Instance, InstanceSpec, Layout, Metric, ModelSpec, Outcome, Request, Session,
@@ -208,6 +210,23 @@ fn outputs_not_requested_are_discarded() {
     let outcomes = run("echo", &[doing("unasked")]);
     assert_eq!(floats(&outcomes[0]), [[1.0, 2.0]]);
     assert_eq!(outcomes[0].responses[0].outputs.len(), 1);
+}
+
+#[test]
+fn output_with_more_dimensions_than_the_limit_is_refused() {
+    let _session = Session::start();
+    let run = |rank: u32| {
+        let dims = vec![1; rank as usize];
+        let spec = ModelSpec::new("m").input("IN", dtype::FP32, &dims);
+        let spec = ModelSpec { version: 3, ..spec.output("OUT", dtype::FP32, &dims) };
+        let request = Request::new(1).input("IN", dtype::FP32, &dims, &bytes(&[1.0f32]));
+        let outcomes = open(&spec).unwrap().execute(&[request.request_output("OUT")]);
+        outcomes.into_iter().next().unwrap()
+    };
+    assert_eq!(floats(&run(MAX_RANK)), [[1.0]]);
+    let refused = run(MAX_RANK + 1);
+    assert_eq!(error_of(&refused).text, "output_alloc: an output has 1025 dimensions");
+    assert_eq!(broken().len(), 1);
 }
 
 #[test]

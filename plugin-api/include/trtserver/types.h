@@ -92,6 +92,9 @@ enum {
   TRTS_TENSOR_SHAPE_TENSOR = 8 /* the values are a shape; never has a batch dimension */
 };
 
+/* Dimensions that an output may have; hosts refuse a greater rank without reading the shape. */
+enum { TRTS_MAX_RANK = 1024 };
+
 /* One input of a request. Owned by the host, read-only, at a fixed address until the request is released. */
 typedef struct trts_tensor {
   trts_str name;

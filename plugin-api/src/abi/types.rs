@@ -88,6 +88,9 @@ pub mod tensor_flags {
     pub const SHAPE_TENSOR: u32 = 8;
 }
 
+/// Dimensions that an output may have; hosts refuse a greater rank without reading the shape.
+pub const MAX_RANK: u32 = 1024;
+
 /// One input of a request. Read-only, at a fixed address until the request is released.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]

@@ -9,9 +9,10 @@ use crate::legacy::{Context, MEMORY_CPU};
 use crate::session::{CallbackResult, Fault, Session, Shape};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use trtserver_plugin_api::abi::types;
 
-/// Rejects ranks that are garbage; no tensor has as many dimensions.
-const MAX_RANK: usize = 1024;
+/// A greater rank is refused before the shape is read.
+const MAX_RANK: usize = types::MAX_RANK as usize;
 
 /// Runs the body of a callback for the payload that the context names.
 fn enter(

@@ -9,10 +9,7 @@ use crate::plugin::text::read_borrowed;
 use std::borrow::Cow;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
-use trtserver_plugin_api::abi::types::{Buf, Error, Memory, Response, Str, memory_type};
-
-/// More dimensions than any tensor has; a greater rank is invalid.
-const MAX_RANK: u32 = 1024;
+use trtserver_plugin_api::abi::types::{Buf, Error, MAX_RANK, Memory, Response, Str, memory_type};
 
 /// Reads name and shape of an output.
 ///

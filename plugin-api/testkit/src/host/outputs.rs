@@ -9,7 +9,7 @@ use super::{
 use crate::memory::Block;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
-use trtserver_plugin_api::abi::types::{Buf, Error, Memory, Response, Str, memory_type};
+use trtserver_plugin_api::abi::types::{Buf, Error, MAX_RANK, Memory, Response, Str, memory_type};
 
 /// More bytes than any output has.
 const MAX_BYTES: u64 = 1 << 40;
@@ -31,7 +31,7 @@ impl Head {
             0 => Vec::new(),
             _ if shape.is_null() => return misuse("the shape of an output is null"),
             // SAFETY: by the caller's promise.
-            1..=64 => unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec(),
+            1..=MAX_RANK => unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec(),
             _ => return misuse(format!("an output has {rank} dimensions")),
         };
         Ok(Self { name, dtype, shape })

@@ -4,7 +4,7 @@ use crate::generation::Generation;
 use crate::session::ZeroBlock;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
-use trtserver_plugin_api::abi::types::{code, dtype};
+use trtserver_plugin_api::abi::types::{self, code, dtype};
 use trtserver_plugin_testkit::{Outcome, Request, bytes};
 
 /// Parts of the input `IN` of each request. The last request stands for an idle sequence slot.
@@ -14,7 +14,7 @@ const ROWS: [i64; 3] = [1, 2, 1];
 const REQUESTED: [&[&CStr]; 3] = [&[c"OUT"], &[c"OUT", c"PAIR", c"TEXT"], &[c"OUT"]];
 const NULL_REQUEST: usize = 2;
 /// Ranks above this one are refused unread.
-const MAX_RANK: usize = 1024;
+const MAX_RANK: usize = types::MAX_RANK as usize;
 
 pub fn requests() -> Vec<Request> {
     let request = |at: usize| {
