@@ -44,6 +44,22 @@ pub fn kill(server: &Running, model: &str) {
     kill_process(pid, Signal::KILL).unwrap_or_else(|e| panic!("{model}: {e}"));
 }
 
+/// Stops the child process of a model, and waits until all of its threads have stopped: one that is still running would
+/// execute the next request.
+#[track_caller]
+pub fn stop(server: &Running, model: &str) -> Pid {
+    let pid = process(server, model);
+    kill_process(pid, Signal::STOP).unwrap_or_else(|e| panic!("{model}: {e}"));
+    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let is_stopped = |task: fs::DirEntry| {
+        fs::read_to_string(task.path().join("stat")).is_ok_and(|stat| stat.contains(") T "))
+    };
+    server.poll_until(&format!("{model} is stopped"), |_| {
+        fs::read_dir(&tasks).is_ok_and(|mut tasks| tasks.all(|task| task.is_ok_and(is_stopped)))
+    });
+    pid
+}
+
 pub fn is_alive(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

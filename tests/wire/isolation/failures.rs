@@ -4,7 +4,7 @@
 use super::{SERVER, resources};
 use rustix::process::kill_process;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use trtserver_tests::isolated::{is_alive, isolated, process, processes, wait_until_served};
+use trtserver_tests::isolated::{is_alive, isolated, process, processes, stop, wait_until_served};
 use trtserver_tests::{Running, Server, Signal, probe};
 
 #[test]
@@ -201,7 +201,7 @@ fn stopped_child_is_killed_at_the_deadline() {
         .model("frozen", isolated("frozen", &[("isolation_deadline_seconds", "0.2")]))
         .model("echo", isolated("echo", &[]))
         .start();
-    kill_process(process(&server, "frozen"), Signal::STOP).unwrap();
+    stop(&server, "frozen");
     let says = server.infer("frozen", "").error_text();
     assert!(says.contains("did not respond within 0.2 s"), "{says}");
     assert_eq!(server.infer("frozen", "").status, 200);
@@ -216,8 +216,7 @@ fn stopped_child_with_full_socket_is_killed_at_the_deadline() {
     let slow = [("isolation_deadline_seconds", "0.5")];
     let server = Server::new().model("stopped", isolated("stopped", &slow)).start();
     assert_eq!(server.infer("stopped", "").status, 200);
-    let before = process(&server, "stopped");
-    kill_process(before, Signal::STOP).unwrap();
+    let before = stop(&server, "stopped");
     let response = server.infer("stopped", &format!(r#""note":"{}""#, "x".repeat(1_000_000)));
     // The request was not received as a whole, so it is sent to the next child.
     assert_eq!(response.status, 200, "{}", response.text());
