@@ -1,5 +1,6 @@
 //! The metrics port: counters of v1 and v2 requests in the Prometheus text format.
 
+use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::http1::request;
 use trtserver_tests::{Connection, Running, Server, probe};
 
@@ -110,4 +111,26 @@ fn metrics_can_be_disabled() {
     let server = Server::new().flag("--allow-metrics=false").start();
     assert!(!server.process().stdout().contains("metrics"));
     assert_eq!(server.get("/v2/health/ready").status, 200);
+}
+
+#[test]
+fn metric_of_a_closed_backend_may_return_with_other_labels() {
+    let server = explicit().start();
+    for (name, isolation) in [("local", "none"), ("isolated", "process")] {
+        let model = |label: &str| {
+            let count = format!("probe_{name}");
+            let parameters = [("isolation", isolation), ("count", &count), ("count_label", label)];
+            server.models().model(name, &probe(name, &parameters));
+            assert_ok(server.load(name));
+            format!("{count}{{{label}=\"{name}_0_cpu\"}}")
+        };
+        let before = model("at");
+        assert_eq!(server.metrics(&before), Some(0.0));
+        assert_ok(server.unload(name));
+        server.poll_until("it is closed", |server| server.metrics(&before).is_none());
+        let after = model("instance");
+        assert_eq!(server.infer(name, "").status, 200);
+        server.poll_until("it is counted", |server| server.metrics(&after) == Some(1.0));
+    }
+    assert!(server.stop().success());
 }

@@ -1,6 +1,6 @@
 //! What the process of an isolated model sends over its control connection: responses, log records and metrics.
 
-use crate::plugin::host_api::metric::{REGISTRY, RESERVED};
+use crate::plugin::host_api::metric::gather;
 use crate::plugin::isolated::messages::{ControlMessage, control_message::Kind};
 use crate::plugin::isolated::testing::{self, KillReason, MAX_BYTES};
 use crate::plugin::isolated::wire::MAX_MESSAGE;
@@ -59,12 +59,8 @@ pub fn isolation_control(bytes: &[u8]) {
             Err(e) => assert!(!e.message.is_empty()),
         }
     }
-    let families = REGISTRY.gather();
-    for family in families.iter().filter(|family| metrics.contains(family.name())) {
-        assert!(family.get_metric().is_empty(), "a series of {} is left", family.name());
-        let reserved = RESERVED.iter().any(|prefix| family.name().starts_with(prefix));
-        assert!(!reserved, "{} is a name of the server", family.name());
-    }
+    let left = gather().into_iter().find(|family| metrics.contains(family.name()));
+    assert!(left.is_none(), "{left:?} is left");
 }
 
 /// Messages as the wire frames them, each behind its length (two bytes). What is left goes over the wire as it is.

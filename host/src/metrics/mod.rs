@@ -7,7 +7,7 @@ mod model; // inference metrics per model version
 
 pub use gpu::Gpus;
 
-use crate::plugin::host_api::metric::REGISTRY;
+use crate::plugin::host_api::metric;
 use crate::repository::ModelTable;
 use prometheus::TextEncoder;
 
@@ -18,7 +18,7 @@ pub fn text(models: &ModelTable, gpus: Option<&Gpus>) -> String {
     if let Some(gpus) = gpus {
         families.extend(gpus.families());
     }
-    families.extend(REGISTRY.gather());
+    families.extend(metric::gather());
     families.retain(|f| !f.get_metric().is_empty());
     let mut text = String::new();
     if let Err(e) = TextEncoder::new().encode_utf8(&families, &mut text) {

@@ -29,8 +29,9 @@ enum { TRTS_METRIC_COUNTER = 0, TRTS_METRIC_GAUGE = 1 };
 typedef struct trts_metrics_extension {
   uint64_t size; /* sizeof, as the host was built */
   /* Creates a metric of kind TRTS_METRIC_… with labels of kind STRING. Equal names are one family, and with
-   * equal label values one metric; another kind or other label names for a family are an error, and so is a
-   * name that begins like those of the server (nv_inference_, nv_gpu_, nv_energy_, trtserver_). */
+   * equal label values one metric; another kind or other label names for a family are an error while a scope
+   * uses it, and so is a name that begins like those of the server (nv_inference_, nv_gpu_, nv_energy_,
+   * trtserver_). */
   trts_error *(*metric_new)(trts_scope *scope, uint32_t kind, trts_str name, trts_str help,
                             const trts_param *labels, uint32_t n_labels, trts_metric **out);
   /* Adds to a counter (a value not below 0), sets a gauge. */

@@ -41,8 +41,8 @@ pub struct MetricsExtension {
     /// sizeof, as the host was built.
     pub size: u64,
     /// Creates a metric with labels of kind STRING. Equal names are one family, and with equal label values one
-    /// metric; another kind or other label names for a family are an error, and so is a name that begins like
-    /// those of the server (`nv_inference_`, `nv_gpu_`, `nv_energy_`, `trtserver_`).
+    /// metric; another kind or other label names for a family are an error while a scope uses it, and so is a
+    /// name that begins like those of the server (`nv_inference_`, `nv_gpu_`, `nv_energy_`, `trtserver_`).
     pub metric_new: unsafe extern "C" fn(
         scope: *mut Scope,
         kind: u32,

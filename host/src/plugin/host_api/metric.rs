@@ -1,15 +1,20 @@
-//! Metrics of backends: families are shared by name, a series is removed with its last scope.
+//! Metrics of backends: families are shared by name; a series is removed with its last scope, a family with its last
+//! series.
+//!
+//! Not a `prometheus::Registry`: that keeps the label names of a family for the life of the process, so that a backend
+//! could not change them in an update.
 
 use crate::error::{Error, Result};
-use crate::sync::{Mutex, MutexGuard};
-use prometheus::{CounterVec, GaugeVec, Opts, Registry};
-use std::collections::HashMap;
+use crate::sync::Mutex;
+use prometheus::core::Collector;
+use prometheus::proto::{LabelPair, MetricFamily};
+use prometheus::{CounterVec, GaugeVec, Opts};
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
-/// All families that backends created; gathered together with those of the server.
-pub static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
-static FAMILIES: LazyLock<Mutex<HashMap<String, Family>>> = LazyLock::new(Mutex::default);
+/// All families that backends created, by name.
+static FAMILIES: Mutex<BTreeMap<String, Family>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone)]
 enum Vector {
@@ -20,12 +25,25 @@ enum Vector {
 struct Family {
     vector: Vector,
     label_names: Vec<String>,
-    /// Number of scopes that use a series, by label values.
+    /// Number of scopes that use a series, by label values; never empty.
     scopes: HashMap<Vec<String>, usize>,
 }
 
+/// All families with their series, sorted by name and label values.
+pub fn gather() -> Vec<MetricFamily> {
+    let vectors: Vec<Vector> = FAMILIES.lock().values().map(|f| f.vector.clone()).collect();
+    let mut families: Vec<MetricFamily> = vectors.iter().flat_map(Vector::collect).collect();
+    for family in &mut families {
+        fn values(m: &prometheus::proto::Metric) -> impl Iterator<Item = &str> {
+            m.get_label().iter().map(LabelPair::value)
+        }
+        family.mut_metric().sort_by(|a, b| values(a).cmp(values(b)));
+    }
+    families
+}
+
 /// Names that begin so are the server's. A second family of such a name would make its page invalid.
-pub const RESERVED: [&str; 4] = ["nv_inference_", "nv_gpu_", "nv_energy_", "trtserver_"];
+const RESERVED: [&str; 4] = ["nv_inference_", "nv_gpu_", "nv_energy_", "trtserver_"];
 
 /// One series.
 #[derive(Clone)]
@@ -94,20 +112,22 @@ impl CustomMetrics {
         help: &str,
         labels: &[(String, String)],
     ) -> Result<Arc<Metric>> {
-        let mut families = families();
-        let family = family(&mut families, counter, name, help, labels)?;
+        let mut families = FAMILIES.lock();
+        let vector = match families.get(name) {
+            Some(family) => family.vector(counter, name, labels)?,
+            None => Vector::new(counter, name, help, labels)?,
+        };
         let values: Vec<String> = labels.iter().map(|(_, v)| v.clone()).collect();
         let mut metrics = self.metrics.lock();
         let key = (name.to_owned(), values);
         if let Some(metric) = metrics.get(&key) {
             return Ok(Arc::clone(metric));
         }
-        let texts: Vec<&str> = key.1.iter().map(String::as_str).collect();
-        let series = match &family.vector {
-            Vector::Counter(v) => v.get_metric_with_label_values(&texts).map(Series::Counter),
-            Vector::Gauge(v) => v.get_metric_with_label_values(&texts).map(Series::Gauge),
-        };
-        let series = series.map_err(|e| invalid(name, &e))?;
+        let series = vector.series(&key.1).map_err(|e| invalid(name, &e))?;
+        let family = families.entry(name.to_owned()).or_insert_with(|| {
+            let label_names = labels.iter().map(|(k, _)| k.clone()).collect();
+            Family { vector, label_names, scopes: HashMap::new() }
+        });
         *family.scopes.entry(key.1.clone()).or_default() += 1;
         drop(families);
         let observe =
@@ -119,60 +139,68 @@ impl CustomMetrics {
     }
 }
 
-fn families() -> MutexGuard<'static, HashMap<String, Family>> {
-    FAMILIES.lock()
-}
-
 fn invalid(name: &str, e: &prometheus::Error) -> Error {
     Error::invalid(format!("metric '{name}': {e}"))
 }
 
-/// The family, which must be of this kind and have these labels.
-fn family<'a>(
-    families: &'a mut HashMap<String, Family>,
-    counter: bool,
-    name: &str,
-    help: &str,
-    labels: &[(String, String)],
-) -> Result<&'a mut Family> {
-    let family = match families.entry(name.to_owned()) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(entry) => {
-            if let Some(prefix) = RESERVED.iter().find(|prefix| name.starts_with(**prefix)) {
-                return Err(Error::invalid(format!(
-                    "metric '{name}': names that begin with '{prefix}' are reserved for the server"
-                )));
-            }
-            let invalid = |e: prometheus::Error| invalid(name, &e);
-            let names: Vec<&str> = labels.iter().map(|(k, _)| k.as_str()).collect();
-            let opts = Opts::new(name, if help.is_empty() { name } else { help });
-            let vector = if counter {
-                let vector = CounterVec::new(opts, &names).map_err(invalid)?;
-                REGISTRY.register(Box::new(vector.clone())).map_err(invalid)?;
-                Vector::Counter(vector)
-            } else {
-                let vector = GaugeVec::new(opts, &names).map_err(invalid)?;
-                REGISTRY.register(Box::new(vector.clone())).map_err(invalid)?;
-                Vector::Gauge(vector)
-            };
-            let label_names = labels.iter().map(|(k, _)| k.clone()).collect();
-            entry.insert(Family { vector, label_names, scopes: HashMap::new() })
+impl Family {
+    /// The vector of the family, which must be of this kind and have these labels.
+    fn vector(&self, counter: bool, name: &str, labels: &[(String, String)]) -> Result<Vector> {
+        let same_labels = self.label_names.iter().eq(labels.iter().map(|(k, _)| k));
+        if !same_labels || matches!(self.vector, Vector::Counter(_)) != counter {
+            return Err(Error::invalid(format!(
+                "metric '{name}' exists with another kind or other labels ({})",
+                self.label_names.join(", ")
+            )));
         }
-    };
-    let same_labels = family.label_names.iter().eq(labels.iter().map(|(k, _)| k));
-    if !same_labels || matches!(family.vector, Vector::Counter(_)) != counter {
-        return Err(Error::invalid(format!(
-            "metric '{name}' exists with another kind or other labels ({})",
-            family.label_names.join(", ")
-        )));
+        Ok(self.vector.clone())
     }
-    Ok(family)
+}
+
+impl Vector {
+    fn new(counter: bool, name: &str, help: &str, labels: &[(String, String)]) -> Result<Self> {
+        if let Some(prefix) = RESERVED.iter().find(|prefix| name.starts_with(**prefix)) {
+            return Err(Error::invalid(format!(
+                "metric '{name}': names that begin with '{prefix}' are reserved for the server"
+            )));
+        }
+        let names: Vec<&str> = labels.iter().map(|(k, _)| k.as_str()).collect();
+        let opts = Opts::new(name, if help.is_empty() { name } else { help });
+        let vector = if counter {
+            CounterVec::new(opts, &names).map(Self::Counter)
+        } else {
+            GaugeVec::new(opts, &names).map(Self::Gauge)
+        };
+        vector.map_err(|e| invalid(name, &e))
+    }
+
+    /// The series with these label values, created if it does not exist.
+    fn series(&self, values: &[String]) -> prometheus::Result<Series> {
+        match self {
+            Self::Counter(v) => v.get_metric_with_label_values(values).map(Series::Counter),
+            Self::Gauge(v) => v.get_metric_with_label_values(values).map(Series::Gauge),
+        }
+    }
+
+    fn remove(&self, values: &[String]) {
+        let _ = match self {
+            Self::Counter(v) => v.remove_label_values(values),
+            Self::Gauge(v) => v.remove_label_values(values),
+        };
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        match self {
+            Self::Counter(v) => v.collect(),
+            Self::Gauge(v) => v.collect(),
+        }
+    }
 }
 
 impl Drop for CustomMetrics {
     fn drop(&mut self) {
         let metrics = self.metrics.get_mut();
-        let mut families = families();
+        let mut families = FAMILIES.lock();
         for ((name, values), _) in metrics.drain() {
             let Some(family) = families.get_mut(&name) else { continue };
             // Another scope may use the same series.
@@ -180,11 +208,10 @@ impl Drop for CustomMetrics {
             *scopes.get_mut() -= 1;
             if *scopes.get() == 0 {
                 let (values, _) = scopes.remove_entry();
-                let values: Vec<&str> = values.iter().map(String::as_str).collect();
-                let _ = match &family.vector {
-                    Vector::Counter(v) => v.remove_label_values(&values),
-                    Vector::Gauge(v) => v.remove_label_values(&values),
-                };
+                family.vector.remove(&values);
+                if family.scopes.is_empty() {
+                    families.remove(&name);
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn series_count(name: &str) -> usize {
-    let families = REGISTRY.gather();
+    let families = gather();
     families.iter().find(|f| f.name() == name).map_or(0, |f| f.get_metric().len())
 }
 
@@ -35,6 +35,37 @@ fn series_is_created_once_and_removed_with_its_last_scope() {
     assert_eq!((other.series.get(), series_count(name)), (3.0, 1));
     drop(second);
     assert_eq!(series_count(name), 0);
+}
+
+#[test]
+fn family_is_removed_with_its_last_series() {
+    let name = "metric_rs_removed";
+    let create = |scope: &CustomMetrics, counter: bool, label: &str, value: &str| {
+        scope.metric(counter, name, "", &[(label.to_owned(), value.to_owned())])
+    };
+    let (first, second) = (CustomMetrics::default(), CustomMetrics::default());
+    create(&first, true, "at", "a").unwrap();
+    create(&second, true, "at", "b").unwrap();
+    drop(first);
+    assert!(create(&CustomMetrics::default(), false, "in", "a").is_err());
+    drop(second);
+    assert!(!FAMILIES.lock().contains_key(name));
+    let other = CustomMetrics::default();
+    create(&other, false, "in", "a").unwrap();
+    assert_eq!(series_count(name), 1);
+}
+
+#[test]
+fn series_are_sorted_by_label_values() {
+    let name = "metric_rs_sorted";
+    let scope = CustomMetrics::default();
+    for value in ["c", "a", "d", "b"] {
+        scope.metric(false, name, "", &[("at".to_owned(), value.to_owned())]).unwrap();
+    }
+    let families = gather();
+    let family = families.iter().find(|f| f.name() == name).unwrap();
+    let values: Vec<_> = family.get_metric().iter().map(|m| m.get_label()[0].value()).collect();
+    assert_eq!(values, ["a", "b", "c", "d"]);
 }
 
 #[test]

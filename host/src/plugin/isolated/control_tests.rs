@@ -13,6 +13,6 @@ fn number_of_a_series_is_not_used_twice() {
     let e = metrics.create(metric(1, "control_rs_second")).unwrap_err();
     assert!(e.message.contains("number 1 is in use"), "{e}");
     // It would count towards no limit.
-    let families = crate::plugin::host_api::metric::REGISTRY.gather();
+    let families = crate::plugin::host_api::metric::gather();
     assert!(families.iter().all(|family| family.name() != "control_rs_second"));
 }

@@ -90,6 +90,7 @@ pub enum Record {
 /// | `die_in` | where, instead of in `execute`: `autocomplete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
+/// | `count_label` | name of that label instead of `at` |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {
@@ -112,6 +113,7 @@ pub struct Commands {
     pub die_in: Option<String>,
     pub say: Option<String>,
     pub count: Option<String>,
+    pub count_label: Option<String>,
     pub record: Option<Record>,
     pub accumulate: Option<Accumulate>,
     pub merge: bool,
@@ -169,6 +171,7 @@ impl Commands {
             "die_in" => self.die_in = text(),
             "say" => self.say = text(),
             "count" => self.count = text(),
+            "count_label" => self.count_label = text(),
             "record" => {
                 self.record = match value.text() {
                     Some("fail") => Some(Record::Failure),

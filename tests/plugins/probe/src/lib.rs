@@ -113,8 +113,10 @@ impl Instance for Worker {
         model.commands.misstep(&format!("instance_open {}", context.name()))?;
         trts_verbose!(context.log(), "probe instance {} is open", context.name());
         let log = context.log().clone();
-        let count = |name: &String| log.counter(name, "Requests", &[("at", context.name())]);
-        let counter = model.commands.count.as_ref().map(count).transpose()?;
+        let commands = &model.commands;
+        let label = commands.count_label.as_deref().unwrap_or("at");
+        let count = |name: &String| log.counter(name, "Requests", &[(label, context.name())]);
+        let counter = commands.count.as_ref().map(count).transpose()?;
         Ok(Worker {
             model: model.clone(),
             log,
