@@ -1,12 +1,6 @@
-//! The isolation protocol: messages between the host and the child process of an isolated model.
-//!
-//! There are two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over the **control**
-//! connection, one per child, the host sends [`ControlRequest`] and the child [`ControlMessage`]; each request with a
-//! number gets one [`ControlResponse`] of the same number, in any order. Over the **work** connection, one per
-//! instance, the host sends [`ExecuteBatch`] and the child [`Response`]. Tensors are in two arenas (`crate::arena`),
-//! one owned by the host (inputs) and one by the child (outputs); messages carry offsets.
-//!
-//! Both ends are the same executable, so messages need no versions.
+//! Messages over the control connection: what the host requests of a child, and its responses, log records and metrics.
+
+use super::Failure;
 
 /// Host to child, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -87,16 +81,6 @@ pub struct Handshake {
     pub settings: std::collections::BTreeMap<String, String>,
     #[prost(uint32, tag = "3")]
     pub log_level: u32,
-}
-
-/// An error of the host or of the backend.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Failure {
-    /// Number of `trtserver_plugin_api::abi::types::code`.
-    #[prost(uint32, tag = "1")]
-    pub code: u32,
-    #[prost(string, tag = "2")]
-    pub text: String,
 }
 
 /// The response to a [`ControlRequest`].
@@ -264,137 +248,7 @@ pub struct MetricValue {
 pub struct Cancel {
     #[prost(uint32, tag = "1")]
     pub ordinal: u32,
-    /// [`Request::key`].
+    /// `key` of the request in `work.rs`.
     #[prost(uint64, tag = "2")]
     pub key: u64,
-}
-
-/// Host to child, over an instance's work connection: a batch to execute.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ExecuteBatch {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(message, repeated, tag = "2")]
-    pub requests: Vec<Request>,
-}
-
-/// One request.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Request {
-    /// Identifies the request until its final response; never reused on a connection.
-    #[prost(uint64, tag = "1")]
-    pub key: u64,
-    #[prost(string, tag = "2")]
-    pub id: String,
-    #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    #[prost(string, tag = "4")]
-    pub sequence_text: String,
-    /// Bits of `request_flags`.
-    #[prost(uint32, tag = "5")]
-    pub flags: u32,
-    #[prost(uint32, tag = "6")]
-    pub batch: u32,
-    #[prost(uint64, tag = "7")]
-    pub priority: u64,
-    #[prost(uint64, tag = "8")]
-    pub received_ns: u64,
-    #[prost(uint64, tag = "9")]
-    pub queued_ns: u64,
-    #[prost(uint64, tag = "10")]
-    pub deadline_ns: u64,
-    #[prost(message, repeated, tag = "11")]
-    pub inputs: Vec<Input>,
-    /// Pairs of position in [`ModelFacts::outputs`] and number of classes.
-    #[prost(uint32, repeated, tag = "12")]
-    pub requested_outputs: Vec<u32>,
-    #[prost(message, repeated, tag = "13")]
-    pub params: Vec<Param>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Input {
-    /// Position in [`ModelFacts::inputs`].
-    #[prost(uint32, tag = "1")]
-    pub index: u32,
-    /// As the model sees it, batch dimension first.
-    #[prost(int64, repeated, tag = "2")]
-    pub shape: Vec<i64>,
-    /// In the host's arena, with a reference that the child releases when the backend has released the request. An empty
-    /// tensor at offset 0 has no reference.
-    #[prost(uint64, tag = "3")]
-    pub offset: u64,
-    #[prost(uint64, tag = "4")]
-    pub bytes: u64,
-    #[prost(uint32, tag = "5")]
-    pub slot: u32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Param {
-    #[prost(string, tag = "1")]
-    pub key: String,
-    #[prost(oneof = "param::Value", tags = "2, 3, 4, 5")]
-    pub value: Option<param::Value>,
-}
-
-pub mod param {
-    #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Value {
-        #[prost(string, tag = "2")]
-        String(String),
-        #[prost(int64, tag = "3")]
-        Int(i64),
-        #[prost(bool, tag = "4")]
-        Bool(bool),
-        #[prost(double, tag = "5")]
-        Double(f64),
-    }
-}
-
-/// Child to host, over an instance's work connection: one response to a request, in the order in which the backend
-/// sent them.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Response {
-    #[prost(uint64, tag = "1")]
-    pub key: u64,
-    /// No further response follows. Implied by a failure.
-    #[prost(bool, tag = "2")]
-    pub last: bool,
-    /// Absent with `last`: the stream ends without data.
-    #[prost(message, optional, tag = "3")]
-    pub data: Option<ResponseData>,
-    #[prost(message, optional, tag = "4")]
-    pub failure: Option<Failure>,
-    /// Start, compute, output and end of the batch as far as the backend has written them, else 0.
-    #[prost(uint64, repeated, tag = "5")]
-    pub times: Vec<u64>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ResponseData {
-    /// The requested outputs that were produced, in the requested order.
-    #[prost(message, repeated, tag = "1")]
-    pub outputs: Vec<Output>,
-    #[prost(message, repeated, tag = "2")]
-    pub params: Vec<Param>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Output {
-    /// Position in [`ModelFacts::outputs`].
-    #[prost(uint32, tag = "1")]
-    pub index: u32,
-    #[prost(uint32, tag = "2")]
-    pub dtype: u32,
-    /// As the model produced it, batch dimension first.
-    #[prost(int64, repeated, tag = "3")]
-    pub shape: Vec<i64>,
-    /// In the arena of the child, with a reference that the host releases; also for an empty tensor.
-    #[prost(uint64, tag = "4")]
-    pub offset: u64,
-    #[prost(uint64, tag = "5")]
-    pub bytes: u64,
-    #[prost(uint32, tag = "6")]
-    pub slot: u32,
 }

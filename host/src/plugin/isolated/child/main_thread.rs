@@ -1,0 +1,160 @@
+//! The main thread: runs jobs one after another, and owns the backend and the model.
+
+use super::control::Control;
+use super::control_reader::{Job, JobKind};
+use super::instance::Instances;
+use super::model::{self, OpenModel};
+use super::{log, metrics};
+use crate::arena::{Arena, Reader};
+use crate::error::{Error, Result};
+use crate::plugin::Isolation;
+use crate::plugin::backend::Backend;
+use crate::plugin::isolated::messages::{
+    BackendInfo, ControlResponse, Handshake, InstanceFacts, ModelFacts, Patch,
+};
+use crate::request::buffer;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+/// The main thread, and what it has opened so far.
+pub struct MainThread {
+    control: Arc<Control>,
+    instances: Arc<Instances>,
+    handshake: Option<Handshake>,
+    backend: Option<Arc<Backend>>,
+    /// The host has asked to open a model.
+    model_requested: bool,
+    model: Option<Arc<OpenModel>>,
+}
+
+impl MainThread {
+    pub fn new(control: Arc<Control>, instances: Arc<Instances>) -> Self {
+        Self {
+            control,
+            instances,
+            handshake: None,
+            backend: None,
+            model_requested: false,
+            model: None,
+        }
+    }
+
+    pub fn run(mut self, inbox: &Receiver<Job>) -> ExitCode {
+        // The reader never drops its end: it ends the process.
+        while let Ok(Job { number, kind }) = inbox.recv() {
+            let result = match kind {
+                JobKind::Handshake(handshake) => {
+                    log::set_level(handshake.log_level);
+                    self.handshake = Some(handshake);
+                    Ok(ControlResponse::default())
+                }
+                JobKind::Describe => self.describe(),
+                JobKind::OpenBackend => self.open_backend(),
+                JobKind::Complete(facts) => self.complete(&facts),
+                JobKind::OpenModel(facts, files) => self.open_model(&facts, files),
+                JobKind::OpenInstance(facts, file) => match self.open_instance(number, facts, file)
+                {
+                    // Its thread responds.
+                    Ok(()) => continue,
+                    Err(e) => Err(e),
+                },
+                JobKind::Close => {
+                    self.close();
+                    self.control.respond_last(number);
+                    return ExitCode::SUCCESS;
+                }
+            };
+            self.control.respond(number, result);
+        }
+        ExitCode::FAILURE
+    }
+
+    fn backend(&mut self) -> Result<Arc<Backend>> {
+        if let Some(backend) = &self.backend {
+            return Ok(Arc::clone(backend));
+        }
+        let Some(handshake) = &self.handshake else {
+            return Err(Error::internal("the host sent no handshake"));
+        };
+        let backend =
+            Backend::load_locally(handshake.file.clone().into(), handshake.settings.clone())?;
+        Ok(Arc::clone(self.backend.insert(Arc::new(backend))))
+    }
+
+    fn describe(&mut self) -> Result<ControlResponse> {
+        let backend = self.backend()?;
+        let facts = &backend.facts;
+        let info = BackendInfo {
+            name: facts.name.clone(),
+            version: facts.version.clone(),
+            platforms: facts.platforms.iter().flat_map(|(p, f)| [p.clone(), f.clone()]).collect(),
+            flags: facts.flags,
+            max_in_flight: facts.max_in_flight as u64,
+            align: facts.align as u64,
+            stack_bytes: facts.stack_bytes as u64,
+            preferred: facts.preferred.iter().flat_map(|(kind, n)| [*kind, *n]).collect(),
+            abi_major: facts.abi.0,
+            abi_minor: facts.abi.1,
+            runtime: facts.runtime.clone(),
+        };
+        Ok(ControlResponse { backend: Some(info), ..ControlResponse::default() })
+    }
+
+    fn open_backend(&mut self) -> Result<ControlResponse> {
+        self.backend()?.open_ahead(Isolation::None, 0)?;
+        Ok(ControlResponse::default())
+    }
+
+    fn complete(&mut self, facts: &ModelFacts) -> Result<ControlResponse> {
+        let backend = self.backend()?;
+        let patch = model::Facts::new(facts)?.with(|facts| backend.complete_locally(facts))?;
+        let patch = patch.map(|p| Patch { format: p.format, data: p.data });
+        Ok(ControlResponse { patch, ..ControlResponse::default() })
+    }
+
+    fn open_model(
+        &mut self,
+        facts: &ModelFacts,
+        files: [Option<OwnedFd>; 2],
+    ) -> Result<ControlResponse> {
+        // Once, also if it fails: the allocator of this process uses the arena of that model.
+        if std::mem::replace(&mut self.model_requested, true) {
+            return Err(Error::internal("this process already has a model"));
+        }
+        let [Some(inputs), Some(outputs)] = files else {
+            return Err(Error::internal("the host sent no shared memory with the model"));
+        };
+        let reader = Reader::new(&inputs)?;
+        let arena = Arena::over_file(outputs)?;
+        // Before the backend allocates anything.
+        buffer::use_arena(Arc::clone(&arena));
+        let backend = self.backend()?;
+        self.model = Some(Arc::new(OpenModel::new(&backend, facts, reader, arena)?));
+        Ok(ControlResponse::default())
+    }
+
+    fn open_instance(
+        &mut self,
+        number: u64,
+        facts: InstanceFacts,
+        file: Option<OwnedFd>,
+    ) -> Result<()> {
+        let Some(model) = &self.model else {
+            return Err(Error::internal("the model of the instance is not open"));
+        };
+        let Some(file) = file else {
+            return Err(Error::internal("the host sent no connection with the instance"));
+        };
+        self.instances.start(model, facts, file, &self.control, number)
+    }
+
+    /// Closes everything in reverse order of opening. The host enforces the deadline.
+    fn close(&mut self) {
+        self.instances.close();
+        self.model = None;
+        self.backend = None;
+        metrics::flush();
+    }
+}

@@ -1,0 +1,29 @@
+//! The isolation protocol: messages between the host and the child process of an isolated model.
+//!
+//! There are two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over the **control**
+//! connection, one per child, the host sends [`ControlRequest`] and the child [`ControlMessage`]; each request with a
+//! number gets one [`ControlResponse`] of the same number, in any order. Over the **work** connection, one per
+//! instance, the host sends [`ExecuteBatch`] and the child [`Response`]. Tensors are in two arenas (`crate::arena`),
+//! one owned by the host (inputs) and one by the child (outputs); messages carry offsets.
+//!
+//! Both ends are the same executable, so messages need no versions.
+
+mod control; // over the control connection
+mod work; // over a work connection
+
+pub use control::{
+    BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Empty, Handshake,
+    InstanceFacts, LogRecord, Metric, MetricValue, ModelFacts, Patch, TensorSpec, control_message,
+    control_request,
+};
+pub use work::{ExecuteBatch, Input, Output, Param, Request, Response, ResponseData, param};
+
+/// An error of the host or of the backend.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Failure {
+    /// Number of `trtserver_plugin_api::abi::types::code`.
+    #[prost(uint32, tag = "1")]
+    pub code: u32,
+    #[prost(string, tag = "2")]
+    pub text: String,
+}
