@@ -3,10 +3,13 @@
 
 pub mod access; // typed access to values
 pub mod data; // `data` arrays to tensor bytes and back
-mod read; // lazy reader
+mod lazy; // elements and members, read on demand
+mod read; // reader
+mod value; // values
 pub mod write; // compact objects, keys in the order written
 
-pub use read::{Array, Object, Picked, Spans, Value, parse, pick};
+pub use read::{Spans, parse, pick};
+pub use value::{Array, Object, Picked, Value};
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

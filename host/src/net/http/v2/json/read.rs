@@ -1,5 +1,5 @@
-//! Reads JSON lazily: the syntax of a text is checked once, values are read when they are used. A tensor is never expanded
-//! into a tree.
+//! Reads JSON lazily: the syntax of a text is checked once, values are read when they are used (`lazy.rs`). A tensor is never
+//! expanded into a tree.
 //!
 //! The first walk keeps the spans of `data` arrays, so that reading the members of an input does not scan its tensor a
 //! second time.
@@ -7,6 +7,7 @@
 mod number; // number tokens
 mod text; // strings
 
+use super::value::{Array, Object, Picked, Value};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -21,29 +22,6 @@ const SPAN_DEPTH: usize = 3;
 const MIN_SPAN: usize = 32;
 /// Spans kept of one text. Arrays of further inputs are scanned a second time.
 const MAX_SPANS: usize = 8;
-
-/// A JSON value; `'a` is the text.
-#[derive(Debug)]
-pub enum Value<'a> {
-    Null,
-    Bool(bool),
-    /// The token as written, `NaN` and `-Infinity` included.
-    Number(&'a [u8]),
-    String(Cow<'a, [u8]>),
-    Array(Array<'a>),
-    Object(Object<'a>),
-}
-
-/// The text of a well-formed array.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a>(&'a [u8]);
-
-/// The text of a well-formed object.
-#[derive(Clone, Copy, Debug)]
-pub struct Object<'a>(&'a [u8]);
-
-/// The first member of each requested name. A value that is not an object has none.
-pub type Picked<'a, const N: usize> = [Option<Value<'a>>; N];
 
 /// The long arrays that the first walk over a text found.
 #[derive(Default)]
@@ -96,90 +74,19 @@ fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a, '_>) -> Result
     }
 }
 
-impl<'a> Array<'a> {
-    /// The text with its brackets.
-    pub fn text(self) -> &'a [u8] {
-        self.0
-    }
-
-    pub fn elements(self) -> impl Iterator<Item = Result<Value<'a>>> {
-        self.each(None, |reader| reader.value(1))
-    }
-
-    /// The members `names` of every element. Arrays of `spans` are not scanned a second time.
-    pub fn picks<'s, const N: usize>(
-        self,
-        names: [&str; N],
-        spans: &'s Spans<'a>,
-    ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
-        self.each(Some(spans), move |reader| reader.pick(1, names))
-    }
-
-    fn each<'s, T>(
-        self,
-        known: Option<&'s Spans<'a>>,
-        mut read: impl FnMut(&mut Reader<'a, 's>) -> Result<T>,
-    ) -> impl Iterator<Item = Result<T>> {
-        let mut reader = Reader { known, ..Reader::new(&self.0[1..]) };
-        std::iter::from_fn(move || {
-            if reader.peek() == Some(b',') {
-                reader.at += 1;
-            }
-            match reader.peek() {
-                None | Some(b']') => None,
-                Some(_) => Some(read(&mut reader)),
-            }
-        })
-    }
-
-    /// Calls `each` with every value that is not an array, at any depth.
-    pub fn flat(self, mut each: impl FnMut(Value<'a>) -> Result<()>) -> Result<()> {
-        let mut reader = Reader::new(self.0);
-        while let Some(byte) = reader.peek() {
-            match byte {
-                b'[' | b']' | b',' => reader.at += 1,
-                _ => each(reader.value(1)?)?,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<'a> Object<'a> {
-    /// Members in their order.
-    pub fn members(self) -> impl Iterator<Item = Result<(Cow<'a, [u8]>, Value<'a>)>> {
-        let mut reader = Reader::new(&self.0[1..]);
-        std::iter::from_fn(move || {
-            if reader.peek() == Some(b',') {
-                reader.at += 1;
-            }
-            (reader.peek() == Some(b'"')).then(|| Ok((reader.key()?, reader.value(1)?)))
-        })
-    }
-
-    /// The first members of these names.
-    pub fn pick<const N: usize>(self, names: [&str; N]) -> Result<Picked<'a, N>> {
-        Reader::new(self.0).pick(1, names)
-    }
-
-    /// The first member of that name.
-    pub fn get(self, name: &str) -> Result<Option<Value<'a>>> {
-        self.pick([name]).map(|[value]| value)
-    }
-}
-
-struct Reader<'a, 's> {
+/// A position in a text, and the spans found up to there.
+pub struct Reader<'a, 's> {
     text: &'a [u8],
-    at: usize,
+    pub at: usize,
     members: usize,
     /// Spans of an earlier walk over the same text.
-    known: Option<&'s Spans<'a>>,
+    pub known: Option<&'s Spans<'a>>,
     /// Spans that this walk found.
     found: Spans<'a>,
 }
 
 impl<'a> Reader<'a, '_> {
-    fn new(text: &'a [u8]) -> Self {
+    pub fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0, members: 0, known: None, found: Spans::default() }
     }
 
@@ -192,7 +99,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The next byte that is not white space.
-    fn peek(&mut self) -> Option<u8> {
+    pub fn peek(&mut self) -> Option<u8> {
         while let Some(&byte) = self.text.get(self.at) {
             if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return Some(byte);
@@ -202,7 +109,7 @@ impl<'a> Reader<'a, '_> {
         None
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value<'a>> {
+    pub fn value(&mut self, depth: usize) -> Result<Value<'a>> {
         Ok(match self.peek() {
             Some(b'{') => {
                 let start = self.at;
@@ -228,7 +135,11 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Reads the next value and picks its members `names`.
-    fn pick<const N: usize>(&mut self, depth: usize, names: [&str; N]) -> Result<Picked<'a, N>> {
+    pub fn pick<const N: usize>(
+        &mut self,
+        depth: usize,
+        names: [&str; N],
+    ) -> Result<Picked<'a, N>> {
         let mut picked = [const { None }; N];
         if self.peek() != Some(b'{') {
             return self.value(depth).map(|_| picked);
@@ -321,7 +232,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Reads the name of a member and its colon.
-    fn key(&mut self) -> Result<Cow<'a, [u8]>> {
+    pub fn key(&mut self) -> Result<Cow<'a, [u8]>> {
         if self.peek() != Some(b'"') {
             return self.fault("Missing a name for object member.");
         }

@@ -1,0 +1,26 @@
+//! JSON values. Arrays and objects keep their text; `lazy.rs` reads what is in it.
+
+use std::borrow::Cow;
+
+/// A JSON value; `'a` is the text.
+#[derive(Debug)]
+pub enum Value<'a> {
+    Null,
+    Bool(bool),
+    /// The token as written, `NaN` and `-Infinity` included.
+    Number(&'a [u8]),
+    String(Cow<'a, [u8]>),
+    Array(Array<'a>),
+    Object(Object<'a>),
+}
+
+/// The text of a well-formed array.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a>(pub(super) &'a [u8]);
+
+/// The text of a well-formed object.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a>(pub(super) &'a [u8]);
+
+/// The first member of each requested name. A value that is not an object has none.
+pub type Picked<'a, const N: usize> = [Option<Value<'a>>; N];
