@@ -47,6 +47,6 @@ function(trtserver_add_plugin name)
   endif()
   # Visibility does not reach the templates and inline functions of other headers, such as those of the standard library.
   set(exports "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/exports.map")
-  target_link_options(${target} PRIVATE "LINKER:--version-script=${exports}" "LINKER:--no-undefined")
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${exports}")
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${exports}")
 endfunction()

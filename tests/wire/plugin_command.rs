@@ -171,6 +171,16 @@ fn each_violation_is_detected() {
             "request.batch",
             "with 2 requests of 1 row each, it crashed with SIGSEGV",
         ),
+        (
+            "NEEDS_ITS_THREAD",
+            "instance.any_thread",
+            "not the instance's: the request failed: the wrong thread",
+        ),
+        (
+            "LOSES_OVERLAPPING_BATCH",
+            "instance.in_flight",
+            "with one request of 4 batches that overlap",
+        ),
         ("FAILS_ALL", "request.single", "no request to a model of the check succeeds"),
         ("REPEATS_RESPONSE", "request.single", "repeats that to the request before it"),
         ("WRONG_SHAPE", "output.declared", "OUTPUT0"),

@@ -59,6 +59,7 @@ pub(crate) struct OpenBackend {
     scope: ScopeId,
     settings: Vec<(String, String)>,
     pub flags: u32,
+    pub max_in_flight: u32,
     pub align: usize,
     pub stack: usize,
     pub cancel: Option<&'static CancelExtension>,
@@ -112,6 +113,7 @@ impl Backend {
         let (flags, align, stack) = info.map_or((0, 0, 0), |i| (i.flags, i.align, i.stack_kib));
         let stack = if stack == 0 { 8 << 20 } else { (stack as usize * 1024).max(512 << 10) };
         let cancel = extension(table, literal(c"trts.cancel"), CANCEL_VERSION);
+        let max_in_flight = info.map_or(1, |i| i.max_in_flight.max(1));
         let align = align as usize;
         Ok(Self(Arc::new(OpenBackend {
             table,
@@ -119,6 +121,7 @@ impl Backend {
             scope,
             settings,
             flags,
+            max_in_flight,
             align,
             stack,
             cancel,

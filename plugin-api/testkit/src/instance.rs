@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
@@ -77,8 +77,61 @@ pub struct Instance {
     handle: *mut InstanceHandle,
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-    /// Executions of an instance do not overlap.
-    executing: Mutex<()>,
+    turns: Turns,
+}
+
+/// Batches of an instance: one executes at a time, and at most `max_in_flight` are not finished.
+#[derive(Default)]
+struct Turns {
+    state: Mutex<TurnState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct TurnState {
+    executing: bool,
+    unfinished: u32,
+}
+
+/// The right to execute a batch; ends when the batch is finished.
+struct Turn<'a> {
+    turns: &'a Turns,
+    executing: bool,
+}
+
+impl Turns {
+    fn take(&self, max_in_flight: u32) -> Turn<'_> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.executing || state.unfinished >= max_in_flight {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.executing = true;
+        state.unfinished += 1;
+        Turn { turns: self, executing: true }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut TurnState)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+}
+
+impl Turn<'_> {
+    /// `execute` has returned.
+    fn executed(&mut self) {
+        self.executing = false;
+        self.turns.update(|state| state.executing = false);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let executing = self.executing;
+        self.turns.update(|state| {
+            state.executing &= !executing;
+            state.unfinished -= 1;
+        });
+    }
 }
 
 // SAFETY: the handle is used on the instance's thread, but for `cancel`, which any thread may call.
@@ -129,8 +182,8 @@ impl Instance {
         let thread = thread.map_err(|e| Failure::internal(format!("no thread: {e}")))?;
         match result.recv() {
             Ok(Ok(Sent(handle))) => {
-                let (jobs, thread, executing) = (Some(jobs), Some(thread), Mutex::default());
-                Ok(Self { model, handle, jobs, thread, executing })
+                let (jobs, thread, turns) = (Some(jobs), Some(thread), Turns::default());
+                Ok(Self { model, handle, jobs, thread, turns })
             }
             Ok(Err(failure)) => {
                 let _ = thread.join();
@@ -152,7 +205,36 @@ impl Instance {
         layout: Layout,
         meanwhile: impl FnOnce(&InFlight<'_>),
     ) -> Vec<Outcome> {
-        let _one = self.executing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run(requests, layout, false, meanwhile)
+    }
+
+    /// Whether the backend declares that its instances execute on any thread.
+    pub fn any_thread(&self) -> bool {
+        self.model.backend.flags & backend_flags::ANY_THREAD != 0
+    }
+
+    /// Batches that the backend declares to accept before it has finished the first.
+    pub fn max_in_flight(&self) -> u32 {
+        self.model.backend.max_in_flight
+    }
+
+    /// As [`Instance::execute`], on this thread; for backends that declare [`Instance::any_thread`].
+    ///
+    /// # Panics
+    /// The backend does not.
+    pub fn execute_on_this_thread(&self, requests: &[Request]) -> Vec<Outcome> {
+        assert!(self.any_thread(), "the backend executes on the instance's thread only");
+        self.run(requests, Layout::Ordinary, true, |_| {})
+    }
+
+    fn run(
+        &self,
+        requests: &[Request],
+        layout: Layout,
+        on_this_thread: bool,
+        meanwhile: impl FnOnce(&InFlight<'_>),
+    ) -> Vec<Outcome> {
+        let mut turn = self.turns.take(self.max_in_flight());
         let model = self.model.spec();
         let spec = Arc::new(model.clone());
         let mut ids = Vec::new();
@@ -217,7 +299,12 @@ impl Instance {
             let error = unsafe { (table.execute)(instance, batch) };
             let _ = done.send(Sent(error));
         });
-        let started = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        let started = if on_this_thread {
+            job(self.handle);
+            true
+        } else {
+            self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
+        };
         if started {
             meanwhile(&InFlight { instance: self, requests: flags });
         }
@@ -225,6 +312,7 @@ impl Instance {
             |_| state().new_error(types::code::INTERNAL, 0, "the instance's thread has ended"),
             |Sent(error)| error,
         );
+        turn.executed();
         settle_batch(address, &ids, error)
     }
 }

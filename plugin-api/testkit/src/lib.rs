@@ -67,7 +67,8 @@ pub use host::{Failure, Metric, Output, Response, SentParam, host_table, set_log
 pub use instance::{InFlight, Instance, Outcome};
 pub use model::{InstanceSpec, ModelSpec, TensorSpec, element_size};
 pub use report::{
-    Observer, Violation, set_observer, set_timeout, take_violations, timed_out, violation,
+    Observer, Violation, forget_timeouts, set_observer, set_timeout, take_violations, timed_out,
+    violation,
 };
 pub use request::{Input, Layout, Request};
 

@@ -71,7 +71,7 @@ pub fn set_timeout(timeout: Duration) {
     TIMEOUT_MS.store(timeout.as_millis() as u64, Relaxed);
 }
 
-/// After one request has timed out, others are hardly waited for.
+/// After one request has timed out, others are hardly waited for until [`forget_timeouts`] is called.
 pub(crate) fn timeout() -> Duration {
     if timed_out() {
         Duration::from_millis(10)
@@ -82,6 +82,11 @@ pub(crate) fn timeout() -> Duration {
 
 pub(crate) fn set_timed_out() {
     TIMED_OUT.store(true, Relaxed);
+}
+
+/// Requests are waited for again after one has timed out.
+pub fn forget_timeouts() {
+    TIMED_OUT.store(false, Relaxed);
 }
 
 /// Whether a request was not finished in time.

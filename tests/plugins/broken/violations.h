@@ -46,6 +46,8 @@ enum {
   REPEATS_RESPONSE,
   CRASHES_IN_BATCH,
   FAILS_ALL,
+  NEEDS_ITS_THREAD,
+  LOSES_OVERLAPPING_BATCH,
 };
 #define DOES(violation) (VIOLATION == (violation))
 
@@ -58,7 +60,8 @@ static const trts_memory cpu = {TRTS_MEMORY_CPU, 0};
 static const trts_backend_info *backend_info(trts_backend *backend) {
   static const trts_str platform = {"violation", 9}, file = {"", 0};
   static const trts_backend_info info = {.size = sizeof info, .name = {"violation", 9}, .version = {"1.0", 3},
-      .platforms = &platform, .default_files = &file, .n_platforms = 1, .max_in_flight = 1};
+      .platforms = &platform, .default_files = &file, .n_platforms = 1, .max_in_flight = DOES(LOSES_OVERLAPPING_BATCH) ? 4 : 1,
+      .flags = DOES(NEEDS_ITS_THREAD) ? TRTS_BACKEND_ANY_THREAD : 0};
   return (void)backend, &info;
 }
 static void *pause_forever(void *unused) {
@@ -96,6 +99,18 @@ static trts_error *open_model(trts_backend *backend, const trts_model_desc *desc
   return *out = (trts_model *)&handle, NULL;
 }
 static void close_model(trts_model *model) { (void)model; }
+/* A request that a thread responds to. A second one that comes before the thread does replaces it. */
+struct job {
+  trts_responder *responder;
+  uint32_t dtype, rank;
+  int64_t shape[8];
+  uint64_t bytes;
+  char data[4096];
+};
+struct state {
+  pthread_t own;
+  struct job pending;
+};
 static trts_error *open_instance(trts_model *model, const trts_instance_desc *desc, trts_instance **out) {
   (void)model, (void)desc;
   if (DOES(USES_CLOSED_SCOPE) && closed != scope && desc->ordinal == 0) {
@@ -103,9 +118,11 @@ static trts_error *open_instance(trts_model *model, const trts_instance_desc *de
     if (before) host->log(before, TRTS_LEVEL_INFO, trts_text("violations.h"), 1, trts_text("after close"));
     before = desc->scope;
   }
-  return *out = (trts_instance *)&handle, NULL;
+  struct state *state = calloc(1, sizeof *state);
+  state->own = pthread_self();
+  return *out = (trts_instance *)state, NULL;
 }
-static void close_instance(trts_instance *instance) { (void)instance; }
+static void close_instance(trts_instance *instance) { free(instance); }
 
 static trts_error *echo(const trts_request *request, const trts_request *from, trts_response *response, trts_buf *to) {
   if (!request->n_inputs) return host->error_new(TRTS_CODE_INVALID, 0, trts_text("an input is missing"));
@@ -143,8 +160,47 @@ static trts_error *echo(const trts_request *request, const trts_request *from, t
   return NULL;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *respond_later(void *of) {
+  struct state *state = of;
+  usleep(10000);
+  pthread_mutex_lock(&lock);
+  struct job job = state->pending;
+  state->pending.responder = NULL;
+  pthread_mutex_unlock(&lock);
+  trts_response *response;
+  trts_buf to;
+  if (!job.responder || host->response_new(job.responder, &response)) return NULL;
+  trts_error *error =
+      host->output_alloc(response, trts_text("OUTPUT0"), job.dtype, job.rank, job.shape, job.bytes, cpu, &to);
+  if (!error && to.bytes) memcpy(to.ptr, job.data, job.bytes);
+  host->error_free(host->response_send(response, TRTS_SEND_FINAL, error, NULL));
+  host->error_free(error);
+  host->responder_release(job.responder);
+  return NULL;
+}
+static int keep(struct state *state, const trts_request *request) {
+  const trts_tensor *in = request->inputs;
+  pthread_t thread;
+  if (!request->n_inputs || in->rank > 8 || in->n_parts != 1 || in->bytes > sizeof state->pending.data) return 0;
+  pthread_mutex_lock(&lock);
+  struct job *job = &state->pending;
+  job->responder = request->responder, job->dtype = in->dtype, job->rank = in->rank, job->bytes = in->bytes;
+  memcpy(job->shape, in->shape, in->rank * sizeof *in->shape);
+  memcpy(job->data, in->parts->ptr, in->bytes);
+  pthread_mutex_unlock(&lock);
+  host->responder_detach(request->responder);
+  host->request_release(request->handle, NULL);
+  if (!pthread_create(&thread, NULL, respond_later, state)) pthread_detach(thread);
+  return 1;
+}
+
 static trts_error *execute(trts_instance *instance, trts_batch *batch) {
-  (void)instance;
+  struct state *state = (struct state *)instance;
+  if (DOES(NEEDS_ITS_THREAD) && !pthread_equal(state->own, pthread_self()))
+    return host->error_new(TRTS_CODE_INTERNAL, 0, trts_text("the wrong thread"));
+  if (DOES(LOSES_OVERLAPPING_BATCH) && batch->n_requests == 1 && keep(state, batch->requests[0])) return NULL;
   trts_error *error;
   if (DOES(HANGS)) pause_forever(NULL);
   if (DOES(CRASHES)) *(volatile int *)8 = 1;

@@ -53,6 +53,14 @@ pub fn one(instance: &Instance, request: Request, what: &str) -> Executed {
     execute(instance, &[request], Layout::Ordinary, what)
 }
 
+/// Executes one request on this thread instead of the instance's.
+pub fn on_this_thread(instance: &Instance, request: Request) -> Executed {
+    let rows = vec![request.batch_size];
+    let case = described(&rows, Layout::Ordinary, "on a thread that is not the instance's");
+    findings::case(&case);
+    Executed { case, rows, outcomes: instance.execute_on_this_thread(&[request]) }
+}
+
 /// Executes requests as one batch.
 pub fn execute(instance: &Instance, requests: &[Request], layout: Layout, what: &str) -> Executed {
     execute_with(instance, requests, layout, what, |_| {})

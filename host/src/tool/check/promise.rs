@@ -52,6 +52,16 @@ pub const PROMISES: &[Promise] = &[
     scenario(MODELS, "model.together", "two models can be open at once, and close in any order"),
     scenario(INSTANCES, "instance.many", "1, 4 and 16 instances execute at once on their threads"),
     scenario(
+        INSTANCES,
+        "instance.any_thread",
+        "with ANY_THREAD, it executes on threads other than its own",
+    ),
+    scenario(
+        INSTANCES,
+        "instance.in_flight",
+        "with a max_in_flight above 1, it accepts batches before earlier ones are finished",
+    ),
+    scenario(
         REQUESTS,
         "request.single",
         "the response has every requested output, and belongs to its request",

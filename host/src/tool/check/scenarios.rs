@@ -2,6 +2,7 @@
 
 mod batch; // several requests in a batch
 mod cancel; // cancellation and deadlines
+mod declared; // what the backend info declares
 mod life; // backends, models, instances; opening and closing
 mod requests; // single requests, inputs and outputs
 
@@ -29,6 +30,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { id: "model.complete", needs: OPEN, run: life::complete },
     Scenario { id: "model.together", needs: REQUEST, run: life::together },
     Scenario { id: "instance.many", needs: REQUEST, run: life::many_instances },
+    Scenario { id: "instance.any_thread", needs: REQUEST, run: declared::any_thread },
+    Scenario { id: "instance.in_flight", needs: REQUEST, run: declared::in_flight },
     Scenario { id: "request.batch", needs: REQUEST, run: batch::batch },
     Scenario { id: "request.empty", needs: REQUEST, run: requests::empty },
     Scenario { id: "request.types", needs: REQUEST, run: requests::types },
