@@ -58,6 +58,7 @@ structs! {
     types::Tensor => trts_tensor { name, index, dtype, rank, flags, shape, bytes, n_parts, pad, parts }
     types::Param => trts_param { key, kind, pad, text, bits }
     types::Extension => trts_extension { name, version, pad }
+    types::Backlog => trts_backlog { bytes, responses, limit, reserved }
     request::RequestedOutput => trts_requested_output { name, index, classes }
     request::Request => trts_request { size, handle, responder, id, correlation_id_string, correlation_id, flags, batch_size, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_requested_outputs, n_params, pad, inputs, requested_outputs, params, reserved }
     request::Batch => trts_batch { size, id, n_requests, rows, requests, exec_start_ns, compute_start_ns, compute_end_ns, exec_end_ns, reserved }
@@ -67,7 +68,7 @@ structs! {
     descriptors::InstanceDesc => trts_instance_desc { size, scope, name, host_policy_json, kind, ordinal, device_id, passive, device_uuid, cpus, n_cpus, threads, numa_node, max_rows, cu_context, cu_stream, cu_copy_in, cu_copy_out, profiles, n_profiles, n_secondary, secondary, reserved }
     descriptors::PreferredGroup => trts_preferred_group { kind, count }
     descriptors::BackendInfo => trts_backend_info { size, name, version, runtime, platforms, default_files, extensions, required_extensions, n_platforms, n_extensions, n_required_extensions, flags, max_in_flight, input_memory_types, output_memory_types, stack_kib, align, n_preferred, preferred, reserved }
-    host::HostTable => trts_host_table { size, abi_major, abi_minor, name, version, flags, n_extensions, extensions, get_extension, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, progress, gather, request_release, responder_detach, responder_release, response_new, response_free, output_alloc, output_adopt, response_param, response_send, responder_finish, scatter_alloc, scatter_adopt, batch_finish }
+    host::HostTable => trts_host_table { size, abi_major, abi_minor, name, version, flags, n_extensions, extensions, get_extension, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, progress, gather, request_release, responder_detach, responder_release, response_new, response_free, output_alloc, output_adopt, response_param, response_send, responder_finish, responder_backlog, scatter_alloc, scatter_adopt, batch_finish }
     backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
     extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free }
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free }

@@ -57,6 +57,8 @@ pub struct Encoded {
     /// Number of the repeated field.
     pub field: u32,
     pub payloads: Vec<Bytes>,
+    /// Dropped with the message, once it was written or discarded.
+    pub counted: Option<Box<dyn Send + Sync>>,
 }
 
 impl Encode for Encoded {

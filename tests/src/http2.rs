@@ -1,6 +1,7 @@
 //! Minimal HTTP/2 on a plain socket, for malformed gRPC calls that no client library would send.
 
 use crate::process::TIMEOUT;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
@@ -9,9 +10,12 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
+/// Number of the setting.
+const INITIAL_WINDOW_SIZE: u8 = 4;
 /// Error code CANCEL.
 const CANCEL: u32 = 8;
 /// `grpc-status`, Huffman-encoded.
@@ -108,13 +112,27 @@ pub struct Ended {
 impl Client {
     #[track_caller]
     pub fn open(address: &str) -> Self {
+        Self::open_with(address, &[])
+    }
+
+    /// A client that permits the server to send no data until [`Client::permit`], for requests up to 4 MiB.
+    #[track_caller]
+    pub fn open_without_window(address: &str) -> Self {
+        let mut client = Self::open_with(address, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0]);
+        // The server permits requests of more than 64 KiB once its settings are acknowledged and it has sent this.
+        while client.next_frame().kind != WINDOW_UPDATE {}
+        client
+    }
+
+    #[track_caller]
+    fn open_with(address: &str, settings: &[u8]) -> Self {
         let stream = TcpStream::connect(address)
             .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
         let set = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_nodelay(true));
         set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
         let mut client = Client { stream, next: 1, kept: None };
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        frame(&mut bytes, SETTINGS, 0, 0, &[]);
+        frame(&mut bytes, SETTINGS, 0, 0, settings);
         client.write(&bytes);
         client
     }
@@ -144,6 +162,15 @@ impl Client {
         }
     }
 
+    /// Permits the server to send `bytes` more for `call`, and on the connection.
+    pub fn permit(&mut self, call: u32, bytes: u32) {
+        let mut frames = Vec::new();
+        for stream in [0, call] {
+            frame(&mut frames, WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
+        }
+        self.write(&frames);
+    }
+
     /// Resets a call.
     pub fn reset(&mut self, call: u32) {
         let mut bytes = Vec::new();
@@ -157,18 +184,43 @@ impl Client {
         self.read(call).unwrap_or_else(|e| panic!("the call did not end: {e}"))
     }
 
-    /// Waits for the ends of all `calls`. Returns the calls that ended, in this order, others included.
+    /// Waits for the ends of all `calls`. Returns the calls that have ended and the sizes of their bodies.
     #[track_caller]
-    pub fn all_ended(&mut self, calls: &[u32]) -> Vec<u32> {
-        let mut ended = Vec::new();
-        while calls.iter().any(|call| !ended.contains(call)) {
-            let frame = self.frame().unwrap_or_else(|e| panic!("not all calls ended: {e}"));
-            let frame = frame.unwrap_or_else(|| panic!("the server closed the connection"));
+    pub fn ends(&mut self, calls: &[u32]) -> BTreeMap<u32, usize> {
+        let (mut bodies, mut ended) = (BTreeMap::new(), BTreeMap::new());
+        while calls.iter().any(|call| !ended.contains_key(call)) {
+            let frame = self.next_frame();
+            let body: &mut usize = bodies.entry(frame.stream).or_default();
+            if frame.kind == DATA {
+                *body += frame.payload.len();
+            }
             if frame.ends_call() {
-                ended.push(frame.stream);
+                ended.insert(frame.stream, *body);
             }
         }
         ended
+    }
+
+    /// Waits for `bytes` of the body of a call.
+    #[track_caller]
+    pub fn wait_for_data(&mut self, call: u32, bytes: usize) {
+        let mut received = 0;
+        while received < bytes {
+            let frame = self.next_frame();
+            if frame.stream == call {
+                assert!(!frame.ends_call(), "the call ended after {received} bytes");
+                received += if frame.kind == DATA { frame.payload.len() } else { 0 };
+            }
+        }
+    }
+
+    #[track_caller]
+    fn next_frame(&mut self) -> Frame {
+        let frame = self.frame().unwrap_or_else(|e| panic!("no frame: {e}"));
+        let frame = frame.unwrap_or_else(|| panic!("the server closed the connection"));
+        let text = || String::from_utf8_lossy(&frame.payload).into_owned();
+        assert!(frame.kind != GOAWAY, "the server ends the connection: {:?}", text());
+        frame
     }
 
     fn read(&mut self, call: u32) -> io::Result<Ended> {

@@ -23,6 +23,7 @@ mod model_control;
 mod plugin_command;
 mod queue_policy;
 mod sequence_batching;
+mod unread_responses;
 mod v1_grpc;
 mod v1_http;
 mod v2_grpc;

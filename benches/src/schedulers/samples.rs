@@ -36,6 +36,7 @@ pub fn request(
         received_ns: now_ns(),
         batch: 1,
         outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        stream: None,
     };
     InferRequest::new(Responder::new(context, sink), [input].into_iter().collect())
 }

@@ -98,6 +98,11 @@ impl Arena {
         self.map.references(slot).fetch_sub(1, Ordering::Release);
     }
 
+    /// Whether the reader has references to a block.
+    pub fn is_shared(&self, slot: u32) -> bool {
+        self.map.references(slot).load(Ordering::Acquire) > 0
+    }
+
     /// Removes all references, because the reading process has ended.
     pub fn unshare_all(&self) {
         let count = self.lock().count();

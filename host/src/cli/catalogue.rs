@@ -349,7 +349,7 @@ const GRPC: &[Flag] = &[
         "",
         "Maximum number of queued responses per stream",
     )
-    .no_effect("streams use HTTP/2 flow control for backpressure"),
+    .no_effect("unread responses are limited by --max-unread-per-stream"),
     flag("grpc-use-ssl", Kind::Bool, "false", "Serve gRPC over TLS")
         .unsupported(&["false"], NO_TLS),
     // Triton enables TLS when this flag is given with any value, so "=false" is refused too.
@@ -442,6 +442,27 @@ const LIMITS: &[Flag] = &[
         "",
         "Memory that all requests and responses together may hold; by default half of the memory \
          that the process may use",
+    ),
+    flag(
+        "max-unread-per-stream",
+        Kind::Size,
+        "16M",
+        "Responses of one gRPC stream that its client has not read, in bytes. At the limit a \
+         decoupled model waits, and no further requests of the stream are read",
+    ),
+    flag(
+        "max-unread-per-connection",
+        Kind::Size,
+        "256M",
+        "Responses of one connection that its client has not read, in bytes. At half of the limit \
+         further calls of the connection wait, above it responses to earlier ones are replaced by \
+         errors",
+    ),
+    flag(
+        "unread-timeout-secs",
+        POSITIVE,
+        "30",
+        "How long a model waits for a client that reads no response before its request fails",
     ),
     flag(
         "http-max-body-size",

@@ -2,7 +2,9 @@
 
 use super::backend_config::backend_config;
 use super::values::Values;
-use super::{ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings};
+use super::{
+    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
+};
 use crate::cli::Flags;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,6 +55,11 @@ pub fn build(
         grpc_address: v.text("grpc-address")?,
         grpc_port: v.number("grpc-port")?,
         max_request_memory: v.optional_number("max-request-memory")?,
+        unread: UnreadLimits {
+            per_stream: v.number("max-unread-per-stream")?,
+            per_connection: v.number("max-unread-per-connection")?,
+            timeout: Duration::from_secs(v.number("unread-timeout-secs")?),
+        },
         http_max_body_size: v.number("http-max-body-size")?,
         grpc_max_message_size: v.number("grpc-max-message-size")?,
         grpc_max_expanded_size: v.number("grpc-max-expanded-size")?,

@@ -12,7 +12,7 @@ mod values; // values of flags, by kind
 pub use backend_config::backend_settings;
 pub use notes::Note;
 pub use settings::{
-    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings,
+    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
 };
 
 use crate::cli::{self, Flags, Invocation};

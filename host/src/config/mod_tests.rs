@@ -53,6 +53,11 @@ fn defaults() -> Settings {
         grpc_address: "0.0.0.0".into(),
         grpc_port: 8001,
         max_request_memory: None,
+        unread: UnreadLimits {
+            per_stream: 16 << 20,
+            per_connection: 256 << 20,
+            timeout: Duration::from_secs(30),
+        },
         http_max_body_size: i32::MAX as u64,
         grpc_max_message_size: i32::MAX as usize,
         grpc_max_expanded_size: 256 << 20,

@@ -49,6 +49,7 @@ pub struct Settings {
 
     /// Bytes that requests and responses may hold; `None`: a share of the memory that the process may use.
     pub max_request_memory: Option<u64>,
+    pub unread: UnreadLimits,
     /// Limits of a request body as it is sent.
     pub http_max_body_size: u64,
     pub grpc_max_message_size: usize,
@@ -157,4 +158,13 @@ pub enum LogFormat {
     Default,
     Iso8601,
     Json,
+}
+
+/// Limits of the responses that a client has not read, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadLimits {
+    pub per_stream: usize,
+    pub per_connection: usize,
+    /// A backend that waits for a client which reads nothing for this time gets an error.
+    pub timeout: Duration,
 }

@@ -42,6 +42,7 @@ pub fn isolation_work(bytes: &[u8]) {
             received_ns: began,
             batch: 1,
             outputs: outputs.collect(),
+            stream: None,
         };
         let (request, responses) = request_with(context, "", []);
         request.responder.queued(began);

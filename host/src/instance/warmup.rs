@@ -116,6 +116,7 @@ impl Worker {
                 received_ns: now,
                 batch: 1,
                 outputs: all_outputs(&self.signature),
+                stream: None,
             };
             let responder = Responder::new(context, sink);
             if !self.signature.states.is_empty() {

@@ -1,42 +1,100 @@
 //! Bodies of responses, for both wires: large tensors are zero-copy chunks of their own, small pieces are copied into a shared
 //! buffer, which saves writes to the socket.
 
+use super::unread::{ConnectionUnread, MIN_COUNTED};
+use crate::error::Result;
 use bytes::{Buf, Bytes};
 use smallvec::SmallVec;
 use std::io::Cursor;
+use std::sync::Arc;
 
 /// The chunks of a body, in order.
 pub type ChunkList = SmallVec<[Chunk; 2]>;
 
 /// Contiguous bytes of a body.
-#[derive(Debug)]
-pub enum Chunk {
+pub struct Chunk {
+    data: Data,
+    /// Where the bytes that are left are counted as unread.
+    unread: Option<Arc<ConnectionUnread>>,
+}
+
+impl std::fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Chunk").field(&self.remaining()).finish()
+    }
+}
+
+enum Data {
     Shared(Bytes),
     /// Has one owner: `Bytes` would allocate a reference count.
     Owned(Cursor<Vec<u8>>),
 }
 
+impl Chunk {
+    /// Ends the count when dropped; the caller has counted the bytes.
+    pub fn set_counted(&mut self, unread: &Arc<ConnectionUnread>) {
+        self.unread = Some(Arc::clone(unread));
+    }
+}
+
+impl From<Bytes> for Chunk {
+    fn from(bytes: Bytes) -> Self {
+        Self { data: Data::Shared(bytes), unread: None }
+    }
+}
+
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { data: Data::Owned(Cursor::new(bytes)), unread: None }
+    }
+}
+
 impl Buf for Chunk {
     fn remaining(&self) -> usize {
-        match self {
-            Chunk::Shared(bytes) => bytes.remaining(),
-            Chunk::Owned(bytes) => bytes.remaining(),
+        match &self.data {
+            Data::Shared(bytes) => bytes.remaining(),
+            Data::Owned(bytes) => bytes.remaining(),
         }
     }
 
     fn chunk(&self) -> &[u8] {
-        match self {
-            Chunk::Shared(bytes) => bytes.chunk(),
-            Chunk::Owned(bytes) => bytes.chunk(),
+        match &self.data {
+            Data::Shared(bytes) => bytes.chunk(),
+            Data::Owned(bytes) => bytes.chunk(),
         }
     }
 
     fn advance(&mut self, count: usize) {
-        match self {
-            Chunk::Shared(bytes) => bytes.advance(count),
-            Chunk::Owned(bytes) => bytes.advance(count),
+        match &mut self.data {
+            Data::Shared(bytes) => bytes.advance(count),
+            Data::Owned(bytes) => bytes.advance(count),
+        }
+        if let Some(unread) = &self.unread {
+            unread.release(count);
         }
     }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some(unread) = self.unread.take() {
+            unread.release(self.remaining());
+        }
+    }
+}
+
+/// Counts the chunks of a body as unread, unless they are small.
+///
+/// # Errors
+/// The client reads too little; see [`ConnectionUnread::count`].
+pub fn count(chunks: &mut [Chunk], unread: &Arc<ConnectionUnread>) -> Result<()> {
+    let large = |chunk: &&mut Chunk| chunk.remaining() >= MIN_COUNTED;
+    let bytes: usize = chunks.iter_mut().filter(large).map(|chunk| chunk.remaining()).sum();
+    if bytes > 0 {
+        unread.count(bytes)?;
+        chunks.iter_mut().filter(large).for_each(|chunk| chunk.set_counted(unread));
+    }
+    Ok(())
 }
 
 /// Pieces up to this size are copied into a shared buffer; larger ones become chunks of their own.
@@ -90,7 +148,7 @@ impl Chunks {
         }
         self.close();
         self.len += piece.len() as u64;
-        self.done.push(Chunk::Shared(piece));
+        self.done.push(piece.into());
     }
 
     /// As [`Chunks::push`], for a piece that is still needed.
@@ -117,7 +175,7 @@ impl Chunks {
 
     fn close(&mut self) {
         if !self.open.is_empty() {
-            self.done.push(Chunk::Owned(Cursor::new(std::mem::take(&mut self.open))));
+            self.done.push(std::mem::take(&mut self.open).into());
         }
     }
 }

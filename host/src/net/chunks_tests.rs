@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::net::http::body::ResponseBody;
+use crate::net::unread::testing::limits;
 use http_body::Body;
 use http_body_util::BodyExt;
 
@@ -23,4 +24,17 @@ async fn small_pieces_are_copied_large_ones_are_not() {
     assert_eq!((got[0].chunk(), got[2].chunk()), (&b"headab"[..], &b"\x0a\x01c"[..]));
     assert_eq!(got[1].chunk().as_ptr(), large.as_ptr());
     assert!(body.is_end_stream());
+}
+
+#[test]
+fn large_chunks_are_unread_until_they_are_sent_or_dropped() {
+    let unread = ConnectionUnread::new(limits(0, 20_000));
+    let mut chunks = [vec![0; 100], vec![0; 8_000], vec![0; 9_000]].map(Chunk::from);
+    count(&mut chunks, &unread).unwrap();
+    assert_eq!(unread.bytes(), 17_000);
+    assert!(count(&mut [Chunk::from(vec![0; 5_000])], &unread).is_err());
+    chunks[1].advance(1_000);
+    assert_eq!(unread.bytes(), 16_000);
+    drop(chunks);
+    assert_eq!(unread.bytes(), 0);
 }

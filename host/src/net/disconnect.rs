@@ -10,6 +10,7 @@
 
 use super::connections::{BodyProgress, ConnectionState};
 use super::repoll::Repoll;
+use super::unread::ConnectionUnread;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -235,6 +236,7 @@ impl AsyncWrite for Connection {
 pub struct RequestBody {
     body: Incoming,
     wire: BodyWire,
+    unread: Arc<ConnectionUnread>,
 }
 
 enum BodyWire {
@@ -253,8 +255,9 @@ pub enum RequestBodyError {
 
 impl RequestBody {
     /// A body on HTTP/1.
-    pub fn http1(body: Incoming, watch: &DisconnectWatch) -> Self {
-        let mut body = Self { body, wire: BodyWire::Http1(Some(watch.clone())) };
+    pub fn http1(body: Incoming, watch: &DisconnectWatch, unread: &Arc<ConnectionUnread>) -> Self {
+        let wire = BodyWire::Http1(Some(watch.clone()));
+        let mut body = Self { body, wire, unread: Arc::clone(unread) };
         if body.is_end_stream() {
             body.arrived();
         }
@@ -262,8 +265,18 @@ impl RequestBody {
     }
 
     /// A body on HTTP/2, where a stream can be reset on its own.
-    pub fn http2(body: Incoming, state: &Arc<ConnectionState>) -> Self {
-        Self { body, wire: BodyWire::Http2(BodyProgress::new(Arc::clone(state))) }
+    pub fn http2(
+        body: Incoming,
+        state: &Arc<ConnectionState>,
+        unread: &Arc<ConnectionUnread>,
+    ) -> Self {
+        let wire = BodyWire::Http2(BodyProgress::new(Arc::clone(state)));
+        Self { body, wire, unread: Arc::clone(unread) }
+    }
+
+    /// Where the responses of the connection are counted.
+    pub fn unread(&self) -> &Arc<ConnectionUnread> {
+        &self.unread
     }
 
     /// The client may pause for any time between messages.

@@ -4,7 +4,9 @@ use super::connections::{Connections, CountStreams, Guarded, PrefaceWatch, Wire}
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
+use super::unread::ConnectionUnread;
 use crate::clock::now_ns;
+use crate::config::UnreadLimits;
 use crate::error::{Error, Result};
 use crate::heap;
 use bytes::Buf;
@@ -145,6 +147,7 @@ pub async fn serve(
     protocol: Protocol,
     handler: impl Handler,
     connections: Arc<Connections>,
+    unread: UnreadLimits,
     mut stop: watch::Receiver<bool>,
 ) -> Result<()> {
     let listener = TcpListener::from_std(bound.listener)
@@ -160,7 +163,7 @@ pub async fn serve(
             _ = stop.changed() => break,
         };
         match accepted {
-            Ok((stream, _)) => connection(stream, protocol, handler.clone(), &connections),
+            Ok((stream, _)) => connection(stream, protocol, handler.clone(), &connections, unread),
             Err(e) => {
                 // Most likely out of file descriptors: close an idle connection, and wait for others to close.
                 connections.evict();
@@ -182,7 +185,9 @@ fn connection(
     protocol: Protocol,
     handler: impl Handler,
     connections: &Arc<Connections>,
+    unread: UnreadLimits,
 ) {
+    let unread = ConnectionUnread::new(unread);
     // Responses are written in one piece, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     match protocol {
@@ -197,7 +202,7 @@ fn connection(
                     seen.set_http10();
                 }
                 seen.head_arrived();
-                let body = |body| RequestBody::http1(body, &seen);
+                let body = |body| RequestBody::http1(body, &seen, &unread);
                 let response = handler.handle(request.map(body), now_ns());
                 async move {
                     let mut response = response.await;
@@ -237,7 +242,7 @@ fn connection(
                 builder.keep_alive_interval(ping.interval).keep_alive_timeout(ping.timeout);
             }
             let service = service_fn(move |request: Request<Incoming>| {
-                let request = request.map(|body| RequestBody::http2(body, &state));
+                let request = request.map(|body| RequestBody::http2(body, &state, &unread));
                 InfallibleResponse { response: handler.handle(request, now_ns()) }
             });
             let connection = builder

@@ -14,6 +14,7 @@ pub mod router; // picks the frontend and endpoint of a path
 pub mod sink; // response sinks of connections, cancellation on drop
 pub mod status_code; // HTTP and gRPC status of a v2 error
 pub mod threads; // network threads: the tokio runtime
+pub mod unread; // responses that clients have not read, limited
 pub mod v1; // what HTTP and gRPC share in v1
 pub mod v2; // what HTTP and gRPC share in v2
 

@@ -5,14 +5,15 @@ use super::disconnect::RequestBody;
 use super::grpc::body::GrpcBody;
 use super::http::body::ResponseBody;
 use super::listener::Handler;
-use super::{grpc, http};
+use super::unread::ConnectionUnread;
+use super::{grpc, http, status_code};
 use crate::metrics::{self, Gpus};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{self, Poll};
+use std::task::{self, Poll, ready};
 use tonic::service::Routes;
 use tower::Service;
 
@@ -20,7 +21,7 @@ use tower::Service;
 const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
 const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 
-/// The RPCs whose clients send messages at any time.
+/// The streams: their clients send messages at any time, and their responses are counted as unread one by one.
 const STREAMS: [&str; 2] = [
     "/nvidia.inferenceserver.GRPCService/StreamInfer",
     "/inference.GRPCInferenceService/ModelStreamInfer",
@@ -36,10 +37,19 @@ pub async fn http(
     received_ns: u64,
 ) -> Response<ResponseBody> {
     let path = request.uri().path();
+    let unread = Arc::clone(request.body().unread());
     if path.starts_with("/v2") {
-        http::v2::handle(&context, request, received_ns).await
+        let mut response = http::v2::handle(&context, request, received_ns).await;
+        match response.body_mut().count(&unread) {
+            Ok(()) => response,
+            Err(error) => http::v2::failure(&error),
+        }
     } else if path.starts_with("/api") {
-        Box::pin(http::v1::handle(&context, request, received_ns)).await
+        let mut response = Box::pin(http::v1::handle(&context, request, received_ns)).await;
+        match response.body_mut().count(&unread) {
+            Ok(()) => response,
+            Err(error) => http::v1::failure(&context, &error),
+        }
     } else {
         not_found()
     }
@@ -88,6 +98,39 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for Routed<F> {
     }
 }
 
+pin_project_lite::pin_project! {
+    /// A call whose response is counted as unread on its connection. An inference call begins only while less than half of the
+    /// connection's limit is unread.
+    struct Counted<F> {
+        #[pin]
+        call: Routed<F>,
+        unread: Arc<ConnectionUnread>,
+        // It has not begun.
+        waits: bool,
+        below_half: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    }
+}
+
+impl<F: Future<Output = Response<GrpcBody>>> Future for Counted<F> {
+    type Output = Response<GrpcBody>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
+        let this = self.project();
+        if *this.waits {
+            if this.unread.is_half_full() {
+                let wait = || Box::pin(Arc::clone(this.unread).wait_below_half()) as _;
+                ready!(this.below_half.get_or_insert_with(wait).as_mut().poll(cx));
+            }
+            (*this.waits, *this.below_half) = (false, None);
+        }
+        let mut response = ready!(this.call.poll(cx));
+        Poll::Ready(match response.body_mut().count(this.unread) {
+            Ok(()) => response,
+            Err(error) => grpc::unary::refuse(&status_code::status(error)),
+        })
+    }
+}
+
 /// See [`grpc`].
 #[derive(Clone)]
 pub struct GrpcRouter {
@@ -103,18 +146,21 @@ impl Handler for GrpcRouter {
         mut request: Request<RequestBody>,
         received_ns: u64,
     ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
-        match request.uri().path() {
-            INFER_V2 => Routed::ModelInfer {
-                response: grpc::v2::infer(&self.context, request, received_ns),
-            },
+        let unread = Arc::clone(request.body().unread());
+        let (waits, call) = match request.uri().path() {
+            INFER_V2 => {
+                let response = grpc::v2::infer(&self.context, request, received_ns);
+                (true, Routed::ModelInfer { response })
+            }
             INFER_V1 => {
                 let context = Arc::clone(&self.context);
                 let response = async move { grpc::v1::infer(&context, request, received_ns).await };
-                Routed::Boxed { response: Box::pin(response) }
+                (true, Routed::Boxed { response: Box::pin(response) })
             }
             path => {
                 if STREAMS.contains(&path) {
                     request.body_mut().allow_pauses();
+                    request.extensions_mut().insert(Arc::clone(&unread));
                 }
                 let mut routes = self.routes.clone();
                 let response = async move {
@@ -123,9 +169,10 @@ impl Handler for GrpcRouter {
                         Err(never) => match never {},
                     }
                 };
-                Routed::Boxed { response: Box::pin(response) }
+                (false, Routed::Boxed { response: Box::pin(response) })
             }
-        }
+        };
+        Counted { call, unread, waits, below_half: None }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The receiving side holds the responder weakly: a strong reference would keep a lost request alive, and its loss would
 //! never be reported.
 
+use super::unread::{ConnectionUnread, StreamUnread, size_of};
 use crate::error::{Error, Result};
 use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
 use crate::sync::{Mutex, MutexGuard};
@@ -13,12 +14,25 @@ use tokio::sync::mpsc;
 
 /// A sink for exactly one response, and its receiver.
 pub fn unary() -> (Sink, UnaryReceiver) {
-    let unary = Arc::new(Unary(Mutex::new(Stage::Empty(SingleResponse::default(), None))));
+    new_unary(None)
+}
+
+/// The same for a response that is encoded only once the client reads: it is counted as unread until then.
+pub fn counted_unary(unread: &Arc<ConnectionUnread>) -> (Sink, UnaryReceiver) {
+    new_unary(Some(Arc::clone(unread)))
+}
+
+fn new_unary(unread: Option<Arc<ConnectionUnread>>) -> (Sink, UnaryReceiver) {
+    let stage = Mutex::new(Stage::Empty(SingleResponse::default(), None));
+    let unary = Arc::new(Unary { stage, unread });
     (Sink::shared(Arc::clone(&unary) as _), UnaryReceiver(unary))
 }
 
 /// Shared by the sink and the receiver of one response.
-struct Unary(Mutex<Stage>);
+struct Unary {
+    stage: Mutex<Stage>,
+    unread: Option<Arc<ConnectionUnread>>,
+}
 
 enum Stage {
     /// No response yet; the waker of the receiver, if it waits.
@@ -30,7 +44,7 @@ enum Stage {
 
 impl Unary {
     fn lock(&self) -> MutexGuard<'_, Stage> {
-        self.0.lock()
+        self.stage.lock()
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<InferResponse>> {
@@ -62,8 +76,14 @@ impl SharedSink for Unary {
     fn send(&self, response: Result<Option<InferResponse>>, last: bool) {
         let mut stage = self.lock();
         if let Stage::Empty(single, _) = &mut *stage
-            && let Some(response) = single.put(response, last)
+            && let Some(mut response) = single.put(response, last)
         {
+            if let Some(unread) = &self.unread {
+                response = response.and_then(|response| {
+                    let counted = unread.count_response(size_of(&response))?;
+                    Ok(InferResponse { unread: Some(Box::new(counted)), ..response })
+                });
+            }
             advance(stage, Stage::Responded(response));
         }
     }
@@ -98,18 +118,44 @@ pub struct StreamItem {
     pub last: bool,
 }
 
-/// A sink that sends every response with the number `request` to `channel`, which requests may share.
-pub fn channel(request: u64, channel: mpsc::UnboundedSender<StreamItem>) -> Sink {
-    ChannelSink { request, channel }.into()
+/// A sink that sends every response with the number `request` to `channel`, which requests may share. The channel has no bound
+/// of its own: `unread` limits what is in it.
+pub fn channel(
+    request: u64,
+    channel: mpsc::UnboundedSender<StreamItem>,
+    unread: Arc<StreamUnread>,
+) -> Sink {
+    ChannelSink { request, channel, unread, refused: false }.into()
 }
 
 struct ChannelSink {
     request: u64,
     channel: mpsc::UnboundedSender<StreamItem>,
+    unread: Arc<StreamUnread>,
+    /// A response was replaced by an error, because the client reads too little.
+    refused: bool,
+}
+
+impl ChannelSink {
+    fn count(&self, mut response: InferResponse) -> Result<InferResponse> {
+        let mut unread = match response.unread.take() {
+            Some(unread) => unread,
+            None => Box::new(self.unread.count_response(size_of(&response))?),
+        };
+        unread.set_delivered();
+        response.unread = Some(unread);
+        Ok(response)
+    }
 }
 
 impl ResponseSink for ChannelSink {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        if self.refused {
+            return;
+        }
+        let failed = response.is_err();
+        let response = response.and_then(|r| r.map(|r| self.count(r)).transpose());
+        self.refused = response.is_err() && !failed;
         let last = last || response.is_err();
         let _ = self.channel.send(StreamItem { request: self.request, response, last });
     }

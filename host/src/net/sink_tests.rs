@@ -11,6 +11,7 @@ fn responder(sink: Sink) -> Arc<Responder> {
         received_ns: 0,
         batch: 1,
         outputs: Default::default(),
+        stream: None,
     };
     Responder::new(context, sink)
 }

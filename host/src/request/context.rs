@@ -2,6 +2,7 @@
 
 use super::signature::Signature;
 use super::tensor::RequestedOutput;
+use super::unread::StreamLimit;
 use crate::stats::VersionStats;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -17,12 +18,27 @@ pub struct RequestContext {
     pub batch: u32,
     /// In the order in which the client named them. v2 fills in all outputs when none is named; v1 may request none.
     pub outputs: SmallVec<[RequestedOutput; 2]>,
+    /// The stream that the request came from, if it is one of v2.
+    pub stream: Option<RequestStream>,
+}
+
+/// The stream of a request.
+#[derive(Clone)]
+pub struct RequestStream {
+    pub limit: Arc<dyn StreamLimit>,
+    /// The model is decoupled: a backend that sends a response waits while the limit is reached.
+    pub waits: bool,
 }
 
 impl RequestContext {
     /// The request came from a client and is part of the statistics.
     pub fn is_counted(&self) -> bool {
         self.stats.is_some()
+    }
+
+    /// Sending a response may block.
+    pub fn may_wait(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.waits)
     }
 
     /// Position of the signature's output number `index` among the requested outputs.

@@ -22,7 +22,8 @@ pub mod state_spec; // declared states and their values
 pub mod strings; // serialized string tensors
 pub mod tensor; // inputs, outputs, shapes
 #[cfg(any(test, feature = "fuzzing"))]
-pub mod testing; // requests and sinks for unit tests
+pub mod testing;
+pub mod unread; // limits of responses that a client has not read // requests and sinks for unit tests
 
 pub use cancel::{CancelObserver, CancelToken};
 pub use context::RequestContext;
@@ -34,6 +35,7 @@ pub use sequence::{CorrelationId, Sequence};
 pub use signature::{Role, Signature, TensorSpec};
 pub use sink::{DiscardResponses, ResponseSink, SharedSink, SingleResponse, Sink};
 pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
+pub use unread::{StreamLimit, Unread};
 
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! One response to a request, and the parameters of requests and responses.
 
 use super::tensor::OutputTensor;
+use super::unread::Unread;
 use smallvec::SmallVec;
 
 /// A value of a request or response parameter.
@@ -13,8 +14,17 @@ pub enum Parameter {
 }
 
 /// One response. Outputs are in the order of the requested outputs.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct InferResponse {
     pub outputs: SmallVec<[OutputTensor; 2]>,
     pub parameters: Vec<(String, Parameter)>,
+    /// Counts the response as unread, if it was counted already.
+    pub unread: Option<Box<Unread>>,
+}
+
+impl InferResponse {
+    /// Bytes of all tensors.
+    pub fn byte_size(&self) -> usize {
+        self.outputs.iter().map(|output| output.data.len()).sum()
+    }
 }

@@ -47,6 +47,7 @@ pub fn request_for(
         received_ns: now_ns(),
         batch: rows,
         outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        stream: None,
     };
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();

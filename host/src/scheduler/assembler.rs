@@ -229,6 +229,7 @@ impl NullTemplate {
             received_ns: now,
             batch: self.batch,
             outputs: self.outputs.clone(),
+            stream: None,
         };
         let responder = Responder::new(context, DiscardResponses);
         responder.queued(now);

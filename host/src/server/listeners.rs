@@ -27,6 +27,7 @@ impl Listener {
         stop: watch::Receiver<bool>,
     ) {
         let limits = context.settings.connections;
+        let unread = context.settings.unread;
         let http1 = Protocol::Http1 { keepalive: limits.tcp_keepalive };
         let ping = limits.grpc_keepalive_time;
         let ping = ping.map(|interval| Ping { interval, timeout: limits.grpc_keepalive_timeout });
@@ -34,15 +35,17 @@ impl Listener {
         let served = match self {
             Self::Http => {
                 let http = move |request, at| net::router::http(Arc::clone(&context), request, at);
-                serve(bound, http1, http, connections, stop).await
+                serve(bound, http1, http, connections, unread, stop).await
             }
             Self::Health => {
-                serve(bound, http1, net::router::health(context), connections, stop).await
+                serve(bound, http1, net::router::health(context), connections, unread, stop).await
             }
-            Self::Grpc => serve(bound, http2, net::router::grpc(context), connections, stop).await,
+            Self::Grpc => {
+                serve(bound, http2, net::router::grpc(context), connections, unread, stop).await
+            }
             Self::Metrics(gpus) => {
                 let metrics = net::router::metrics(context, gpus);
-                serve(bound, http1, metrics, connections, stop).await
+                serve(bound, http1, metrics, connections, unread, stop).await
             }
         };
         if let Err(e) = served {

@@ -24,8 +24,10 @@ enum { TRTS_HOST_ISOLATED = 1 };
 enum { TRTS_PATCH_PROTOBUF = 0, TRTS_PATCH_JSON = 1, TRTS_PATCH_TEXT = 2 };
 /* Modes of gather. ROWS: the rows of all requests, one after another. */
 enum { TRTS_GATHER_ROWS = 0 };
-/* Flags of response_send. FINAL: no further response follows for this request. */
-enum { TRTS_SEND_FINAL = 1 };
+/* Flags of response_send. FINAL: no further response follows for this request. NO_WAIT: fails with
+ * TRTS_CODE_EXHAUSTED instead of waiting for a client that does not read; the response stays owned by the
+ * caller. */
+enum { TRTS_SEND_FINAL = 1, TRTS_SEND_NO_WAIT = 2 };
 
 /* Owned by the host; immutable and valid for the life of the process. */
 typedef struct trts_host_table {
@@ -105,12 +107,20 @@ typedef struct trts_host_table {
   /* Adds a parameter to the response. Copied. */
   trts_error *(*response_param)(trts_response *response, const trts_param *param);
   /* Takes ownership of the response and the event, also on failure. The error stays owned by the caller
-   * and is sent instead of the outputs. Flags TRTS_SEND_…. Never runs backend code on this thread. */
+   * and is sent instead of the outputs. Flags TRTS_SEND_…. Never runs backend code on this thread.
+   *
+   * In a decoupled model it blocks while the client has not read enough of the earlier responses, see
+   * responder_backlog: not longer than until the request is cancelled, then with TRTS_CODE_CANCELLED unless
+   * the response is final, or until the client has read nothing for a time that the server's operator sets,
+   * then with TRTS_CODE_EXHAUSTED. */
   trts_error *(*response_send)(trts_response *response, uint32_t flags, const trts_error *error,
                                trts_event *after);
   /* Finishes a request without a further response: with an error, which stays owned by the caller, or with
    * null, which ends a stream. */
   trts_error *(*responder_finish)(trts_responder *responder, const trts_error *error);
+  /* Returns what was sent to the stream of the request and not read by its client; zeros for a request that
+   * did not arrive on a stream. */
+  trts_error *(*responder_backlog)(trts_responder *responder, trts_backlog *out);
 
   /* -- a batch as a whole -- */
   /* Allocates one block of the host for an output or state of all requests. The shape begins with the

@@ -135,6 +135,14 @@ typedef struct trts_extension {
   uint32_t pad;
 } trts_extension;
 
+/* Responses of a stream that its client has not read. */
+typedef struct trts_backlog {
+  uint64_t bytes;
+  uint64_t responses;
+  uint64_t limit; /* response_send waits while bytes is at least this */
+  uint64_t reserved;
+} trts_backlog;
+
 /* Codes of an error. */
 enum {
   TRTS_CODE_UNKNOWN = 0,

@@ -6,7 +6,8 @@
 
 use super::request::Batch;
 use super::types::{
-    Buf, Error, Event, Extension, Memory, Param, RequestHandle, Responder, Response, Scope, Str,
+    Backlog, Buf, Error, Event, Extension, Memory, Param, RequestHandle, Responder, Response,
+    Scope, Str,
 };
 use abi_stable::StableAbi;
 
@@ -43,6 +44,8 @@ pub mod gather_mode {
 pub mod send_flags {
     /// No further response follows for this request.
     pub const FINAL: u32 = 1;
+    /// Fails with EXHAUSTED instead of waiting for a client that does not read; the response stays owned by the caller.
+    pub const NO_WAIT: u32 = 2;
 }
 
 /// See the module text for the rules common to all entries. Immutable; valid for the life of the process.
@@ -156,6 +159,10 @@ pub struct HostTable {
         unsafe extern "C" fn(response: *mut Response, param: *const Param) -> *mut Error,
     /// Takes ownership of the response and the event, also on failure. The error stays owned by the caller
     /// and is sent instead of the outputs. Flags of [`send_flags`]. Never runs backend code on this thread.
+    ///
+    /// In a decoupled model it blocks while the client has not read enough of the earlier responses, see
+    /// `responder_backlog`: not longer than until the request is cancelled, then with CANCELLED unless the response
+    /// is final, or until the client has read nothing for a time that the server's operator sets, then with EXHAUSTED.
     pub response_send: unsafe extern "C" fn(
         response: *mut Response,
         flags: u32,
@@ -165,6 +172,10 @@ pub struct HostTable {
     /// Finishes a request without a further response: with an error, or with null, which ends a stream.
     pub responder_finish:
         unsafe extern "C" fn(responder: *mut Responder, error: *const Error) -> *mut Error,
+    /// Returns what was sent to the stream of the request and not read by its client; zeros for a request that did not
+    /// arrive on a stream.
+    pub responder_backlog:
+        unsafe extern "C" fn(responder: *mut Responder, out: *mut Backlog) -> *mut Error,
 
     // -- a batch as a whole -----------------------------------------------------------------------
     /// Allocates one block of the host for an output (or state) of all requests of a batch. `shape` begins

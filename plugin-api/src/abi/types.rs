@@ -166,6 +166,17 @@ pub mod error_flags {
     pub const MODEL_BROKEN: u32 = 8;
 }
 
+/// Responses of a stream that its client has not read.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    pub bytes: u64,
+    pub responses: u64,
+    /// `response_send` waits while `bytes` is at least this.
+    pub limit: u64,
+    pub reserved: u64,
+}
+
 /// Log levels. A record is written when its level is at most that of its scope.
 pub mod level {
     pub const ERROR: u32 = 1;

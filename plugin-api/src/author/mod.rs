@@ -29,6 +29,7 @@ mod scope;
 mod tensor;
 mod value;
 
+pub use crate::abi::types::Backlog;
 pub use batch::Batch;
 pub use context::{BackendContext, ConfigPatch, InstanceContext, Kind, ModelContext, TensorDecl};
 pub use dtype::{Dtype, Element, elements};

@@ -8,6 +8,7 @@ use super::tensor::Tensor;
 use super::value::{Params, Value};
 use crate::abi;
 use crate::abi::request::request_flags;
+use crate::abi::types::Backlog;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Identifies a request until it is finished; see [`Request::key`].
@@ -134,6 +135,12 @@ impl<'a> Request<'a> {
     pub fn is_cancelled(self) -> bool {
         // SAFETY: valid as long as the responder, which is longer than `'a`.
         unsafe { cancelled(self.raw.cancelled) }
+    }
+
+    /// What the client has not read of the stream that the request arrived on.
+    pub fn backlog(self) -> Result<Backlog, Error> {
+        // SAFETY: the responder is valid for `'a`.
+        unsafe { self.responder().backlog() }
     }
 
     /// Creates a response. One at a time: send or drop it before the next. Fails when the request is finished or

@@ -6,6 +6,7 @@ use super::request::{cancelled, contains};
 use super::response::Response;
 use crate::abi;
 use crate::abi::request::RequestedOutput;
+use crate::abi::types::Backlog;
 use std::cell::Cell;
 use std::ptr;
 
@@ -66,6 +67,18 @@ pub(crate) struct ResponderRef<'a> {
 }
 
 impl ResponderRef<'_> {
+    /// # Safety
+    /// The responder is valid.
+    pub(crate) unsafe fn backlog(self) -> Result<Backlog, Error> {
+        let mut backlog = Backlog::default();
+        // SAFETY: the responder is valid by the caller's promise, and the pointer is that of a local variable.
+        unsafe {
+            let error = (self.host.responder_backlog)(self.raw, &raw mut backlog);
+            Error::take(self.host, error)?;
+        }
+        Ok(backlog)
+    }
+
     /// # Safety
     /// The responder is valid.
     pub(crate) unsafe fn finish(self, error: Option<&Error>) {
@@ -152,6 +165,12 @@ impl Responder {
     pub fn is_cancelled(&self) -> bool {
         // SAFETY: valid as long as the responder.
         unsafe { cancelled(self.cancelled) }
+    }
+
+    /// What the client has not read of the stream that the request arrived on.
+    pub fn backlog(&self) -> Result<Backlog, Error> {
+        // SAFETY: the responder is valid.
+        unsafe { self.responder().backlog() }
     }
 
     /// Creates a response; see [`super::Request::new_response`].

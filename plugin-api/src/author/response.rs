@@ -9,7 +9,7 @@ use super::value::Value;
 use crate::abi;
 use crate::abi::host::{Release, send_flags};
 use crate::abi::request::RequestedOutput;
-use crate::abi::types::{Buf, Memory};
+use crate::abi::types::{Buf, Memory, code};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -227,9 +227,27 @@ impl<'a> Response<'a> {
         self.send_with(send_flags::FINAL)
     }
 
-    /// Sends a response that is not the final one.
+    /// Sends a response that is not the final one. Waits for a client that reads slowly; fails with
+    /// [`Code::Cancelled`](super::Code::Cancelled) when the client is gone.
     pub fn send_more(self) -> Result<(), Error> {
         self.send_with(0)
+    }
+
+    /// As [`Response::send_more`], without waiting: returns the response when the client has not read enough.
+    pub fn try_send_more(self) -> Result<Option<Self>, Error> {
+        let (none, now) = (ptr::null(), ptr::null_mut());
+        // SAFETY: the response is valid; the call takes it unless it returns EXHAUSTED.
+        let error = unsafe { (self.host.response_send)(self.raw, send_flags::NO_WAIT, none, now) };
+        // SAFETY: null or an error that this function owns.
+        if !error.is_null() && unsafe { (self.host.error_code)(error) } == code::EXHAUSTED {
+            // SAFETY: as above.
+            unsafe { (self.host.error_free)(error) };
+            return Ok(Some(self));
+        }
+        let this = std::mem::ManuallyDrop::new(self);
+        this.state.set_responding(false);
+        // SAFETY: as above.
+        unsafe { Error::take(this.host, error) }.map(|()| None)
     }
 
     fn send_with(self, flags: u32) -> Result<(), Error> {

@@ -1,10 +1,14 @@
 //! The body of a gRPC response: one message and its trailers, nothing, or a body made by tonic.
 
-use crate::net::chunks::{Chunk, ChunkList, Chunks};
+use crate::error::Result as OrError;
+use crate::net::chunks::{self, Chunk, ChunkList, Chunks};
 use crate::net::http::body::BoxError;
+use crate::net::unread::{ConnectionUnread, MIN_COUNTED};
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -16,7 +20,8 @@ enum Kind {
     /// Followed by the trailers of a success.
     Message(<ChunkList as IntoIterator>::IntoIter),
     Empty,
-    Tonic(tonic::body::Body),
+    /// With the count of its connection.
+    Tonic(tonic::body::Body, Option<Arc<ConnectionUnread>>),
 }
 
 impl GrpcBody {
@@ -28,12 +33,36 @@ impl GrpcBody {
     pub fn message(message: Chunks) -> Self {
         Self(Kind::Message(message.finish().0.into_iter()))
     }
+
+    /// Counts the body as unread; see [`chunks::count`].
+    pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
+        match &mut self.0 {
+            Kind::Message(chunks) => chunks::count(chunks.as_mut_slice(), unread),
+            Kind::Empty => Ok(()),
+            Kind::Tonic(_, counted) => {
+                *counted = Some(Arc::clone(unread));
+                Ok(())
+            }
+        }
+    }
 }
 
 impl From<tonic::body::Body> for GrpcBody {
     fn from(body: tonic::body::Body) -> Self {
-        Self(Kind::Tonic(body))
+        Self(Kind::Tonic(body, None))
     }
+}
+
+/// A part of a body made by tonic. It was counted as a response of its stream until here, so it exists in any case.
+fn counted(data: Bytes, unread: Option<&Arc<ConnectionUnread>>) -> Chunk {
+    let mut chunk = Chunk::from(data);
+    if let Some(unread) = unread
+        && chunk.remaining() >= MIN_COUNTED
+    {
+        unread.count_unlimited(chunk.remaining());
+        chunk.set_counted(unread);
+    }
+    chunk
 }
 
 impl Body for GrpcBody {
@@ -55,11 +84,11 @@ impl Body for GrpcBody {
                 Poll::Ready(Some(Ok(Frame::trailers(trailers))))
             }
             Kind::Empty => Poll::Ready(None),
-            Kind::Tonic(body) => {
+            Kind::Tonic(body, unread) => {
                 let frame = Pin::new(body).poll_frame(cx);
                 frame.map(|frame| {
                     frame.map(|frame| match frame {
-                        Ok(frame) => Ok(frame.map_data(Chunk::Shared)),
+                        Ok(frame) => Ok(frame.map_data(|data| counted(data, unread.as_ref()))),
                         Err(status) => Err(status.into()),
                     })
                 })
@@ -70,7 +99,7 @@ impl Body for GrpcBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Empty => true,
-            Kind::Tonic(body) => body.is_end_stream(),
+            Kind::Tonic(body, _) => body.is_end_stream(),
             Kind::Message(_) => false,
         }
     }

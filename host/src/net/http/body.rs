@@ -1,10 +1,12 @@
 //! The body of an HTTP response: a short list of chunks.
 
-use crate::net::chunks::{Chunk, ChunkList, Chunks};
+use crate::error::Result as OrError;
+use crate::net::chunks::{self, Chunk, ChunkList, Chunks};
+use crate::net::unread::ConnectionUnread;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
-use std::io::Cursor;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Errors of a body, as hyper expects them.
@@ -26,6 +28,11 @@ impl ResponseBody {
         Self { chunks: chunks.into_iter(), left }
     }
 
+    /// Counts the body as unread; see [`chunks::count`].
+    pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
+        chunks::count(self.chunks.as_mut_slice(), unread)
+    }
+
     fn whole(chunk: Chunk) -> Self {
         let left = chunk.remaining() as u64;
         let chunks: ChunkList = (left > 0).then_some(chunk).into_iter().collect();
@@ -35,7 +42,7 @@ impl ResponseBody {
 
 impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
-        Self::whole(Chunk::Shared(bytes))
+        Self::whole(bytes.into())
     }
 }
 
@@ -47,7 +54,7 @@ impl From<String> for ResponseBody {
 
 impl From<Vec<u8>> for ResponseBody {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::whole(Chunk::Owned(Cursor::new(bytes)))
+        Self::whole(bytes.into())
     }
 }
 

@@ -7,10 +7,12 @@ use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::net::decode_workers;
-use crate::net::sink::{self, CancelGuard, UnaryReceiver};
+use crate::net::sink::{CancelGuard, UnaryReceiver};
 use crate::repository::OpenVersion;
 use crate::request::check::IdPrefix;
-use crate::request::{CorrelationId, InferRequest, RequestContext, Responder, Sequence, classes};
+use crate::request::{
+    CorrelationId, InferRequest, RequestContext, Responder, Sequence, Sink, classes,
+};
 use crate::state::InFlightGuard;
 use std::sync::{Arc, Weak};
 use trtserver_proto::v1::InferRequestHeader;
@@ -83,6 +85,7 @@ impl<'a> AcceptedRequest<'a> {
         plan: Plan,
         parts: InputParts,
         deadline_ns: u64,
+        (sink, receiver): (Sink, UnaryReceiver),
     ) -> Result<PendingRequest, Failure> {
         let in_flight = self.ctx.state.begin_request();
         self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
@@ -103,13 +106,13 @@ impl<'a> AcceptedRequest<'a> {
         };
         checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
 
-        let (sink, receiver) = sink::unary();
         let context = RequestContext {
             signature: Arc::clone(signature),
             stats: Some(Arc::clone(&self.served.stats)),
             received_ns: self.received_ns,
             batch,
             outputs: requested.clone(),
+            stream: None,
         };
         let responder = Responder::new(context, sink);
         let weak = Arc::downgrade(&responder);

@@ -16,7 +16,7 @@ fn tensor(name: &str, dtype: DType, shape: &[i64], data: Vec<u8>) -> OutputTenso
 }
 
 fn response(outputs: Vec<OutputTensor>) -> InferResponse {
-    InferResponse { outputs: outputs.into(), parameters: vec![] }
+    InferResponse { outputs: outputs.into(), ..Default::default() }
 }
 
 #[test]

@@ -91,5 +91,5 @@ fn add_and_subtract(request: &InferRequest) -> Result<InferResponse> {
             data: pairs().flat_map(|p| sum(p).to_le_bytes()).collect::<Vec<u8>>().into(),
         }
     });
-    Ok(InferResponse { outputs: outputs.collect(), parameters: vec![] })
+    Ok(InferResponse { outputs: outputs.collect(), ..Default::default() })
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
+use crate::request::context::RequestStream;
 use crate::request::{
     InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
 };
@@ -21,6 +22,7 @@ pub struct UncheckedRequest {
     pub outputs: SmallVec<[RequestedOutput; 2]>,
     pub deadline_ns: u64,
     pub streaming: bool,
+    pub stream: Option<RequestStream>,
 }
 
 impl UncheckedRequest {
@@ -64,6 +66,7 @@ impl UncheckedRequest {
             received_ns,
             batch,
             outputs: self.outputs,
+            stream: self.stream,
         };
         let responder = Responder::new(context, sink);
         let weak = Arc::downgrade(&responder);

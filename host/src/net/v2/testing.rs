@@ -89,5 +89,5 @@ fn echo(request: &InferRequest, responder: &Responder) -> InferResponse {
         })
     });
     let parameters: Vec<(String, Parameter)> = request.parameters.clone();
-    InferResponse { outputs: outputs.collect(), parameters }
+    InferResponse { outputs: outputs.collect(), parameters, unread: None }
 }

@@ -35,6 +35,13 @@ impl Memory {
         Ok(Self::Donated(data))
     }
 
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Ours(block) => block.len(),
+            Self::Donated(bytes) => bytes.len(),
+        }
+    }
+
     /// The finished output; not written any more.
     pub fn into_bytes(self) -> Bytes {
         match self {

@@ -82,6 +82,7 @@ fn request(
         received_ns: 1,
         batch: rows,
         outputs: requested.iter().map(|&index| RequestedOutput { index, classes: 0 }).collect(),
+        stream: None,
     };
     let request = InferRequest {
         inputs: inputs.iter().map(of).collect(),

@@ -2,10 +2,11 @@
 
 use super::declared::{Declared, Rows};
 use super::memory::{Donation, Memory, size_of_parts};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::request::state_spec::StateTensor;
 use crate::request::strings;
 use crate::request::tensor::element_count;
+use crate::request::unread::{RESPONSE_OVERHEAD, Unread};
 use crate::request::{DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText};
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -17,6 +18,7 @@ pub struct ResponseBuilder {
     responder: Arc<Responder>,
     outputs: SmallVec<[BuiltOutput; 2]>,
     pub parameters: Vec<(String, Parameter)>,
+    unread: Option<Box<Unread>>,
 }
 
 struct BuiltOutput {
@@ -46,7 +48,7 @@ impl Destination {
 
 impl ResponseBuilder {
     pub fn new(responder: Arc<Responder>) -> Self {
-        Self { responder, outputs: SmallVec::new(), parameters: Vec::new() }
+        Self { responder, outputs: SmallVec::new(), parameters: Vec::new(), unread: None }
     }
 
     /// Memory for an output; `None` when it is not requested.
@@ -139,6 +141,30 @@ impl ResponseBuilder {
         })
     }
 
+    /// Counts the response as unread on its stream. With `wait`, blocks a decoupled model while the limit is reached.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED: the limit is reached. CANCELLED: the client does not wait for further responses; the last one
+    /// is sent nevertheless, because it finishes the request.
+    pub fn admit(&mut self, last: bool, wait: bool) -> Result<()> {
+        let token = &self.responder.cancel_token;
+        let admitted = match &self.responder.context.stream {
+            // What an ordinary model sends is counted by the sink.
+            Some(stream) if stream.waits || !last => {
+                let bytes = self.outputs.iter().map(|built| built.memory.len()).sum::<usize>();
+                let limit = Arc::clone(&stream.limit);
+                let unread = limit.admit(bytes + RESPONSE_OVERHEAD, wait && stream.waits, token);
+                unread.map(|unread| self.unread = Some(Box::new(unread)))
+            }
+            _ if token.is_cancelled() => Err(Error::new(Code::Cancelled, "request was cancelled")),
+            _ => Ok(()),
+        };
+        match admitted {
+            Err(e) if last && e.code == Code::Cancelled => Ok(()),
+            admitted => admitted,
+        }
+    }
+
     /// Sends the response, or an error if a requested output is missing.
     pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let responder = Arc::clone(&self.responder);
@@ -202,7 +228,8 @@ impl ResponseBuilder {
             outputs.push(tensor);
         }
         let parameters = std::mem::take(&mut self.parameters);
-        Ok((InferResponse { outputs, parameters }, states))
+        let unread = self.unread.take();
+        Ok((InferResponse { outputs, parameters, unread }, states))
     }
 
     fn check_strings(&self, destination: &Destination, data: &[u8]) -> Result<()> {

@@ -313,6 +313,24 @@ impl Handle {
         builder.ok_or_else(stale)
     }
 
+    /// Gives a response back that could not be sent now.
+    ///
+    /// # Errors
+    /// The responder was released meanwhile, or another response was begun.
+    pub fn put_back(self, builder: ResponseBuilder) -> Result<()> {
+        let mut state = self.lock()?;
+        if !matches!(state.response, Response::None) {
+            drop(state);
+            return Err(Error::internal(
+                "a response was begun while the previous one of the same responder was being sent",
+            ));
+        }
+        let mut cell = state.spare.take().unwrap_or_default();
+        *cell = Some(builder);
+        state.response = Response::Ready(cell);
+        Ok(())
+    }
+
     fn take(self, leave: Response) -> Result<Box<BuilderCell>> {
         let mut state = self.lock()?;
         match std::mem::replace(&mut state.response, leave) {

@@ -68,6 +68,7 @@ const fn host_table(flags: u32) -> HostTable {
         response_param: responses::response_param,
         response_send: responses::response_send,
         responder_finish: responses::responder_finish,
+        responder_backlog: responses::responder_backlog,
         scatter_alloc: outputs::scatter_alloc,
         scatter_adopt: outputs::scatter_adopt,
         batch_finish: batches::batch_finish,

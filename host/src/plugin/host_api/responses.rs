@@ -1,14 +1,14 @@
 //! Host entries for responders and responses, and for the release of requests.
 
 use super::guard::{guard, guard_value, put};
-use crate::error::{Error as HostError, Result};
+use crate::error::{Code, Error as HostError, Result};
 use crate::plugin::batch::frame::release_request;
 use crate::plugin::batch::slot::Handle;
 use crate::plugin::text::{PluginError, read};
 use crate::request::Parameter;
 use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::types::{
-    Error, Event, Param, RequestHandle, Responder, Response, param,
+    Backlog, Error, Event, Param, RequestHandle, Responder, Response, param,
 };
 
 /// Runs the body of an entry that returns nothing; errors are logged.
@@ -94,10 +94,36 @@ pub(super) unsafe extern "C" fn response_send(
 ) -> *mut Error {
     guard(|| {
         // SAFETY: null or a handle of ours.
-        let response = unsafe { Handle::of(response) }?.take_response()?;
+        let handle = unsafe { Handle::of(response) }?;
+        let mut response = handle.take_response()?;
         // SAFETY: null or a valid error, which the backend keeps.
         let error = unsafe { error.cast::<PluginError>().as_ref() }.map(PluginError::to_error);
-        response.send(flags & send_flags::FINAL != 0, error)
+        let has = |flag| flags & flag != 0;
+        let last = has(send_flags::FINAL);
+        if error.is_none()
+            && let Err(e) = response.admit(last, !has(send_flags::NO_WAIT))
+        {
+            if has(send_flags::NO_WAIT) && e.code == Code::ResourceExhausted {
+                handle.put_back(response)?;
+            }
+            return Err(e);
+        }
+        response.send(last, error)
+    })
+}
+
+pub(super) unsafe extern "C" fn responder_backlog(
+    responder: *mut Responder,
+    out: *mut Backlog,
+) -> *mut Error {
+    guard(|| {
+        // SAFETY: null or a handle of ours; null or valid for writing one backlog.
+        let responder = unsafe { Handle::of(responder)?.responder()? };
+        let backlog = responder.context.stream.as_ref().map(|stream| stream.limit.backlog());
+        let backlog = backlog.unwrap_or_default();
+        let (bytes, responses, limit) = (backlog.bytes, backlog.responses, backlog.limit);
+        // SAFETY: as above.
+        unsafe { put(out, Backlog { bytes, responses, limit, reserved: 0 }) }
     })
 }
 

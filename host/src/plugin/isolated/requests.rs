@@ -1,6 +1,6 @@
 //! Encodes requests for a child process: metadata in the message, tensors in the arena.
 
-use super::messages::{ExecuteBatch, Input, Request};
+use super::messages::{ExecuteBatch, Input, Request, RequestStream};
 use super::params;
 use crate::arena::Arena;
 use crate::error::{Error, Result};
@@ -94,6 +94,12 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
         inputs: inputs(request, signature, arena),
         requested_outputs: requested_outputs(request, states),
         params: request.parameters.iter().cloned().map(params::encode).collect(),
+        stream: request.context().stream.as_ref().map(|stream| RequestStream {
+            number: stream.limit.stream(),
+            limit: stream.limit.backlog().limit,
+            waits: stream.waits,
+            timeout_ms: stream.limit.timeout().as_millis() as u64,
+        }),
     }
 }
 

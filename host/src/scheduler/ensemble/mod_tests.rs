@@ -38,7 +38,7 @@ fn tensors_pass_from_step_to_step_by_reference() {
     assert!(is_pending(&responses));
     models.model("b").respond();
     assert_eq!(outputs(&responses), [("out".to_owned(), vec![1, 2])]);
-    let got = responses.lock()[0].0.clone().unwrap().unwrap();
+    let got = responses.lock().remove(0).0.unwrap().unwrap();
     assert_eq!(got.outputs[0].data.as_ptr(), data);
     let counters = stats.snapshot();
     let total = counters.total();

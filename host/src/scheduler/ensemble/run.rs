@@ -143,6 +143,7 @@ impl EnsembleRun {
             received_ns: now_ns(),
             batch,
             outputs,
+            stream: None,
         };
         let responder = Responder::new(context, sink);
         self.lock().submitted.push(Arc::downgrade(&responder));
@@ -258,7 +259,7 @@ impl EnsembleRun {
                 data: tensor.data,
             })
         });
-        Ok(InferResponse { outputs: outputs.collect::<Result<_>>()?, parameters: Vec::new() })
+        Ok(InferResponse { outputs: outputs.collect::<Result<_>>()?, ..Default::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -194,6 +194,7 @@ pub fn request(
         received_ns: now_ns(),
         batch: if signature.batching() { shape[0] as u32 } else { 1 },
         outputs: outputs.split_whitespace().map(|name| all[one(name)].clone()).collect(),
+        stream: None,
     };
     let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
     let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };

@@ -9,7 +9,8 @@
 //! - [`watchdog`]: when a thread is held up, an idle one takes over its sockets.
 //! - [`debt`]: only instances whose batches take at most 0.1 ms on average.
 //! - `instance/worker.rs`: only backends that allow any thread; no GPU, isolated, niced or large-stack instances.
-//! - `queue/submit.rs`: no request with a deadline, and from a stream only where requests are independent of each other.
+//! - `queue/submit.rs`: no request with a deadline or of a decoupled model, and from a stream only where requests are
+//!   independent of each other.
 //!
 //! The states of an instance and their transitions are in `queue/instances.rs`. The queue and this module call each other:
 //! `submit` hands a thread to the instance, which asks the queue for batches through its [`InlineRun`].

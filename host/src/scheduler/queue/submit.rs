@@ -31,9 +31,11 @@ impl Queue {
             request.responder.wrap_sink(|sink| order.enter(sink));
         }
         let responder = Arc::clone(&request.responder);
-        // The reader of a stream must keep reading where later requests may join or overtake this one. And only a network
-        // thread that is not executing can cancel a request whose deadline passes.
-        let may_run_inline = (self.independent || !request.streaming) && request.deadline_ns == 0;
+        // The reader of a stream must keep reading where later requests may join or overtake this one. Only a network thread
+        // that is not executing can cancel a request whose deadline passes, or send what a backend waits for.
+        let may_run_inline = (self.independent || !request.streaming)
+            && request.deadline_ns == 0
+            && !request.context().may_wait();
         let sequence = request.sequence.start.then(|| request.sequence.id.clone());
         let State { batcher, wakes, refused, conflict_log, .. } = &mut *state;
         let mut conflict = None;

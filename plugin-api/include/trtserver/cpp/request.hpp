@@ -160,6 +160,8 @@ public:
   std::uint64_t deadline_ns() const noexcept { return raw_->deadline_ns; }
   // The client no longer waits for a response, or the deadline has passed.
   bool cancelled() const noexcept { return detail::cancelled(raw_->cancelled); }
+  // What the client has not read of the stream that the request arrived on.
+  trts_backlog backlog() const { return detail::backlog(raw_->responder); }
   const trts_request *raw() const noexcept { return raw_; }
 
   // Creates a response: send or destroy it before creating the next.

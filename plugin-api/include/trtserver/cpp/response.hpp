@@ -34,6 +34,12 @@ inline void finish(trts_responder *responder, RequestState &state, const Error *
   host->error_free(raised);
 }
 
+inline trts_backlog backlog(trts_responder *responder) {
+  trts_backlog backlog{};
+  check(host->responder_backlog(responder, &backlog));
+  return backlog;
+}
+
 constexpr trts_memory cpu = {TRTS_MEMORY_CPU, 0};
 
 template <class Owner> void release(void *owner) { delete static_cast<Owner *>(owner); }
@@ -134,8 +140,20 @@ public:
 
   // Sends the final response of the request. The response is consumed, also on failure.
   void send() { send_with(TRTS_SEND_FINAL); }
-  // Sends a response that is not the final one; the model configuration must say that the model is decoupled.
+  // Sends a response that is not the final one; the model configuration must say that the model is decoupled. Waits for a
+  // client that reads slowly; throws an Error of code Cancelled when the client is gone.
   void send_more() { send_with(0); }
+  // The same without waiting. False: the client has not read enough; the response was not sent and may be sent later.
+  bool try_send_more() {
+    trts_error *const error = detail::host->response_send(raw_, TRTS_SEND_NO_WAIT, nullptr, nullptr);
+    if (error != nullptr && detail::host->error_code(error) == TRTS_CODE_EXHAUSTED) {
+      detail::host->error_free(error);
+      return false;
+    }
+    raw_ = nullptr;
+    detail::check(error);
+    return true;
+  }
 
 private:
   trts_buf block(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes) {
@@ -200,6 +218,8 @@ public:
 
   // Creates a response, which must be sent or destroyed before this responder is.
   Response new_response() const { return Response(raw_, state_.get()); }
+  // What the client has not read of the stream that the request arrived on.
+  trts_backlog backlog() const { return detail::backlog(raw_); }
   // Finishes the request with an error, or (finish) without a further response. The second call does nothing.
   void fail(const Error &error) const noexcept { finish_with(&error); }
   void finish() const noexcept { finish_with(nullptr); }

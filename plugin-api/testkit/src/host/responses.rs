@@ -10,7 +10,7 @@ use crate::report::{exercised, violation};
 use crate::request::forbid_inputs;
 use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::types::{
-    Error, Event, Param, RequestHandle, Responder, Response, code, dtype as dtypes, param,
+    Backlog, Error, Event, Param, RequestHandle, Responder, Response, code, dtype as dtypes, param,
 };
 
 fn finished<T>(text: String) -> Result<T, Refusal> {
@@ -185,7 +185,7 @@ pub(super) unsafe extern "C" fn response_send(
 ) -> *mut Error {
     entry("response_send", |state| {
         let error = state.error(error)?;
-        if flags & !send_flags::FINAL != 0 {
+        if flags & !(send_flags::FINAL | send_flags::NO_WAIT) != 0 {
             violation("host.calls", format!("response_send: unknown flags {flags:#x}"));
         }
         let (id, response) = take(state, response)?;
@@ -258,5 +258,18 @@ pub(super) unsafe extern "C" fn responder_finish(
         }
         state.finish(id, error.map_or(Ok(()), Err));
         Ok(())
+    })
+}
+
+/// This host takes every response at once.
+pub(super) unsafe extern "C" fn responder_backlog(
+    responder: *mut Responder,
+    out: *mut Backlog,
+) -> *mut Error {
+    entry("responder_backlog", |state| {
+        state.request(id_of(RESPONDER, responder, "responder")?)?;
+        exercised("host.responders");
+        // SAFETY: null or valid for one backlog.
+        unsafe { put(out, Backlog::default()) }
     })
 }

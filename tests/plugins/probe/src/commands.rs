@@ -81,6 +81,7 @@ pub enum Record {
 /// | `merge` | inputs are gathered, outputs scattered: one set of outputs for all requests |
 /// | `spin_us` | keeps a CPU busy that long in `execute` |
 /// | `responses` | number of responses instead of one |
+/// | `try_more` | responses are sent without waiting for the client; fails with the backlog when one would have to wait |
 /// | `detach` | responds later, on another thread |
 /// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
 /// | `until_notified` | the same, but waits until `cancel_handler` is notified instead of polling the request |
@@ -103,6 +104,7 @@ pub struct Commands {
     pub adopt: bool,
     pub report_batch: bool,
     pub responses: Option<u64>,
+    pub try_more: bool,
     pub detach: bool,
     pub until_cancelled: bool,
     pub until_notified: bool,
@@ -150,6 +152,7 @@ impl Commands {
             "adopt" => self.adopt = yes(),
             "report_batch" => self.report_batch = yes(),
             "responses" => self.responses = number(),
+            "try_more" => self.try_more = yes(),
             "detach" => self.detach = yes(),
             "until_cancelled" => self.until_cancelled = yes(),
             "until_notified" => self.until_notified = yes(),

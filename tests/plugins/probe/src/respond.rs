@@ -7,7 +7,9 @@ use crate::report::{BATCH, report};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use trtserver_plugin_api::author::{Batch, Dtype, Error, Request, Responder, Response, Tensor};
+use trtserver_plugin_api::author::{
+    Backlog, Batch, Dtype, Error, Request, Responder, Response, Tensor,
+};
 
 /// When the response is sent.
 pub enum Responded {
@@ -41,7 +43,16 @@ pub fn respond(
                 let (dtype, shape, bytes) = report(model, batch, request.batch_size())?;
                 response.put_bytes(BATCH, dtype, &shape, &bytes)?;
             }
-            if last { response.send()? } else { response.send_more()? }
+            if last {
+                response.send()?;
+            } else if !commands.try_more {
+                response.send_more()?;
+            } else if response.try_send_more()?.is_some() {
+                let Backlog { bytes, responses, limit, .. } = request.backlog()?;
+                return Err(Error::unavailable(format!(
+                    "{responses} responses of {bytes} bytes are unread, the limit is {limit}"
+                )));
+            }
         }
         if commands.responses == Some(0) {
             request.finish();

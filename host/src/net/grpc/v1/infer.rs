@@ -6,10 +6,12 @@ use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
 use crate::net::grpc::unary::{self, Limits, MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
+use crate::net::sink::{self, UnaryReceiver};
 use crate::net::status_code;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
 use crate::net::v1::request::RequestedVersion;
 use crate::net::v1::{input_data, legacy, request_status};
+use crate::request::Sink;
 use bytes::Buf;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -90,7 +92,7 @@ pub fn read(
         frames.copy_into(arena);
     }
     let legacy::WithLegacy(request) = unary::decode(InferRequest::schema(), frames)?;
-    Ok(begin(ctx, request, received_ns, deadline_ns))
+    Ok(begin(ctx, request, received_ns, deadline_ns, sink::unary()))
 }
 
 /// As [`read`], on a decode worker.
@@ -138,6 +140,7 @@ pub fn begin(
     request: InferRequest,
     received_ns: u64,
     deadline_ns: u64,
+    sink: (Sink, UnaryReceiver),
 ) -> Result<PendingRequest, Failure> {
     let InferRequest { model_name, model_version, meta_data, raw_input } = request;
     let version = RequestedVersion::from_number(model_version);
@@ -145,7 +148,7 @@ pub fn begin(
     let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
     let parts = input_data::entries(&call.served.signature, &plan, raw_input);
     let parts = parts.map_err(|e| call.refuse(e))?;
-    call.start(plan, parts, deadline_ns)
+    call.start(plan, parts, deadline_ns, sink)
 }
 
 /// Waits for the response to a request of [`begin`].

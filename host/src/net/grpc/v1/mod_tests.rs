@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::now_ns;
+use crate::net::unread::ConnectionUnread;
 use crate::net::v1::testing;
 use crate::state::Phase;
 use bytes::Bytes;
@@ -189,7 +190,8 @@ fn stream_of(
     ctx: &Arc<Context>,
     requests: Vec<Result<InferRequest, tonic::Status>>,
 ) -> stream::ResponseStream {
-    stream::responses(ctx, tokio_stream::iter(requests), 0)
+    let unread = ConnectionUnread::new(ctx.settings.unread);
+    stream::responses(ctx, tokio_stream::iter(requests), 0, unread)
 }
 
 #[tokio::test]
@@ -231,7 +233,8 @@ async fn dropped_stream_cancels_and_stops_reading() {
         // Each takes five seconds, so at most one is executed even on a slow machine.
         Ok(request(5_000_000))
     });
-    let responses = stream::responses(&ctx, tokio_stream::iter(endless), 0);
+    let unread = ConnectionUnread::new(ctx.settings.unread);
+    let responses = stream::responses(&ctx, tokio_stream::iter(endless), 0, unread);
     while ctx.state.in_flight() < 999 {
         tokio::task::yield_now().await;
     }

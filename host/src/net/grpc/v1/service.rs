@@ -5,6 +5,7 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 use crate::net::grpc::deadline;
+use crate::net::unread::ConnectionUnread;
 use crate::net::v1::control::{self, Change, SharedMemory};
 use crate::net::v1::{counted, counted_async, health, request_id, request_status, status};
 use std::sync::Arc;
@@ -79,7 +80,9 @@ impl GrpcService for Service {
         request: Request<tonic::Streaming<InferRequest>>,
     ) -> TonicResult<stream::ResponseStream> {
         let deadline_ns = deadline::of(request.metadata().as_ref());
-        Ok(Response::new(stream::responses(&self.ctx, request.into_inner(), deadline_ns)))
+        let unread = ConnectionUnread::of(request.extensions(), self.ctx.settings.unread);
+        let requests = request.into_inner();
+        Ok(Response::new(stream::responses(&self.ctx, requests, deadline_ns, unread)))
     }
 
     /// Every value but LOAD unloads, also a missing field.

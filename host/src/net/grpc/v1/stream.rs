@@ -8,6 +8,8 @@ use super::infer;
 use crate::clock::now_ns;
 use crate::net::context::Context;
 use crate::net::grpc::deadline;
+use crate::net::sink;
+use crate::net::unread::ConnectionUnread;
 use crate::net::v1::infer::PendingRequest;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,12 +37,17 @@ enum Item {
 }
 
 /// The responses to the requests of a stream. `deadline_ns` is that of the whole call, 0 = none.
-pub fn responses<S>(ctx: &Arc<Context>, requests: S, deadline_ns: u64) -> ResponseStream
+pub fn responses<S>(
+    ctx: &Arc<Context>,
+    requests: S,
+    deadline_ns: u64,
+    unread: Arc<ConnectionUnread>,
+) -> ResponseStream
 where
     S: Stream<Item = Result<InferRequest, Status>> + Send + Unpin + 'static,
 {
     let (sender, receiver) = mpsc::channel(MAX_PENDING);
-    tokio::spawn(read(Arc::clone(ctx), requests, sender, deadline_ns));
+    tokio::spawn(read(Arc::clone(ctx), requests, sender, deadline_ns, unread));
     let ctx = Arc::clone(ctx);
     let responses = ReceiverStream::new(receiver).then(move |item| {
         let ctx = Arc::clone(&ctx);
@@ -86,13 +93,20 @@ async fn forward(
 }
 
 /// Reads requests until the client half-closes or resets the stream.
-async fn read<S>(ctx: Arc<Context>, mut requests: S, sender: mpsc::Sender<Item>, deadline_ns: u64)
-where
+async fn read<S>(
+    ctx: Arc<Context>,
+    mut requests: S,
+    sender: mpsc::Sender<Item>,
+    deadline_ns: u64,
+    unread: Arc<ConnectionUnread>,
+) where
     S: Stream<Item = Result<InferRequest, Status>> + Unpin,
 {
     while let Ok(permit) = sender.reserve().await {
+        let full = unread.is_half_full();
         let request = tokio::select! {
-            request = requests.next() => request,
+            request = requests.next(), if !full => request,
+            () = Arc::clone(&unread).wait_below_half(), if full => continue,
             () = sender.closed() => return,
         };
         match request {
@@ -102,7 +116,8 @@ where
                 return;
             }
             Some(Ok(request)) => {
-                permit.send(match infer::begin(&ctx, request, now_ns(), deadline_ns) {
+                let sink = sink::counted_unary(&unread);
+                permit.send(match infer::begin(&ctx, request, now_ns(), deadline_ns, sink) {
                     Ok(pending) => Item::Pending(Box::new(pending)),
                     Err(failure) => Item::Refused(infer::failed(&ctx, &failure)),
                 });

@@ -3,6 +3,7 @@
 use super::*;
 use crate::net::context::Context;
 use crate::net::grpc::unary;
+use crate::net::unread::ConnectionUnread;
 use crate::net::v2::testing::context;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -162,6 +163,10 @@ async fn non_grpc_requests_get_an_http_status() {
     assert_eq!(unary::MAX_MESSAGE, 2_147_483_647);
 }
 
+fn unread() -> Arc<ConnectionUnread> {
+    ConnectionUnread::new(context().settings.unread)
+}
+
 /// Decodes a message of a stream.
 fn decoded(message: &Encoded) -> ModelStreamInferResponse {
     let mut bytes = message.head.clone();
@@ -172,7 +177,7 @@ fn decoded(message: &Encoded) -> ModelStreamInferResponse {
 /// The responses of a stream, each as `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
-    let mut responses = super::stream::serve(context(), incoming, true_status, 0);
+    let mut responses = super::stream::serve(context(), incoming, true_status, 0, unread());
     let mut got = Vec::new();
     while let Some(response) = responses.next().await {
         got.push(match response {
@@ -238,7 +243,7 @@ async fn dropped_stream_cancels_its_requests() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let responses = super::stream::serve(Arc::clone(&ctx), incoming, false, 0);
+    let responses = super::stream::serve(Arc::clone(&ctx), incoming, false, 0, unread());
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

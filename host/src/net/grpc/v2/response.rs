@@ -112,7 +112,7 @@ impl<'a> Head<'a> {
         put_texts(&error, &mut head);
         put_key(STREAM_RESPONSE, head_len + raw, &mut head);
         self.encode(&mut head);
-        Encoded { head, field: RAW_OUTPUTS, payloads }
+        Encoded { head, field: RAW_OUTPUTS, payloads, counted: None }
     }
 }
 

@@ -53,7 +53,7 @@ async fn unary_and_stream_encode_as_prost() {
     for (count, parameters) in [(0, vec![]), (1, vec![]), (2, parameters.clone()), (5, parameters)]
     {
         let outputs = outputs[..count].iter().cloned().collect();
-        let response = InferResponse { outputs, parameters };
+        let response = InferResponse { outputs, parameters, unread: None };
         let spec = ResponseSpec { id: "7".repeat(count), ..Default::default() };
         let want = message(&served, &spec, &response);
         let head = Head::of(&served, &spec, &response);
@@ -64,7 +64,7 @@ async fn unary_and_stream_encode_as_prost() {
         let (parts, body) = encoded.into_parts();
         for error in ["", "e"] {
             let head = Head::of(&served, &spec, &response).mark_final(true);
-            let Encoded { head: mut got, field, payloads } = head.into_stream_response(error);
+            let Encoded { head: mut got, field, payloads, .. } = head.into_stream_response(error);
             encoding::bytes::encode_repeated(field, &payloads, &mut got);
             let got = ModelStreamInferResponse::decode(&*got).unwrap();
             let mut want = want.clone();

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::grpc::{deadline, unary};
 use crate::net::status_code::status;
+use crate::net::unread::ConnectionUnread;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
 use std::collections::BTreeMap;
@@ -119,7 +120,8 @@ impl GrpcInferenceService for Service {
         let true_status =
             r.metadata().get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
         let deadline_ns = deadline::of(r.metadata().as_ref());
-        ok(stream::serve(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns))
+        let unread = ConnectionUnread::of(r.extensions(), self.0.settings.unread);
+        ok(stream::serve(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns, unread))
     }
 
     async fn model_config(

@@ -1,7 +1,8 @@
 //! ModelStreamInfer (docs/protocol/v2.md §1.5): many requests on one stream, errors in-band.
 //!
 //! One task per stream reads requests and sends responses. Responses of ordinary models are sent in the order of their
-//! requests and wait for each other; those of a decoupled model are sent as they arrive.
+//! requests and wait for each other; those of a decoupled model are sent as they arrive. Responses that the client has not
+//! read are limited by bytes (`net/unread`).
 
 use super::response::{Head, ResponseSpec};
 use super::{fallback, infer};
@@ -11,9 +12,11 @@ use crate::net::context::Context;
 use crate::net::grpc::deadline;
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
+use crate::net::unread::{ConnectionUnread, StreamUnread};
 use crate::net::v2::refused;
 use crate::repository::OpenVersion;
-use crate::request::InferResponse;
+use crate::request::context::RequestStream;
+use crate::request::{InferResponse, StreamLimit};
 use crate::state::InFlightGuard;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,7 +26,8 @@ use tonic::Status;
 use trtserver_proto::codec::Encoded;
 use trtserver_proto::v2::ModelInferRequest;
 
-/// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's backpressure.
+/// Pending requests of one stream, at most. Beyond it, or the limit of unread responses, the stream is not read, which is the
+/// client's backpressure.
 const MAX_PENDING: usize = 1024;
 /// Responses that may wait for a slow client before the stream's task waits too.
 const MAX_UNREAD: usize = 16;
@@ -37,10 +41,13 @@ pub fn serve(
     incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Send + Unpin + 'static,
     true_status: bool,
     deadline_ns: u64,
+    connection: Arc<ConnectionUnread>,
 ) -> ReceiverStream<Message> {
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
-    let pending = PendingRequests { ctx, sink, deadline_ns, slots: BTreeMap::new(), next: 0 };
+    let unread = StreamUnread::new(connection);
+    let pending =
+        PendingRequests { ctx, sink, unread, deadline_ns, slots: BTreeMap::new(), next: 0 };
     tokio::spawn(async move {
         let work = async {
             drive(pending, incoming, items, &out, true_status).await;
@@ -62,16 +69,18 @@ async fn drive(
     true_status: bool,
 ) {
     let mut open = true;
+    let unread = Arc::clone(&pending.unread);
     // Every return drops `pending`, which cancels its requests.
     while open || !pending.slots.is_empty() {
         tokio::select! {
-            request = incoming.next(), if open && pending.slots.len() < MAX_PENDING => match request {
+            request = incoming.next(), if open && pending.may_begin() => match request {
                 Some(Ok(request)) => pending.begin(request),
                 // The client reset the stream.
                 Some(Err(_)) => return,
                 None => open = false,
             },
             Some(item) = items.recv() => pending.take(item),
+            () = unread.wait_below_limit() => {}
             () = out.closed() => return,
         }
         while let Some(outgoing) = pending.next_outgoing() {
@@ -96,6 +105,7 @@ enum Outgoing {
 struct PendingRequests {
     ctx: Arc<Context>,
     sink: mpsc::UnboundedSender<StreamItem>,
+    unread: Arc<StreamUnread>,
     deadline_ns: u64,
     /// By number, which is the order of arrival.
     slots: BTreeMap<u64, Slot>,
@@ -106,6 +116,8 @@ impl Drop for PendingRequests {
     /// Cancels the newest first: if the oldest, which may be executing, ended first, its instance could begin the next one
     /// before that is cancelled, too.
     fn drop(&mut self) {
+        // Backends that wait for the client see that it is gone.
+        self.unread.close();
         while self.slots.pop_last().is_some() {}
     }
 }
@@ -135,6 +147,11 @@ struct Accepted {
 }
 
 impl PendingRequests {
+    /// Another request may be read.
+    fn may_begin(&self) -> bool {
+        self.slots.len() < MAX_PENDING && !self.unread.is_full()
+    }
+
     fn begin(&mut self, request: ModelInferRequest) {
         let received_ns = now_ns();
         let number = self.next;
@@ -170,7 +187,10 @@ impl PendingRequests {
             unchecked.streaming = true;
             unchecked.deadline_ns = self.deadline_ns;
             let empty_final_response = unchecked.parameters.empty_final_response;
-            let sink = sink::channel(number, self.sink.clone());
+            let unread = Arc::clone(&self.unread);
+            unchecked.stream =
+                Some(RequestStream { limit: Arc::clone(&unread) as _, waits: served.decoupled() });
+            let sink = sink::channel(number, self.sink.clone(), unread);
             let responder = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
             Ok((responder, spec, empty_final_response))
         });
@@ -258,7 +278,9 @@ impl Accepted {
         match self.spec.rank(&self.served, &mut response) {
             Ok(()) => {
                 let head = Head::of(&self.served, &self.spec, &response).mark_final(last);
-                Outgoing::Response(head.into_stream_response(""))
+                let encoded = head.into_stream_response("");
+                let counted = response.unread.map(|unread| unread as Box<dyn Send + Sync>);
+                Outgoing::Response(Encoded { counted, ..encoded })
             }
             Err(error) => self.error(error),
         }

@@ -6,6 +6,7 @@ use crate::error::{Code, Error};
 use crate::net::context::Context;
 use crate::net::http::collect::{BodyError, BodySpec, collect};
 use crate::net::http::drain::drain;
+use crate::net::sink;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult};
 use crate::net::v1::request::{self, RequestedVersion};
 use crate::net::v1::{header_text, input_data, legacy, response};
@@ -87,7 +88,7 @@ async fn run<B: Body<Data = Bytes>>(
         }
     };
     let parts = parts.map_err(|e| call.refuse(e))?;
-    call.start(plan, parts, 0)?.finish().await
+    call.start(plan, parts, 0, sink::unary())?.finish().await
 }
 
 fn from_legacy_agent(headers: &HeaderMap) -> bool {

@@ -4,7 +4,7 @@ mod endpoint; // the endpoint of a path, query parameters
 mod infer; // the inference endpoint
 mod response; // status code and headers of a v1 response
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::v1::{control, counted_async, health, request_id, status};
@@ -19,6 +19,11 @@ use std::sync::Arc;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::SharedMemoryStatus;
 use trtserver_proto::{json, text};
+
+/// The response in place of one that cannot be sent.
+pub fn failure(ctx: &Context, error: &Error) -> Response<ResponseBody> {
+    V1Response::failure(&ctx.settings, error, request_id(ctx), BINARY).into_response()
+}
 
 /// Serves a request whose path begins with `/api`; `received_ns` is when its head was received.
 pub async fn handle<B: Body<Data = Bytes>>(

@@ -13,6 +13,8 @@ mod receive; // request bodies
 mod repository; // repository index, loading and unloading
 mod response; // responses without tensors
 
+pub use response::failure;
+
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
@@ -21,7 +23,7 @@ use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, sta
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{Request, Response, StatusCode};
-use response::{failure, health, json, plain, with_status};
+use response::{health, json, plain, with_status};
 use std::sync::Arc;
 
 /// Serves a request for a path under `/v2`. Dropping the future cancels an inference request.

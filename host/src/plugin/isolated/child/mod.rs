@@ -16,6 +16,7 @@ mod metrics; // forwards metrics
 mod model; // decodes and opens the model
 mod requests; // decodes requests
 mod responses; // sends responses
+mod unread; // responses that clients have not read
 
 use super::wire::split;
 use crate::plugin::host_api::set_isolated;

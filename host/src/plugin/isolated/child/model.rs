@@ -1,5 +1,6 @@
 //! The model of the child: decodes the facts of the model and opens it.
 
+use super::unread::Streams;
 use crate::arena::{Arena, Reader};
 use crate::device::StreamPriority;
 use crate::error::{Error, Result};
@@ -128,6 +129,8 @@ pub struct OpenModel {
     pub reader: Arc<Reader>,
     /// The arena of the outputs.
     pub arena: Arc<Arena>,
+    /// The streams of its requests.
+    pub streams: Streams,
 }
 
 impl OpenModel {
@@ -142,6 +145,7 @@ impl OpenModel {
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
         let model = facts.with(|facts| Model::open_locally(backend, facts))?;
-        Ok(Self { model, version: message.version, signature, names, priority, reader, arena })
+        let (version, streams) = (message.version, Streams::default());
+        Ok(Self { model, version, signature, names, priority, reader, arena, streams })
     }
 }

@@ -5,6 +5,7 @@ use super::responses::{HostSink, ResponseSender};
 use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{Input, Request};
 use crate::plugin::isolated::params;
+use crate::request::context::RequestStream;
 use crate::request::tensor::element_count;
 use crate::request::{
     CorrelationId, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Sequence,
@@ -42,13 +43,16 @@ pub fn decode(
     });
     let outputs = outputs.collect::<Result<_>>()?;
     let has = |flag| message.flags & flag != 0;
-    let sink = HostSink::new(responses, message.key, execution);
+    let stream = message.stream.map(|of| (model.streams.get(&of, &model.arena), of.waits));
+    let sink =
+        HostSink::new(responses, message.key, execution, stream.as_ref().map(|(s, _)| s.clone()));
     let context = RequestContext {
         signature: Arc::clone(&model.signature),
         stats: None,
         received_ns: message.received_ns,
         batch: message.batch,
         outputs,
+        stream: stream.map(|(limit, waits)| RequestStream { limit, waits }),
     };
     let request = InferRequest {
         id: message.id,

@@ -1,6 +1,7 @@
 //! Sends responses to the host over the work connection of an instance.
 
 use super::control::failure;
+use super::unread::SharedStream;
 use crate::arena::{Arena, SharedRange};
 use crate::budget::Purpose;
 use crate::error::{Code, Error, Result};
@@ -158,14 +159,21 @@ pub struct HostSink {
     responses: Arc<ResponseSender>,
     key: u64,
     execution: Arc<Execution>,
+    stream: Option<Arc<SharedStream>>,
     /// The last response was sent, if only an error in place of one that could not be sent.
     ended: bool,
 }
 
 impl HostSink {
-    pub fn new(responses: &Arc<ResponseSender>, key: u64, execution: &Arc<Execution>) -> Self {
+    /// `stream`: the stream of the request, if it is of one.
+    pub fn new(
+        responses: &Arc<ResponseSender>,
+        key: u64,
+        execution: &Arc<Execution>,
+        stream: Option<Arc<SharedStream>>,
+    ) -> Self {
         let (responses, execution) = (Arc::clone(responses), Arc::clone(execution));
-        Self { responses, key, execution, ended: false }
+        Self { responses, key, execution, stream, ended: false }
     }
 }
 
@@ -177,7 +185,16 @@ impl ResponseSink for HostSink {
         if self.ended {
             return;
         }
-        let encoded = response.and_then(|r| r.map(|r| self.responses.encode(r)).transpose());
+        let encode = |mut response: InferResponse| {
+            // Counted until the outputs are.
+            let admitted = response.unread.take();
+            let data = self.responses.encode(response)?;
+            if let (Some(stream), Some(_)) = (&self.stream, admitted) {
+                stream.share(&data.outputs);
+            }
+            Ok(data)
+        };
+        let encoded = response.and_then(|response| response.map(encode).transpose());
         let (data, failure) = match encoded {
             Ok(data) => (data, None),
             Err(e) => (None, Some(failure(&e))),

@@ -16,7 +16,9 @@ pub use control::{
     InstanceFacts, LogRecord, Metric, MetricValue, ModelFacts, Patch, TensorSpec, control_message,
     control_request,
 };
-pub use work::{ExecuteBatch, Input, Output, Param, Request, Response, ResponseData, param};
+pub use work::{
+    ExecuteBatch, Input, Output, Param, Request, RequestStream, Response, ResponseData, param,
+};
 
 /// An error of the host or of the backend.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -43,6 +43,23 @@ pub struct Request {
     pub requested_outputs: Vec<u32>,
     #[prost(message, repeated, tag = "13")]
     pub params: Vec<Param>,
+    /// Absent unless the request is of a stream.
+    #[prost(message, optional, tag = "14")]
+    pub stream: Option<RequestStream>,
+}
+
+/// `request::context::RequestStream`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RequestStream {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Limit of the bytes that the client has not read.
+    #[prost(uint64, tag = "2")]
+    pub limit: u64,
+    #[prost(bool, tag = "3")]
+    pub waits: bool,
+    #[prost(uint64, tag = "4")]
+    pub timeout_ms: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -1,0 +1,36 @@
+//! Unit tests of `unread.rs`.
+
+use super::*;
+use crate::request::buffer::AlignedBuf;
+
+fn output(slot: u32) -> Output {
+    Output { slot, bytes: 1000, ..Output::default() }
+}
+
+#[test]
+fn blocks_count_until_the_host_releases_them() {
+    let arena = Arena::new("test", 1 << 20).unwrap();
+    let streams = Streams::default();
+    let message = RequestStream { number: 7, limit: 2000, waits: true, timeout_ms: 20 };
+    let stream = streams.get(&message, &arena);
+    assert!(Arc::ptr_eq(&stream, &streams.get(&message, &arena)));
+    let token = CancelToken::default();
+    let admit = |wait| Arc::clone(&stream).admit(1000 + RESPONSE_OVERHEAD, wait, &token);
+    let block = AlignedBuf::try_for_input(Some(&arena), 1000).unwrap().into_bytes();
+    let other = AlignedBuf::try_for_input(Some(&arena), 1000).unwrap().into_bytes();
+    let slots = [&block, &other].map(|block| arena.share(block).unwrap().slot);
+    for slot in slots {
+        let admitted = admit(false).unwrap();
+        stream.share(&[output(slot)]);
+        drop(admitted);
+    }
+    let unread = 2 * (1000 + RESPONSE_OVERHEAD) as u64;
+    assert_eq!(stream.backlog(), Backlog { bytes: unread, responses: 2, limit: 2000 });
+    assert_eq!(admit(false).unwrap_err().code, Code::ResourceExhausted);
+    assert!(admit(true).unwrap_err().message.contains("read nothing for 20ms"));
+    arena.unshare(slots[0]);
+    assert!(admit(true).is_ok());
+    assert_eq!(stream.backlog().responses, 1);
+    token.cancel();
+    assert_eq!(admit(true).unwrap_err().code, Code::Cancelled);
+}
