@@ -137,6 +137,33 @@ impl Client {
         client
     }
 
+    /// As [`Client::open`], and waits for the server's flow-control windows: bodies of up to 4 MiB may follow at once instead of
+    /// 64 KiB.
+    #[track_caller]
+    pub fn open_wide(address: &str) -> Self {
+        let mut client = Self::open(address);
+        client.read_windows().unwrap_or_else(|e| panic!("no windows from the server: {e}"));
+        client
+    }
+
+    fn read_windows(&mut self) -> io::Result<()> {
+        let (mut settings, mut window) = (false, false);
+        while !settings || !window {
+            let mut head = [0; 9];
+            self.stream.read_exact(&mut head)?;
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            self.stream.read_exact(&mut vec![0; length as usize])?;
+            if head[3] == SETTINGS && head[4] & ACK == 0 {
+                let mut ack = Vec::new();
+                frame(&mut ack, SETTINGS, ACK, 0, &[]);
+                self.write(&ack);
+                settings = true;
+            }
+            window |= head[3] == WINDOW_UPDATE;
+        }
+        Ok(())
+    }
+
     /// Begins a call.
     pub fn call(&mut self, headers: &[(&str, &str)]) -> u32 {
         let call = self.next;

@@ -20,6 +20,7 @@ mod logs;
 mod malformed;
 mod metrics;
 mod model_control;
+mod overload;
 mod plugin_command;
 mod queue_policy;
 mod sequence_batching;

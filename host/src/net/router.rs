@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::disconnect::RequestBody;
 use super::grpc::body::GrpcBody;
+use super::grpc::unary;
 use super::http::body::ResponseBody;
 use super::listener::Handler;
 use super::unread::ConnectionUnread;
@@ -164,7 +165,18 @@ impl Handler for GrpcRouter {
                 }
                 let mut routes = self.routes.clone();
                 let response = async move {
-                    match routes.call(request).await {
+                    // tonic refuses what is no call.
+                    let whole = !STREAMS.contains(&request.uri().path())
+                        && unary::check_call(request.method(), request.headers()).is_ok();
+                    let served = if whole {
+                        match unary::receive_control(request).await {
+                            Ok(request) => routes.call(request).await,
+                            Err(status) => return unary::refuse(&status),
+                        }
+                    } else {
+                        routes.call(request).await
+                    };
+                    match served {
                         Ok(response) => response.map(GrpcBody::from),
                         Err(never) => match never {},
                     }

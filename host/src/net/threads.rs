@@ -1,10 +1,19 @@
-//! The network threads: one tokio runtime for all sockets. Its threads may run instances inline.
+//! The network threads: one tokio runtime for the sockets of requests, whose threads may run instances inline, and one thread
+//! for the sockets of health and metrics, which nothing else may occupy.
 
 use super::grpc::first_poll::FirstPolls;
 use crate::scheduler::inline::Permits;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Builder, Handle, Runtime};
+
+/// A runtime with one thread for the health and metrics listeners.
+///
+/// # Errors
+/// The system starts no thread.
+pub fn health_runtime() -> Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(1).enable_all().thread_name("health").build()
+}
 
 /// A runtime with one thread for each processor that the process may use, at least two. `stack`: bytes of stack of each
 /// thread, which models executed inline may use.

@@ -4,9 +4,8 @@ mod connections; // connection limits and timeouts
 mod descriptor_limit; // limit of open files
 mod drain; // shutdown
 mod listeners; // what each socket serves
-mod load;
-mod memory_limit; // limit of the memory budget // backends and models at start
-
+mod load; // backends and models at start
+mod memory_limit; // limit of the memory budget
 mod signals; // end, and re-opening the log
 
 pub use load::default_backend_dirs;
@@ -40,14 +39,16 @@ pub fn run(settings: Settings) -> u8 {
         tracing::error!("cannot start the decode workers: {e}");
         return 1;
     }
-    let runtime = match threads::runtime(DEFAULT_STACK) {
-        Ok(runtime) => runtime,
+    let runtimes = threads::runtime(DEFAULT_STACK)
+        .and_then(|runtime| Ok((runtime, threads::health_runtime()?)));
+    let (runtime, health) = match runtimes {
+        Ok(runtimes) => runtimes,
         Err(e) => {
             tracing::error!("cannot start the network threads: {e}");
             return 1;
         }
     };
-    let code = match Server::start(settings, &runtime) {
+    let code = match Server::start(settings, &runtime, &health) {
         Ok(server) => runtime.block_on(server.serve()),
         Err(e) => {
             tracing::error!("{e}");
@@ -56,6 +57,7 @@ pub fn run(settings: Settings) -> u8 {
     };
     // Blocking tasks that have not ended after the drain must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    health.shutdown_background();
     code
 }
 
@@ -68,8 +70,8 @@ struct Server {
 }
 
 impl Server {
-    /// Opens the listeners and serves them. Models are loaded later.
-    fn start(settings: Settings, runtime: &Runtime) -> Result<Self> {
+    /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
+    fn start(settings: Settings, runtime: &Runtime, health_runtime: &Runtime) -> Result<Self> {
         tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
         set_memory_limit(&settings);
         let settings = Arc::new(settings);
@@ -101,14 +103,14 @@ impl Server {
         announce(&[("http", &http), ("grpc", &grpc), ("metrics", &metrics), ("health", &health)]);
 
         let mut spawn = |bound: Bound, listener: Listener| {
-            let connections = match &listener {
-                Listener::Http | Listener::Grpc => &server.connections.requests,
-                Listener::Health => &server.connections.health,
-                Listener::Metrics(_) => &server.connections.metrics,
+            let (runtime, connections) = match &listener {
+                Listener::Http | Listener::Grpc => (runtime, &server.connections.requests),
+                Listener::Health => (health_runtime, &server.connections.health),
+                Listener::Metrics(_) => (health_runtime, &server.connections.metrics),
             };
             let connections = Arc::clone(connections);
             let task = listener.serve(bound, Arc::clone(&context), connections, stopped.clone());
-            server.tasks.push(tokio::spawn(task));
+            server.tasks.push(runtime.spawn(task));
         };
         if let Some(bound) = metrics {
             tracing::info!("Started Metrics Service at {}", bound.address);

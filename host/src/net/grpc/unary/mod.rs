@@ -1,11 +1,13 @@
 //! Unary gRPC calls without tonic: tensors are copied at most once when they are received, and sent zero-copy.
 
+mod control; // messages of the calls that tonic serves
 mod message_buf; // a received message as chunks
 mod receive; // receives and decodes a message
 mod receiver; // gives large fields blocks of their own while they arrive
 mod respond; // builds responses
 mod sizes; // limits of messages
 
+pub use control::receive_control;
 pub use message_buf::MessageBuf;
 pub use receive::{Limits, decode, is_heavy, receive, reserve_decoded};
 pub use respond::{refuse, respond, respond_with};

@@ -30,6 +30,8 @@ pub struct MessageReceiver<'a, F> {
     arena: &'a F,
     /// Pays for what was received and is not in a block yet.
     reservation: Reservation,
+    /// Bytes drawn so far, for blocks too.
+    paid: usize,
 }
 
 /// What the next byte belongs to.
@@ -61,7 +63,15 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
     pub fn new(arena: &'a F) -> Self {
         let frames = MessageBuf::default();
         let reservation = request_memory().empty(Purpose::Request);
-        Self { frames, received: 0, end: usize::MAX, next: Next::Prefix(0), arena, reservation }
+        Self {
+            frames,
+            received: 0,
+            end: usize::MAX,
+            next: Next::Prefix(0),
+            arena,
+            reservation,
+            paid: 0,
+        }
     }
 
     /// Draws `more` bytes, which arrive next, from the memory budget.
@@ -70,11 +80,15 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
     /// The budget is exhausted.
     pub async fn pay(&mut self, more: usize) -> Result<(), Exhausted> {
         // Small messages are not drawn individually.
-        if self.received + more <= SMALL || self.reservation.bytes() >= more {
+        let missing = (self.received + more).saturating_sub(self.paid);
+        if missing == 0 || self.received + more <= SMALL {
             return Ok(());
         }
-        let left = self.end.saturating_sub(self.received);
-        self.reservation.grow(more.max(left.min(PAID_STEP))).await
+        let left = self.end.saturating_sub(self.paid);
+        let step = missing.max(left.min(PAID_STEP));
+        self.reservation.grow(step).await?;
+        self.paid += step;
+        Ok(())
     }
 
     /// Bytes so far.

@@ -1,0 +1,27 @@
+//! Calls without tensors, which tonic serves: their message is received here, because tonic would decompress it on a network
+//! thread, and would take as much memory as the call announces.
+
+use super::receive::{Limits, receive};
+use super::sizes::PREFIX;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::Request;
+use http_body_util::Full;
+use tonic::Status;
+
+/// The call with its message received and decompressed.
+///
+/// # Errors
+/// The status for [`refuse`](super::refuse).
+pub async fn receive_control<B>(request: Request<B>) -> Result<Request<Full<Bytes>>, Status>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let (parts, body) = request.into_parts();
+    let mut message = receive(&parts.headers, body, &|_: &str| None, Limits::CONTROL).await?;
+    let len = message.remaining();
+    let mut body = BytesMut::with_capacity(PREFIX + len);
+    body.put_u8(0);
+    body.put_u32(len as u32);
+    body.put(&mut message);
+    Ok(Request::from_parts(parts, Full::new(body.freeze())))
+}
