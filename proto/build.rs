@@ -39,7 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let by_tonic = |service: &str, method: &str| {
         !matches!(
             (service, method),
-            ("GRPCService", "Infer") | ("GRPCInferenceService", "ModelInfer")
+            ("GRPCService", "Infer" | "StreamInfer")
+                | ("GRPCInferenceService", "ModelInfer" | "ModelStreamInfer")
         )
     };
     generate(&root, &[V1, HEALTH, V2], server, by_tonic)?;

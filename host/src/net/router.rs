@@ -23,10 +23,8 @@ const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
 const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 
 /// The streams: their clients send messages at any time, and their responses are counted as unread one by one.
-const STREAMS: [&str; 2] = [
-    "/nvidia.inferenceserver.GRPCService/StreamInfer",
-    "/inference.GRPCInferenceService/ModelStreamInfer",
-];
+const STREAM_V1: &str = "/nvidia.inferenceserver.GRPCService/StreamInfer";
+const STREAM_V2: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
 /// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
@@ -69,7 +67,7 @@ pub fn health(
     }
 }
 
-/// The gRPC services of both generations. Unary inference bypasses tonic.
+/// The gRPC services of both generations. Inference bypasses tonic.
 pub fn grpc(context: Arc<Context>) -> GrpcRouter {
     let (inference, health) = grpc::v2::services(Arc::clone(&context));
     let mut builder = Routes::builder();
@@ -158,17 +156,22 @@ impl Handler for GrpcRouter {
                 let response = async move { grpc::v1::infer(&context, request, received_ns).await };
                 (true, Routed::Boxed { response: Box::pin(response) })
             }
-            path => {
-                if STREAMS.contains(&path) {
-                    request.body_mut().allow_pauses();
-                    request.extensions_mut().insert(Arc::clone(&unread));
-                }
+            STREAM_V1 => {
+                request.body_mut().allow_pauses();
+                let response = grpc::v1::stream(&self.context, request, Arc::clone(&unread));
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+            }
+            STREAM_V2 => {
+                request.body_mut().allow_pauses();
+                let response = grpc::v2::stream(&self.context, request, Arc::clone(&unread));
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+            }
+            _ => {
                 let mut routes = self.routes.clone();
                 let response = async move {
                     // tonic refuses what is no call.
-                    let whole = !STREAMS.contains(&request.uri().path())
-                        && unary::check_call(request.method(), request.headers()).is_ok();
-                    let served = if whole {
+                    let call = unary::check_call(request.method(), request.headers());
+                    let served = if call.is_ok() {
                         match unary::receive_control(request).await {
                             Ok(request) => routes.call(request).await,
                             Err(status) => return unary::refuse(&status),

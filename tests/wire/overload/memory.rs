@@ -1,7 +1,7 @@
 //! The memory budget and the limits of messages: what does not fit is refused, and the server's memory stays bounded.
 
 use super::{gzip, wide};
-use trtserver_tests::grpc::{INFER, field};
+use trtserver_tests::grpc::{INFER, STREAM, field};
 use trtserver_tests::http1::request;
 use trtserver_tests::http2::{Client, call_headers, message, prefixed};
 use trtserver_tests::{Response, Running, Server, dist, probe};
@@ -92,7 +92,7 @@ fn grpc_expansion_is_limited() {
         "/nvidia.inferenceserver.GRPCService/Status",
         "/grpc.health.v1.Health/Check",
     ];
-    for path in INFER.into_iter().chain(others) {
+    for path in INFER.into_iter().chain(STREAM).chain(others) {
         let body = prefixed(1, packed.len() as u32, &packed);
         assert_refused(&server, path, Some("gzip"), &body);
     }
@@ -107,7 +107,7 @@ fn grpc_message_size_is_limited() {
         .model("echo", probe("echo", &[]))
         .flag("--grpc-max-message-size=100K")
         .start();
-    for path in INFER {
+    for path in INFER.into_iter().chain(STREAM) {
         let body = message(&field(900, &vec![0; 200 << 10]));
         assert_refused(&server, path, None, &body);
     }

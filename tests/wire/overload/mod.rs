@@ -3,22 +3,18 @@
 mod decoding;
 mod memory;
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::io::{Seek, Write};
+use std::process::Command;
 
 /// Compresses by `gzip`.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut child = Command::new("gzip")
-        .arg("-c")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|e| panic!("gzip: {e}"));
-    let mut stdin = child.stdin.take().unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(bytes).unwrap());
-        child.wait_with_output().unwrap().stdout
-    })
+    let run = || -> std::io::Result<Vec<u8>> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(bytes)?;
+        file.rewind()?;
+        Ok(Command::new("gzip").arg("-c").stdin(file).output()?.stdout)
+    };
+    run().unwrap_or_else(|e| panic!("gzip: {e}"))
 }
 
 /// A JSON request of `count` numbers in one tensor.

@@ -46,11 +46,6 @@ impl ConnectionUnread {
         })
     }
 
-    /// The count of the connection that a request arrived on.
-    pub fn of(extensions: &http::Extensions, limits: UnreadLimits) -> Arc<Self> {
-        extensions.get().cloned().unwrap_or_else(|| Self::new(limits))
-    }
-
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

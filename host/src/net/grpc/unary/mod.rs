@@ -9,9 +9,10 @@ mod sizes; // limits of messages
 
 pub use control::receive_control;
 pub use message_buf::MessageBuf;
-pub use receive::{Limits, decode, is_heavy, receive, reserve_decoded};
+pub use receive::{Limits, decode, is_heavy, open, receive, reserve_decoded, too_long};
+pub use receiver::MessageReceiver;
 pub use respond::{refuse, respond, respond_with};
-pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA};
+pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA, PREFIX};
 
 use http::{HeaderMap, HeaderValue, header};
 

@@ -83,7 +83,23 @@ where
     B: http_body::Body<Data = Bytes>,
     F: Fn(&str) -> Option<Arc<Arena>>,
 {
-    let mut frames = collect(body, arena, limits.message).await?;
+    let frames = open(headers, collect(body, arena, limits.message).await?, limits).await?;
+    if frames.remaining() > LONG {
+        // Leave the task that polls new streams together, see `first_poll`.
+        tokio::task::yield_now().await;
+    }
+    Ok(frames)
+}
+
+/// The message in `frames`, which begin with its prefix, decompressed if necessary.
+///
+/// # Errors
+/// The status for [`refuse`](super::refuse).
+pub async fn open(
+    headers: &HeaderMap,
+    mut frames: MessageBuf,
+    limits: Limits,
+) -> Result<MessageBuf, Status> {
     if frames.remaining() < PREFIX {
         return Err(Status::internal("the call ended before a whole message was received"));
     }
@@ -113,10 +129,6 @@ where
     }
     if compressed {
         return Box::pin(decompress(headers, frames, limits.expanded)).await;
-    }
-    if len > LONG {
-        // Leave the task that polls new streams together, see `first_poll`.
-        tokio::task::yield_now().await;
     }
     Ok(frames)
 }
@@ -217,7 +229,8 @@ where
     Ok(frames.finish())
 }
 
-fn too_long(len: usize, limit: usize) -> Status {
+/// The refusal of a message of `len` bytes.
+pub fn too_long(len: usize, limit: usize) -> Status {
     request_memory().count_refusal(Refusal::MessageSize);
     let mut text = format!("Received message larger than max ({len} vs. {limit})");
     if limit != MAX_MESSAGE && limit != Limits::CONTROL.message {

@@ -24,7 +24,7 @@ use trtserver_proto::schema::Described;
 use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 
 /// Number of `raw_input` in `InferRequest`.
-const RAW_INPUT: u32 = 4;
+pub const RAW_INPUT: u32 = 4;
 /// Number of `raw_output` in `InferResponse`.
 const RAW_OUTPUT: u32 = 3;
 

@@ -7,17 +7,18 @@ mod service; // the other endpoints, through tonic
 mod stream; // StreamInfer
 
 pub use infer::serve as infer;
+pub use stream::stream;
 
 use crate::net::context::Context;
-use crate::net::grpc::unary::MAX_MESSAGE;
+use crate::net::grpc::unary::{Limits, MAX_MESSAGE};
 use std::sync::Arc;
 use tonic::codec::CompressionEncoding;
 use trtserver_proto::v1::grpc_service_server::GrpcServiceServer;
 
-/// All endpoints but unary inference, which [`infer`] serves.
+/// All endpoints but inference, which [`infer`] and [`stream()`] serve.
 pub fn service(ctx: Arc<Context>) -> GrpcServiceServer<service::Service> {
     GrpcServiceServer::new(service::Service::new(ctx))
-        .max_decoding_message_size(MAX_MESSAGE)
+        .max_decoding_message_size(Limits::CONTROL.expanded)
         .max_encoding_message_size(MAX_MESSAGE)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Deflate)

@@ -1,11 +1,8 @@
 //! The endpoints of v1 gRPC that go through tonic.
 
-use super::stream;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
-use crate::net::grpc::deadline;
-use crate::net::unread::ConnectionUnread;
 use crate::net::v1::control::{self, Change, SharedMemory};
 use crate::net::v1::{counted, counted_async, health, request_id, request_status, status};
 use std::sync::Arc;
@@ -15,8 +12,8 @@ use trtserver_proto::v1::model_control_request::Type as ControlType;
 use trtserver_proto::v1::shared_memory_control_request::SharedMemoryControl as ShmRequest;
 use trtserver_proto::v1::shared_memory_control_response as shm_response;
 use trtserver_proto::v1::{
-    HealthRequest, HealthResponse, InferRequest, ModelControlRequest, ModelControlResponse,
-    ProfileRequest, ProfileResponse, RepositoryRequest, RepositoryResponse, RequestStatus,
+    HealthRequest, HealthResponse, ModelControlRequest, ModelControlResponse, ProfileRequest,
+    ProfileResponse, RepositoryRequest, RepositoryResponse, RequestStatus,
     SharedMemoryControlRequest, SharedMemoryControlResponse, StatusRequest, StatusResponse,
     repository_response,
 };
@@ -71,18 +68,6 @@ impl GrpcService for Service {
                 health: health.unwrap_or(false),
             }
         })))
-    }
-
-    type StreamInferStream = stream::ResponseStream;
-
-    async fn stream_infer(
-        &self,
-        request: Request<tonic::Streaming<InferRequest>>,
-    ) -> TonicResult<stream::ResponseStream> {
-        let deadline_ns = deadline::of(request.metadata().as_ref());
-        let unread = ConnectionUnread::of(request.extensions(), self.ctx.settings.unread);
-        let requests = request.into_inner();
-        Ok(Response::new(stream::responses(&self.ctx, requests, deadline_ns, unread)))
     }
 
     /// Every value but LOAD unloads, also a missing field.

@@ -7,10 +7,16 @@
 use super::infer;
 use crate::clock::now_ns;
 use crate::net::context::Context;
-use crate::net::grpc::deadline;
+use crate::net::grpc::body::GrpcBody;
+use crate::net::grpc::stream_messages::{StreamMessages, StreamRequest};
+use crate::net::grpc::{deadline, stream_response};
+use crate::net::http::body::BoxError;
 use crate::net::sink;
 use crate::net::unread::ConnectionUnread;
 use crate::net::v1::infer::PendingRequest;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -34,6 +40,27 @@ enum Item {
     Refused(InferResponse),
     /// The client reset the stream.
     Broken(Status),
+}
+
+impl StreamRequest for InferRequest {
+    const RAW: u32 = infer::RAW_INPUT;
+}
+
+/// Serves `/nvidia.inferenceserver.GRPCService/StreamInfer`.
+pub fn stream<B>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    unread: Arc<ConnectionUnread>,
+) -> Response<GrpcBody>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    stream_response::respond(request, |request| {
+        let (parts, body) = request.into_parts();
+        let deadline_ns = deadline::of(&parts.headers);
+        let requests = StreamMessages::new(ctx, parts.headers, body);
+        responses(ctx, requests, deadline_ns, unread)
+    })
 }
 
 /// The responses to the requests of a stream. `deadline_ns` is that of the whole call, 0 = none.

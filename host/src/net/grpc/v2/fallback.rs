@@ -11,6 +11,22 @@ use crate::request::{DType, InputTensor};
 use smallvec::SmallVec;
 use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
 
+/// Replaces typed contents by raw tensors, which [`read`] takes as they are. A message with an input that cannot be converted is
+/// left as it is, for `read` to return the error.
+pub fn convert_contents(request: &mut ModelInferRequest) {
+    if !request.raw_input_contents.is_empty() {
+        return;
+    }
+    let mut source = Source::new(&request.model_name, Vec::new());
+    let raw = request.inputs.iter().map(|tensor| {
+        let dtype = DType::from_v2_name(&tensor.datatype)?;
+        source.take(tensor, dtype).ok()
+    });
+    let Some(raw) = raw.collect::<Option<Vec<_>>>() else { return };
+    request.raw_input_contents = raw;
+    request.inputs.iter_mut().for_each(|tensor| tensor.contents = None);
+}
+
 /// Converts a message for the model version `served`.
 pub fn read(
     served: &OpenVersion,
@@ -42,7 +58,7 @@ pub fn read(
             )));
         };
         let shape = SmallVec::from_vec(std::mem::take(&mut tensor.shape));
-        let data = source.take(tensor, dtype)?;
+        let data = source.take(&tensor, dtype)?;
         unchecked.inputs.push(InputTensor { index, dtype, shape, data });
     }
     let mut spec = ResponseSpec { id: unchecked.id.clone(), ..Default::default() };

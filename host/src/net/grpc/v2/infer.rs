@@ -24,7 +24,7 @@ use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
 
 /// Number of `raw_input_contents` in ModelInferRequest.
-const RAW_INPUTS: u32 = 7;
+pub const RAW_INPUTS: u32 = 7;
 
 /// Serves `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the request.
 ///

@@ -27,7 +27,7 @@ impl<'a> Source<'a> {
     }
 
     /// Takes the bytes of `tensor`, whose requested type is `dtype`.
-    pub fn take(&mut self, tensor: InferInputTensor, dtype: DType) -> Result<Bytes> {
+    pub fn take(&mut self, tensor: &InferInputTensor, dtype: DType) -> Result<Bytes> {
         let (name, model) = (&tensor.name, self.model);
         shared_memory(name, &tensor.parameters)?;
         if self.is_raw {

@@ -8,7 +8,7 @@ fn tensor(contents: Option<InferTensorContents>) -> InferInputTensor {
 }
 
 fn take(contents: InferTensorContents, dtype: DType) -> Result<Vec<u8>, std::string::String> {
-    let got = Source::new("m", vec![]).take(tensor(Some(contents)), dtype);
+    let got = Source::new("m", vec![]).take(&tensor(Some(contents)), dtype);
     got.map(|b| b.to_vec()).map_err(|e| e.message)
 }
 
@@ -41,11 +41,11 @@ fn typed_contents_become_tensor_bytes() {
 #[test]
 fn raw_entries_are_taken_in_order() {
     let mut source = Source::new("m", vec!["a".into(), "b".into()]);
-    assert_eq!(source.take(tensor(None), DType::Int8).unwrap(), "a");
-    let mixed = source.take(tensor(Some(Default::default())), DType::Int8).unwrap_err();
+    assert_eq!(source.take(&tensor(None), DType::Int8).unwrap(), "a");
+    let mixed = source.take(&tensor(Some(Default::default())), DType::Int8).unwrap_err();
     assert!(mixed.message.starts_with("contents field must not be specified"));
-    assert_eq!(source.take(tensor(None), DType::Int8).unwrap(), "b");
-    let short = source.take(tensor(None), DType::Int8).unwrap_err();
+    assert_eq!(source.take(&tensor(None), DType::Int8).unwrap(), "b");
+    let short = source.take(&tensor(None), DType::Int8).unwrap_err();
     assert_eq!(short.message, "unable to find data for input tensor 'I' for model 'm' in request.");
 }
 
@@ -85,7 +85,7 @@ fn shared_memory_parameters_are_refused() {
             ((*key).to_owned(), value)
         });
         let tensor = InferInputTensor { parameters: parameters.collect(), ..tensor(None) };
-        let got = Source::new("m", vec!["a".into()]).take(tensor, DType::Int8);
+        let got = Source::new("m", vec!["a".into()]).take(&tensor, DType::Int8);
         assert_eq!(got.unwrap_err().message, want);
     }
 }

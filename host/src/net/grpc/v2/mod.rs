@@ -10,6 +10,7 @@ mod stream; // ModelStreamInfer
 
 pub use infer::infer;
 pub use service::{Health, Service, services};
+pub use stream::stream;
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

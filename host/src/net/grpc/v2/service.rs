@@ -1,19 +1,15 @@
 //! The endpoints of v2 gRPC that go through tonic. Each method delegates to `net/v2`, which HTTP uses too.
 
-use super::stream;
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::net::grpc::{deadline, unary};
+use crate::net::grpc::unary;
 use crate::net::status_code::status;
-use crate::net::unread::ConnectionUnread;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::CompressionEncoding::{Deflate, Gzip};
-use tonic::{Request, Response, Status, Streaming};
-use trtserver_proto::codec::Encoded;
+use tonic::{Request, Response, Status};
 use trtserver_proto::health::health_check_response::ServingStatus;
 use trtserver_proto::health::health_server::HealthServer;
 use trtserver_proto::health::{HealthCheckRequest, HealthCheckResponse, health_server};
@@ -23,10 +19,10 @@ use trtserver_proto::v2::grpc_inference_service_server::{
 use trtserver_proto::v2::model_repository_parameter::ParameterChoice as Choice;
 use trtserver_proto::v2::*;
 
-/// The inference service without ModelInfer, and the health service.
+/// The inference service without its two inference RPCs, and the health service.
 pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, HealthServer<Health>) {
     let inference = GrpcInferenceServiceServer::new(Service(Arc::clone(&ctx)))
-        .max_decoding_message_size(unary::MAX_MESSAGE)
+        .max_decoding_message_size(unary::Limits::CONTROL.expanded)
         .max_encoding_message_size(unary::MAX_MESSAGE)
         .accept_compressed(Gzip)
         .accept_compressed(Deflate);
@@ -109,19 +105,6 @@ impl GrpcInferenceService for Service {
     ) -> TonicResult<ModelMetadataResponse> {
         let r = r.get_ref();
         ok(metadata::model(&self.0, &r.name, &r.version).map_err(status)?)
-    }
-
-    type ModelStreamInferStream = ReceiverStream<Result<Encoded, Status>>;
-
-    async fn model_stream_infer(
-        &self,
-        r: Request<Streaming<ModelInferRequest>>,
-    ) -> TonicResult<Self::ModelStreamInferStream> {
-        let true_status =
-            r.metadata().get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
-        let deadline_ns = deadline::of(r.metadata().as_ref());
-        let unread = ConnectionUnread::of(r.extensions(), self.0.settings.unread);
-        ok(stream::serve(Arc::clone(&self.0), r.into_inner(), true_status, deadline_ns, unread))
     }
 
     async fn model_config(

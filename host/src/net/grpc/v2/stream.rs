@@ -9,7 +9,10 @@ use super::{fallback, infer};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::net::grpc::deadline;
+use crate::net::grpc::body::GrpcBody;
+use crate::net::grpc::stream_messages::{StreamMessages, StreamRequest};
+use crate::net::grpc::{deadline, stream_response};
+use crate::net::http::body::BoxError;
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
@@ -18,6 +21,9 @@ use crate::repository::OpenVersion;
 use crate::request::context::RequestStream;
 use crate::request::{InferResponse, StreamLimit};
 use crate::state::InFlightGuard;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -33,6 +39,33 @@ const MAX_PENDING: usize = 1024;
 const MAX_UNREAD: usize = 16;
 
 type Message = Result<Encoded, Status>;
+
+impl StreamRequest for ModelInferRequest {
+    const RAW: u32 = infer::RAW_INPUTS;
+
+    fn convert(&mut self) {
+        fallback::convert_contents(self);
+    }
+}
+
+/// Serves `/inference.GRPCInferenceService/ModelStreamInfer`.
+pub fn stream<B>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    unread: Arc<ConnectionUnread>,
+) -> Response<GrpcBody>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    stream_response::respond(request, |request| {
+        let (parts, body) = request.into_parts();
+        let true_status =
+            parts.headers.get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
+        let deadline_ns = deadline::of(&parts.headers);
+        let incoming = StreamMessages::new(ctx, parts.headers, body);
+        serve(Arc::clone(ctx), incoming, true_status, deadline_ns, unread)
+    })
+}
 
 /// Serves the requests of `incoming`. With `true_status`, the first error ends the stream with its own status instead of
 /// being sent in-band. `deadline_ns` is the deadline of the whole call, 0 = none.
@@ -75,8 +108,11 @@ async fn drive(
         tokio::select! {
             request = incoming.next(), if open && pending.may_begin() => match request {
                 Some(Ok(request)) => pending.begin(request),
-                // The client reset the stream.
-                Some(Err(_)) => return,
+                // Malformed, too large, or the stream broke.
+                Some(Err(status)) => {
+                    let _ = out.send(Err(status)).await;
+                    return;
+                }
                 None => open = false,
             },
             Some(item) = items.recv() => pending.take(item),
