@@ -61,6 +61,8 @@ fn rank(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<Class> {
             classes.select_nth_unstable_by(k - 1, order);
         }
         classes.truncate(k);
+        // Otherwise every batch item keeps the memory of all its elements until the response is built.
+        classes.shrink_to_fit();
     }
     classes.sort_unstable_by(order);
     classes
