@@ -1,5 +1,11 @@
-//! A shared library's file before the dynamic loader opens it: its identity, and whether it can be opened at all.
+//! A shared library's file before the dynamic loader opens it: its identity, whether it can be opened at all, and what it
+//! would share with other libraries.
 #![forbid(unsafe_code)]
+
+mod dynamic; // the dynamic section
+mod linking; // what libraries of one process share
+
+pub use linking::{Conflict, Linked};
 
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{self, ELFMAG, EM_AARCH64, EM_X86_64, ET_DYN, Header};

@@ -36,7 +36,7 @@ mod server; // the builder and the running server
 pub mod soak; // the soak test
 pub mod versions; // backends in several versions
 
-pub use compile::{compile_c, folder};
+pub use compile::{compile, compile_c, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};

@@ -98,7 +98,13 @@ impl Backend {
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let facts = match setting {
             Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
-            _ if probe => isolated::describe(&candidate.path, limits.at_most(PROBE_LIMIT))?,
+            _ if probe || conflict.is_some() => {
+                isolated::describe(&candidate.path, limits.at_most(PROBE_LIMIT))?
+            }
+        let conflict = match setting {
+            Some(Isolation::Process) => None,
+            _ => library::conflicts::check(&candidate.path).err(),
+        };
             _ => BackendFacts::of(library::open_same(&candidate.path, &stamp)?),
         };
         if Stamp::of(&candidate.path).ok() != Some(stamp) {
@@ -121,6 +127,11 @@ impl Backend {
         Ok(backend)
     }
 
+        if let Some(why) = conflict {
+            let e = library::refused(&backend.path, why);
+            tracing::error!("{e}; until then only isolated models can use it");
+            backend.record(Isolation::None, None, Some(&e));
+        }
     /// A backend that is not open, whose models run in this process.
     fn local(
         facts: BackendFacts,

@@ -7,8 +7,9 @@ mod show; // output as table and JSON
 
 use crate::config::backend_settings;
 use crate::plugin::Isolation;
-use crate::plugin::discovery::directories;
+use crate::plugin::discovery::{directories, version};
 use crate::plugin::isolation::KEY;
+use crate::plugin::library::conflicts;
 use crate::server::default_backend_dirs;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use entry::Entry;
@@ -18,6 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use trtserver_library_file::Linked;
 
 /// Time limit for loading, opening and closing a backend.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -83,6 +85,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
         errors.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
     }
     mark_conflicts(&mut entries);
+    mark_mixing(&mut entries);
     let text = if matches.get_flag("json") {
         show::json(&dirs, &entries, &errors)?
     } else {
@@ -144,6 +147,30 @@ fn mark_conflicts(entries: &mut [Entry]) {
         if let Some(problem) = twin.or(shared) {
             entry.usable = false;
             entry.problem = Some(problem);
+        }
+    }
+}
+
+/// Finds files that the server does not load beside another one, because they would share variables or libraries with
+/// it. Of two versions it prefers the newer.
+fn mark_mixing(entries: &mut [Entry]) {
+    let mut order: Vec<_> = entries
+        .iter_mut()
+        .filter(|e| e.usable && e.isolation.as_deref() != Some("process"))
+        .collect();
+    order.sort_by(|a, b| {
+        let version = |of: &Entry| of.facts.version.clone().unwrap_or_default();
+        a.name.cmp(&b.name).then_with(|| version::compare(&version(b), &version(a)))
+    });
+    let mut loaded: Vec<Linked> = Vec::new();
+    for entry in order {
+        let Ok(linked) = Linked::of(&entry.file) else { continue };
+        match loaded.iter().find_map(|loaded| linked.conflict(loaded)) {
+            Some(conflict) => {
+                entry.usable = false;
+                entry.problem = Some(conflicts::text(&conflict));
+            }
+            None => loaded.push(linked),
         }
     }
 }

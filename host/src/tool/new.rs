@@ -18,6 +18,12 @@ const MAX_NAME: usize = 64;
 /// Names with another meaning in model configurations.
 const TAKEN: &[&str] = &["ensemble", "onnxruntime", "custom"];
 
+/// Linker version script of projects in C and C++.
+const EXPORTS: (&str, &str) =
+    ("exports.map", include_str!("../../../plugin-api/package/exports.map"));
+
+const EXPORTS_ROW: (&str, &str) = ("exports.map", "what the library exports: its entry symbol");
+
 /// Name of the interface's crate, which is the folder `plugin-api` of a checkout.
 const PLUGIN_API: &str = "trtserver-plugin-api";
 /// Where a project in Rust has its copy.
@@ -157,19 +163,21 @@ fn include(files: &mut Vec<File>, headers: &[(&str, &str)]) {
 }
 
 fn c(name: &str) -> Vec<File> {
-    let rows = [("{name}.c", "the backend"), ("include/", "the interface")];
+    let rows = [("{name}.c", "the backend"), ("include/", "the interface"), EXPORTS_ROW];
     let mut files = project(name, include_str!("templates/c.mk"), &rows);
     let source = include_str!("../../../examples/backends/c-addsub/addsub.c");
     files.push((format!("{name}.c"), source.replace("c_addsub", name)));
+    files.push((EXPORTS.0.to_owned(), EXPORTS.1.to_owned()));
     include(&mut files, C_HEADERS);
     files
 }
 
 fn cpp(name: &str) -> Vec<File> {
-    let rows = [("{name}.cpp", "the backend"), ("include/", "the interface")];
+    let rows = [("{name}.cpp", "the backend"), ("include/", "the interface"), EXPORTS_ROW];
     let mut files = project(name, include_str!("templates/cpp.mk"), &rows);
     let source = include_str!("templates/backend.cpp");
     files.push((format!("{name}.cpp"), source.replace("{name}", name)));
+    files.push((EXPORTS.0.to_owned(), EXPORTS.1.to_owned()));
     include(&mut files, C_HEADERS);
     include(&mut files, CPP_HEADERS);
     files

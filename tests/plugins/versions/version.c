@@ -1,7 +1,8 @@
 /* Reports its version: OUTPUT0 is one FP32, NUMBER. Tests compile it several times, with NAME, VERSION, NUMBER and
  * optionally MAJOR, MINOR and SIZE (interface and size of the backend table), REQUIRES and REQUIRES_VERSION (an extension
  * of the host), LISTS (an extension that it lists and does not return), OPEN_FAILS (why backend_open fails), CONSTRUCTOR (a
- * statement that loading the library executes). With ISOLATION the number is TRTS_HOST_ISOLATED of the host's flags. */
+ * statement that loading the library executes). With ISOLATION the number is TRTS_HOST_ISOLATED of the host's flags, with
+ * LIBRARY it comes from dep.c, and with UNIQUE it is a variable as those of C++ templates. */
 #include <trtserver/trtserver.h>
 
 #ifndef MAJOR
@@ -18,6 +19,18 @@
 #endif
 #ifndef REQUIRES_VERSION
 #define REQUIRES_VERSION 1
+#endif
+#ifdef LIBRARY
+int dep(void);
+#define NUMBER (float)dep()
+#endif
+#ifdef UNIQUE
+#define TEXT_OF(it) #it
+#define TEXT(it) TEXT_OF(it)
+__asm__(".data\n.balign 4\n.globl unique_number\n.type unique_number, %gnu_unique_object\n.size unique_number, 4\n"
+        "unique_number: .long " TEXT(UNIQUE) "\n.text");
+extern int unique_number;
+#define NUMBER (float)unique_number
 #endif
 #ifdef ISOLATION
 #define NUMBER (float)(host->flags & TRTS_HOST_ISOLATED)

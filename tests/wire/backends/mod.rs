@@ -3,6 +3,7 @@
 mod abi_versions;
 mod misbehaving;
 mod sdk;
+mod side_by_side;
 mod unusable_versions;
 mod upgrades;
 mod written_in_c;

@@ -159,6 +159,11 @@ impl Backends {
         // Libraries of one directory share a manifest and its warnings.
         let warnings: BTreeSet<_> = new.iter().flat_map(|(new, _)| &new.warnings).collect();
         warnings.into_iter().for_each(|warning| tracing::warn!("{warning}"));
+        // If two versions cannot be loaded side by side, the newest is.
+        new.sort_by(|(a, _), (b, _)| {
+            let version = |of: &Candidate| of.version.clone().unwrap_or_default();
+            a.name.cmp(&b.name).then_with(|| version::compare(&version(b), &version(a)))
+        });
         let mut opened = Vec::new();
         for (candidate, stamp) in new {
             match self.install(candidate.clone(), stamp, !at_start) {

@@ -3,4 +3,4 @@
 pub mod backends; // all backends, in all their versions
 pub mod directories; // the files in `--backend-dir` directories
 pub mod inventory; // the backends and versions that one scan found
-mod version; // comparison of version strings
+pub mod version; // comparison of version strings

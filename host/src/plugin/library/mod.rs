@@ -3,6 +3,7 @@
 //! Libraries are never closed: a framework's threads, thread-locals and function pointers may outlive its last model.
 //! So a file that replaces another one is loaded beside it.
 
+pub mod conflicts; // libraries that would mix with a loaded one
 pub mod refusal; // why a file was refused
 pub mod table; // checks of the backend table
 
@@ -98,6 +99,7 @@ fn load(
     }
     check_file(path).map_err(&at_load)?;
     let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
+    let linked = conflicts::check(path).map_err(&at_load)?;
     let spelling =
         known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
     // SAFETY: loading runs the library's initialisers; the operator chose to run this code.
@@ -106,6 +108,7 @@ fn load(
     let main = entry(&library).map_err(Refusal::at(Stage::Entry));
     // Never closed, also on errors below: its initialisers may have started threads.
     let handle = library.into_raw() as usize;
+    conflicts::opened(linked);
     let already_loaded = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
     if already_loaded {
         return fail(

@@ -200,7 +200,7 @@ enum class Dtype : std::uint32_t {
   Bf16 = TRTS_DTYPE_BF16
 };
 
-inline const char *name_of(Dtype dtype) noexcept {
+TRTSERVER_HIDDEN inline const char *name_of(Dtype dtype) noexcept {
   static constexpr const char *names[] = {"INVALID", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16",
                                           "INT32",   "INT64", "FP16", "FP32",   "FP64",   "STRING", "BF16"};
   const auto number = static_cast<std::uint32_t>(dtype);

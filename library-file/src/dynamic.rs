@@ -1,0 +1,223 @@
+//! The dynamic section of a library file: needed libraries, run paths, symbol versions, unique symbols.
+//!
+//! Read piece by piece: libraries may have hundreds of megabytes, these tables some kilobytes.
+
+use crate::segments;
+use goblin::elf::Elf;
+use goblin::elf::dynamic::{
+    DT_GNU_HASH, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERNEED,
+    DT_VERNEEDNUM,
+};
+use goblin::elf::program_header::{PT_DYNAMIC, PT_LOAD, ProgramHeader};
+use goblin::elf::sym::{STB_GNU_UNIQUE, st_bind};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Largest table that is read: far more than any library has.
+const MAX_TABLE: u64 = 64 << 20;
+const SYMBOL: usize = 24;
+
+/// See the module text.
+#[derive(Debug, Default)]
+pub struct Dynamic {
+    /// Names of needed libraries.
+    pub needed: Vec<String>,
+    /// Those of which it needs versions of symbols.
+    pub versioned: BTreeSet<String>,
+    /// GNU_UNIQUE symbols that it exports, without those of the C++ standard library; ascending.
+    pub unique: Vec<String>,
+    rpath: Option<String>,
+    runpath: Option<String>,
+}
+
+impl Dynamic {
+    /// # Errors
+    /// The file cannot be read, or its tables contradict each other.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let mut head = [0; 64];
+        file.read_exact_at(&mut head, 0)?;
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its tables are damaged");
+        let header = Elf::parse_header(&head).map_err(|_| damaged())?;
+        let segments = segments(&file, &header).ok_or_else(damaged)?;
+        Reader { file, segments }.dynamic().ok_or_else(damaged)
+    }
+
+    /// Directories of the tag RPATH, which also apply to the libraries that it needs.
+    pub fn rpath(&self, path: &Path) -> Vec<PathBuf> {
+        dirs(self.rpath.as_deref().filter(|_| self.runpath.is_none()), path)
+    }
+
+    /// Directories of the tag RUNPATH.
+    pub fn runpath(&self, path: &Path) -> Vec<PathBuf> {
+        dirs(self.runpath.as_deref(), path)
+    }
+}
+
+/// Splits a run path; `$ORIGIN` is the directory of the library.
+fn dirs(run_path: Option<&str>, library: &Path) -> Vec<PathBuf> {
+    let origin = library.canonicalize().unwrap_or_else(|_| library.to_owned());
+    let origin = origin.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+    let dirs = run_path.into_iter().flat_map(|dirs| dirs.split(':')).filter(|dir| !dir.is_empty());
+    dirs.map(|dir| dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()).collect()
+}
+
+struct Reader {
+    file: File,
+    segments: Vec<ProgramHeader>,
+}
+
+impl Reader {
+    fn dynamic(&self) -> Option<Dynamic> {
+        let Some(segment) = self.segments.iter().find(|s| s.p_type == PT_DYNAMIC) else {
+            return Some(Dynamic::default());
+        };
+        let table = self.bytes(segment.p_offset, segment.p_filesz)?;
+        let tags: Vec<(u64, u64)> = table
+            .chunks_exact(16)
+            .map_while(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)))
+            .take_while(|(tag, _)| *tag != 0)
+            .collect();
+        let tag =
+            |wanted: u64| tags.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value);
+        let Some(strings) = tag(DT_STRTAB) else { return Some(Dynamic::default()) };
+        let strings = Strings(self.mapped(strings, tag(DT_STRSZ)?)?);
+        let needed = tags.iter().filter(|(tag, _)| *tag == DT_NEEDED);
+        Some(Dynamic {
+            needed: needed.map(|(_, at)| strings.get(*at)).collect::<Option<_>>()?,
+            versioned: match (tag(DT_VERNEED), tag(DT_VERNEEDNUM)) {
+                (Some(at), Some(n)) => self.versioned(at, n, &strings)?,
+                _ => BTreeSet::new(),
+            },
+            unique: match (tag(DT_SYMTAB), tag(DT_GNU_HASH)) {
+                (Some(symbols), Some(hash)) => self.unique(symbols, hash, &strings)?,
+                _ => Vec::new(),
+            },
+            rpath: tag(DT_RPATH).and_then(|at| strings.get(at)),
+            runpath: tag(DT_RUNPATH).and_then(|at| strings.get(at)),
+        })
+    }
+
+    /// Libraries in the table of needed versions.
+    fn versioned(&self, mut at: u64, n: u64, strings: &Strings) -> Option<BTreeSet<String>> {
+        let mut files = BTreeSet::new();
+        for _ in 0..n {
+            let entry = self.mapped(at, 16)?;
+            files.insert(strings.get(u32_at(&entry, 4)?.into())?);
+            match u32_at(&entry, 12)? {
+                0 => break,
+                next => at = at.checked_add(next.into())?,
+            }
+        }
+        Some(files)
+    }
+
+    fn unique(&self, symbols: u64, hash: u64, strings: &Strings) -> Option<Vec<String>> {
+        let (first, n) = self.exported(hash)?;
+        let size = u64::from(n.checked_sub(first)?) * SYMBOL as u64;
+        let table = self.mapped(symbols + u64::from(first) * SYMBOL as u64, size)?;
+        let unique = table.chunks_exact(SYMBOL).filter(|s| st_bind(s[4]) == STB_GNU_UNIQUE);
+        let names = unique.map(|s| strings.get(u32_at(s, 0)?.into()));
+        let mut names = names.collect::<Option<Vec<_>>>()?;
+        names.retain(|name| !is_standard(name));
+        names.sort();
+        Some(names)
+    }
+
+    /// Range of the symbols that a library defines: a GNU hash table covers just those, at the end of the symbol table.
+    fn exported(&self, hash: u64) -> Option<(u32, u32)> {
+        let head = self.mapped(hash, 16)?;
+        let [buckets, first, bloom] = [0, 4, 8].map(|at| u32_at(&head, at));
+        let (buckets, first, bloom) = (buckets?, first?, bloom?);
+        let at = hash + 16 + u64::from(bloom) * 8;
+        let table = self.mapped(at, u64::from(buckets) * 4)?;
+        let last = table.chunks_exact(4).filter_map(|b| u32_at(b, 0)).max()?;
+        if last < first {
+            return Some((first, first));
+        }
+        // The last chain ends where the lowest bit is set.
+        let chains = at + u64::from(buckets) * 4;
+        let mut last = last;
+        loop {
+            let entry = self.mapped(chains + u64::from(last - first) * 4, 4)?;
+            last += 1;
+            if u32_at(&entry, 0)? & 1 == 1 {
+                return Some((first, last));
+            }
+        }
+    }
+
+    /// What the loader maps at this address.
+    fn mapped(&self, address: u64, bytes: u64) -> Option<Vec<u8>> {
+        let inside = |s: &&ProgramHeader| {
+            let end = address.checked_add(bytes);
+            let to = s.p_vaddr.checked_add(s.p_filesz);
+            s.p_type == PT_LOAD && s.p_vaddr <= address && end.is_some_and(|end| Some(end) <= to)
+        };
+        let segment = self.segments.iter().find(inside)?;
+        self.bytes(segment.p_offset.checked_add(address - segment.p_vaddr)?, bytes)
+    }
+
+    fn bytes(&self, offset: u64, bytes: u64) -> Option<Vec<u8>> {
+        if bytes > MAX_TABLE {
+            return None;
+        }
+        let mut table = vec![0; bytes as usize];
+        self.file.read_exact_at(&mut table, offset).ok()?;
+        Some(table)
+    }
+}
+
+struct Strings(Vec<u8>);
+
+impl Strings {
+    fn get(&self, at: u64) -> Option<String> {
+        let from = self.0.get(usize::try_from(at).ok()?..)?;
+        let end = from.iter().position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&from[..end]).into_owned())
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
+/// Whether a mangled name is in the namespace `std` or `__gnu_cxx`.
+fn is_standard(name: &str) -> bool {
+    let Some(mut rest) = name.strip_prefix("_Z") else { return false };
+    // Guard variable, local entity, nested name, const member.
+    while let Some(inner) = ["GV", "Z", "N", "K"].iter().find_map(|p| rest.strip_prefix(p)) {
+        rest = inner;
+    }
+    rest.starts_with("9__gnu_cxx")
+        || rest
+            .strip_prefix('S')
+            .is_some_and(|rest| rest.starts_with(['t', 'a', 'b', 's', 'i', 'o', 'd']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_standard;
+
+    #[test]
+    fn symbols_of_the_standard_library_are_recognised() {
+        for name in [
+            "_ZZNSt19_Sp_make_shared_tag5_S_tiEvE5__tag",
+            "_ZNSs4_Rep20_S_empty_rep_storageE",
+            "_ZGVZNKSt8__detail1fEvE1x",
+            "_ZN9__gnu_cxx1xE",
+        ] {
+            assert!(is_standard(name), "{name}");
+        }
+        for name in ["_ZZN1SIiE1vEvE1x", "_ZN3fmt1xE", "plain", "_Z5StartE"] {
+            assert!(!is_standard(name), "{name}");
+        }
+    }
+}
