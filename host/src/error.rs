@@ -28,13 +28,15 @@ pub struct Error {
     pub code: Code,
     /// Names its subject (model, tensor or file), what was expected and what was found.
     pub message: String,
+    /// The backend reports that the instance which sends this cannot execute any more.
+    pub model_broken: bool,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), model_broken: false }
     }
 
     pub fn internal(message: impl Into<String>) -> Self {

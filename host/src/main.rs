@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Some(arg) if arg == "plugin-host" => return plugin::isolated::child::run(),
         _ => {}
     }
+    plugin::crash_report::install();
     let env = |name: &str| std::env::var(name).ok();
     let abi = format!("{ABI_MAJOR}.{ABI_MINOR}");
     let start = match config::from_args(std::env::args_os(), &env, &abi) {

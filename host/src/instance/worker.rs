@@ -140,7 +140,7 @@ impl Worker {
 
     /// Serves on this thread alone.
     fn serve_here(&self, instance: &mut Instance) {
-        let mut context = BatchContext::default();
+        let mut context = self.batch_context();
         let mut batch = Batch::default();
         let _guard = PanicGuard(Arc::clone(&self.queue));
         while self.queue.take(self.ordinal, &mut batch) {
@@ -154,10 +154,33 @@ impl Worker {
     fn serve_inline(self, instance: AnyThread) {
         let (queue, ordinal) = (Arc::clone(&self.queue), self.ordinal);
         let _guard = PanicGuard(Arc::clone(&queue));
-        let executor = InlineExecutor { instance, context: BatchContext::default(), worker: self };
+        let context = self.batch_context();
+        let executor = InlineExecutor { instance, context, worker: self };
         if let Some(executor) = SharedInstance::serve(queue, ordinal, executor) {
             executor.worker.drain_outstanding(&executor.context.outstanding);
         }
+    }
+
+    fn batch_context(&self) -> BatchContext {
+        let context = BatchContext::default();
+        let (queue, health) = (Arc::downgrade(&self.queue), self.model.health());
+        let (model, instance) = (self.signature.model.clone(), self.plan.name.clone());
+        let ordinal = self.ordinal;
+        context.outstanding.on_broken(move |reason| {
+            let Some(queue) = queue.upgrade() else { return };
+            let text = format!(
+                "model '{model}' is out of service: its instance '{instance}' is broken: {reason}"
+            );
+            if queue.retire(ordinal, &Error::unavailable(&*text)) {
+                tracing::error!("{text}");
+                health.fail(text);
+            } else {
+                tracing::error!(
+                    "instance '{instance}' of model '{model}' is broken and executes no further request: {reason}"
+                );
+            }
+        });
+        context
     }
 
     /// Executes what was taken from the queue.

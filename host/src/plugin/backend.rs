@@ -1,6 +1,7 @@
 //! One backend: its facts, its settings, and its entries as safe calls.
 
 use super::backend_facts::BackendFacts;
+use super::crash_report::{self, Subject};
 use super::descriptors::{ModelFacts, ModelHold, Texts};
 use super::discovery::directories::Candidate;
 use super::host_api::scope::{Patch, Scope};
@@ -43,6 +44,8 @@ pub struct Backend {
     lifecycle: Arc<Lifecycle>,
     /// The framework as reported by the open backend.
     runtime: OnceLock<String>,
+    /// For crash reports.
+    pub(super) subject: Subject,
     /// Held while an instance opens, unless the backend allows parallel opening.
     pub(super) opening: Mutex<()>,
 }
@@ -96,15 +99,15 @@ impl Backend {
         };
         let limits = Limits::take(&mut settings)
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
+        let conflict = match setting {
+            Some(Isolation::Process) => None,
+            _ => library::conflicts::check(&candidate.path).err(),
+        };
         let facts = match setting {
             Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
             _ if probe || conflict.is_some() => {
                 isolated::describe(&candidate.path, limits.at_most(PROBE_LIMIT))?
             }
-        let conflict = match setting {
-            Some(Isolation::Process) => None,
-            _ => library::conflicts::check(&candidate.path).err(),
-        };
             _ => BackendFacts::of(library::open_same(&candidate.path, &stamp)?),
         };
         if Stamp::of(&candidate.path).ok() != Some(stamp) {
@@ -124,14 +127,14 @@ impl Backend {
         let by_default = if demanded { Isolation::Process } else { Isolation::None };
         let mut backend = Self::local(facts, candidate.path, stamp, settings);
         (backend.isolation, backend.limits) = (setting.unwrap_or(by_default), limits);
-        Ok(backend)
-    }
-
         if let Some(why) = conflict {
             let e = library::refused(&backend.path, why);
             tracing::error!("{e}; until then only isolated models can use it");
             backend.record(Isolation::None, None, Some(&e));
         }
+        Ok(backend)
+    }
+
     /// A backend that is not open, whose models run in this process.
     fn local(
         facts: BackendFacts,
@@ -139,10 +142,17 @@ impl Backend {
         stamp: Stamp,
         settings: BTreeMap<String, String>,
     ) -> Self {
+        let subject = Subject::new(format!(
+            "backend '{}' {} from {}",
+            facts.name,
+            facts.version,
+            path.display()
+        ));
         Self {
             facts,
             path,
             stamp,
+            subject,
             table: OnceLock::new(),
             settings,
             isolation: Isolation::None,
@@ -239,11 +249,15 @@ impl Backend {
             let params = settings.params();
             let n = params.len() as u32;
             let (name, dir) = (view(&name), view(&dir));
+            let _entered = self.subject.enter(&crash_report::BACKEND_OPEN);
             (table.backend_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
         self.check(error, "backend_open", "")?;
-        // SAFETY: the backend is open; the backend info it returns lives until it is closed.
-        let info = unsafe { (table.backend_info)(handle) };
+        let info = {
+            let _entered = self.subject.enter(&crash_report::BACKEND_INFO);
+            // SAFETY: the backend is open; the backend info it returns lives until it is closed.
+            unsafe { (table.backend_info)(handle) }
+        };
         if table::check_info(info).is_ok() {
             // SAFETY: just checked.
             let _ = self.runtime.set(unsafe { read((*info).runtime) });
@@ -282,8 +296,10 @@ impl Backend {
         let Some(extension) = table::autocomplete(self.table()?) else { return Ok(None) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
+        let entered = self.subject.enter(&crash_report::AUTOCOMPLETE);
         // SAFETY: the descriptor lives through the call.
         let error = unsafe { (extension.autocomplete)(opened.handle, hold.desc()) };
+        drop(entered);
         self.check(error, "autocomplete", facts.name)?;
         Ok(hold.scope.patch.lock().take())
     }
@@ -293,6 +309,7 @@ impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
             let _one = self.lifecycle.one.lock();
+            let _entered = self.subject.enter(&crash_report::BACKEND_CLOSE);
             // SAFETY: models hold their backend, so none is open; this is the only close.
             unsafe { (opened.table.backend_close)(opened.handle) };
             tracing::info!("closed backend '{}' {}", self.facts.name, self.facts.version);

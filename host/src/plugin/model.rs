@@ -3,6 +3,7 @@
 use super::backend::Backend;
 use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
+use super::crash_report::{self, Subject};
 use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::isolated::{Health, IsolatedInstance, IsolatedModel};
 use super::isolation::{self, Isolation};
@@ -49,7 +50,13 @@ pub struct Model {
 
 /// Where a model runs.
 enum Placement {
-    Local { table: &'static BackendTable, handle: *mut ModelHandle, _hold: Box<ModelHold> },
+    Local {
+        table: &'static BackendTable,
+        handle: *mut ModelHandle,
+        subject: Subject,
+        health: Arc<Health>,
+        _hold: Box<ModelHold>,
+    },
     Isolated(Arc<IsolatedModel>),
 }
 
@@ -75,10 +82,19 @@ impl Model {
         let opened = backend.opened()?;
         let hold = Box::new(ModelHold::new(facts, &backend.settings, false));
         let (table, mut handle) = (opened.table, null_mut());
+        let subject = Subject::new(format!(
+            "model '{}' version {}, {}",
+            facts.name,
+            facts.version,
+            backend.subject.text()
+        ));
+        let entered = subject.enter(&crash_report::MODEL_OPEN);
         // SAFETY: the descriptor lives until `model_close`, in the `Model`.
         let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
+        drop(entered);
         backend.check(error, "model_open", facts.name)?;
-        Ok(Self::new(backend, Placement::Local { table, handle, _hold: hold }))
+        let health = Arc::default();
+        Ok(Self::new(backend, Placement::Local { table, handle, subject, health, _hold: hold }))
     }
 
     fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {
@@ -97,20 +113,21 @@ impl Model {
         }
     }
 
-    /// Whether an isolated model serves; a local one always does while it is open.
-    pub fn health(&self) -> Option<Arc<Health>> {
+    /// Whether the model serves.
+    pub fn health(&self) -> Arc<Health> {
         match &self.placement {
-            Placement::Local { .. } => None,
-            Placement::Isolated(remote) => Some(remote.health()),
+            Placement::Local { health, .. } => Arc::clone(health),
+            Placement::Isolated(remote) => remote.health(),
         }
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
-        if let Placement::Local { table, handle, .. } = self.placement {
+        if let Placement::Local { table, handle, subject, .. } = &self.placement {
+            let _entered = subject.enter(&crash_report::MODEL_CLOSE);
             // SAFETY: every instance holds the model, so none is left.
-            unsafe { (table.model_close)(handle) };
+            unsafe { (table.model_close)(*handle) };
         }
     }
 }
@@ -125,8 +142,8 @@ impl Instance {
     /// Opens an instance on this thread, or in the child process.
     pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
         match &model.placement {
-            Placement::Local { table, handle, .. } => {
-                LocalInstance::open(model, table, *handle, facts).map(Self::Local)
+            Placement::Local { table, handle, subject, .. } => {
+                LocalInstance::open(model, table, *handle, subject, facts).map(Self::Local)
             }
             Placement::Isolated(remote) => {
                 IsolatedInstance::open(remote, facts).map(Self::Isolated)
@@ -164,6 +181,8 @@ impl AnyThread {
 pub struct LocalInstance {
     table: &'static BackendTable,
     handle: *mut InstanceHandle,
+    /// For crash reports.
+    subject: Arc<Subject>,
     /// If the backend has a `cancel` entry.
     cancel_notifier: Option<Arc<CancelNotifier>>,
     model: Arc<Model>,
@@ -175,6 +194,7 @@ impl LocalInstance {
         model: &Arc<Model>,
         table: &'static BackendTable,
         parent: *mut ModelHandle,
+        of: &Subject,
         facts: &InstanceFacts<'_>,
     ) -> Result<Self> {
         let backend = &model.backend;
@@ -182,11 +202,16 @@ impl LocalInstance {
         let _one = (!parallel).then(|| backend.opening.lock());
         let hold = InstanceHold::new(facts);
         let mut handle = null_mut();
+        let text = format!("instance '{}' of {}", facts.name, of.text());
+        let subject = Arc::new(Subject::new(text));
+        let entered = subject.enter(&crash_report::INSTANCE_OPEN);
         // SAFETY: the descriptor lives until `instance_close`, in the instance.
         let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
+        drop(entered);
         backend.check(error, "instance_open", facts.name)?;
-        let cancel_notifier = table::cancel(table).map(|e| CancelNotifier::new(e.cancel, handle));
-        Ok(Self { table, handle, cancel_notifier, model: Arc::clone(model), _hold: hold })
+        let notifier = |cancel| CancelNotifier::new(cancel, handle, &subject);
+        let cancel_notifier = table::cancel(table).map(|e| notifier(e.cancel));
+        Ok(Self { table, handle, subject, cancel_notifier, model: Arc::clone(model), _hold: hold })
     }
 
     /// Executes the batch in `hold`. After an error no request was accepted.
@@ -194,8 +219,10 @@ impl LocalInstance {
         if let Some(cancel_notifier) = &self.cancel_notifier {
             hold.frame().requests.watch(&cancel_notifier.observer());
         }
+        let entered = self.subject.enter(&crash_report::EXECUTE);
         // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
         let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
+        drop(entered);
         self.model.backend.check(error, "execute", "")
     }
 
@@ -209,6 +236,7 @@ impl Drop for LocalInstance {
         if let Some(cancel_notifier) = &self.cancel_notifier {
             cancel_notifier.close();
         }
+        let _entered = self.subject.enter(&crash_report::INSTANCE_CLOSE);
         // SAFETY: on the instance's thread, with nothing executing.
         unsafe { (self.table.instance_close)(self.handle) };
     }

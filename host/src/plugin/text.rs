@@ -60,13 +60,16 @@ impl PluginError {
         Box::into_raw(Box::new(Self { code, flags, text: c_text(text) })).cast()
     }
 
-    /// Converts to a host error. A lost model or device is also logged, because the response to the client does not
-    /// reach the operator.
+    /// Converts to a host error. A lost device is also logged, because the response to the client does not reach the
+    /// operator.
     pub fn to_error(&self) -> Error {
-        if self.flags & (error_flags::MODEL_BROKEN | error_flags::DEVICE_LOST) != 0 {
-            tracing::error!("a backend reports that its model or device is lost: {:?}", self.text);
+        if self.flags & error_flags::DEVICE_LOST != 0 {
+            tracing::error!("a backend reports that its device is lost: {:?}", self.text);
         }
-        Error::new(code_of(self.code), self.text.to_string_lossy())
+        Error {
+            model_broken: self.flags & error_flags::MODEL_BROKEN != 0,
+            ..Error::new(code_of(self.code), self.text.to_string_lossy())
+        }
     }
 }
 

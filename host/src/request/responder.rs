@@ -105,6 +105,12 @@ impl Responder {
         reason: FailureReason,
     ) -> Result<()> {
         self.channel.finish()?;
+        if let Err(error) = &result
+            && error.model_broken
+            && let Some(execution) = self.execution()
+        {
+            execution.report_broken(&error.message);
+        }
         // Before the response: a client that has it finds it in the statistics.
         self.count(result.is_ok(), reason);
         self.channel.send_final(result, self.execution().cloned());

@@ -1,8 +1,8 @@
 //! One execution of a batch: its times, and how many of an instance's executions are outstanding.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// One execution of a batch, shared by its requests.
@@ -27,6 +27,7 @@ pub struct Execution {
 pub struct OutstandingExecutions {
     state: Mutex<OutstandingState>,
     changed: Condvar,
+    on_broken: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -49,6 +50,11 @@ impl OutstandingExecutions {
         if notify {
             self.changed.notify_all();
         }
+    }
+
+    /// Calls `report` with the reason when the backend reports that the instance is broken. Set once.
+    pub fn on_broken(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.on_broken.set(Box::new(report));
     }
 
     fn lock(&self) -> MutexGuard<'_, OutstandingState> {
@@ -120,6 +126,13 @@ impl Execution {
     pub fn request_finished(&self) {
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.outstanding.end();
+        }
+    }
+
+    /// The backend reports that the instance is broken.
+    pub fn report_broken(&self, reason: &str) {
+        if let Some(report) = self.outstanding.on_broken.get() {
+            report(reason);
         }
     }
 

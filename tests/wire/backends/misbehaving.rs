@@ -1,6 +1,8 @@
 //! Misbehaving backends: every request gets a response, and other models are not affected.
 
 use std::sync::LazyLock;
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::isolated::{isolated, wait_until_served};
 use trtserver_tests::{Response, Running, Server, backends, compile_c, folder, probe};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| {
@@ -132,6 +134,62 @@ fn load_failures_are_reported_and_affect_no_other_model() {
             assert!(server.stop().success(), "{command} {entry}");
         }
     }
+}
+
+/// Reports that its instance is broken.
+const BROKEN: &str = r#""fail":"the card is gone","broken":true"#;
+
+#[test]
+fn broken_instances_are_taken_out_of_service() {
+    let two = probe("two", &[]) + "instance_group [ { kind: KIND_CPU count: 2 } ]";
+    let server = Server::new().model("two", two).model("echo", probe("echo", &[])).start();
+    // The other instance serves on.
+    assert_eq!(server.infer("two", BROKEN).error_text(), "the card is gone");
+    server.wait_for_log_with(&["of model 'two' is broken", "instance 'two_0_", "the card is gone"]);
+    for _ in 0..10 {
+        assert_eq!(server.infer("two", "").status, 200);
+    }
+    assert_eq!(server.get("/v2/models/two/ready").status, 200);
+    // None is left.
+    assert_eq!(
+        server.infer("two", r#""fail":"so is this","broken":true,"fail_in":"execute""#).status,
+        500
+    );
+    let line = server.wait_for_log("model 'two' is out of service");
+    assert!(line.contains("is broken: so is this"), "{line}");
+    let refused = server.infer("two", "");
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    for part in ["model 'two'", "so is this"] {
+        assert!(refused.text().contains(part), "{}", refused.text());
+    }
+    assert_eq!(server.get("/v2/models/two/ready").status, 400);
+    let index = server.post("/v2/repository/index", &[], "").text();
+    assert!(index.contains("is broken: so is this"), "{index}");
+    assert_eq!(server.infer("echo", "").status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn reload_replaces_broken_model() {
+    let server = explicit().flag("--load-model=one").model("one", probe("one", &[])).start();
+    assert_eq!(server.infer("one", BROKEN).status, 500);
+    server.poll_until("not ready", |s| s.get("/v2/models/one/ready").status == 400);
+    assert_eq!(server.infer("one", "").status, 503);
+    assert_ok(server.load("one"));
+    assert_eq!(server.infer("one", "").status, 200);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn child_with_broken_model_is_restarted() {
+    let server = Server::new().model("away", isolated("away", &[])).start();
+    assert_eq!(server.infer("away", BROKEN).error_text(), "the card is gone");
+    server.wait_for_log_with(&[
+        "model 'away'",
+        "reported that its model is broken (the card is gone)",
+    ]);
+    wait_until_served(&server, "away");
+    assert!(server.stop().success());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! that blocks there delays only its own notifications.
 
 use super::slot::Handle;
+use crate::plugin::crash_report::{self, Subject};
 use crate::request::CancelObserver;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -40,6 +41,8 @@ type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
 pub struct CancelNotifier {
     cancel: Cancel,
     instance: *mut InstanceHandle,
+    /// For crash reports.
+    subject: Arc<Subject>,
     state: Mutex<State>,
     /// Notified when the thread has stopped.
     stopped: Condvar,
@@ -62,11 +65,12 @@ unsafe impl Sync for CancelNotifier {}
 
 impl CancelNotifier {
     /// For an instance that is open until [`CancelNotifier::close`] has returned.
-    pub fn new(cancel: Cancel, instance: *mut InstanceHandle) -> Arc<Self> {
+    pub fn new(cancel: Cancel, instance: *mut InstanceHandle, subject: &Arc<Subject>) -> Arc<Self> {
         LazyLock::force(&STARTER);
         Arc::new_cyclic(|me| Self {
             cancel,
             instance,
+            subject: Arc::clone(subject),
             state: Mutex::default(),
             stopped: Condvar::new(),
             me: me.clone(),
@@ -94,6 +98,7 @@ impl CancelNotifier {
                 && let Ok(responder) = handle.responder()
                 && !responder.is_finished()
             {
+                let _entered = self.subject.enter(&crash_report::CANCEL);
                 // SAFETY: `close` waits while `running` is set, so the instance is open. If the request ends meanwhile,
                 // its handle is stale, which host functions detect.
                 unsafe { (self.cancel)(self.instance, handle.raw()) };

@@ -79,7 +79,8 @@ impl ResponseReader {
     /// Delivers a response to its request.
     ///
     /// # Errors
-    /// A protocol violation. Faults in outputs are errors of the request instead.
+    /// A protocol violation, or a model that is broken: why the child has to be killed. Faults in outputs are errors of the
+    /// request instead.
     fn deliver(
         &self,
         outstanding: &OutstandingRequests,
@@ -112,7 +113,12 @@ impl ResponseReader {
         }
         match (failure, outputs) {
             // The responder refuses a response after the final one, as for a local backend.
-            (Some(failure), _) => drop(responder.finish(Err(facts::error(&failure)))),
+            (Some(failure), _) => {
+                drop(responder.finish(Err(facts::error(&failure))));
+                if failure.model_broken {
+                    return Err(format!("reported that its model is broken ({})", failure.text));
+                }
+            }
             (None, None) => drop(responder.finish(Ok(None))),
             (None, Some(outputs)) => {
                 let mut building = ResponseBuilder::new(Arc::clone(responder));

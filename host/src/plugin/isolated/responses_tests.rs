@@ -120,7 +120,7 @@ fn invalid_output_fails_only_its_request() {
 #[test]
 fn failure_is_final_without_the_last_flag() {
     let fixture = Fixture::new();
-    let failure = Some(Failure { code: 1, text: "so".into() });
+    let failure = Some(Failure { code: 1, text: "so".into(), ..Failure::default() });
     for key in [1, 2, 3] {
         let response = Response { key, failure: failure.clone(), ..Response::default() };
         fixture.rig.child_end.0.send(&response).unwrap();
@@ -213,7 +213,8 @@ fn response(right: &Output) -> impl Strategy<Value = Response> + use<> {
         (any::<String>(), prop::option::of(value)).prop_map(|(key, value)| Param { key, value });
     let response = (prop::collection::vec(output(right), 0..3), prop::collection::vec(param, 0..2))
         .prop_map(|(outputs, params)| ResponseData { outputs, params });
-    let failure = (any::<u32>(), any::<String>()).prop_map(|(code, text)| Failure { code, text });
+    let failure = (any::<u32>(), any::<String>(), any::<bool>())
+        .prop_map(|(code, text, model_broken)| Failure { code, text, model_broken });
     (
         or_any(1, 0..6u64),
         any::<bool>(),

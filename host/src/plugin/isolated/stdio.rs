@@ -1,5 +1,6 @@
 //! Standard output and error of a child process: lines for the log, and the last ones for error messages.
 
+use crate::plugin::crash_report::FRAME_PREFIX;
 use crate::sync::Mutex;
 use std::collections::VecDeque;
 use std::io::Read;
@@ -21,7 +22,8 @@ pub struct Tail(Mutex<VecDeque<String>>);
 impl Tail {
     pub fn push(&self, line: &str) {
         let line = line.trim();
-        if line.is_empty() {
+        // The frames of a crash report would displace what says more. They are in the log.
+        if line.is_empty() || line.starts_with(FRAME_PREFIX) {
             return;
         }
         let mut lines = self.0.lock();

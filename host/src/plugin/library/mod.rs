@@ -8,6 +8,7 @@ pub mod refusal; // why a file was refused
 pub mod table; // checks of the backend table
 
 use crate::error::{Error, Result};
+use crate::plugin::crash_report::{self, Subject};
 use crate::plugin::host_api;
 use crate::sync::Mutex;
 use abi_stable::StableAbi;
@@ -98,17 +99,19 @@ fn load(
         return Ok(table);
     }
     check_file(path).map_err(&at_load)?;
-    let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
     let linked = conflicts::check(path).map_err(&at_load)?;
+    let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
     let spelling =
         known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
+    let subject = Subject::new(format!("the library {}", path.display()));
+    let _entered = subject.enter(&crash_report::LOAD);
     // SAFETY: loading runs the library's initialisers; the operator chose to run this code.
     let library = unsafe { Library::open(Some(&spelling), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|e| at_load(format!("not a loadable library: {}", source_text(&e))))?;
+    conflicts::opened(linked);
     let main = entry(&library).map_err(Refusal::at(Stage::Entry));
     // Never closed, also on errors below: its initialisers may have started threads.
     let handle = library.into_raw() as usize;
-    conflicts::opened(linked);
     let already_loaded = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
     if already_loaded {
         return fail(

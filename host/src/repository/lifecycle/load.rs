@@ -38,7 +38,7 @@ impl ModelControl {
         if let Some(old) = &old
             && config.is_none()
             && old.load_info.fingerprint.as_ref() == Some(&fingerprint)
-            && old.versions.values().all(|v| v.is_loaded() || v.is_unloaded())
+            && old.versions.values().all(|v| v.is_sound() || v.is_unloaded())
             && old.is_loaded()
             && !newest.as_ref().is_some_and(|now| uses_another(old, now))
         {

@@ -29,7 +29,7 @@ pub struct Version {
     served: ArcSwapOption<OpenVersion>,
     /// Models of an ensemble's steps; set when the ensemble is loaded.
     dependencies: OnceLock<Arc<Dependencies>>,
-    /// Set for an isolated model, whose process may end at any time.
+    /// Of the backend's model: an isolated model's process may end at any time, instances may become broken.
     health: ArcSwapOption<Health>,
     usage: Arc<UsageTracker>,
 }
@@ -111,6 +111,12 @@ impl Version {
     /// Loaded, even if it cannot serve now: see [`Version::is_ready`].
     pub fn is_loaded(&self) -> bool {
         self.status.load().0 == VersionState::Ready
+    }
+
+    /// Loaded, and its instances and its process can execute.
+    pub fn is_sound(&self) -> bool {
+        let failed = || self.health.load().as_deref().is_some_and(|h| h.failure().is_some());
+        self.is_loaded() && !failed()
     }
 
     /// Loaded, with its process running and the models of its steps served.

@@ -138,7 +138,7 @@ impl VersionBuilder {
             used.file.display(),
             used.mode()
         );
-        version.set_health(model.health());
+        version.set_health(Some(model.health()));
         Ok(Arc::new(OpenVersion {
             name: self.config.name.as_str().into(),
             version: number,

@@ -46,6 +46,8 @@ pub(super) struct Instances {
     states: Box<[InstanceState]>,
     /// Those that are `Idle`. The last one to fall asleep is woken first, since its caches are the warmest.
     idle: Vec<usize>,
+    /// Those that execute no further batch.
+    retired: Box<[bool]>,
     /// Those that became `Waking` or `Draining` in this step and have to be notified.
     woken: SmallVec<[usize; 2]>,
 }
@@ -56,6 +58,7 @@ impl Instances {
         Self {
             states: vec![InstanceState::Running; count].into(),
             idle: Vec::with_capacity(count),
+            retired: vec![false; count].into(),
             woken: SmallVec::new(),
         }
     }
@@ -66,6 +69,19 @@ impl Instances {
 
     pub(super) fn state(&self, instance: usize) -> InstanceState {
         self.states[instance]
+    }
+
+    /// `instance` executes no further batch; false if it was retired already.
+    pub(super) fn retire(&mut self, instance: usize) -> bool {
+        !std::mem::replace(&mut self.retired[instance], true)
+    }
+
+    pub(super) fn is_retired(&self, instance: usize) -> bool {
+        self.retired[instance]
+    }
+
+    pub(super) fn any_in_service(&self) -> bool {
+        self.retired.contains(&false)
     }
 
     pub(super) fn any_idle(&self) -> bool {

@@ -25,6 +25,7 @@ use super::delay_hook::DelayHook;
 use super::inline::InlineInstance;
 use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
+use crate::error::Error;
 use crate::request::{InferRequest, Sequence, Signature};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::timer;
@@ -56,8 +57,8 @@ struct State {
     batcher: Batcher,
     instances: Instances,
     closed: bool,
-    /// An instance ended by a panic.
-    out_of_service: bool,
+    /// Why no request is accepted any more: an instance ended by a panic, or none is left in service.
+    out_of_service: Option<Error>,
     /// When the timer calls next, `u64::MAX` = never.
     timer_at: u64,
     conflict_log: ConflictLog,
@@ -94,7 +95,7 @@ impl Queue {
             batcher,
             instances: Instances::new(instances),
             closed: false,
-            out_of_service: false,
+            out_of_service: None,
             timer_at: u64::MAX,
             conflict_log: ConflictLog::default(),
             delay_hook: DelayHook::from_environment(controls.is_some()),

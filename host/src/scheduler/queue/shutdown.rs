@@ -1,9 +1,10 @@
-//! The end of a queue: closed, out of service after a panic, and sequences whose instance lost its state.
+//! The end of a queue: closed, out of service after a panic or without instances, and sequences whose instance lost its
+//! state.
 
 use super::{Queue, State};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::scheduler::batcher::{BatchDecision, BatchEntry};
+use crate::scheduler::batcher::{BatchDecision, BatchEntry, Wake};
 use crate::stats::FailureReason;
 
 impl Queue {
@@ -20,7 +21,31 @@ impl Queue {
 
     /// An instance ended by a panic: waiting and later requests fail.
     pub fn take_out_of_service(&self) {
-        self.lock().out_of_service = true;
+        self.refuse_all(&Error::internal(format!(
+            "model '{}' is out of service: an instance ended by a fault of the server; see its log",
+            self.signature.model
+        )));
+    }
+
+    /// `instance` executes no further batch. If it was the last one, or if it may hold sequences, waiting and later
+    /// requests fail with `why`; then the result is true.
+    pub fn retire(&self, instance: usize, why: &Error) -> bool {
+        let mut state = self.lock();
+        if !state.instances.retire(instance) {
+            return false;
+        }
+        let remaining = !state.batcher.is_sequence() && state.instances.any_in_service();
+        // Its own thread ends, and another instance takes what it was woken for.
+        state.wakes.extend([Wake::Instance(instance), Wake::Any]);
+        self.release(state);
+        if !remaining {
+            self.refuse_all(why);
+        }
+        !remaining
+    }
+
+    fn refuse_all(&self, why: &Error) {
+        self.lock().out_of_service = Some(why.clone());
         self.close();
         let mut entries = Vec::new();
         let mut state = self.lock();
@@ -31,7 +56,7 @@ impl Queue {
         self.release(state);
         for entry in entries {
             if let BatchEntry::Request(request) = entry {
-                let _ = request.responder.fail(self.out_of_service(), FailureReason::Other);
+                let _ = request.responder.fail(why.clone(), FailureReason::Other);
             }
         }
     }
@@ -43,13 +68,6 @@ impl Queue {
         let State { batcher, refused, wakes, .. } = &mut *state;
         batcher.lose(instance, now, refused, wakes);
         self.release(state);
-    }
-
-    pub(super) fn out_of_service(&self) -> Error {
-        Error::internal(format!(
-            "model '{}' is out of service: an instance ended by a fault of the server; see its log",
-            self.signature.model
-        ))
     }
 }
 

@@ -22,7 +22,7 @@ impl Queue {
         request.responder.queued(now);
         let mut state = self.lock();
         if state.closed {
-            let error = if state.out_of_service { self.out_of_service() } else { stopping() };
+            let error = state.out_of_service.clone().unwrap_or_else(stopping);
             drop(state);
             let _ = request.responder.fail(error, FailureReason::Other);
             return;

@@ -20,11 +20,15 @@ pub struct Batch {
 }
 
 impl Queue {
-    /// Waits for a batch for `instance`, whose own thread this is. False when the queue is closed and empty.
+    /// Waits for a batch for `instance`, whose own thread this is. False when the queue is closed and empty, or the instance
+    /// is retired.
     pub fn take(&self, instance: usize, batch: &mut Batch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
         loop {
+            if state.instances.is_retired(instance) {
+                return false;
+            }
             let now = now_ns();
             state.expire(now);
             let decision = state.next_batch(instance, now, &mut batch.entries);
@@ -54,6 +58,11 @@ impl Queue {
     ) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
+        if state.instances.is_retired(instance) {
+            state.instances.finish_inline(instance, AfterInline::Wake);
+            self.release(state);
+            return false;
+        }
         state.expire(now);
         match state.next_batch(instance, now, &mut batch.entries) {
             BatchDecision::Batch(reason) => {
@@ -76,7 +85,10 @@ impl Queue {
         let mut state = self.lock();
         let after = if outstanding {
             AfterInline::Drain
-        } else if state.closed || state.batcher.waiting() > 0 {
+        } else if state.closed
+            || state.batcher.waiting() > 0
+            || state.instances.is_retired(instance)
+        {
             AfterInline::Wake
         } else {
             AfterInline::Sleep

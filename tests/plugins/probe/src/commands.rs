@@ -46,6 +46,8 @@ pub enum Death {
     /// Writes through an invalid pointer.
     Crash,
     Abort,
+    /// Overflows the stack.
+    Overflow,
     /// `exit(7)`.
     Exit,
     /// Never returns.
@@ -87,7 +89,7 @@ pub enum Record {
 /// | `until_notified` | the same, but waits until `cancel_handler` is notified instead of polling the request |
 /// | `until_file` | waits in `execute` until this file exists, at most 2 min |
 /// | `needs_deadline` | fails unless the request has a deadline |
-/// | `die` | ends or blocks the process: `crash`, `abort`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
+/// | `die` | ends or blocks the process: `crash`, `abort`, `overflow`, `exit`; `hang`, `garble_control`, `garble_work`, `orphan`: see [`Death`] |
 /// | `die_in` | where, instead of in `execute`: `autocomplete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
@@ -163,6 +165,7 @@ impl Commands {
                 self.die = match value.text() {
                     Some("crash") => Some(Death::Crash),
                     Some("abort") => Some(Death::Abort),
+                    Some("overflow") => Some(Death::Overflow),
                     Some("exit") => Some(Death::Exit),
                     Some("hang") => Some(Death::Hang),
                     Some("garble_control") => Some(Death::GarbleControl),
@@ -254,6 +257,7 @@ fn die(how: Death) {
         // SAFETY: no page is mapped there, so the write ends the process.
         Death::Crash => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
         Death::Abort => std::process::abort(),
+        Death::Overflow => drop(overflow(0)),
         Death::Exit => std::process::exit(7),
         Death::Hang => hang(),
         Death::GarbleControl | Death::GarbleWork => {
@@ -272,6 +276,12 @@ fn die(how: Death) {
             std::process::exit(7)
         }
     }
+}
+
+#[allow(unconditional_recursion)] // until the stack ends
+fn overflow(depth: u64) -> u64 {
+    let frame = std::hint::black_box([depth; 64]);
+    overflow(depth + 1) + frame[0]
 }
 
 fn hang() -> ! {

@@ -72,7 +72,11 @@ impl Control {
 
 pub fn failure(error: &Error) -> Failure {
     let text = &error.message;
-    Failure { code: number_of(error.code), text: text[..text.floor_char_boundary(MAX_TEXT)].into() }
+    Failure {
+        code: number_of(error.code),
+        text: text[..text.floor_char_boundary(MAX_TEXT)].into(),
+        model_broken: error.model_broken,
+    }
 }
 
 /// Ends the process at once because the host is gone. Not `exit`: destructors of libraries could delay it.

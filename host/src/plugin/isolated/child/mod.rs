@@ -19,6 +19,7 @@ mod responses; // sends responses
 mod unread; // responses that clients have not read
 
 use super::wire::split;
+use crate::plugin::crash_report;
 use crate::plugin::host_api::set_isolated;
 use control::Control;
 use control_reader::ControlReader;
@@ -51,6 +52,7 @@ pub fn run() -> ExitCode {
     if let Err(e) = prefer_in_oom() {
         eprintln!("trtserver plugin-host: cannot raise /proc/self/oom_score_adj: {e}");
     }
+    crash_report::install();
     let (sender, receiver) = split(socket);
     let control = Arc::new(Control::new(sender));
     log::start(&control);

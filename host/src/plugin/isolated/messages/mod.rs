@@ -28,4 +28,7 @@ pub struct Failure {
     pub code: u32,
     #[prost(string, tag = "2")]
     pub text: String,
+    /// The instance cannot execute any more.
+    #[prost(bool, tag = "3")]
+    pub model_broken: bool,
 }

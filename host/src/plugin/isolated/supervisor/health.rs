@@ -1,4 +1,4 @@
-//! Whether an isolated model serves, for lookups that do not keep it open.
+//! Whether a model serves, for lookups that do not keep it open: an isolated one, or one whose instances may become broken.
 
 use super::shared::Shared;
 use super::unload;
@@ -6,6 +6,7 @@ use arc_swap::ArcSwapOption;
 use std::sync::{Arc, Weak};
 
 /// See the module text.
+#[derive(Default)]
 pub struct Health {
     failure: Arc<ArcSwapOption<String>>,
     model: Weak<Shared>,
@@ -20,6 +21,11 @@ impl Health {
     /// Why it does not serve at the moment; `None` = it serves.
     pub fn failure(&self) -> Option<String> {
         self.failure.load().as_deref().cloned()
+    }
+
+    /// It does not serve from now on.
+    pub fn fail(&self, reason: String) {
+        self.failure.store(Some(Arc::new(reason)));
     }
 
     /// No further request will be sent. From here on the response deadline is at most the drain time.
