@@ -276,6 +276,17 @@ fn autocomplete_patches_or_fails() {
 }
 
 #[test]
+fn state_of_autocomplete_reaches_open_and_is_dropped() {
+    let _session = Session::start();
+    let backend = backend();
+    let spec = model("state");
+    assert_eq!(backend.autocomplete(&spec).unwrap().unwrap(), []);
+    assert_eq!(backend.open_completed_model(&spec).unwrap_err().text, "read once");
+    assert_eq!(backend.open_model(&spec).unwrap_err().text, "no state");
+    assert_eq!(KEPT.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn logs_and_metrics_stop_at_close() {
     let session = Session::start();
     drop(open(&model("metrics")).unwrap());

@@ -62,7 +62,7 @@ structs! {
     request::RequestedOutput => trts_requested_output { name, index, classes }
     request::Request => trts_request { size, handle, responder, id, correlation_id_string, correlation_id, flags, batch_size, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_requested_outputs, n_params, pad, inputs, requested_outputs, params, reserved }
     request::Batch => trts_batch { size, id, n_requests, rows, requests, exec_start_ns, compute_start_ns, compute_end_ns, exec_end_ns, reserved }
-    descriptors::ModelDesc => trts_model_desc { size, scope, name, version, dir, version_dir, file, config_pb, config_json, settings, n_settings, autocomplete, params, n_params, max_batch_size, inputs, outputs, n_inputs, n_outputs, graph_level, n_instances, threads, pad, reserved }
+    descriptors::ModelDesc => trts_model_desc { size, scope, name, version, dir, version_dir, file, config_pb, config_json, settings, n_settings, autocomplete, params, n_params, max_batch_size, inputs, outputs, n_inputs, n_outputs, graph_level, n_instances, threads, pad, state, reserved }
     descriptors::TensorDecl => trts_tensor_decl { name, dtype, rank, dims, model_dims, model_rank, flags }
     descriptors::SecondaryDevice => trts_secondary_device { kind, id }
     descriptors::InstanceDesc => trts_instance_desc { size, scope, name, host_policy_json, kind, ordinal, device_id, passive, device_uuid, cpus, n_cpus, threads, numa_node, max_rows, cu_context, cu_stream, cu_copy_in, cu_copy_out, profiles, n_profiles, n_secondary, secondary, reserved }
@@ -72,7 +72,7 @@ structs! {
     backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
     extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free }
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free }
-    extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete }
+    extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete, state_free }
     extensions::CancelExtension => trts_cancel_extension { size, cancel }
 }
 

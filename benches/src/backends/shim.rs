@@ -167,6 +167,7 @@ impl InProcessModel {
             signature: &signature,
             n_instances: 1,
             threads: 1,
+            state: std::ptr::null_mut(),
         };
         let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
         let model = Model::open(&backend, &facts).map_err(|e| e.message)?;

@@ -284,24 +284,69 @@ impl Backend {
     }
 
     /// Asks the backend to complete a configuration.
-    pub fn complete(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
+    ///
+    /// # Errors
+    /// The backend's.
+    pub fn complete(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Completed> {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
-            return isolated::complete(&self.path, &self.settings, self.limits, facts);
+            let mut completed = Completed::none(self);
+            completed.patch = isolated::complete(&self.path, &self.settings, self.limits, facts)?;
+            return Ok(completed);
         }
         self.complete_locally(facts)
     }
 
     /// As [`Backend::complete`], always in this process.
-    pub fn complete_locally(&self, facts: &ModelFacts<'_>) -> Result<Option<Patch>> {
-        let Some(extension) = table::autocomplete(self.table()?) else { return Ok(None) };
+    ///
+    /// # Errors
+    /// The backend's.
+    pub fn complete_locally(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Completed> {
+        let mut completed = Completed::none(self);
+        let Some(extension) = table::autocomplete(self.table()?) else { return Ok(completed) };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
         let entered = self.subject.enter(&crash_report::AUTOCOMPLETE);
+        let mut state = null_mut();
         // SAFETY: the descriptor lives through the call.
-        let error = unsafe { (extension.autocomplete)(opened.handle, hold.desc()) };
+        let error = unsafe { (extension.autocomplete)(opened.handle, hold.desc(), &raw mut state) };
         drop(entered);
         self.check(error, "autocomplete", facts.name)?;
-        Ok(hold.scope.patch.lock().take())
+        (completed.state, completed.free) = (state, extension.state_free);
+        completed.patch = hold.scope.patch.lock().take();
+        Ok(completed)
+    }
+}
+
+/// What a completion of a configuration returned. The state is freed when this is dropped.
+pub struct Completed {
+    pub patch: Option<Patch>,
+    state: *mut u8,
+    free: Option<unsafe extern "C" fn(*mut u8)>,
+    /// Open until the state is freed.
+    backend: Arc<Backend>,
+}
+
+// SAFETY: the interface lets any loader thread open the model and free the state, one after the other.
+unsafe impl Send for Completed {}
+
+impl Completed {
+    fn none(backend: &Arc<Backend>) -> Self {
+        Self { patch: None, state: null_mut(), free: None, backend: Arc::clone(backend) }
+    }
+
+    /// For [`ModelFacts::state`].
+    pub fn state(&self) -> *mut u8 {
+        self.state
+    }
+}
+
+impl Drop for Completed {
+    fn drop(&mut self) {
+        if let Some(free) = self.free.filter(|_| !self.state.is_null()) {
+            let _entered = self.backend.subject.enter(&crash_report::AUTOCOMPLETE);
+            // SAFETY: a state of this backend, which is open; freed once.
+            unsafe { free(self.state) };
+        }
     }
 }
 

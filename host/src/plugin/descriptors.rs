@@ -27,6 +27,8 @@ pub struct ModelFacts<'a> {
     pub n_instances: u32,
     /// Threads per instance.
     pub threads: u32,
+    /// From a completion of the configuration, for opening the model; may be null.
+    pub state: *mut u8,
 }
 
 /// Keys and values in memory that backends can read.
@@ -155,6 +157,7 @@ impl ModelHold {
             n_instances: facts.n_instances,
             threads: facts.threads.max(1),
             pad: 0,
+            state: facts.state,
             reserved: [0; 4],
         });
         Self {

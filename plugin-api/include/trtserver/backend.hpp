@@ -20,7 +20,8 @@
 //
 // Optional members:
 //   std::optional<trtserver::Patch> MyBackend::autocomplete(const trtserver::ModelContext &);
-//       adds what a configuration omits, on a loader thread; see ModelContext::autocomplete
+//       adds what a configuration omits, on a loader thread; see ModelContext::autocomplete. Or returns a
+//       trtserver::Completion, which also hands a value to the constructor of MyModel
 //   std::string MyBackend::runtime() const;
 //       the framework and its version, such as "TensorRT 10.13", once the backend is open
 //   void MyInstance::cancel(trtserver::RequestKey);
@@ -44,6 +45,7 @@
 #include "cpp/response.hpp"
 #include "cpp/request.hpp"
 
+#include <any>
 #include <new>
 #include <type_traits>
 
@@ -82,7 +84,18 @@ struct Patch {
   static Patch json(std::string bytes) { return {TRTS_PATCH_JSON, std::move(bytes)}; }
 };
 
+// A patch, if there is something to add, and a value for the constructor of the same version's model, which gets it from
+// ModelContext::state: a model that was read for the completion need not be read again. The value is destroyed after the
+// constructor, or when the model is not opened; a std::shared_ptr may be copied there.
+struct Completion {
+  std::optional<Patch> patch;
+  std::any state;
+};
+
 namespace detail {
+
+inline Completion completion(std::optional<Patch> patch) { return {std::move(patch), {}}; }
+inline Completion completion(Completion made) { return made; }
 
 template <class T, class = void> struct HasAutocomplete : std::false_type {};
 template <class T>
@@ -216,18 +229,22 @@ private:
   }
   static void backend_close(trts_backend *backend) noexcept { delete open(backend); }
 
-  static trts_error *autocomplete(trts_backend *backend, const trts_model_desc *desc) noexcept {
+  static trts_error *autocomplete(trts_backend *backend, const trts_model_desc *desc, void **state) noexcept {
     return guarded([&] {
       if constexpr (HasAutocomplete<Backend>::value) {
-        const std::optional<Patch> patch = open(backend)->backend.autocomplete(ModelContext(desc));
-        if (patch) {
-          check(host->config_patch(desc->scope, patch->format, patch->bytes.data(), patch->bytes.size()));
+        Completion made = completion(open(backend)->backend.autocomplete(ModelContext(desc)));
+        if (made.patch) {
+          check(host->config_patch(desc->scope, made.patch->format, made.patch->bytes.data(), made.patch->bytes.size()));
+        }
+        if (made.state.has_value()) {
+          *state = new std::any(std::move(made.state));
         }
       } else {
-        (void)backend, (void)desc;
+        (void)backend, (void)desc, (void)state;
       }
     });
   }
+  static void state_free(void *state) noexcept { delete static_cast<std::any *>(state); }
 
   static trts_error *model_open(trts_backend *backend, const trts_model_desc *desc, trts_model **out) noexcept {
     return guarded([&] {
@@ -263,7 +280,7 @@ private:
   }
 
   static const void *get_extension(trts_str name, std::uint32_t version) noexcept {
-    static constexpr trts_autocomplete_extension autocompletes = {sizeof autocompletes, autocomplete};
+    static constexpr trts_autocomplete_extension autocompletes = {sizeof autocompletes, autocomplete, state_free};
     static constexpr trts_cancel_extension cancels = {sizeof cancels, cancel};
     if (HasAutocomplete<Backend>::value && view(name) == TRTS_EXTENSION_AUTOCOMPLETE &&
         version <= TRTS_EXTENSION_AUTOCOMPLETE_VERSION) {

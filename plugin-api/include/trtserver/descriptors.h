@@ -46,6 +46,7 @@ typedef struct trts_model_desc {
   uint32_t n_instances; /* that the host will open, over all instance groups */
   uint32_t threads;     /* that the framework may use for each instance; at least 1 */
   uint32_t pad;
+  void *state; /* for model_open: what autocomplete of this version stored in this process, else NULL; until it returns */
   uint64_t reserved[4];
 } trts_model_desc;
 

@@ -63,8 +63,15 @@ typedef struct trts_memory_extension {
 /* Completion of model configurations from model files. */
 typedef struct trts_autocomplete_extension {
   uint64_t size; /* sizeof, as the backend was built */
-  /* Adds what the configuration omits, with the host's config_patch. On a loader thread; may be slow. */
-  trts_error *(*autocomplete)(trts_backend *backend, const trts_model_desc *desc);
+  /* Adds what the configuration omits, with the host's config_patch. On a loader thread; may be slow.
+   *
+   * What it stores in *state (NULL before the call), the host passes to model_open of the same version, as
+   * trts_model_desc.state; so a model that was read here need not be read again there. The host owns the
+   * state after success. */
+  trts_error *(*autocomplete)(trts_backend *backend, const trts_model_desc *desc, void **state);
+  /* Takes ownership of a state: called once for each that is not NULL, after model_open has returned, or
+   * when the model is not opened; before backend_close. NULL = autocomplete stores none. */
+  void (*state_free)(void *state);
 } trts_autocomplete_extension;
 
 #define TRTS_EXTENSION_CANCEL "trts.cancel"

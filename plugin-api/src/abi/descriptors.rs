@@ -40,6 +40,9 @@ pub struct ModelDesc {
     /// may use, divided by the instances.
     pub threads: u32,
     pub pad: u32,
+    /// For `model_open`: what `autocomplete` of this version stored in this process, else null. Borrowed until
+    /// `model_open` returns.
+    pub state: *mut u8,
     pub reserved: [u64; 4],
 }
 

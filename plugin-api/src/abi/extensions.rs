@@ -85,8 +85,18 @@ pub struct AutocompleteExtension {
     /// sizeof, as the backend was built.
     pub size: u64,
     /// Adds what the configuration omits, with the host's `config_patch`. On a loader thread; may be slow.
-    pub autocomplete:
-        unsafe extern "C" fn(backend: *mut BackendHandle, desc: *const ModelDesc) -> *mut Error,
+    ///
+    /// What it stores in `state` (null before the call), the host passes to `model_open` of the same version, as
+    /// [`ModelDesc::state`]; so a model that was read here need not be read again there. The host owns the state
+    /// after success.
+    pub autocomplete: unsafe extern "C" fn(
+        backend: *mut BackendHandle,
+        desc: *const ModelDesc,
+        state: *mut *mut u8,
+    ) -> *mut Error,
+    /// Takes ownership of a state: called once for each that is not null, after `model_open` has returned, or when
+    /// the model is not opened; before `backend_close`. Null = `autocomplete` stores none.
+    pub state_free: Option<unsafe extern "C" fn(state: *mut u8)>,
 }
 
 /// Notification of cancelled requests, for backends that block where they cannot poll `cancelled`.

@@ -8,6 +8,7 @@ use crate::abi;
 use crate::abi::descriptors::{InstanceDesc, ModelDesc, SecondaryDevice, instance_kind};
 use crate::abi::host::host_flags;
 use crate::abi::types::{Param, Str, tensor_flags};
+use std::any::Any;
 use std::marker::PhantomData;
 
 /// For [`super::Backend::open`].
@@ -165,6 +166,14 @@ impl ModelContext {
     /// The backend may add what the configuration omits.
     pub fn autocomplete(&self) -> bool {
         self.raw.autocomplete != 0
+    }
+
+    /// For [`super::Model::open`]: what [`super::Backend::autocomplete`] handed over for this version with
+    /// [`Completion::with_state`]. `None` if it did not, if the configuration was not completed, or if that happened in
+    /// another process (isolated models).
+    pub fn state<T: Any>(&self) -> Option<&T> {
+        // SAFETY: null, or a state of `export.rs` in this library, which the host keeps until `model_open` returns.
+        unsafe { self.raw.state.cast::<State>().as_ref() }?.downcast_ref()
     }
 
     /// `optimization.graph.level`; 0 when unset.
@@ -350,7 +359,40 @@ impl InstanceContext {
     }
 }
 
-/// What [`super::Backend::autocomplete`] adds to a configuration.
+/// Result of [`super::Backend::autocomplete`]. The default adds nothing.
+#[derive(Default)]
+pub struct Completion {
+    pub(crate) patch: Option<ConfigPatch>,
+    pub(crate) state: Option<State>,
+}
+
+/// A value between `autocomplete` and `model_open`.
+pub(crate) type State = Box<dyn Any + Send + Sync>;
+
+impl Completion {
+    /// Hands `state` to [`super::Model::open`] of the same version, where [`ModelContext::state`] returns it: a model that
+    /// was read for the completion need not be read again. It is dropped after that, or when the model is not opened; an
+    /// `Arc` may be cloned there.
+    #[must_use]
+    pub fn with_state<T: Any + Send + Sync>(self, state: T) -> Completion {
+        Completion { state: Some(Box::new(state)), ..self }
+    }
+}
+
+impl From<ConfigPatch> for Completion {
+    fn from(patch: ConfigPatch) -> Completion {
+        Some(patch).into()
+    }
+}
+
+impl From<Option<ConfigPatch>> for Completion {
+    fn from(patch: Option<ConfigPatch>) -> Completion {
+        Completion { patch, state: None }
+    }
+}
+
+/// What [`super::Backend::autocomplete`] adds to a configuration. What the configuration has takes precedence, field by
+/// field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigPatch {
     /// A serialized `ModelConfig` with the fields to add.

@@ -1,7 +1,9 @@
 //! The entries of a backend, each wrapped so that no panic leaves it, and the macro that exports them.
 
 use super::batch::run;
-use super::context::{BackendContext, ConfigPatch, InstanceContext, ModelContext};
+use super::context::{
+    BackendContext, Completion, ConfigPatch, InstanceContext, ModelContext, State,
+};
 use super::error::Error;
 use super::host::{Host, bytes_of};
 use super::info::OwnedBackendInfo;
@@ -146,6 +148,7 @@ unsafe extern "C" fn backend_close<B: Backend>(backend: *mut BackendHandle) {
 unsafe extern "C" fn autocomplete<B: Backend>(
     backend: *mut BackendHandle,
     desc: *const ModelDesc,
+    state: *mut *mut u8,
 ) -> *mut abi::types::Error {
     let Some(host) = Host::get() else { return ptr::null_mut() };
     // SAFETY: handle and descriptor are valid during the call.
@@ -155,15 +158,37 @@ unsafe extern "C" fn autocomplete<B: Backend>(
     };
     let found = guard::<B, _>("autocomplete", || open.backend.autocomplete(&context));
     context.log().close();
-    let (format, bytes) = match &found {
-        Ok(None) => return ptr::null_mut(),
-        Ok(Some(ConfigPatch::Protobuf(bytes))) => (patch_format::PROTOBUF, bytes.as_slice()),
-        Ok(Some(ConfigPatch::Json(text))) => (patch_format::JSON, text.as_bytes()),
-        Ok(Some(ConfigPatch::Text(text))) => (patch_format::TEXT, text.as_bytes()),
+    let Completion { patch, state: kept } = match found {
+        Ok(found) => found,
         Err(error) => return error.raise(host),
     };
-    // SAFETY: scope and bytes are valid during the call. An error of the host goes back to it as it is.
-    unsafe { (host.config_patch)(raw, format, bytes.as_ptr(), bytes.len() as u64) }
+    if let Some(patch) = &patch {
+        let (format, bytes) = match patch {
+            ConfigPatch::Protobuf(bytes) => (patch_format::PROTOBUF, bytes.as_slice()),
+            ConfigPatch::Json(text) => (patch_format::JSON, text.as_bytes()),
+            ConfigPatch::Text(text) => (patch_format::TEXT, text.as_bytes()),
+        };
+        // SAFETY: scope and bytes are valid during the call. An error of the host goes back to it as it is.
+        let error = unsafe { (host.config_patch)(raw, format, bytes.as_ptr(), bytes.len() as u64) };
+        if !error.is_null() {
+            return error;
+        }
+    }
+    if let Some(kept) = kept {
+        // SAFETY: the host's variable is valid during the call.
+        unsafe { state.write(Box::into_raw(Box::new(kept)).cast()) };
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn state_free<B: Backend>(state: *mut u8) {
+    // SAFETY: a state of `autocomplete`, freed once.
+    let state = unsafe { Box::from_raw(state.cast::<State>()) };
+    // There is no scope any more that could log a panic of its destructor.
+    let _ = guard::<B, _>("state_free", || {
+        drop(state);
+        Ok(())
+    });
 }
 
 unsafe extern "C" fn model_open<B: Backend>(
@@ -301,6 +326,7 @@ impl<B: Backend> Export<B> {
     const AUTOCOMPLETE: &AutocompleteExtension = &AutocompleteExtension {
         size: size_of::<AutocompleteExtension>() as u64,
         autocomplete: autocomplete::<B>,
+        state_free: Some(state_free::<B>),
     };
     const CANCEL: &CancelExtension =
         &CancelExtension { size: size_of::<CancelExtension>() as u64, cancel: cancel::<B> };

@@ -31,7 +31,9 @@ mod value;
 
 pub use crate::abi::types::Backlog;
 pub use batch::Batch;
-pub use context::{BackendContext, ConfigPatch, InstanceContext, Kind, ModelContext, TensorDecl};
+pub use context::{
+    BackendContext, Completion, ConfigPatch, InstanceContext, Kind, ModelContext, TensorDecl,
+};
 pub use dtype::{Dtype, Element, elements};
 pub use error::{Code, Error};
 pub use gather::GatheredTensor;
@@ -61,9 +63,9 @@ pub trait Backend: Sized + Send + Sync + 'static {
     }
 
     /// Reads a model and returns what its configuration omits. May be slow.
-    fn autocomplete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, model: &ModelContext) -> Result<Completion, Error> {
         let _ = model;
-        Ok(None)
+        Ok(Completion::default())
     }
 }
 

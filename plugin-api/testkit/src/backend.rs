@@ -3,6 +3,7 @@
 use crate::host::{Failure, ScopeId, host_table, state};
 use crate::instance::Instance;
 use crate::model::{InstanceSpec, ModelDescriptor, ModelSpec};
+use crate::report::violation;
 use crate::text::{Params, c_text, literal, view};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::Path;
@@ -136,22 +137,51 @@ impl Backend {
 
     /// Asks the backend to complete a configuration. `None` without the extension.
     pub fn autocomplete(&self, spec: &ModelSpec) -> Option<Result<Vec<Patch>, Failure>> {
+        Some(self.completed(spec)?.map(|(patches, _state)| patches))
+    }
+
+    /// As [`Backend::open_model`], with the state from a completion of the same configuration if the backend offers that.
+    ///
+    /// # Errors
+    /// The backend's, of the completion or of the model.
+    pub fn open_completed_model(&self, spec: &ModelSpec) -> Result<Model, Failure> {
+        let completed = self.completed(spec).transpose()?;
+        self.open_with(spec, completed.as_ref().map_or(null_mut(), |(_, state)| state.state))
+    }
+
+    fn completed(&self, spec: &ModelSpec) -> Option<Result<(Vec<Patch>, State), Failure>> {
         let extension: &AutocompleteExtension =
             extension(self.0.table, literal(c"trts.autocomplete"), AUTOCOMPLETE_VERSION)?;
         let scope = ScopeId::open(format!("model '{}'", spec.name));
         let descriptor = ModelDescriptor::new(spec, &self.0.settings, scope, true);
+        let mut state = null_mut();
         // SAFETY: the backend is open; the descriptor lives through the call.
-        let error = unsafe { (extension.autocomplete)(self.0.handle, &raw const *descriptor.desc) };
+        let error = unsafe {
+            (extension.autocomplete)(self.0.handle, &raw const *descriptor.desc, &raw mut state)
+        };
         let result = taken(error, "autocomplete");
         scope.close();
-        Some(result.map(|()| scope.record().patches))
+        if !state.is_null() && extension.state_free.is_none() {
+            violation(
+                "model.complete",
+                "autocomplete returned a state, and there is no state_free",
+            );
+        }
+        let free = extension.state_free.filter(|_| result.is_ok());
+        let state = State { state, free, _backend: Arc::clone(&self.0) };
+        Some(result.map(|()| (scope.record().patches, state)))
     }
 
     /// # Errors
     /// The backend's.
     pub fn open_model(&self, spec: &ModelSpec) -> Result<Model, Failure> {
+        self.open_with(spec, null_mut())
+    }
+
+    fn open_with(&self, spec: &ModelSpec, state: *mut u8) -> Result<Model, Failure> {
         let scope = ScopeId::open(format!("model '{}'", spec.name));
-        let descriptor = ModelDescriptor::new(spec, &self.0.settings, scope, false);
+        let mut descriptor = ModelDescriptor::new(spec, &self.0.settings, scope, false);
+        descriptor.desc.state = state;
         let mut handle = null_mut();
         // SAFETY: the backend is open; the descriptor lives until `model_close`, in the model.
         let error = unsafe {
@@ -159,6 +189,23 @@ impl Backend {
         };
         taken(error, "model_open").inspect_err(|_| scope.close())?;
         Ok(Model(Arc::new(OpenModel { backend: self.0.clone(), handle, scope, descriptor })))
+    }
+}
+
+/// What `autocomplete` hands to `model_open`; freed when dropped.
+struct State {
+    state: *mut u8,
+    free: Option<unsafe extern "C" fn(*mut u8)>,
+    /// Closed later.
+    _backend: Arc<OpenBackend>,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(free) = self.free.filter(|_| !self.state.is_null()) {
+            // SAFETY: a state of this backend, freed once.
+            unsafe { free(self.state) };
+        }
     }
 }
 

@@ -254,6 +254,7 @@ impl ModelDescriptor {
             n_instances: spec.instances,
             threads: spec.threads,
             pad: 0,
+            state: null_mut(),
             reserved: [0; 4],
         });
         Self { desc, spec, _texts: texts, _tensors: [inputs, outputs], _params: [settings, params] }

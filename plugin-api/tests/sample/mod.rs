@@ -29,12 +29,31 @@ impl Backend for Sample {
     fn runtime(&self) -> String {
         "Sample 9".into()
     }
-    fn autocomplete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, model: &ModelContext) -> Result<Completion, Error> {
         match model.parameter("do") {
             Some("panic_complete") => panic!("{}", "complete"),
-            Some("patch") => Ok(Some(ConfigPatch::Text("max_batch_size: 4".into()))),
-            _ => Ok(None),
+            Some("patch") => Ok(ConfigPatch::Text("max_batch_size: 4".into()).into()),
+            Some("state") => Ok(Completion::default().with_state(Kept::new("read once"))),
+            _ => Ok(Completion::default()),
         }
+    }
+}
+
+/// Counts the states of `autocomplete` that exist.
+pub static KEPT: AtomicIsize = AtomicIsize::new(0);
+
+struct Kept(String);
+
+impl Kept {
+    fn new(text: &str) -> Self {
+        KEPT.fetch_add(1, Ordering::Relaxed);
+        Self(text.into())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -50,6 +69,13 @@ impl Model for SampleModel {
         match what {
             "fail_model" => return Err(Error::not_found("no weights").model_broken()),
             "panic_model" => panic!("model"),
+            "state" => {
+                assert!(context.state::<String>().is_none(), "another type");
+                return match context.state::<Kept>() {
+                    Some(kept) => Err(Error::invalid(&kept.0)),
+                    None => Err(Error::invalid("no state")),
+                };
+            }
             "metrics" => {
                 let labels = [("a", "1"), ("b", "2")];
                 let counter = context.log().counter("sample_total", "help", &labels)?;

@@ -11,7 +11,8 @@ use crate::session::Session;
 use std::path::PathBuf;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, BackendInfo, Code, ConfigPatch, Error, ModelContext, Platform,
+    Backend, BackendContext, BackendInfo, Code, Completion, ConfigPatch, Error, ModelContext,
+    Platform,
 };
 
 pub struct Onnx {
@@ -56,10 +57,10 @@ impl Backend for Onnx {
         }
     }
 
-    fn autocomplete(&self, context: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {
         let config = config_of(context);
         if !complete::is_needed(&config) {
-            return Ok(None);
+            return Ok(Completion::default());
         }
         let file = file_of(context)?;
         let session = Session::open(self.runtime_library()?, &file, &Options::for_reading())
@@ -68,7 +69,7 @@ impl Backend for Onnx {
                 fault.within(format_args!("autofill failed for model '{model}' from {path}"))
             })?;
         let patch = complete::patch(&config, &session.signature, self.default_batch)?;
-        Ok(patch.map(ConfigPatch::Text))
+        Ok(patch.map(ConfigPatch::Text).into())
     }
 }
 

@@ -24,11 +24,13 @@ struct Backend {
     }
   }
   std::string runtime() const { return "tour runtime 7"; }
-  std::optional<Patch> autocomplete(const ModelContext &model) {
-    if (!model.autocomplete() || model.outputs() > 0) {
-      return std::nullopt;
+  Completion autocomplete(const ModelContext &model) {
+    Completion made;
+    if (model.autocomplete() && model.outputs() == 0) {
+      made.patch = Patch::text("output [ { name: \"OUT\" data_type: TYPE_FP32 dims: [ -1 ] } ]");
     }
-    return Patch::text("output [ { name: \"OUT\" data_type: TYPE_FP32 dims: [ -1 ] } ]");
+    made.state = std::string(model.name());
+    return made;
   }
 };
 
@@ -37,6 +39,11 @@ struct Model {
     if (model.parameters().text("fail")) {
       throw 42;
     }
+    const auto *const state = model.state<std::string>();
+    if (state != nullptr && *state != model.name()) {
+      throw Error::internal("the state is " + *state);
+    }
+    TRTSERVER_INFO(model.log(), std::string("state: ") + (state != nullptr ? *state : "none"));
   }
   const ModelContext context;
   const bool batches;

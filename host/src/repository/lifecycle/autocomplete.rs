@@ -3,26 +3,30 @@
 
 use super::super::version_dirs::VersionDirs;
 use crate::error::{Error, Result};
-use crate::plugin::backend::Backend;
-use crate::plugin::{ModelFacts, Patch};
+use crate::plugin::backend::{Backend, Completed};
+use crate::plugin::discovery::backends::VERSION_PARAMETER;
+use crate::plugin::{ModelFacts, Patch, isolation};
 use crate::request::Signature;
 use prost::Message;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_config::SchedulingChoice;
 
-/// Asks `backend` about the model's highest version and adds the fields that `config` lacks.
+/// Asks `backend` about the model's highest version and adds the fields that `config` lacks. Returns the number of that
+/// version and what the backend hands over for opening it.
 ///
 /// # Errors
-/// The backend's error, or a patch that cannot be decoded.
+/// The backend's error, or a patch that cannot be decoded or sets a field that it must not set.
 pub fn autocomplete(
     config: &mut ModelConfig,
     backend: &Arc<Backend>,
     dir: &Path,
     found: &VersionDirs,
-) -> Result<()> {
-    let Some((number, dir_name)) = found.versions.iter().next_back() else { return Ok(()) };
+) -> Result<Option<(i64, Completed)>> {
+    let Some((number, dir_name)) = found.versions.iter().next_back() else { return Ok(None) };
     // The backend may read the tensors that are declared, so they are checked first.
     let signature = Signature::new(config, |_| None)?;
     let facts = ModelFacts {
@@ -35,12 +39,19 @@ pub fn autocomplete(
         signature: &signature,
         n_instances: 1,
         threads: 1,
+        state: std::ptr::null_mut(),
     };
-    if let Some(patch) = backend.complete(&facts)? {
-        let patch = decode(&patch, &config.name, &backend.facts.name)?;
-        merge(config, patch);
+    let mut completed = backend.complete(&facts)?;
+    if let Some(patch) = completed.patch.take() {
+        let (model, backend) = (&config.name.clone(), &backend.facts.name);
+        let patch = decode(&patch, model, backend)?;
+        merge(config, patch).map_err(|why| {
+            Error::internal(format!(
+                "model '{model}': the auto-complete result of backend '{backend}' {why}"
+            ))
+        })?;
     }
-    Ok(())
+    Ok(Some((*number, completed)))
 }
 
 pub(crate) fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
@@ -57,25 +68,115 @@ pub(crate) fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelC
             let text = std::str::from_utf8(&patch.data).map_err(|e| fail(e.to_string()))?;
             trtserver_proto::text::parse(text).map_err(|e| fail(e.to_string()))
         }
-        format => Err(fail(format!("format {format}, expected protobuf (0) or text (2)"))),
+        patch_format::JSON => {
+            let text = std::str::from_utf8(&patch.data).map_err(|e| fail(e.to_string()))?;
+            trtserver_proto::json::parse(text).map_err(|e| fail(e.to_string()))
+        }
+        format => {
+            Err(fail(format!("format {format}, expected protobuf (0), JSON (1) or text (2)")))
+        }
     }
 }
 
-/// Adds the fields of `patch` that `config` lacks. The batch size belongs to the tensors: if the inputs are declared,
-/// a batch size of 0 means no batching and is kept.
-pub(crate) fn merge(config: &mut ModelConfig, patch: ModelConfig) {
+/// Adds the fields of `patch` that `config` lacks: a field is taken as a whole, of parameters and other maps each key.
+/// The batch size belongs to the tensors: if the inputs are declared, a batch size of 0 means no batching and is kept, and
+/// dynamic batching is not added.
+///
+/// # Errors
+/// The patch sets a field that was decided before the backend was asked; completes "the patch …".
+pub(crate) fn merge(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), String> {
+    // Every field is named, so that none is forgotten.
+    let ModelConfig {
+        name,
+        platform,
+        backend,
+        runtime,
+        version_policy,
+        max_batch_size,
+        input,
+        output,
+        instance_group,
+        default_model_filename,
+        cc_model_filenames,
+        metric_tags,
+        optimization,
+        parameters,
+        model_warmup,
+        model_operations,
+        model_transaction_policy,
+        batch_input,
+        batch_output,
+        model_repository_agents,
+        response_cache,
+        model_metrics,
+        scheduling_choice,
+    } = patch;
+    for (field, ours, theirs) in [
+        ("name", &config.name, &name),
+        ("platform", &config.platform, &platform),
+        ("backend", &config.backend, &backend),
+    ] {
+        if !theirs.is_empty() && theirs != ours {
+            return Err(format!("sets '{field}' to '{theirs}', which is '{ours}' already"));
+        }
+    }
+    for key in [isolation::KEY, VERSION_PARAMETER] {
+        if parameters.contains_key(key) && !config.parameters.contains_key(key) {
+            return Err(format!("sets the parameter '{key}', which must be in the configuration"));
+        }
+    }
+    if matches!(scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
+        return Err("sets 'ensemble_scheduling'".into());
+    }
     if config.max_batch_size == 0 && config.input.is_empty() {
-        config.max_batch_size = patch.max_batch_size;
+        config.max_batch_size = max_batch_size;
     }
-    if config.input.is_empty() {
-        config.input = patch.input;
+    let batches = config.max_batch_size > 0;
+    let dynamic = matches!(scheduling_choice, Some(SchedulingChoice::DynamicBatching(_)));
+    if batches || !dynamic {
+        config.scheduling_choice = config.scheduling_choice.take().or(scheduling_choice);
     }
-    if config.output.is_empty() {
-        config.output = patch.output;
+    list(&mut config.input, input);
+    list(&mut config.output, output);
+    list(&mut config.instance_group, instance_group);
+    list(&mut config.model_warmup, model_warmup);
+    list(&mut config.batch_input, batch_input);
+    list(&mut config.batch_output, batch_output);
+    text(&mut config.default_model_filename, default_model_filename);
+    text(&mut config.runtime, runtime);
+    map(&mut config.cc_model_filenames, cc_model_filenames);
+    map(&mut config.metric_tags, metric_tags);
+    map(&mut config.parameters, parameters);
+    message(&mut config.version_policy, version_policy);
+    message(&mut config.optimization, optimization);
+    message(&mut config.model_operations, model_operations);
+    message(&mut config.model_transaction_policy, model_transaction_policy);
+    message(&mut config.model_repository_agents, model_repository_agents);
+    message(&mut config.response_cache, response_cache);
+    message(&mut config.model_metrics, model_metrics);
+    Ok(())
+}
+
+fn list<T>(ours: &mut Vec<T>, theirs: Vec<T>) {
+    if ours.is_empty() {
+        *ours = theirs;
     }
-    if config.default_model_filename.is_empty() {
-        config.default_model_filename = patch.default_model_filename;
+}
+
+fn text(ours: &mut String, theirs: String) {
+    if ours.is_empty() {
+        *ours = theirs;
     }
+}
+
+fn map<V>(ours: &mut BTreeMap<String, V>, theirs: BTreeMap<String, V>) {
+    for (key, value) in theirs {
+        ours.entry(key).or_insert(value);
+    }
+}
+
+fn message<T>(ours: &mut Option<T>, theirs: Option<T>) {
+    *ours = ours.take().or(theirs);
 }
 
 #[cfg(test)]

@@ -26,7 +26,47 @@ fn merge_keeps_declared_fields() {
         (config(2, &[], &["B"]), config(4, &["I"], &["O"]), config(2, &["I"], &["B"])),
     ] {
         let mut got = given;
-        merge(&mut got, patch);
+        merge(&mut got, patch).unwrap();
         assert_eq!(got, want);
+    }
+}
+
+fn parsed(text: &str) -> ModelConfig {
+    trtserver_proto::text::parse(text).unwrap()
+}
+
+#[test]
+fn merge_adds_every_field_that_is_missing() {
+    let patch = "max_batch_size: 4 model_transaction_policy { decoupled: true } dynamic_batching { } \
+                 instance_group [ { count: 2 } ] version_policy { all { } } default_model_filename: \"m\" \
+                 parameters { key: \"k\" value { string_value: \"patch\" } }";
+    let mut empty = ModelConfig::default();
+    merge(&mut empty, parsed(patch)).unwrap();
+    assert_eq!(empty, parsed(patch));
+    let ours = "max_batch_size: 2 model_transaction_policy { } sequence_batching { } \
+                instance_group [ { count: 3 } ] version_policy { latest { num_versions: 1 } } \
+                default_model_filename: \"n\" parameters { key: \"k\" value { string_value: \"ours\" } }";
+    let mut given = parsed(ours);
+    merge(&mut given, parsed(patch)).unwrap();
+    assert_eq!(given, parsed(ours));
+    // Without a batch size there is no dynamic batching.
+    let mut unbatched = config(0, &["A"], &["B"]);
+    merge(&mut unbatched, parsed(patch)).unwrap();
+    assert_eq!((unbatched.max_batch_size, unbatched.scheduling_choice), (0, None));
+}
+
+#[test]
+fn merge_refuses_fields_that_were_decided_before() {
+    for (patch, part) in [
+        ("name: \"other\"", "'name' to 'other', which is 'm'"),
+        ("backend: \"other\"", "'backend'"),
+        ("platform: \"other\"", "'platform'"),
+        ("ensemble_scheduling { }", "'ensemble_scheduling'"),
+        ("parameters { key: \"isolation\" value { string_value: \"process\" } }", "'isolation'"),
+        ("parameters { key: \"backend_version\" value { } }", "'backend_version'"),
+    ] {
+        let mut ours = parsed("name: \"m\" backend: \"b\"");
+        let why = merge(&mut ours, parsed(patch)).unwrap_err();
+        assert!(why.contains(part), "{why}");
     }
 }

@@ -18,9 +18,10 @@ use crate::error::{Code, Error, Result};
 use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
 use crate::plugin::Backends;
-use crate::plugin::backend::Backend;
+use crate::plugin::backend::{Backend, Completed};
 use crate::request::Signature;
 use crate::stats::VersionStats;
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,13 +83,13 @@ impl Loader {
             Some(config) => config,
             None => self.read_config(name, dir)?,
         };
-        let backend = self.complete(&mut config, name, dir, &found)?;
+        let (backend, completed) = self.complete(&mut config, name, dir, &found)?;
         let checked = model_config::check(&config, &self.machine, self.limits.instances);
         for warning in checked.map_err(config_error)? {
             tracing::warn!("model '{name}': {warning}");
         }
         let config = Arc::new(config);
-        let builder = self.builder(&config, dir, backend, models, request.cancel)?;
+        let builder = self.builder(&config, dir, backend, completed, models, request.cancel)?;
         let old = request.old.as_deref();
         let versions = select(&config, &found, builder.instances(), old)?;
         let mut by_number: BTreeMap<_, _> =
@@ -113,14 +114,14 @@ impl Loader {
     }
 
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
-    /// backend; ensembles have none.
+    /// backend (ensembles have none), and what it hands over for opening a version.
     fn complete(
         &self,
         config: &mut ModelConfig,
         name: &str,
         dir: &Path,
         found: &VersionDirs,
-    ) -> Result<Option<Arc<Backend>>> {
+    ) -> Result<(Option<Arc<Backend>>, Option<(i64, Completed)>)> {
         let mut listings = Vec::new();
         for (number, dir_name) in &found.versions {
             let names = listing(&dir.join(dir_name))?.into_iter().map(|(n, _)| n).collect();
@@ -133,12 +134,13 @@ impl Loader {
             true => None,
             false => Some(self.backends.for_model(config)?),
         };
-        if let Some(backend) = backend.as_ref().filter(|_| !self.strict) {
-            autocomplete(config, backend, dir, found)?;
-        }
+        let completed = match backend.as_ref().filter(|_| !self.strict) {
+            Some(backend) => autocomplete(config, backend, dir, found)?,
+            None => None,
+        };
         let preferred = backend.as_ref().map_or(Vec::new(), |backend| preferences(backend));
         model_config::normalise(config, &self.machine, &preferred);
-        Ok(backend)
+        Ok((backend, completed))
     }
 
     /// What opens the versions of a model whose configuration was checked. Reads the other files that it names.
@@ -147,6 +149,7 @@ impl Loader {
         config: &Arc<ModelConfig>,
         dir: &Path,
         backend: Option<Arc<Backend>>,
+        completed: Option<(i64, Completed)>,
         models: &Arc<ModelTable>,
         cancel: Arc<LoadCancel>,
     ) -> Result<Builder> {
@@ -168,6 +171,7 @@ impl Loader {
             scheduling,
             max_priority_in_use: false,
             backend,
+            completed: Mutex::new(completed),
             drain: self.drain,
             warmup,
             warmup_limit: self.limits.warmup,

@@ -10,11 +10,12 @@ use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
-use crate::plugin::backend::Backend;
+use crate::plugin::backend::{Backend, Completed};
 use crate::plugin::model::Model;
 use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
+use crate::sync::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -30,6 +31,8 @@ pub struct VersionBuilder {
     pub max_priority_in_use: bool,
     pub scheduling: Scheduling,
     pub backend: Arc<Backend>,
+    /// State of the backend for opening the version of this number.
+    pub completed: Mutex<Option<(i64, Completed)>>,
     /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
     /// Executed by every instance before the version is READY.
@@ -44,6 +47,11 @@ impl VersionBuilder {
         plans(&self.config, self.max_priority_in_use)
     }
 
+    /// What the completion of the configuration handed over for opening version `number`.
+    fn take_completed(&self, number: i64) -> Option<Completed> {
+        self.completed.lock().take_if(|(of, _)| *of == number).map(|(_, completed)| completed)
+    }
+
     /// Opens `version`, which lies in the directory `dir_name`, with all its instances.
     ///
     /// # Errors
@@ -54,6 +62,7 @@ impl VersionBuilder {
         let subject = format!("model '{}' version {number}", self.config.name);
         let reserved = Arc::new(self.instance_limit.reserve(plans.len(), &subject)?);
         self.check_file(dir_name)?;
+        let completed = self.take_completed(number);
         let threads = threads_each(plans.len());
         let facts = ModelFacts {
             name: &self.config.name,
@@ -65,8 +74,10 @@ impl VersionBuilder {
             signature: &self.signature,
             n_instances: plans.len() as u32,
             threads,
+            state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
         };
         let model = Model::open(&self.backend, &facts)?;
+        drop(completed);
         let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &self.signature, count, in_order);

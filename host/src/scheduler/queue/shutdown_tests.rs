@@ -1,9 +1,10 @@
 //! Unit tests of `shutdown.rs`.
 
+use crate::error::{Code, Error};
 use crate::request::testing::{RecordedResponses, signature};
 use crate::request::{CorrelationId, Sequence};
 use crate::scheduler::batcher::settings::{SequenceSettings, Strategy};
-use crate::scheduler::queue::testing::{MS, batching, error, request, serve};
+use crate::scheduler::queue::testing::{MS, batching, dynamic, error, request, serve, wait_until};
 use crate::scheduler::queue::{Queue, SchedulingPolicy};
 
 #[test]
@@ -35,4 +36,39 @@ fn out_of_service_fails_waiting_and_later_requests() {
         assert_eq!(queue.waiting(), 0);
         assert!(responses.iter().all(|responses| responses.lock().len() == 1));
     }
+}
+
+#[test]
+fn retired_instance_takes_no_batch_and_the_last_one_ends_service() {
+    let queue = dynamic(batching(&[1], 0), 2, false);
+    let instances = [serve(&queue, 0), serve(&queue, 1)];
+    let [first, second] = instances;
+    assert!(!queue.retire(0, &Error::unavailable("the first")));
+    assert!(first.join().unwrap().is_empty());
+    assert!(!queue.retire(0, &Error::unavailable("again")));
+    let (next, responses) = request("");
+    queue.submit(next);
+    wait_until(|| responses.lock().len() == 1);
+    assert_eq!(error(&responses), None);
+    assert!(queue.retire(1, &Error::unavailable("the last")));
+    second.join().unwrap();
+    let (late, responses) = request("");
+    queue.submit(late);
+    assert_eq!(error(&responses), Some((Code::Unavailable, "the last".into())));
+}
+
+#[test]
+fn retired_instance_with_sequences_ends_service() {
+    let settings = SequenceSettings {
+        instances: 2,
+        slots: 1,
+        idle_ns: u64::MAX,
+        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+    };
+    let policy = SchedulingPolicy::Sequence(settings, Box::default());
+    let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
+    let instances = [serve(&queue, 0), serve(&queue, 1)];
+    assert!(queue.retire(0, &Error::unavailable("gone")));
+    instances.into_iter().for_each(|instance| drop(instance.join().unwrap()));
+    assert!(queue.is_closed());
 }

@@ -124,7 +124,8 @@ impl Plan {
                 own: false,
             };
             if let Some(patch) = complete(&bare)? {
-                merge(&mut config, decode(&patch, &name, &platforms.name).map_err(|e| e.message)?);
+                let patch = decode(&patch, &name, &platforms.name).map_err(|e| e.message)?;
+                merge(&mut config, patch).map_err(|why| format!("its patch {why}"))?;
             }
         }
         Self::of(config, &dir, &entry, number, false)

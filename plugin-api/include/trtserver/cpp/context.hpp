@@ -5,6 +5,8 @@
 
 #include "base.hpp"
 
+#include <any>
+
 namespace trtserver {
 
 // A value that only grows. Owned by its scope: use it while that is valid, from any thread.
@@ -167,6 +169,10 @@ public:
   TensorDecl output(std::size_t i) const noexcept { return TensorDecl(&raw_->outputs[i]); }
   // 0 = the model does not batch.
   std::int32_t max_batch_size() const noexcept { return raw_->max_batch_size; }
+  // For the constructor of the model: what autocomplete handed over for this version in Completion::state. Null if it did
+  // not, if it is of another type, if the configuration was not completed, or if that happened in another process (isolated
+  // models). Borrowed for the call.
+  template <class T> const T *state() const noexcept { return std::any_cast<T>(static_cast<const std::any *>(raw_->state)); }
   // The backend may add what the configuration omits; see `autocomplete` in backend.hpp.
   bool autocomplete() const noexcept { return raw_->autocomplete != 0; }
   // Instances that the host will open, over all instance groups.

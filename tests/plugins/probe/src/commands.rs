@@ -94,6 +94,7 @@ pub enum Record {
 /// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `count_label` | name of that label instead of `at` |
+/// | `patch` | `autocomplete` adds this text |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
 pub struct Commands {
@@ -122,6 +123,7 @@ pub struct Commands {
     pub accumulate: Option<Accumulate>,
     pub merge: bool,
     pub spin: Duration,
+    pub patch: Option<String>,
 }
 
 impl Commands {
@@ -193,6 +195,7 @@ impl Commands {
                 }
             }
             "merge" => self.merge = yes(),
+            "patch" => self.patch = text(),
             "spin_us" => self.spin = Duration::from_micros(number().unwrap_or(0)),
             _ => {}
         }

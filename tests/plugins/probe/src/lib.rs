@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
-    AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, ConfigPatch, Counter,
-    Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Request, Scope,
+    AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, Completion, ConfigPatch,
+    Counter, Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Request,
+    Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -46,11 +47,11 @@ impl Backend for Probe {
         format!("probe {}", env!("CARGO_PKG_VERSION"))
     }
 
-    fn autocomplete(&self, model: &ModelContext) -> Result<Option<ConfigPatch>, Error> {
+    fn autocomplete(&self, model: &ModelContext) -> Result<Completion, Error> {
         let commands = Commands::of_model(model);
         commands.misstep("autocomplete")?;
         if !model.autocomplete() {
-            return Ok(None);
+            return Ok(Completion::default());
         }
         let mut patch = String::new();
         if model.inputs().len() == 0 {
@@ -59,7 +60,10 @@ impl Backend for Probe {
         if model.outputs().len() == 0 {
             patch += "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ -1 ] } ]\n";
         }
-        Ok((!patch.is_empty()).then_some(ConfigPatch::Text(patch)))
+        patch += commands.patch.as_deref().unwrap_or_default();
+        let state = format!("state of version {}", model.version());
+        let patch = (!patch.is_empty()).then_some(ConfigPatch::Text(patch));
+        Ok(Completion::from(patch).with_state(state))
     }
 }
 
@@ -82,6 +86,9 @@ impl Model for Echo {
     fn open(_: &Arc<Probe>, context: &ModelContext) -> Result<Self, Error> {
         let commands = Commands::of_model(context);
         commands.misstep("model_open")?;
+        if let Some(state) = context.state::<String>() {
+            trts_info!(context.log(), "version {} opens with {state}", context.version());
+        }
         let inputs = context.inputs().enumerate().map(|(i, t)| (t.name().to_owned(), i));
         let outputs = context.outputs().map(|t| t.name().to_owned());
         Ok(Echo {

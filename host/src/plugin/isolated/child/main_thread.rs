@@ -109,7 +109,8 @@ impl MainThread {
 
     fn complete(&mut self, facts: &ModelFacts) -> Result<ControlResponse> {
         let backend = self.backend()?;
-        let patch = model::Facts::new(facts)?.with(|facts| backend.complete_locally(facts))?;
+        let completed = model::Facts::new(facts)?.with(|facts| backend.complete_locally(facts));
+        let patch = completed?.patch.take();
         let patch = patch.map(|p| Patch { format: p.format, data: p.data });
         Ok(ControlResponse { patch, ..ControlResponse::default() })
     }

@@ -58,6 +58,8 @@ impl<'a> Facts<'a> {
             signature: &self.declared,
             n_instances: message.n_instances,
             threads: message.threads,
+            // It was completed by another process.
+            state: std::ptr::null_mut(),
         })
     }
 
