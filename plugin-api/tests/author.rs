@@ -4,7 +4,7 @@
 
 mod sample;
 
-use sample::{CANCELLED, OWNERS, STORED, Sample};
+use sample::{CANCELLED, KEPT, OWNERS, STORED, Sample};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use trtserver_plugin_api::abi::backend::BackendTable;
@@ -281,8 +281,8 @@ fn state_of_autocomplete_reaches_open_and_is_dropped() {
     let backend = backend();
     let spec = model("state");
     assert_eq!(backend.autocomplete(&spec).unwrap().unwrap(), []);
-    assert_eq!(backend.open_completed_model(&spec).unwrap_err().text, "read once");
-    assert_eq!(backend.open_model(&spec).unwrap_err().text, "no state");
+    assert_eq!(backend.open_completed_model(&spec).err().unwrap().text, "read once");
+    assert_eq!(backend.open_model(&spec).err().unwrap().text, "no state");
     assert_eq!(KEPT.load(Ordering::Relaxed), 0);
 }
 

@@ -7,13 +7,14 @@
 //! crash: #0 /…/libtrtserver_b.so+0x11a9 (execute+0x10)
 //! ```
 //!
-//! Every call of an entry sets a thread-local pointer to the text that names it: two loads and two stores per call. The signal
+//! Every call of an entry sets thread-local pointers to what names it: three stores per call. Calls do not nest. The signal
 //! handler only reads it, uses no lock and no allocation, and leaves the signal to its default action afterwards, so that
 //! exit status and core file are as without it. It runs on the alternate stack that Rust gives to each of its threads. The
 //! line about the backend is written first, because reading the stack may fail: the loader's lock may be held.
 
 use libc::{c_int, c_void, siginfo_t};
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -47,8 +48,9 @@ impl Subject {
     /// Until the result is dropped this thread executes `entry` of this subject.
     #[inline]
     pub fn enter(&self, entry: &'static Entry) -> Entered<'_> {
-        let call = Call { subject: self, entry };
-        Entered { previous: CURRENT.replace(call), _subject: self }
+        ENTRY.set(entry);
+        SUBJECT.set(self);
+        Entered(PhantomData)
     }
 
     pub fn text(&self) -> &str {
@@ -71,28 +73,22 @@ pub static INSTANCE_CLOSE: Entry = Entry("instance_close");
 pub static EXECUTE: Entry = Entry("execute");
 pub static CANCEL: Entry = Entry("cancel");
 
-#[derive(Clone, Copy)]
-struct Call {
-    subject: *const Subject,
-    entry: *const Entry,
-}
-
 thread_local! {
-    /// What this thread executes. Constant and without a destructor, so that a signal handler may read it at any time.
-    static CURRENT: Cell<Call> = const { Cell::new(Call { subject: null(), entry: null() }) };
+    /// What this thread executes, null = nothing. Constant and without a destructor, so that a signal handler may read it
+    /// at any time.
+    static SUBJECT: Cell<*const Subject> = const { Cell::new(null()) };
+    /// Set before `SUBJECT`.
+    static ENTRY: Cell<*const Entry> = const { Cell::new(null()) };
 }
 
 /// See [`Subject::enter`].
-pub struct Entered<'a> {
-    previous: Call,
-    /// Its address is in `CURRENT`.
-    _subject: &'a Subject,
-}
+/// Stays on its thread and does not outlive the subject.
+pub struct Entered<'a>(PhantomData<(&'a Subject, *const ())>);
 
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.set(self.previous);
+        SUBJECT.set(null());
     }
 }
 
@@ -165,11 +161,11 @@ fn write_call(signal: c_int, info: *mut siginfo_t) {
         line.text(" at address 0x");
         line.hex(address);
     }
-    let Call { subject, entry } = CURRENT.get();
+    let (subject, entry) = (SUBJECT.get(), ENTRY.get());
     if subject.is_null() || entry.is_null() {
         line.text(" outside of calls of backends");
     } else {
-        // SAFETY: `enter` borrows both until `CURRENT` is changed.
+        // SAFETY: `enter` borrows both until `SUBJECT` is null.
         let (subject, entry) = unsafe { (&*subject, &*entry) };
         line.text(" in ");
         line.text(entry.0);

@@ -22,12 +22,15 @@ pub struct Execution {
     outstanding: Arc<OutstandingExecutions>,
 }
 
+/// Called with the reason when the backend reports that the instance is broken.
+type BrokenObserver = Box<dyn Fn(&str) + Send + Sync>;
+
 /// Executions of one instance that have outstanding requests.
 #[derive(Default)]
 pub struct OutstandingExecutions {
     state: Mutex<OutstandingState>,
     changed: Condvar,
-    on_broken: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    on_broken: OnceLock<BrokenObserver>,
 }
 
 #[derive(Default)]

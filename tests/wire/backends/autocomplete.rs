@@ -71,11 +71,11 @@ fn patch_of_a_decided_field_fails_the_load_and_names_it() {
 /// The state belongs to the version that was read, and is freed after it was opened.
 #[test]
 fn state_of_completion_reaches_model_open() {
-    let both = incomplete(&[]) + "version_policy { all { } }";
+    let both = incomplete(&[]) + "max_batch_size: 8 version_policy { all { } }";
     let server = server()
         .model("both", both)
         .file("both/2/.keep", "")
-        .model("isolated", incomplete(&[("isolation", "process")]))
+        .model("isolated", incomplete(&[("isolation", "process")]) + "max_batch_size: 8")
         .start();
     server.wait_for_log("version 2 opens with state of version 2");
     assert_eq!(server.log().matches("opens with state").count(), 1, "{}", server.log());

@@ -1,5 +1,7 @@
 //! Two versions of a backend in one process: a version that would use libraries or variables of the other is refused.
 
+#![allow(clippy::unwrap_used)] // the functions here are parts of tests
+
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,9 @@
 //! takes precedence.
 
 use super::super::version_dirs::VersionDirs;
+use super::version_builder::CompletedVersion;
 use crate::error::{Error, Result};
-use crate::plugin::backend::{Backend, Completed};
+use crate::plugin::backend::Backend;
 use crate::plugin::discovery::backends::VERSION_PARAMETER;
 use crate::plugin::{ModelFacts, Patch, isolation};
 use crate::request::Signature;
@@ -25,7 +26,7 @@ pub fn autocomplete(
     backend: &Arc<Backend>,
     dir: &Path,
     found: &VersionDirs,
-) -> Result<Option<(i64, Completed)>> {
+) -> Result<Option<CompletedVersion>> {
     let Some((number, dir_name)) = found.versions.iter().next_back() else { return Ok(None) };
     // The backend may read the tensors that are declared, so they are checked first.
     let signature = Signature::new(config, |_| None)?;

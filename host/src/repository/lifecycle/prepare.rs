@@ -12,13 +12,13 @@ use super::super::version_policy::select_versions;
 use super::super::{Model, ModelTable, warmup};
 use super::autocomplete::autocomplete;
 use super::prepared::{Builder, PreparedModel, VersionDir};
-use super::version_builder::VersionBuilder;
+use super::version_builder::{CompletedVersion, VersionBuilder};
 use super::{Fingerprint, Version};
 use crate::error::{Code, Error, Result};
 use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
 use crate::plugin::Backends;
-use crate::plugin::backend::{Backend, Completed};
+use crate::plugin::backend::Backend;
 use crate::request::Signature;
 use crate::stats::VersionStats;
 use crate::sync::Mutex;
@@ -121,7 +121,7 @@ impl Loader {
         name: &str,
         dir: &Path,
         found: &VersionDirs,
-    ) -> Result<(Option<Arc<Backend>>, Option<(i64, Completed)>)> {
+    ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>)> {
         let mut listings = Vec::new();
         for (number, dir_name) in &found.versions {
             let names = listing(&dir.join(dir_name))?.into_iter().map(|(n, _)| n).collect();
@@ -149,7 +149,7 @@ impl Loader {
         config: &Arc<ModelConfig>,
         dir: &Path,
         backend: Option<Arc<Backend>>,
-        completed: Option<(i64, Completed)>,
+        completed: Option<CompletedVersion>,
         models: &Arc<ModelTable>,
         cancel: Arc<LoadCancel>,
     ) -> Result<Builder> {

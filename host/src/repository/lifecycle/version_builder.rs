@@ -22,6 +22,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 
+/// A version's number, and the state of its backend from the completion of the configuration.
+pub type CompletedVersion = (i64, Completed);
+
 /// Everything the versions of one model are opened with.
 pub struct VersionBuilder {
     pub dir: PathBuf,
@@ -32,7 +35,7 @@ pub struct VersionBuilder {
     pub scheduling: Scheduling,
     pub backend: Arc<Backend>,
     /// State of the backend for opening the version of this number.
-    pub completed: Mutex<Option<(i64, Completed)>>,
+    pub completed: Mutex<Option<CompletedVersion>>,
     /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
     /// Executed by every instance before the version is READY.
