@@ -132,7 +132,7 @@ impl Report {
     pub fn text(&self, file: &Path, only: Option<&str>) -> String {
         let findings = self.findings(only);
         let mut text = format!("{}\n", file.display());
-        let mut group = "";
+        let (mut group, mut before) = ("", Vec::new());
         let stuck = only.is_none() && self.unusable();
         for f in findings.iter().filter(|f| !stuck || f.promise.id.starts_with("file.")) {
             if group != f.promise.group {
@@ -145,9 +145,12 @@ impl Report {
                 state => state,
             };
             text += &format!("  {mark:<8} {:<20} {}\n", f.promise.id, f.promise.text);
-            for why in &f.why {
+            // One missing step leaves many promises untested for the same reason.
+            let repeated = f.state == "untested" && f.why == before;
+            for why in f.why.iter().filter(|_| !repeated) {
                 text += &format!("{:32}{}\n", "", why.trim_end().replace('\n', " "));
             }
+            before.clone_from(&f.why);
         }
         if stuck {
             text += "\nThe file cannot be used, so nothing else was checked.\n";
