@@ -161,6 +161,10 @@ fn new_project(language: &str) {
         share_target(&project);
     }
     builds_and_serves(&project, &name);
+    let library = project.join(format!("libtrtserver_{name}.so"));
+    let checked = trtserver(["plugin", "check", library.to_str().unwrap()]);
+    let whole = checked.stdout.contains(" 0 broken, 0 warning, 0 untested, ");
+    assert!(checked.status.success() && whole, "{}{}", checked.stdout, checked.stderr);
 }
 
 /// The project contains the crates of the interface: it needs no checkout, and its lock file is complete.
