@@ -72,10 +72,13 @@ fn half_sent_call_ends_alone() {
     let mut client = Client::open(server.grpc());
     let stream = client.call(&call_headers(STREAM));
     let half = client.call(&call_headers(INFER));
-    client.send(half, &[0, 0, 0, 1, 0, 7], false);
+    let half_message = client.call(&call_headers(STREAM));
     let begin = Instant::now();
-    let ended = client.end(half);
-    assert!(ended.end != End::Closed, "{ended:?}");
+    for call in [half, half_message] {
+        client.send(call, &[0, 0, 0, 1, 0, 7], false);
+    }
+    let ended = client.ends(&[half, half_message]);
+    assert!(ended.keys().eq(&[half, half_message]), "{ended:?}");
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     // A stream of messages may pause, and its connection lives on.
     client.send(stream, &[], true);
@@ -199,4 +202,30 @@ fn client_that_does_not_read_is_closed() {
     let closed = [std::io::ErrorKind::ConnectionReset, std::io::ErrorKind::BrokenPipe];
     assert!(closed.contains(&ended.kind()), "{ended}");
     assert_eq!(server.infer("echo", "").status, 200);
+}
+
+#[test]
+fn vanished_peers_are_detected() {
+    let server = server(&["--grpc-keepalive-time=100", "--grpc-keepalive-timeout=100"]).start();
+    // TCP keep-alive: the timer of the server's socket.
+    let client = sent(server.http(), LIVE);
+    let (of_client, of_server) = (
+        client.local_addr().map_or(0, |address| address.port()),
+        client.peer_addr().map_or(0, |address| address.port()),
+    );
+    server.poll_until("a keep-alive timer", |_| {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+        let ports = (format!(":{of_server:04X}"), format!(":{of_client:04X}"));
+        table.lines().any(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let is = |at: usize, port: &str| fields.get(at).is_some_and(|f| f.ends_with(port));
+            is(1, &ports.0)
+                && is(2, &ports.1)
+                && fields.get(5).is_some_and(|f| f.starts_with("02:"))
+        })
+    });
+    // This client does not answer pings.
+    let begin = Instant::now();
+    assert_eq!(Client::open(server.grpc()).end(1).end, End::Closed);
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }

@@ -279,7 +279,7 @@ impl RequestBody {
         &self.unread
     }
 
-    /// The client may pause for any time between messages.
+    /// The body is a stream of messages, whose client may pause for any time between two of them.
     pub fn allow_pauses(&mut self) {
         if let BodyWire::Http2(progress) = &mut self.wire {
             progress.allow_pauses();
@@ -315,7 +315,7 @@ impl Body for RequestBody {
                     return Poll::Ready(Some(Err(RequestBodyError::TimedOut)));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
-                    progress.received(frame.data_ref().map_or(0, Bytes::len));
+                    progress.received(frame.data_ref().map_or(&[][..], Bytes::as_ref));
                 }
                 _ => {}
             }

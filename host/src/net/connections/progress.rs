@@ -8,27 +8,39 @@ use std::task::Waker;
 /// The progress of one body. Small, since each request has one.
 pub struct BodyProgress {
     state: Arc<ConnectionState>,
-    /// [`NONE`] until the body has to be awaited.
+    /// [`NONE`] while nothing has to be awaited.
     key: u32,
-    /// The client may pause for any time, as in a stream of messages.
-    may_pause: bool,
+    /// Set for a stream of messages, whose client may pause for any time between two of them.
+    stream: Option<Box<Messages>>,
 }
 
 const NONE: u32 = u32::MAX;
+/// Prefix of a gRPC message: compression flag and length.
+const PREFIX: u8 = 5;
+
+/// Where in its messages a stream is.
+#[derive(Default)]
+struct Messages {
+    /// Bytes of the prefix that have arrived.
+    prefix: u8,
+    length: u32,
+    /// Bytes of the message that have not arrived.
+    missing: u32,
+}
 
 impl BodyProgress {
     pub fn new(state: Arc<ConnectionState>) -> Self {
-        Self { state, key: NONE, may_pause: false }
+        Self { state, key: NONE, stream: None }
     }
 
+    /// The body is a stream of messages: only each of them has to arrive in time.
     pub fn allow_pauses(&mut self) {
-        self.may_pause = true;
-        self.ended();
+        self.stream = Some(Box::default());
     }
 
     /// More of the body is awaited. True if it took too long.
     pub fn waits(&mut self, waker: &Waker) -> bool {
-        if self.may_pause {
+        if self.stream.as_ref().is_some_and(|stream| stream.is_between()) {
             return false;
         }
         if self.key != NONE {
@@ -39,13 +51,16 @@ impl BodyProgress {
     }
 
     /// Bytes have arrived.
-    pub fn received(&mut self, bytes: usize) {
+    pub fn received(&mut self, bytes: &[u8]) {
+        if self.stream.as_mut().is_some_and(|stream| stream.received(bytes)) {
+            self.ended();
+        }
         if self.key != NONE {
-            self.state.bodies.received(self.key, bytes);
+            self.state.bodies.received(self.key, bytes.len());
         }
     }
 
-    /// The body has arrived, or is not read any more.
+    /// The body or message has arrived, or is not read any more.
     pub fn ended(&mut self) {
         if self.key != NONE {
             self.state.bodies.remove(self.key);
@@ -59,3 +74,37 @@ impl Drop for BodyProgress {
         self.ended();
     }
 }
+
+impl Messages {
+    fn is_between(&self) -> bool {
+        self.prefix == 0 && self.missing == 0
+    }
+
+    /// True if a message ends in `bytes`.
+    fn received(&mut self, mut bytes: &[u8]) -> bool {
+        let mut ended = false;
+        while let Some((first, rest)) = bytes.split_first() {
+            if self.missing > 0 {
+                let step = bytes.len().min(self.missing as usize);
+                self.missing -= step as u32;
+                bytes = &bytes[step..];
+            } else {
+                // The flag before the length is shifted out of it.
+                self.length = self.length << 8 | u32::from(*first);
+                self.prefix += 1;
+                bytes = rest;
+                if self.prefix < PREFIX {
+                    continue;
+                }
+                self.missing = self.length;
+                (self.prefix, self.length) = (0, 0);
+            }
+            ended |= self.missing == 0;
+        }
+        ended
+    }
+}
+
+#[cfg(test)]
+#[path = "progress_tests.rs"]
+mod tests;

@@ -91,10 +91,15 @@ fn slow_http2_body_expires() {
     for body in [&mut slow, &mut fast, &mut stream] {
         assert!(!body.waits(&waker));
     }
-    fast.received(1000);
+    fast.received(&[0; 1000]);
     assert_eq!(timeouts().judge(&state, now_ms() + 5 * SECOND), Verdict::Keep);
     assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
     assert!(slow.waits(&waker) && !fast.waits(&waker) && !stream.waits(&waker));
+    // Half a message.
+    stream.received(&[0, 0]);
+    assert!(!stream.waits(&waker));
+    timeouts().judge(&state, now_ms() + 5 * SECOND);
+    assert!(stream.waits(&waker));
 }
 
 #[test]
