@@ -18,7 +18,7 @@ pub fn connections() -> usize {
 /// Connections that the reserve leaves place for, on each of the listeners for health and metrics.
 pub fn reserved_connections() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (reserve(files) / 4).min(MAX_RESERVED) as usize
+    (reserve(files) / 5).min(MAX_RESERVED) as usize
 }
 
 fn reserve(files: u64) -> u64 {

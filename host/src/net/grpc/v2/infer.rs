@@ -9,7 +9,7 @@ use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
 use crate::net::grpc::unary::{self, Limits, MessageBuf};
-use crate::net::sink::UnaryReceiver;
+use crate::net::sink::{CancelGuard, UnaryReceiver};
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::net::{sink, status_code};
 use crate::repository::OpenVersion;
@@ -93,8 +93,15 @@ async fn begin_on_worker(
     let ctx = Arc::clone(ctx);
     let (frames, _reservation) =
         unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
-    let begin = move || begin(&ctx, frames, deadline_ns, received_ns);
-    decode_workers::run(begin).await.map_err(status_code::status)?
+    // The client may disconnect before the result is received here.
+    let begin = move || {
+        let pending = begin(&ctx, frames, deadline_ns, received_ns)?;
+        Ok((CancelGuard::new(Weak::clone(&pending.responder)), pending))
+    };
+    let begun: Result<_, Status> = decode_workers::run(begin).await.map_err(status_code::status)?;
+    let (mut guard, pending) = begun?;
+    guard.disarm();
+    Ok(pending)
 }
 
 /// Reads a message, by the fast path if it is ordinary, and queues its request.

@@ -8,7 +8,7 @@ use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
 use crate::net::http::drain::drain;
-use crate::net::sink::{self, UnaryReceiver};
+use crate::net::sink::{self, CancelGuard, UnaryReceiver};
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::repository::OpenVersion;
 use crate::request::Responder;
@@ -43,8 +43,16 @@ where
     let submitted = match head.body(ctx, &served, body).await {
         Ok(body) if head.is_heavy(&served, &body) => {
             let (ctx, served) = (Arc::clone(ctx), Arc::clone(&served));
-            let submit = move || head.submit(&ctx, &served, body, received_ns);
-            Box::pin(decode_workers::run(submit)).await.and_then(|submitted| submitted)
+            // The client may disconnect before the result is received here.
+            let submit = move || {
+                let submitted = head.submit(&ctx, &served, body, received_ns)?;
+                Ok((CancelGuard::new(Weak::clone(&submitted.0)), submitted))
+            };
+            let submitted = Box::pin(decode_workers::run(submit)).await;
+            submitted.and_then(|submitted| submitted).map(|(mut guard, submitted)| {
+                guard.disarm();
+                submitted
+            })
         }
         Ok(body) => head.submit(ctx, &served, body, received_ns),
         Err(error) => Err(error),
