@@ -3,14 +3,14 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that connections leave to models, logs, health and metrics: a quarter, within these bounds.
-const RESERVE: std::ops::RangeInclusive<u64> = 32..=4096;
+const RESERVE: std::ops::RangeInclusive<u64> = 44..=4096;
 
 const MAX_RESERVED: u64 = 64;
 
 /// Connections that the limit of open files leaves place for.
 pub fn connections() -> usize {
     let Some(files) = getrlimit(Resource::Nofile).current else { return usize::MAX };
-    usize::try_from(files.saturating_sub(reserve(files)).max(files / 2))
+    usize::try_from(files.saturating_sub(reserve(files)).max(files / 4))
         .unwrap_or(usize::MAX)
         .max(1)
 }
@@ -18,7 +18,7 @@ pub fn connections() -> usize {
 /// Connections that the reserve leaves place for, on each of the listeners for health and metrics.
 pub fn reserved_connections() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (reserve(files) / 5).min(MAX_RESERVED) as usize
+    (reserve(files) / 6).min(MAX_RESERVED) as usize
 }
 
 fn reserve(files: u64) -> u64 {
