@@ -47,27 +47,37 @@ where
         return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
     // Boxed, because these futures are large and would be part of every inference's future.
-    let response = Box::pin(async { serve(ctx, endpoint, &small_body(body).await?).await });
+    let response =
+        Box::pin(async { serve(ctx, endpoint, small_body(&endpoint, body).await?).await });
     response.await.unwrap_or_else(|error| failure(&error))
 }
 
 /// Longest body of a request that is not inference.
-const MAX_SMALL_BODY: u64 = 1 << 20;
+const MAX_SMALL_BODY: u64 = 64 << 10;
+/// The same of a load request, which may contain a configuration.
+const MAX_LOAD_BODY: u64 = 1 << 20;
 
-async fn small_body<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes> {
+async fn small_body<B: http_body::Body<Data = Bytes>>(
+    endpoint: &Endpoint<'_>,
+    body: B,
+) -> Result<Bytes> {
+    let limit = match endpoint {
+        Endpoint::Control { load: true, .. } => MAX_LOAD_BODY,
+        _ => MAX_SMALL_BODY,
+    };
     let too_large = |n| {
         Error::invalid(format!(
-            "request body of {n} bytes is too long, this endpoint takes at most {MAX_SMALL_BODY}"
+            "request body of {n} bytes is too long, this endpoint takes at most {limit}"
         ))
     };
-    let spec = BodySpec { limit: MAX_SMALL_BODY, ..BodySpec::default() };
+    let spec = BodySpec { limit, ..BodySpec::default() };
     receive::receive(body, spec, too_large).await
 }
 
 async fn serve(
     ctx: &Context,
     endpoint: Endpoint<'_>,
-    body: &[u8],
+    body: Bytes,
 ) -> Result<Response<ResponseBody>> {
     Ok(match endpoint {
         Endpoint::Live => health(metadata::live(ctx)?),
@@ -100,19 +110,19 @@ async fn serve(
         }
         Endpoint::Trace { model, change } => {
             let known = settings::trace(ctx, model)?;
-            if change && !is_empty(body) {
+            if change && !is_empty(&body) {
                 return Err(settings::cannot_change("trace"));
             }
             json(management_json::trace(known))
         }
         Endpoint::Logging { change } => {
-            if change && !is_empty(body) {
+            if change && !is_empty(&body) {
                 return Err(settings::cannot_change("log"));
             }
             json(management_json::log(&settings::log(ctx)))
         }
         // The repository name in the path is ignored, unlike over gRPC.
-        Endpoint::Index => json(management_json::index(&repository::index(ctx, body).await?)),
+        Endpoint::Index => json(management_json::index(&repository::index(ctx, &body).await?)),
         Endpoint::Control { repository, name, load } => {
             repository::control(ctx, repository, name, load, body).await?;
             plain(Vec::new())

@@ -4,7 +4,9 @@ use super::json::access::wrong_type;
 use super::json::{self, Object, Value};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
+use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
+use bytes::Bytes;
 use trtserver_proto::v2::repository_index_response::ModelIndex;
 
 pub async fn index(ctx: &Context, body: &[u8]) -> Result<Vec<ModelIndex>> {
@@ -17,14 +19,16 @@ pub async fn control(
     repository: &str,
     name: &str,
     load: bool,
-    body: &[u8],
+    body: Bytes,
 ) -> Result<()> {
     let control = repository::allowed(ctx, repository)?;
     if load {
-        let config = read(body, |parameters| config(name, parameters))?;
+        let (heavy, model) = (body.len() > MAX_INLINE, name.to_owned());
+        let read = move || read(&body, |parameters| config(&model, parameters));
+        let config = decode_workers::run_if(heavy, read).await??;
         repository::load(&control, name, config.as_deref()).await
     } else {
-        let dependents = read(body, dependents)?;
+        let dependents = read(&body, dependents)?;
         repository::unload(&control, name, dependents).await
     }
 }
