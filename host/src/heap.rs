@@ -1,5 +1,5 @@
-//! Returns free heap memory to the system (`malloc_trim`) after connections have closed. Their buffers lie between live
-//! allocations, and the allocator itself only returns the end of its heap.
+//! Returns free heap memory to the system. Large blocks are mappings of their own. The buffers of closed connections lie between
+//! live allocations, where the allocator keeps them until it is asked (`malloc_trim`).
 
 use crate::clock::now_ns;
 use crate::timer::{self, DeadlineCallback};
@@ -8,6 +8,22 @@ use std::sync::{Arc, LazyLock, Weak};
 
 /// Delay after a connection has closed, and minimum interval between two trims.
 const DELAY_NS: u64 = 3_000_000_000;
+
+/// Blocks of this size and more are mapped: freed, they go back to the system, and growing one moves pages instead of
+/// bytes. By default glibc raises its threshold to the largest block that was ever freed (up to 32 MiB), after which freed
+/// expansions and JSON bodies stay in the process beyond the memory budget.
+#[cfg(target_env = "gnu")]
+const MMAP_THRESHOLD: libc::c_int = 4 << 20;
+
+/// Sets the allocator's limits. Called before threads are started.
+pub fn configure() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointers; sets numbers of the allocator under its lock.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * MMAP_THRESHOLD);
+    }
+}
 
 static HEAP: LazyLock<Arc<Heap>> = LazyLock::new(Arc::default);
 

@@ -146,10 +146,11 @@ fn unread_unary_responses_are_limited_by_connection() {
     let executed = || counter(&server, "nv_inference_request_success", &of("echo"));
     let mut client = Client::open_without_window(server.grpc());
     let mut calls: Vec<u32> = (0..30).map(|_| begin(&mut client, MIB / 16)).collect();
-    // At most four more responses than those that reach the limit are on their way.
+    // Two responses reach the half of the limit at which calls wait; calls that had begun before may add a few.
+    server.poll_until("two calls are executed", |_| executed() >= 2.0);
     std::thread::sleep(Duration::from_millis(500));
     let before = executed();
-    assert!(before >= 4.0, "{before} calls were executed");
+    assert!(before < 30.0, "{before} calls were executed");
     calls.push(begin(&mut client, 2));
     let mut other = Client::open(server.grpc());
     let call = begin(&mut other, 2);
@@ -159,7 +160,7 @@ fn unread_unary_responses_are_limited_by_connection() {
     calls.iter().for_each(|call| client.permit(*call, MIB as u32));
     let bodies = client.ends(&calls);
     let responses = calls.iter().take(30).filter(|call| bodies[call] > MIB / 4).count();
-    assert!(responses >= 4, "{bodies:?}");
+    assert!(responses >= 2, "{bodies:?}");
     assert!(bodies[&calls[30]] > 0, "the call that waited has no response");
     assert_eq!(executed(), 32.0);
     assert!(server.stop().success());

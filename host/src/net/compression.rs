@@ -116,26 +116,25 @@ impl Output {
             if self.data.len() > self.limit {
                 return Err(CodingError::TooLong);
             }
-            self.grow().await?;
-            let heavy = !inline || self.data.capacity() > 2 * MAX_INLINE;
+            let more = self.reserve().await?;
+            let heavy = !inline || self.data.len() + more > 2 * MAX_INLINE;
             let step = decode_workers::run_if(heavy, move || {
-                let progress = self.fill();
+                let progress = self.fill(more);
                 (self, progress)
             });
             let (output, stepped) = step.await.map_err(CodingError::Failed)?;
             self = output;
-            progress = stepped.map_err(CodingError::Malformed)?;
+            progress = stepped?;
         }
         if self.data.len() > self.limit {
             return Err(CodingError::TooLong);
         }
-        self.data.shrink_to_fit();
         self.reservation.shrink_to(self.data.capacity());
         Ok(budget::charged(self.data, self.reservation))
     }
 
-    /// Makes space for the next step. One byte beyond the limit shows that it is exceeded.
-    async fn grow(&mut self) -> Result<(), CodingError> {
+    /// Reserves memory for the next step and returns its size. One byte beyond the limit shows that it is exceeded.
+    async fn reserve(&mut self) -> Result<usize, CodingError> {
         let len = self.data.len();
         let more = len.clamp(MAX_INLINE, MAX_STEP).min(self.limit + 1 - len);
         // The first bytes are not drawn individually, as those of any small message.
@@ -143,12 +142,15 @@ impl Output {
             let missing = (len + more).saturating_sub(self.reservation.bytes());
             self.reservation.grow(missing).await.map_err(CodingError::Exhausted)?;
         }
-        self.data.try_reserve_exact(more).map_err(|_| CodingError::OutOfMemory(len + more))
+        Ok(more)
     }
 
-    /// Produces output until `data` is full.
-    fn fill(&mut self) -> io::Result<Progress> {
+    /// Produces output until `data` has grown by `more` bytes. Growing moves what is there, which takes as long as producing it,
+    /// and so is part of the step.
+    fn fill(&mut self, more: usize) -> Result<Progress, CodingError> {
         let mut at = self.data.len();
+        let grown = self.data.try_reserve_exact(more);
+        grown.map_err(|_| CodingError::OutOfMemory(at + more))?;
         self.data.resize(self.data.capacity(), 0);
         let progress = loop {
             if at == self.data.len() {
@@ -158,10 +160,13 @@ impl Output {
                 Ok(0) => break Progress::Complete,
                 Ok(read) => at += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(e) => return Err(CodingError::Malformed(e)),
             }
         };
         self.data.truncate(at);
+        if let Progress::Complete = progress {
+            self.data.shrink_to_fit();
+        }
         Ok(progress)
     }
 }

@@ -12,6 +12,7 @@ pub use load::default_backend_dirs;
 
 use crate::config::Settings;
 use crate::error::{Error, Result};
+use crate::heap;
 use crate::metrics::Gpus;
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, bind};
@@ -34,6 +35,7 @@ use tokio::task::JoinHandle;
 
 /// Runs the server until a signal stops it. Returns the exit status of the process.
 pub fn run(settings: Settings) -> u8 {
+    heap::configure();
     raise_descriptor_limit();
     if let Err(e) = decode_workers::start(settings.decode_thread_count) {
         tracing::error!("cannot start the decode workers: {e}");
