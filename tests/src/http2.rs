@@ -4,6 +4,7 @@ use crate::process::TIMEOUT;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -11,11 +12,13 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
+/// The largest window, less the initial one.
+const WIDE: u32 = 0x7fff_ffff - 0xffff;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
-/// Number of the setting.
-const INITIAL_WINDOW_SIZE: u8 = 4;
+/// Setting INITIAL_WINDOW_SIZE: the server may send no data.
+pub const NO_WINDOW: (u16, u32) = (4, 0);
 /// Error code CANCEL.
 const CANCEL: u32 = 8;
 /// `grpc-status`, Huffman-encoded.
@@ -112,29 +115,44 @@ pub struct Ended {
 impl Client {
     #[track_caller]
     pub fn open(address: &str) -> Self {
-        Self::open_with(address, &[])
+        Self::connect(address, &[])
     }
 
     /// A client that permits the server to send no data until [`Client::permit`], for requests up to 4 MiB.
     #[track_caller]
     pub fn open_without_window(address: &str) -> Self {
-        let mut client = Self::open_with(address, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0]);
+        let mut client = Self::connect(address, &[NO_WINDOW]);
         // The server permits requests of more than 64 KiB once its settings are acknowledged and it has sent this.
         while client.next_frame().kind != WINDOW_UPDATE {}
         client
     }
 
     #[track_caller]
-    fn open_with(address: &str, settings: &[u8]) -> Self {
-        let stream = TcpStream::connect(address)
-            .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
-        let set = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_nodelay(true));
-        set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
+    fn connect(address: &str, settings: &[(u16, u32)]) -> Self {
+        Self::try_open(address, TIMEOUT, settings)
+            .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"))
+    }
+
+    /// Sends these settings, as pairs of identifier and value. A read fails after `timeout`.
+    pub fn try_open(address: &str, timeout: Duration, settings: &[(u16, u32)]) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_nodelay(true)?;
         let mut client = Client { stream, next: 1, kept: None };
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        frame(&mut bytes, SETTINGS, 0, 0, settings);
+        let settings: Vec<u8> = settings
+            .iter()
+            .flat_map(|(identifier, value)| {
+                [&identifier.to_be_bytes()[..], &value.to_be_bytes()].concat()
+            })
+            .collect();
+        frame(&mut bytes, SETTINGS, 0, 0, &settings);
+        if settings.is_empty() {
+            // Responses of any number of calls fit in the connection's window.
+            frame(&mut bytes, WINDOW_UPDATE, 0, 0, &WIDE.to_be_bytes());
+        }
         client.write(&bytes);
-        client
+        Ok(client)
     }
 
     /// As [`Client::open`], and waits for the server's flow-control windows: bodies of up to 4 MiB may follow at once instead of
@@ -146,7 +164,8 @@ impl Client {
         client
     }
 
-    fn read_windows(&mut self) -> io::Result<()> {
+    /// Waits for the server's flow-control windows.
+    pub fn read_windows(&mut self) -> io::Result<()> {
         let (mut settings, mut window) = (false, false);
         while !settings || !window {
             let mut head = [0; 9];
@@ -208,7 +227,7 @@ impl Client {
     /// Waits for the end of a call. Frames of other calls are discarded.
     #[track_caller]
     pub fn end(&mut self, call: u32) -> Ended {
-        self.read(call).unwrap_or_else(|e| panic!("the call did not end: {e}"))
+        self.try_end(call).unwrap_or_else(|e| panic!("the call did not end: {e}"))
     }
 
     /// Waits for the ends of all `calls`. Returns the calls that have ended and the sizes of their bodies.
@@ -250,7 +269,8 @@ impl Client {
         frame
     }
 
-    fn read(&mut self, call: u32) -> io::Result<Ended> {
+    /// The same, with the error of a read that takes too long.
+    pub fn try_end(&mut self, call: u32) -> io::Result<Ended> {
         let mut ended = Ended { end: End::Closed, status: None, body: Vec::new() };
         while let Some(frame) = self.frame()? {
             match frame.kind {

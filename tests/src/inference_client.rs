@@ -1,7 +1,7 @@
 //! A client of each of the six inference endpoints that may disconnect during its request.
 
 use crate::grpc::{INFER, STREAM, infer_v1, infer_v2, raw};
-use crate::http1::{Connection, request};
+use crate::http1::{Connection, Response, request};
 use crate::http2::{Client, End, Ended, call_headers, message};
 use crate::server::Running;
 
@@ -54,7 +54,19 @@ impl Endpoint {
         matches!(self, Endpoint::StreamV1 | Endpoint::StreamV2)
     }
 
-    fn path(self) -> Option<&'static str> {
+    /// Whether a response over HTTP has these values.
+    pub fn is_echo(self, values: [f32; 2], response: &Response) -> bool {
+        match self {
+            Endpoint::HttpV1 => response.body.starts_with(&raw(values)),
+            _ => {
+                let [a, b] = values.map(f64::from);
+                response.json()["outputs"][0]["data"] == serde_json::json!([a, b])
+            }
+        }
+    }
+
+    /// Path of the RPC; `None` over HTTP.
+    pub fn path(self) -> Option<&'static str> {
         match self {
             Endpoint::HttpV1 | Endpoint::HttpV2 => None,
             Endpoint::GrpcV2 => Some(INFER[0]),
@@ -148,14 +160,7 @@ impl InferenceClient {
         match self.wire {
             Wire::Http(mut connection) => {
                 let response = connection.response();
-                let right = match self.endpoint {
-                    Endpoint::HttpV1 => response.body.starts_with(&raw(values)),
-                    _ => {
-                        let [a, b] = values.map(f64::from);
-                        response.json()["outputs"][0]["data"] == serde_json::json!([a, b])
-                    }
-                };
-                response.status == 200 && right
+                response.status == 200 && self.endpoint.is_echo(values, &response)
             }
             Wire::Grpc(mut client, call) => {
                 if self.endpoint.is_stream() {

@@ -15,6 +15,7 @@
 //! Nothing sleeps: tests wait for lines that the server prints. A wait that exceeds [`TIMEOUT`] fails with the server's output.
 //! The kit's own errors are panics.
 
+pub mod attack; // hostile traffic beside well-behaved clients
 mod compile; // C and C++ sources to shared libraries
 pub mod control; // model control
 pub mod custom; // libraries of the legacy interface

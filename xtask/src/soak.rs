@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: a million requests to the release server; checks every response and the memory use.
+//! `cargo xtask soak`: a million requests to the release server; checks every response and the memory use. With `-- --attack`: hostile
+//! traffic beside well-behaved clients.
 
 use crate::build;
 use crate::command::{Result, run, say};

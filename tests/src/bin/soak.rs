@@ -1,19 +1,54 @@
-//! `soak --requests N`: the soak test as a program. Exits with status 1 if a response was wrong or missing. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
+//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test. Exits with status 1 if a response was wrong or
+//! missing, or a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
-use trtserver_tests::soak;
+use std::time::Duration;
+use trtserver_tests::{attack, soak};
+
+const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let requests = match args.as_slice() {
-        [] => Some(1_000_000),
-        [flag, number] if flag == "--requests" => number.parse().ok(),
-        _ => None,
-    };
-    let Some(requests) = requests else {
-        eprintln!("usage: soak [--requests N]");
-        return ExitCode::FAILURE;
-    };
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
+        [] => run_soak(1_000_000),
+        ["--requests", number] => number.parse().map_or_else(|_| usage(), run_soak),
+        ["--attack", options @ ..] => run_attack(options),
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::FAILURE
+}
+
+fn run_attack(options: &[&str]) -> ExitCode {
+    let (mut seconds, mut only) = (300, "");
+    for option in options.chunks(2) {
+        match *option {
+            ["--seconds", number] => match number.parse() {
+                Ok(number) => seconds = number,
+                Err(_) => return usage(),
+            },
+            ["--only", name] => only = name,
+            _ => return usage(),
+        }
+    }
+    // A connection that fails is counted as an error of its client; its backtrace says nothing more.
+    std::panic::set_hook(Box::new(|_| ()));
+    let server = attack::server().start();
+    let attacked = Duration::from_secs(seconds);
+    let report = attack::run(&server, attacked.min(Duration::from_secs(20)), attacked, only);
+    println!("{report}");
+    let violations = report.violations();
+    for violation in &violations {
+        println!("violated: {violation}");
+    }
+    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run_soak(requests: u64) -> ExitCode {
     let server = soak::server().start();
     let report =
         soak::run(&server, requests, |done, kib| println!("{done:>10} requests {kib:>9} KiB"));

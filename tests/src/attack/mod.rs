@@ -1,0 +1,136 @@
+//! Overload test: clients that send hostile or unread traffic beside well-behaved clients of all four protocols, whose errors and
+//! latency are compared with a quiet run. `cargo xtask soak -- --attack` runs it for five minutes.
+
+mod attackers; // one thread per kind of attack
+mod clients; // the well-behaved clients
+mod observers; // health, metrics and memory, sampled throughout
+mod payloads; // hostile requests, built once
+
+use crate::process::Ended;
+use crate::{Connection, Running, Server, Signal, probe};
+use clients::Latency;
+use observers::Observed;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// `--max-request-memory` of the server under test.
+const BUDGET_MIB: u64 = 512;
+/// Health and metrics must respond within this time.
+const OBSERVER_LIMIT: Duration = Duration::from_millis(20);
+/// A server with a half-sent request must end within this time.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Set when the threads must end.
+#[derive(Default)]
+pub struct Stop(AtomicBool);
+
+impl Stop {
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The server under attack.
+pub fn server() -> Server {
+    let decoupled = "model_transaction_policy { decoupled: true }\n";
+    Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("many", probe("many", &[]) + decoupled)
+        .model("slow", probe("slow", &[]))
+        .flag("--model-control-mode=explicit")
+        .flag("--load-model=*")
+        .flag("--http-health-port=0")
+        .flag(format!("--max-request-memory={BUDGET_MIB}MiB"))
+}
+
+/// What was measured, quiet and under attack.
+#[derive(Debug)]
+pub struct Report {
+    pub quiet: Latency,
+    pub attacked: Latency,
+    pub observed: Observed,
+    /// Rounds of each kind of attack.
+    pub attacks: Vec<(&'static str, u64)>,
+    pub drain: Duration,
+    pub ended: Ended,
+}
+
+impl Report {
+    /// The promises that do not hold, in words.
+    pub fn violations(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut check = |holds: bool, text: String| {
+            if !holds {
+                found.push(text);
+            }
+        };
+        for (when, latency) in [("quiet", &self.quiet), ("under attack", &self.attacked)] {
+            check(latency.errors == 0, format!("{} errors of clients {when}", latency.errors));
+        }
+        let (quiet, attacked) = (self.quiet.percentile(99.0), self.attacked.percentile(99.0));
+        check(attacked <= 2 * quiet, format!("p99 of clients {attacked:?}, quiet {quiet:?}"));
+        for (name, latency) in &self.observed.endpoints {
+            let p99 = latency.percentile(99.0);
+            check(p99 <= OBSERVER_LIMIT, format!("p99 of {name}: {p99:?}"));
+            check(latency.errors == 0, format!("{} errors of {name}", latency.errors));
+        }
+        let limit = BUDGET_MIB * 1024 * 5 / 4;
+        let peak = self.observed.peak_kib;
+        check(peak <= limit, format!("resident memory reached {peak} KiB, limit {limit} KiB"));
+        check(self.drain <= DRAIN_LIMIT, format!("SIGTERM took {:?}", self.drain));
+        let code = self.ended.code();
+        check(code == 0, format!("the server ended with {code}\n{}", last_lines(&self.ended)));
+        found
+    }
+}
+
+fn last_lines(ended: &Ended) -> String {
+    let lines: Vec<&str> = ended.stderr.lines().rev().take(5).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "clients, quiet:        {}", self.quiet)?;
+        writeln!(f, "clients, under attack: {}", self.attacked)?;
+        for (example, count) in self.quiet.examples.iter().chain(&self.attacked.examples) {
+            writeln!(f, "  {count} x {example}")?;
+        }
+        for (name, latency) in &self.observed.endpoints {
+            writeln!(f, "{name}: {latency}")?;
+        }
+        writeln!(f, "resident memory: at most {} KiB", self.observed.peak_kib)?;
+        for (name, rounds) in &self.attacks {
+            writeln!(f, "attack {name}: {rounds} rounds")?;
+        }
+        write!(f, "drain: {:?}, exit code {}", self.drain, self.ended.code())
+    }
+}
+
+/// Measures for `quiet`, then under attack for `attacked`; `only` limits the attacks to those whose name contains it. Ends the server
+/// while one request is half sent.
+pub fn run(server: &Running, quiet: Duration, attacked: Duration, only: &str) -> Report {
+    let payloads = payloads::Payloads::new();
+    let (quiet, _) = clients::measure(server, quiet, || ());
+    let stop = Stop::default();
+    let (attacked, (observed, attacks)) = std::thread::scope(|scope| {
+        let observers = scope.spawn(|| observers::observe(server, &stop));
+        let attackers = scope.spawn(|| attackers::attack(server, &payloads, only, &stop));
+        clients::measure(server, attacked, || {
+            stop.set();
+            let observed = observers.join().unwrap_or_else(|_| panic!("an observer failed"));
+            (observed, attackers.join().unwrap_or_else(|_| panic!("the attackers failed")))
+        })
+    });
+    let mut half = Connection::open(server.http());
+    half.send("POST /v2/models/echo/infer HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n\r\n{");
+    let begin = Instant::now();
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    Report { quiet, attacked, observed, attacks, drain: begin.elapsed(), ended }
+}
