@@ -488,7 +488,7 @@ const LIMITS: &[Flag] = &[
         POSITIVE,
         "",
         "Number of threads for heavy decoding and encoding: compression, JSON and other messages \
-         that must be converted; by default the number of CPU cores",
+         that must be converted; by default one per CPU core less one",
     ),
 ];
 

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 /// Network threads decode and encode up to this many bytes themselves.
 pub const MAX_INLINE: usize = 64 << 10;
 /// Added to the workers' niceness: a network thread that wakes up is scheduled first.
-const NICE: i32 = 5;
+const NICE: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -27,7 +27,7 @@ struct Workers {
 
 static WORKERS: OnceLock<&'static Workers> = OnceLock::new();
 
-/// Starts the workers of this process; `count` is one per processor if not given.
+/// Starts the workers of this process; if `count` is not given, one per processor less one, which is left to the network threads.
 ///
 /// # Errors
 /// The system starts no threads.
@@ -36,8 +36,9 @@ pub fn start(count: Option<usize>) -> std::io::Result<()> {
         jobs: Mutex::new(VecDeque::new()),
         not_empty: Condvar::new(),
     }));
-    let processors = || thread::available_parallelism().map_or(1, usize::from);
-    for _ in 0..count.unwrap_or_else(processors) {
+    let default =
+        || thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1).max(1));
+    for _ in 0..count.unwrap_or_else(default) {
         thread::Builder::new().name("decode".to_owned()).spawn(|| workers.work())?;
     }
     // Unit tests start them more than once: the first ones are used.
