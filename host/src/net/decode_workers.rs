@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::thread;
 use tokio::sync::oneshot;
@@ -16,6 +17,10 @@ use tokio::sync::oneshot;
 pub const MAX_INLINE: usize = 64 << 10;
 /// Added to the workers' niceness: a network thread that wakes up is scheduled first.
 const NICE: i32 = 10;
+
+/// Work that goes on on a worker. Its future is boxed, and made by functions that are not `async`: the future of an ordinary
+/// request, which is moved several times, has no space for it.
+pub type Deferred<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -6,7 +6,7 @@ use super::response::{self, BuiltResponse, ResponseSpec};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
-use crate::net::decode_workers;
+use crate::net::decode_workers::{self, Deferred};
 use crate::net::sink::{CancelGuard, UnaryReceiver};
 use crate::repository::OpenVersion;
 use crate::request::check::IdPrefix;
@@ -180,17 +180,15 @@ impl PendingRequest {
 
     pub async fn finish(self) -> Result<InferResult, Failure> {
         let PendingRequest { spec, request_id, receiver, responder, mut guard, _in_flight } = self;
-        let response = receiver.wait(responder).await;
-        guard.disarm();
         let (batch, per_item) = (spec.batch, spec.per_item);
         let id = spec.id;
+        let response = receiver.wait(responder).await;
+        guard.disarm();
         let built = match response {
-            // Ranking takes long.
-            Ok(r) if spec.is_heavy(&r) => {
-                let build = move || response::build(&spec, r);
-                Box::pin(decode_workers::run(build)).await.and_then(|built| built)
-            }
-            Ok(r) => response::build(&spec, r),
+            Ok(response) => match build_or_defer(spec, response) {
+                Ok(built) => built,
+                Err(deferred) => deferred.await,
+            },
             Err(error) => Err(error),
         };
         match built {
@@ -198,6 +196,18 @@ impl PendingRequest {
             Err(error) => Err(Failure { error: v1_text(error, id), id, request_id }),
         }
     }
+}
+
+/// The outputs of a response; if ranking them takes long, the future that does so on a decode worker.
+fn build_or_defer(
+    spec: ResponseSpec,
+    response: crate::request::InferResponse,
+) -> std::result::Result<Result<BuiltResponse>, Deferred<Result<BuiltResponse>>> {
+    if !spec.is_heavy(&response) {
+        return Ok(response::build(&spec, response));
+    }
+    let build = move || response::build(&spec, response);
+    Err(Box::pin(async move { decode_workers::run(build).await? }))
 }
 
 /// Scheduler errors have v2's texts. v1's have no request id prefix, and only numeric correlation ids.

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::net::decode_workers::{self, MAX_INLINE};
+use crate::net::decode_workers::{self, Deferred, MAX_INLINE};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
 use crate::net::grpc::unary::{self, Limits, MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
@@ -45,10 +45,9 @@ pub async fn serve<B: Body<Data = Bytes>>(
         let arena = |model: &str| ctx.models.arena(model);
         let limits = Limits::of(&ctx.settings);
         let frames = unary::receive(&head.headers, body, &arena, limits).await?;
-        let begun = if is_heavy(ctx, &frames) {
-            Box::pin(begin_on_worker(ctx, frames, received_ns, deadline_ns)).await?
-        } else {
-            read(ctx, frames, received_ns, deadline_ns)?
+        let begun = match read_or_defer(ctx, frames, received_ns, deadline_ns) {
+            Ok(begun) => begun?,
+            Err(deferred) => deferred.await?,
         };
         call(ctx, begun, deadline_ns).await
     });
@@ -93,6 +92,20 @@ pub fn read(
     }
     let legacy::WithLegacy(request) = unary::decode(InferRequest::schema(), frames)?;
     Ok(begin(ctx, request, received_ns, deadline_ns, sink::unary()))
+}
+
+/// As [`read`]; of a message that takes long the future that reads it on a decode worker.
+fn read_or_defer(
+    ctx: &Arc<Context>,
+    frames: MessageBuf,
+    received_ns: u64,
+    deadline_ns: u64,
+) -> Result<Result<Begun, Status>, Deferred<Result<Begun, Status>>> {
+    if !is_heavy(ctx, &frames) {
+        return Ok(read(ctx, frames, received_ns, deadline_ns));
+    }
+    let ctx = Arc::clone(ctx);
+    Err(Box::pin(async move { begin_on_worker(&ctx, frames, received_ns, deadline_ns).await }))
 }
 
 /// As [`read`], on a decode worker.

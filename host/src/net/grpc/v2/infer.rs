@@ -5,7 +5,7 @@ use super::fast_path::FastRequest;
 use super::response::{Head, RAW_OUTPUTS, ResponseSpec};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::decode_workers::{self, MAX_INLINE};
+use crate::net::decode_workers::{self, Deferred, MAX_INLINE};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
 use crate::net::grpc::unary::{self, Limits, MessageBuf};
@@ -53,18 +53,16 @@ where
             let arena = |model: &str| ctx.models.arena(model);
             let limits = Limits::of(&ctx.settings);
             let message = unary::receive(&headers, body, &arena, limits).await?;
-            let pending = if is_heavy(ctx, &message) {
-                Box::pin(begin_on_worker(ctx, message, deadline_ns, received_ns)).await?
-            } else {
-                begin(ctx, message, deadline_ns, received_ns)?
+            let pending = match begin_or_defer(ctx, message, deadline_ns, received_ns) {
+                Ok(pending) => pending?,
+                Err(deferred) => deferred.await?,
             };
             let PendingRequest { served, spec, receiver, responder, _in_flight } = pending;
             let response = match receiver.wait(responder).await {
-                Ok(response) if spec.is_heavy(&response) => {
-                    let encode = move || encode(&served, &spec, response, headers);
-                    Box::pin(decode_workers::run(encode)).await.and_then(|encoded| encoded)
-                }
-                Ok(response) => encode(&served, &spec, response, headers),
+                Ok(response) => match encode_or_defer(served, spec, response, headers) {
+                    Ok(response) => response,
+                    Err(deferred) => deferred.await,
+                },
                 Err(error) => Err(error),
             };
             response.map_err(status_code::status)
@@ -83,25 +81,31 @@ fn is_heavy(ctx: &Context, message: &MessageBuf) -> bool {
             || message.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
 }
 
-/// As [`begin`], on a decode worker.
-async fn begin_on_worker(
+/// As [`begin`]; of a message that takes long the future that reads it on a decode worker.
+fn begin_or_defer(
     ctx: &Arc<Context>,
     frames: MessageBuf,
     deadline_ns: u64,
     received_ns: u64,
-) -> Result<PendingRequest, Status> {
+) -> Result<Result<PendingRequest, Status>, Deferred<Result<PendingRequest, Status>>> {
+    if !is_heavy(ctx, &frames) {
+        return Ok(begin(ctx, frames, deadline_ns, received_ns));
+    }
     let ctx = Arc::clone(ctx);
-    let (frames, _reservation) =
-        unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
-    // The client may disconnect before the result is received here.
-    let begin = move || {
-        let pending = begin(&ctx, frames, deadline_ns, received_ns)?;
-        Ok((CancelGuard::new(Weak::clone(&pending.responder)), pending))
-    };
-    let begun: Result<_, Status> = decode_workers::run(begin).await.map_err(status_code::status)?;
-    let (mut guard, pending) = begun?;
-    guard.disarm();
-    Ok(pending)
+    Err(Box::pin(async move {
+        let (frames, _reservation) =
+            unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
+        // The client may disconnect before the result is received here.
+        let begin = move || {
+            let pending = begin(&ctx, frames, deadline_ns, received_ns)?;
+            Ok((CancelGuard::new(Weak::clone(&pending.responder)), pending))
+        };
+        let begun: Result<_, Status> =
+            decode_workers::run(begin).await.map_err(status_code::status)?;
+        let (mut guard, pending) = begun?;
+        guard.disarm();
+        Ok(pending)
+    }))
 }
 
 /// Reads a message, by the fast path if it is ordinary, and queues its request.
@@ -142,6 +146,21 @@ struct PendingRequest {
     receiver: UnaryReceiver,
     responder: Weak<Responder>,
     _in_flight: InFlightGuard,
+}
+
+/// As [`encode`]; of a response that takes long the future that encodes it on a decode worker.
+fn encode_or_defer(
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    response: InferResponse,
+    recycled: HeaderMap,
+) -> std::result::Result<Result<http::Response<GrpcBody>>, Deferred<Result<http::Response<GrpcBody>>>>
+{
+    if !spec.is_heavy(&response) {
+        return Ok(encode(&served, &spec, response, recycled));
+    }
+    let encode = move || encode(&served, &spec, response, recycled);
+    Err(Box::pin(async move { decode_workers::run(encode).await? }))
 }
 
 /// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.

@@ -4,14 +4,14 @@ use super::infer_response::{EncodedResponse, HEADER_LENGTH};
 use super::{infer_request, infer_response, receive, response};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::decode_workers::{self, MAX_INLINE};
+use crate::net::decode_workers::{self, Deferred, MAX_INLINE};
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
 use crate::net::http::drain::drain;
 use crate::net::sink::{self, CancelGuard, UnaryReceiver};
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::repository::OpenVersion;
-use crate::request::Responder;
+use crate::request::{InferResponse, Responder};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
@@ -38,45 +38,60 @@ where
     });
     let (served, head) = match found {
         Ok(found) => found,
-        Err(error) => return Box::pin(refuse_unread(body, error)).await,
+        Err(error) => {
+            let refused = Box::pin(refuse_unread(body, error));
+            return refused.await;
+        }
     };
     let submitted = match head.body(ctx, &served, body).await {
-        Ok(body) if head.is_heavy(&served, &body) => {
-            let (ctx, served) = (Arc::clone(ctx), Arc::clone(&served));
-            // The client may disconnect before the result is received here.
-            let submit = move || {
-                let submitted = head.submit(&ctx, &served, body, received_ns)?;
-                Ok((CancelGuard::new(Weak::clone(&submitted.0)), submitted))
-            };
-            let submitted = Box::pin(decode_workers::run(submit)).await;
-            submitted.and_then(|submitted| submitted).map(|(mut guard, submitted)| {
-                guard.disarm();
-                submitted
-            })
-        }
-        Ok(body) => head.submit(ctx, &served, body, received_ns),
+        Ok(body) => match head.submit_or_defer(ctx, &served, body, received_ns) {
+            Ok(submitted) => submitted,
+            Err(deferred) => deferred.await,
+        },
         Err(error) => Err(error),
     };
     let (responder, waiting, spec) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return response::failure(&refused(&served, received_ns, error)),
     };
-    let encoded = match waiting.wait(responder).await {
-        Ok(response) if infer_response::is_heavy(&served, &spec, &response) => {
-            Box::pin(infer_response::encode_on_worker(served, spec, response, headers)).await
-        }
-        Ok(response) => EncodedResponse::new(&served, &spec, response, headers),
-        Err(error) => Err(error),
+    let result = waiting.wait(responder).await;
+    match encode_or_defer(served, spec, result, headers) {
+        Ok(response) => response,
+        Err(deferred) => deferred.await,
+    }
+}
+
+/// The response to a result, or the future that encodes it on a decode worker.
+fn encode_or_defer(
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    result: Result<InferResponse>,
+    headers: HeaderMap,
+) -> std::result::Result<Response<ResponseBody>, Deferred<Response<ResponseBody>>> {
+    let compress = |encoded: EncodedResponse| match encoded.uncompressed() {
+        Ok(response) => Ok(response),
+        Err((encoded, coding)) => Err(encoded.compressed(coding)),
     };
-    match encoded {
-        Ok(encoded) => match encoded.uncompressed() {
-            Ok(response) => response,
-            Err((encoded, coding)) => {
-                let response = Box::pin(encoded.compressed(coding)).await;
-                response.unwrap_or_else(|error| response::plain_failure(&error))
-            }
+    let failed = |error: Error| response::plain_failure(&error);
+    match result {
+        Ok(response) if infer_response::is_heavy(&served, &spec, &response) => {
+            Err(Box::pin(async move {
+                let encoded = infer_response::encode_on_worker(served, spec, response, headers);
+                let response = match encoded.await.map(compress) {
+                    Ok(Ok(response)) => Ok(response),
+                    Ok(Err(compressed)) => compressed.await,
+                    Err(error) => Err(error),
+                };
+                response.unwrap_or_else(|error| failed(error))
+            }))
+        }
+        Ok(response) => match EncodedResponse::new(&served, &spec, response, headers) {
+            Ok(encoded) => compress(encoded).map_err(|compressed| -> Deferred<_> {
+                Box::pin(async move { compressed.await.unwrap_or_else(|error| failed(error)) })
+            }),
+            Err(error) => Ok(failed(error)),
         },
-        Err(error) => response::plain_failure(&error),
+        Err(error) => Ok(failed(error)),
     }
 }
 
@@ -93,6 +108,9 @@ where
     }
     response
 }
+
+/// A request in its queue, and how its response is received and written.
+type Submitted = (Weak<Responder>, UnaryReceiver, ResponseSpec);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 /// The header's name in error messages.
@@ -158,6 +176,31 @@ impl Head {
         json > MAX_INLINE || (body.len() > MAX_INLINE && served.signature.takes_strings())
     }
 
+    /// Reads the request and queues it, or returns the future that does so on a decode worker.
+    fn submit_or_defer(
+        self,
+        ctx: &Arc<Context>,
+        served: &Arc<OpenVersion>,
+        body: Bytes,
+        received_ns: u64,
+    ) -> std::result::Result<Result<Submitted>, Deferred<Result<Submitted>>> {
+        if !self.is_heavy(served, &body) {
+            return Ok(self.submit(ctx, served, body, received_ns));
+        }
+        let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
+        // The client may disconnect before the result is received.
+        let submit = move || {
+            let submitted = self.submit(&ctx, &served, body, received_ns)?;
+            Ok((CancelGuard::new(Weak::clone(&submitted.0)), submitted))
+        };
+        Err(Box::pin(async move {
+            let submitted: Result<_> = decode_workers::run(submit).await?;
+            let (mut guard, submitted) = submitted?;
+            guard.disarm();
+            Ok(submitted)
+        }))
+    }
+
     /// Reads the request and queues it.
     fn submit(
         self,
@@ -165,7 +208,7 @@ impl Head {
         served: &OpenVersion,
         body: Bytes,
         received_ns: u64,
-    ) -> Result<(Weak<Responder>, UnaryReceiver, ResponseSpec)> {
+    ) -> Result<Submitted> {
         let (unchecked, spec) = self.request(served, body, ctx.settings.http_max_input_size)?;
         let (sink, waiting) = sink::unary();
         Ok((unchecked.submit(ctx, served, received_ns, sink)?, waiting, spec))
