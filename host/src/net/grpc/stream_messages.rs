@@ -118,7 +118,9 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> Reader<B> {
         loop {
             let part = self.pending.split_to(left.min(self.pending.len()));
             left -= part.len();
-            receiver.pay(part.len()).await.map_err(|e| status(e.refuse()))?;
+            if receiver.must_pay(part.len()) {
+                receiver.pay(part.len()).await.map_err(|e| status(e.refuse()))?;
+            }
             receiver.push(part);
             if left == 0 {
                 break;

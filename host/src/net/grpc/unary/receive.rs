@@ -222,7 +222,10 @@ where
             if received > limit + PREFIX {
                 return Err(too_long(received, limit));
             }
-            frames.pay(data.len()).await.map_err(|e| status(e.refuse()))?;
+            if frames.must_pay(data.len()) {
+                // Boxed: the futures of small messages have no space for it.
+                Box::pin(frames.pay(data.len())).await.map_err(|e| status(e.refuse()))?;
+            }
             frames.push(data);
         }
     }

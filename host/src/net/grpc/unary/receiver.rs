@@ -74,16 +74,17 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         }
     }
 
-    /// Draws `more` bytes, which arrive next, from the memory budget.
+    /// `more` bytes, which arrive next, have to be drawn from the memory budget: those of small messages are not.
+    pub fn must_pay(&self, more: usize) -> bool {
+        self.received + more > SMALL.max(self.paid)
+    }
+
+    /// Draws `more` bytes from the memory budget.
     ///
     /// # Errors
     /// The budget is exhausted.
     pub async fn pay(&mut self, more: usize) -> Result<(), Exhausted> {
-        // Small messages are not drawn individually.
         let missing = (self.received + more).saturating_sub(self.paid);
-        if missing == 0 || self.received + more <= SMALL {
-            return Ok(());
-        }
         let left = self.end.saturating_sub(self.paid);
         let step = missing.max(left.min(PAID_STEP));
         self.reservation.grow(step).await?;

@@ -70,7 +70,7 @@ fn encode_or_defer(
 ) -> std::result::Result<Response<ResponseBody>, Deferred<Response<ResponseBody>>> {
     let compress = |encoded: EncodedResponse| match encoded.uncompressed() {
         Ok(response) => Ok(response),
-        Err((encoded, coding)) => Err(encoded.compressed(coding)),
+        Err((encoded, coding)) => Err(Box::pin(encoded.compressed(coding))),
     };
     let failed = |error: Error| response::plain_failure(&error);
     match result {
@@ -82,12 +82,12 @@ fn encode_or_defer(
                     Ok(Err(compressed)) => compressed.await,
                     Err(error) => Err(error),
                 };
-                response.unwrap_or_else(|error| failed(error))
+                response.unwrap_or_else(failed)
             }))
         }
         Ok(response) => match EncodedResponse::new(&served, &spec, response, headers) {
             Ok(encoded) => compress(encoded).map_err(|compressed| -> Deferred<_> {
-                Box::pin(async move { compressed.await.unwrap_or_else(|error| failed(error)) })
+                Box::pin(async move { compressed.await.unwrap_or_else(failed) })
             }),
             Err(error) => Ok(failed(error)),
         },
