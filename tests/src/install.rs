@@ -63,6 +63,19 @@ pub fn backends() -> PathBuf {
     dir
 }
 
+/// TensorFlow's library in this release, which `cargo xtask runtimes --tensorflow` installs. Tests that need it have
+/// `with_tensorflow` in their path, by which `cargo xtask test --without tensorflow` leaves them out.
+pub fn tensorflow(version: &str) -> PathBuf {
+    let library = dist().join(format!("lib/tensorflow-{version}/libtensorflow_cc.so.2"));
+    assert!(
+        library.is_file(),
+        "no TensorFlow {version} at {}\n  `cargo xtask runtimes --tensorflow` installs it, \
+         `cargo xtask test --without tensorflow` leaves out the tests that need it",
+        library.display()
+    );
+    library
+}
+
 /// Python with the client of this generation; none where that client has no build.
 pub fn python(generation: &str) -> Option<PathBuf> {
     let variable = format!("TRTSERVER_PY_{}", generation.to_uppercase());

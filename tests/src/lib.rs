@@ -41,7 +41,7 @@ pub use compile::{compile, compile_c, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
-pub use install::{backends, dist, root};
+pub use install::{backends, dist, root, tensorflow};
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Errors are texts for the terminal; no code handles them.
 pub type Result<T> = std::result::Result<T, String>;
@@ -30,6 +30,16 @@ pub fn cargo() -> Command {
 pub fn run(command: &mut Command, hint: &str) -> Result<()> {
     let status = command.status().map_err(|e| cannot_start(command, &e, hint))?;
     if status.success() { Ok(()) } else { Err(failed(command, &status.to_string(), hint)) }
+}
+
+/// Runs `command` to completion and returns what it printed; its errors go to the terminal.
+pub fn output(command: &mut Command, hint: &str) -> Result<String> {
+    let out = command.stderr(Stdio::inherit()).output();
+    let out = out.map_err(|e| cannot_start(command, &e, hint))?;
+    if !out.status.success() {
+        return Err(failed(command, &out.status.to_string(), hint));
+    }
+    String::from_utf8(out.stdout).map_err(|e| format!("`{}`: {e}", line(command)))
 }
 
 /// The command line, quoted for a shell.

@@ -45,8 +45,8 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             },
         ),
         Some(("test", with)) => {
-            let only: Vec<String> = with.get_many("only").unwrap_or_default().cloned().collect();
-            test::test(paths, &only)
+            let names = |flag| with.get_many(flag).unwrap_or_default().cloned().collect();
+            test::test(paths, &test::Options { only: names("only"), without: names("without") })
         }
         Some(("bench", with)) => {
             let arguments: Vec<String> =
@@ -64,7 +64,10 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             soak::soak(paths, &arguments)
         }
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
-        Some(("runtimes", _)) => runtimes::fetch(paths),
+        Some(("runtimes", with)) => {
+            runtimes::fetch(paths)?;
+            if with.get_flag("tensorflow") { runtimes::tensorflow::fetch(paths) } else { Ok(()) }
+        }
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))
             .map(|_| ()),
@@ -100,14 +103,24 @@ fn cli() -> Command {
                 .arg(port("metrics-port", "8002")),
         )
         .subcommand(
-            Command::new("test").about("Run all checks and tests, as CI does").arg(
-                Arg::new("only")
-                    .long("only")
-                    .value_name("STEP")
-                    .action(ArgAction::Append)
-                    .value_parser(PossibleValuesParser::new(test::step_names()))
-                    .help("Run only this step (repeatable)"),
-            ),
+            Command::new("test")
+                .about("Run all checks and tests, as CI does")
+                .arg(
+                    Arg::new("only")
+                        .long("only")
+                        .value_name("STEP")
+                        .action(ArgAction::Append)
+                        .value_parser(PossibleValuesParser::new(test::step_names()))
+                        .help("Run only this step (repeatable)"),
+                )
+                .arg(
+                    Arg::new("without")
+                        .long("without")
+                        .value_name("RUNTIME")
+                        .action(ArgAction::Append)
+                        .value_parser(PossibleValuesParser::new(test::LEAVE_OUT))
+                        .help("Leave out this framework's library (506 MB) and the tests that need it"),
+                ),
         )
         .subcommand(
             Command::new("bench")
@@ -155,7 +168,11 @@ fn cli() -> Command {
         )
         .subcommand(
             Command::new("runtimes")
-                .about("Download ONNX Runtime (pinned version) into target/dist/lib"),
+                .about("Download ONNX Runtime (pinned version) into target/dist/lib")
+                .arg(flag(
+                    "tensorflow",
+                    "Download TensorFlow as well (two releases, 506 MB) into the user's cache",
+                )),
         )
         .subcommand(
             Command::new("python")

@@ -1,5 +1,7 @@
 //! Paths: the checkout, cargo's target directory, and the installs made from it.
 
+use crate::command::{Result, say};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// Directories of the tasks.
@@ -45,10 +47,25 @@ impl Paths {
 ///
 /// # Errors
 /// Neither `XDG_CACHE_HOME` nor `HOME` is set.
-pub fn user_cache() -> crate::command::Result<PathBuf> {
+pub fn user_cache() -> Result<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
         .map(|cache| cache.join("trtserver"))
         .ok_or_else(|| "no cache folder: set HOME or XDG_CACHE_HOME to an absolute path".to_owned())
+}
+
+/// Locks the file until the result is dropped or the process ends, however it ends. Two runs of a download take turns.
+pub fn lock(file: &Path) -> Result<File> {
+    let wrap = |e: std::io::Error| format!("cannot lock {}: {e}", file.display());
+    let lock = File::create(file).map_err(wrap)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            say(format!("waiting for another run, which has locked {}", file.display()));
+            lock.lock().map_err(wrap)?;
+        }
+        Err(TryLockError::Error(e)) => return Err(wrap(e)),
+    }
+    Ok(lock)
 }

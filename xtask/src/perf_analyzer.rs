@@ -3,7 +3,7 @@
 
 use crate::command::{Result, say};
 use crate::paths::Paths;
-use crate::python;
+use crate::python::{self, Wheel};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -33,13 +33,14 @@ fn try_fetch(paths: &Paths) -> Result<()> {
     say(
         "perf_analyzer: downloading it and the CUDA runtime library that it is linked with (16 MB)",
     );
-    python::unpack_wheel(
-        &list,
-        &["--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64"],
-        "name.endswith('/bin/perf_analyzer') or '/libcudart.so.' in name",
-        &paths.target.join("perf-analyzer-wheels"),
-        &folder,
-    )?;
+    python::unpack_wheel(&Wheel {
+        requirements: &list,
+        tags: &["--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64"],
+        members: "name.endswith('/bin/perf_analyzer') or '/libcudart.so.' in name",
+        scratch: &paths.target.join("perf-analyzer-wheels"),
+        into: &folder,
+        large: false,
+    })?;
     let wrap = |e| format!("{}: {e}", program.display());
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(wrap)?;
     fs::write(&stamp, expected).map_err(|e| format!("{}: {e}", stamp.display()))

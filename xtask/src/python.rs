@@ -99,59 +99,68 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     Ok(interpreter)
 }
 
-/// Downloads wheels, checked against the hashes in `requirements`, and unpacks the members that `condition` (a Python
-/// expression over `name`) selects into the directory `into`, without their directories.
-pub fn unpack_wheel(
-    requirements: &Path,
-    tags: &[&str],
-    condition: &str,
-    scratch: &Path,
-    into: &Path,
-) -> Result<()> {
+/// Wheels to download, and the files in them to unpack.
+pub struct Wheel<'a> {
+    /// Requirements file with a hash for each wheel.
+    pub requirements: &'a Path,
+    /// Arguments of pip that select the wheel's platform and Python version.
+    pub tags: &'a [&'a str],
+    /// Python expression over `name`: which members are unpacked.
+    pub members: &'a str,
+    /// Holds the wheels while they are unpacked; removed afterwards.
+    pub scratch: &'a Path,
+    /// Receives the members, without their directories.
+    pub into: &'a Path,
+    /// Shows the progress of the download, and keeps no copy in pip's cache.
+    pub large: bool,
+}
+
+/// Downloads wheels, checks them against the hashes of the requirements file, and unpacks the selected members.
+pub fn unpack_wheel(wheel: &Wheel) -> Result<()> {
     let python = any()?;
-    for dir in [scratch, into] {
+    for dir in [wheel.scratch, wheel.into] {
         fs::create_dir_all(dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     }
-    run(
-        Command::new(&python)
-            .args(["-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"])
-            .args(["--no-deps", "--require-hashes", "--only-binary=:all:"])
-            .args(tags)
-            .arg("--dest")
-            .arg(scratch)
-            .arg("-r")
-            .arg(requirements),
-        NEED_INDEX,
-    )?;
+    let mut download = Command::new(&python);
+    download.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]);
+    download.arg(if wheel.large { "--no-cache-dir" } else { "--quiet" });
+    download.args(["--no-deps", "--require-hashes", "--only-binary=:all:"]).args(wheel.tags);
+    // pip's temporary files go to the same file system: /tmp may be too small for them.
+    download.arg("--dest").arg(wheel.scratch).env("TMPDIR", wheel.scratch);
+    run(download.arg("-r").arg(wheel.requirements), NEED_INDEX)?;
     let script = format!(
-        "import glob, os, sys, zipfile\n\
+        "import glob, os, shutil, sys, zipfile\n\
          for wheel in glob.glob(os.path.join(sys.argv[1], '*.whl')):\n\
          \x20   with zipfile.ZipFile(wheel) as z:\n\
          \x20       for name in z.namelist():\n\
-         \x20           if {condition}:\n\
-         \x20               with open(os.path.join(sys.argv[2], os.path.basename(name)), 'wb') as f:\n\
-         \x20                   f.write(z.read(name))\n"
+         \x20           if {}:\n\
+         \x20               into = os.path.join(sys.argv[2], os.path.basename(name))\n\
+         \x20               with z.open(name) as member, open(into, 'wb') as f:\n\
+         \x20                   shutil.copyfileobj(member, f, 1 << 20)\n",
+        wheel.members
     );
-    run(Command::new(&python).args(["-c", &script]).arg(scratch).arg(into), "")?;
-    fs::remove_dir_all(scratch).map_err(|e| format!("cannot remove {}: {e}", scratch.display()))
+    run(Command::new(&python).args(["-c", &script]).arg(wheel.scratch).arg(wheel.into), "")?;
+    fs::remove_dir_all(wheel.scratch)
+        .map_err(|e| format!("cannot remove {}: {e}", wheel.scratch.display()))
 }
 
 /// Installs OpenSSL 1.1 for the client of 2020, because distributions no longer have it. It comes from the wheel of a
 /// database driver of that time, which bundles it under mangled names.
 fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
     let lib = dir.join("lib/openssl");
-    unpack_wheel(
-        &scripts.join("openssl-1.1.txt"),
-        &[
+    unpack_wheel(&Wheel {
+        requirements: &scripts.join("openssl-1.1.txt"),
+        tags: &[
             "--platform=manylinux_2_17_x86_64",
             "--python-version=311",
             "--implementation=cp",
             "--abi=cp311",
         ],
-        "'.libs/libssl-' in name or '.libs/libcrypto-' in name",
-        &dir.join("wheel"),
-        &lib,
-    )?;
+        members: "'.libs/libssl-' in name or '.libs/libcrypto-' in name",
+        scratch: &dir.join("wheel"),
+        into: &lib,
+        large: false,
+    })?;
     for plain in ["libssl", "libcrypto"] {
         let mangled = fs::read_dir(&lib)
             .map_err(|e| format!("cannot list {}: {e}", lib.display()))?

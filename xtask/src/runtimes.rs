@@ -1,16 +1,20 @@
 //! `cargo xtask runtimes`: downloads framework libraries into `target/dist/lib/`.
 //!
-//! The host needs none of them. The demo and the tests use ONNX Runtime. Operators can install their own library there.
+//! The host needs none of them. The demo and the tests use ONNX Runtime; with `--tensorflow`, TensorFlow is fetched as well.
+//! Operators can install their own libraries there.
+
+pub mod tensorflow;
 
 use crate::command::{Result, say};
-use crate::paths::Paths;
-use crate::python;
+use crate::paths::{self, Paths};
+use crate::python::{self, Wheel};
 use std::fs;
 use std::os::unix::fs::symlink;
 
 const VERSION: &str = "1.31.1";
 
 pub fn fetch(paths: &Paths) -> Result<()> {
+    let _lock = paths::lock(&paths.target.join("runtimes.lock"))?;
     let lib = paths.lib();
     let library = lib.join("libonnxruntime.so.1");
     let stamp = lib.join("onnxruntime.version");
@@ -29,14 +33,15 @@ pub fn fetch(paths: &Paths) -> Result<()> {
 
     say(format!("runtimes: downloading ONNX Runtime {VERSION} for {arch} (about 20 MB)"));
     let platform = format!("--platform=manylinux_2_28_{arch}");
-    python::unpack_wheel(
-        &paths.root.join("xtask/runtimes.txt"),
+    python::unpack_wheel(&Wheel {
+        requirements: &paths.root.join("xtask/runtimes.txt"),
         // The wheel of any Python version: only its C library is used.
-        &[&platform, "--python-version=312", "--implementation=cp", "--abi=cp312"],
-        &format!("name == 'onnxruntime/capi/libonnxruntime.so.{VERSION}'"),
-        &paths.target.join("runtimes-wheel"),
-        &lib,
-    )?;
+        tags: &[&platform, "--python-version=312", "--implementation=cp", "--abi=cp312"],
+        members: &format!("name == 'onnxruntime/capi/libonnxruntime.so.{VERSION}'"),
+        scratch: &paths.target.join("runtimes-wheel"),
+        into: &lib,
+        large: false,
+    })?;
     // Renamed to its soname, which the loader and the plugin look for.
     let wrap = |e| format!("cannot install into {}: {e}", lib.display());
     fs::rename(lib.join(format!("libonnxruntime.so.{VERSION}")), &library).map_err(wrap)?;

@@ -1,35 +1,58 @@
 //! `cargo xtask test`: all checks and tests, as steps. CI runs the same command.
 
 use crate::build;
-use crate::command::{Result, cargo, run, say};
+use crate::command::{Result, cargo, output, run, say};
 use crate::deny;
 use crate::gate;
 use crate::paths::Paths;
 use crate::python::{self, Environment};
-use crate::runtimes;
+use crate::runtimes::{self, tensorflow};
 use crate::tidy;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
+/// What `cargo xtask test` runs.
+pub struct Options {
+    /// Names of steps; all if empty.
+    pub only: Vec<String>,
+    /// Names from [`LEAVE_OUT`].
+    pub without: Vec<String>,
+}
+
+impl Options {
+    fn without_tensorflow(&self) -> bool {
+        self.without.iter().any(|name| name == "tensorflow")
+    }
+}
+
+/// The names that `--without` takes.
+pub const LEAVE_OUT: [&str; 1] = ["tensorflow"];
+
+/// Part of the path of each test that needs TensorFlow's library, by which `--without tensorflow` finds them. Where
+/// the library is missing without that flag, these tests fail.
+const NEEDS_TENSORFLOW: &str = "with_tensorflow";
+
 enum Outcome {
     Passed,
+    /// Passed without what `--without` names.
+    LeftOut(String),
     Skipped(&'static str),
 }
 
-type Step = fn(&Paths) -> Result<Outcome>;
+type Step = fn(&Paths, &Options) -> Result<Outcome>;
 
 /// In order of cost: fast checks first.
 const STEPS: &[(&str, Step)] = &[
-    ("fmt", fmt),
-    ("tidy", |paths| tidy::tidy(paths).map(|()| Outcome::Passed)),
-    ("clippy", clippy),
-    ("deny", |paths| deny::deny(paths).map(|()| Outcome::Passed)),
-    ("runtimes", |paths| runtimes::fetch(paths).map(|()| Outcome::Passed)),
-    ("python", |paths| environments(paths).map(|_| Outcome::Passed)),
-    ("build", |paths| build::build(paths, true).map(|_| Outcome::Passed)),
+    ("fmt", |paths, _| fmt(paths)),
+    ("tidy", |paths, _| tidy::tidy(paths).map(|()| Outcome::Passed)),
+    ("clippy", |paths, _| clippy(paths)),
+    ("deny", |paths, _| deny::deny(paths).map(|()| Outcome::Passed)),
+    ("runtimes", runtimes),
+    ("python", |paths, _| environments(paths).map(|_| Outcome::Passed)),
+    ("build", |paths, _| build::build(paths, true).map(|_| Outcome::Passed)),
     ("rust", rust),
-    ("gate", gate),
+    ("gate", |paths, _| gate(paths)),
 ];
 
 /// The names that `--only` takes.
@@ -37,19 +60,23 @@ pub fn step_names() -> Vec<&'static str> {
     STEPS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Runs the steps in `only` (all if empty) and prints a summary.
-pub fn test(paths: &Paths, only: &[String]) -> Result<()> {
+/// Runs the selected steps and prints a summary, which ends with what was left out.
+pub fn test(paths: &Paths, options: &Options) -> Result<()> {
     let mut report = String::new();
-    let mut failed = Vec::new();
-    let selected = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
+    let (mut failed, mut left_out) = (Vec::new(), Vec::new());
+    let selected = |name: &str| options.only.is_empty() || options.only.iter().any(|o| o == name);
     let steps: Vec<_> = STEPS.iter().filter(|(name, _)| selected(name)).collect();
     for (number, (name, step)) in steps.iter().enumerate() {
         say(format!("test: step {} of {}: {name}", number + 1, steps.len()));
         let start = Instant::now();
-        let outcome = step(paths);
+        let outcome = step(paths, options);
         let seconds = start.elapsed().as_secs_f64();
         let (result, remark) = match outcome {
             Ok(Outcome::Passed) => ("ok", ""),
+            Ok(Outcome::LeftOut(what)) => {
+                left_out.push(what);
+                ("ok", "in part, see below")
+            }
             Ok(Outcome::Skipped(reason)) => ("skipped", reason),
             Err(e) => {
                 say(format!("test: {name}: {e}"));
@@ -60,12 +87,14 @@ pub fn test(paths: &Paths, only: &[String]) -> Result<()> {
         report += &format!("  {name:<10}{result:<8}{seconds:>7.1} s  {remark}\n");
     }
     eprint!("\n{report}");
-    if failed.is_empty() {
+    let passed = failed.is_empty();
+    if passed {
         eprintln!("all steps passed");
-        Ok(())
-    } else {
-        Err(format!("failed: {}", failed.join(", ")))
     }
+    for what in left_out {
+        eprintln!("left out: {what}");
+    }
+    if passed { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
 fn in_root(paths: &Paths) -> Command {
@@ -104,19 +133,44 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(made)
 }
 
-/// Tests of the whole workspace. Tests that start a server find it with `TRTSERVER_DIST`.
-fn rust(paths: &Paths) -> Result<Outcome> {
+/// ONNX Runtime, and TensorFlow unless it is left out.
+fn runtimes(paths: &Paths, options: &Options) -> Result<Outcome> {
     runtimes::fetch(paths)?;
+    if options.without_tensorflow() {
+        return Ok(Outcome::LeftOut(
+            "the download of TensorFlow (--without tensorflow)".to_owned(),
+        ));
+    }
+    tensorflow::fetch(paths).map_err(|e| {
+        format!("{e}\n  `cargo xtask test --without tensorflow` leaves out the tests that need it")
+    })?;
+    Ok(Outcome::Passed)
+}
+
+/// Tests of the whole workspace. Tests that start a server find it with `TRTSERVER_DIST`.
+fn rust(paths: &Paths, options: &Options) -> Result<Outcome> {
+    runtimes(paths, options)?;
     let environments = environments(paths)?;
     let dist = build::build(paths, true)?;
-    run(
-        in_root(paths)
-            .args(["test", "--workspace", "--no-fail-fast"])
-            .env("TRTSERVER_DIST", dist)
-            .envs(environments),
-        "",
-    )
-    .map(|()| Outcome::Passed)
+    let mut command = in_root(paths);
+    command.args(["test", "--workspace", "--no-fail-fast"]);
+    if options.without_tensorflow() {
+        command.args(["--", "--skip", NEEDS_TENSORFLOW]);
+    }
+    run(command.env("TRTSERVER_DIST", dist).envs(environments), "")?;
+    if !options.without_tensorflow() {
+        return Ok(Outcome::Passed);
+    }
+    let count = tests_named(paths, NEEDS_TENSORFLOW)?;
+    Ok(Outcome::LeftOut(format!("{count} tests that need TensorFlow (--without tensorflow)")))
+}
+
+/// How many tests have this part in their path.
+fn tests_named(paths: &Paths, part: &str) -> Result<usize> {
+    let mut command = in_root(paths);
+    command.args(["test", "--workspace", "--quiet", "--tests", part, "--", "--list"]);
+    let list = output(&mut command, "")?;
+    Ok(list.lines().filter(|line| line.ends_with(": test")).count())
 }
 
 /// The gate, after the tests: costs matter only for correct responses.
