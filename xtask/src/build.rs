@@ -37,6 +37,12 @@ const PLUGINS: &[Plugin] = &[
         test_only: false,
     },
     Plugin {
+        package: "trtserver-plugin-tensorflow",
+        library: "trtserver_tensorflow",
+        backend: "tensorflow",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-probe",
         library: "trtserver_probe",
         backend: "probe",

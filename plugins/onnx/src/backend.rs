@@ -1,18 +1,17 @@
 //! The backend `onnxruntime`: cheap to open, ONNX Runtime is loaded with the first model.
 
 use crate::complete;
-use crate::fault::Fault;
-use crate::log;
-use crate::model::{OnnxModel, config_of, file_of};
+use crate::model::{OnnxModel, file_of};
 use crate::options::Options;
 use crate::runtime::{self, Runtime};
-use crate::search;
 use crate::session::Session;
 use std::path::PathBuf;
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, BackendInfo, Code, Completion, ConfigPatch, Error, ModelContext,
-    Platform,
+    Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, ModelContext, Platform,
 };
 
 pub struct Onnx {
@@ -38,10 +37,7 @@ impl Backend for Onnx {
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
-        let scope = context.log().clone();
-        log::send_to(Some(Box::new(move |level, line| {
-            scope.log(level, file!(), line!(), format_args!("{line}"));
-        })));
+        log::send_to(context.log());
         Ok(Self {
             dir: PathBuf::from(context.dir()),
             library: context.setting(search::SETTING).map(str::to_owned),
@@ -58,7 +54,7 @@ impl Backend for Onnx {
     }
 
     fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {
-        let config = config_of(context);
+        let config = Config::of(context);
         if !complete::is_needed(&config) {
             return Ok(Completion::default());
         }
@@ -70,17 +66,5 @@ impl Backend for Onnx {
             })?;
         let patch = complete::patch(&config, &session.signature, self.default_batch)?;
         Ok(patch.map(ConfigPatch::Text).into())
-    }
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Error::new(Code::from_abi(fault.code), fault.text)
-    }
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Fault { code: error.code().to_abi(), text: error.text().to_owned() }
     }
 }

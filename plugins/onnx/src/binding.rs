@@ -1,12 +1,12 @@
 //! An ONNX Runtime binding: the inputs and outputs of a run, named once for many runs.
 
-use crate::fault::Fault;
 use crate::runtime::{Runtime, ort};
 use crate::session::Session;
 use crate::value::Value;
 use ort_sys::OrtIoBinding;
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
+use trtserver_framework::fault::Fault;
 
 /// Tied to its session, which must outlive it.
 pub struct Binding {

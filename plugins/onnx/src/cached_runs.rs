@@ -7,12 +7,14 @@
 
 use crate::binding::Binding;
 use crate::check::Slot;
-use crate::execute::{Scratch, position};
-use crate::fault::Fault;
+use crate::execute::Scratch;
 use crate::inputs::{accepted, copy_parts};
 use crate::model::OnnxModel;
-use crate::shape;
-use crate::value::{MAX_RANK, Value};
+use crate::value::Value;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::shape;
+use trtserver_framework::shape::MAX_RANK;
+use trtserver_framework::slot::position;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Request};
 
@@ -181,7 +183,7 @@ impl CachedRun {
             // pointers only, and outlives the binding.
             unsafe {
                 let data = start.add(place.line).cast();
-                Value::over(runtime, slot.element, shape, data, place.bytes)
+                Value::over(runtime, slot.handle.element, shape, data, place.bytes)
             }
         };
         // SAFETY: an instance drops its runs before its model.
@@ -191,11 +193,11 @@ impl CachedRun {
             let mut buffer = [0; MAX_RANK];
             let kind = tensor.dtype().to_abi();
             let shape = accepted(model, slot, kind, &place.shape, place.bytes, &mut buffer)?;
-            binding.input(&slot.c_name, &value(slot, place, shape)?)?;
+            binding.input(&slot.handle.c_name, &value(slot, place, shape)?)?;
         }
         for place in &outputs {
             let slot = &model.plan.outputs[place.slot];
-            binding.output(&slot.c_name, &value(slot, place, &place.shape)?)?;
+            binding.output(&slot.handle.c_name, &value(slot, place, &place.shape)?)?;
         }
         Ok(Some(Self { binding, memory, rows: request.batch_size(), inputs, outputs }))
     }

@@ -3,41 +3,24 @@
 //! Every configured tensor must exist in the file with the same type and a compatible shape; every input that the file
 //! requires must be configured or added by the host. Outputs may be omitted.
 
-use crate::config::{Config, Decl};
-use crate::fault::Fault;
 use crate::session::{Declared, Signature};
-use crate::types::{self, shape_text};
+use crate::types;
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ffi::CString;
+use trtserver_framework::config::{Config, Decl};
+use trtserver_framework::fault::Fault;
+use trtserver_framework::slot;
+use trtserver_framework::types::{shape_text, type_name};
 
-/// One tensor as execution needs it.
+/// How ONNX Runtime names a tensor in a run.
 #[derive(Debug, Clone)]
-pub struct Slot {
-    pub name: String,
+pub struct OnnxTensor {
     pub c_name: CString,
-    /// One of the interface's types, and the library's name for it.
-    pub dtype: u32,
     pub element: Element,
-    /// The model's own shape, batch dimension first if it batches, -1 = dynamic.
-    pub dims: Vec<i64>,
-    /// The file declares no rank, or rank 0: the library reports both alike.
-    pub unranked: bool,
-    /// A scalar: one element for clients (`dims: [1]`), no dimension for the model.
-    pub scalar: bool,
-    /// Shape for clients and shape for the model, where the configuration reshapes.
-    pub reshape: Option<(Vec<i64>, Vec<i64>)>,
-    pub optional: bool,
-    /// An output that is an input of the model: the library does not write it to a preallocated block.
-    pub passed: bool,
 }
 
-/// Configured tensors come first, in the configuration's order, so its positions are positions here.
-#[derive(Debug, Clone, Default)]
-pub struct Plan {
-    pub inputs: Vec<Slot>,
-    pub outputs: Vec<Slot>,
-    pub batching: bool,
-}
+pub type Slot = slot::Slot<OnnxTensor>;
+pub type Plan = slot::Plan<OnnxTensor>;
 
 pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
     let mut known: Vec<&Declared> = signature.inputs.iter().collect();
@@ -92,9 +75,8 @@ fn host_slot(declared: &Declared) -> Option<Slot> {
     let dtype = types::dtype_of(declared.element);
     Some(Slot {
         name: declared.name.clone(),
-        c_name: declared.c_name.clone(),
+        handle: OnnxTensor { c_name: declared.c_name.clone(), element: types::element(dtype)? },
         dtype,
-        element: types::element(dtype)?,
         dims: declared.dims.clone(),
         unranked: declared.dims.is_empty(),
         scalar: false,
@@ -140,7 +122,7 @@ impl Names<'_> {
                  configuration specifies data type {}",
                 decl.name,
                 types::element_name(declared.element),
-                types::name(decl.dtype)
+                type_name(decl.dtype)
             )));
         };
         let scalar = self.agree(decl, declared)?;
@@ -148,9 +130,8 @@ impl Names<'_> {
             (decl.dims != decl.model_dims).then(|| (decl.dims.clone(), decl.model_dims.clone()));
         Ok(Slot {
             name: decl.name.clone(),
-            c_name: declared.c_name.clone(),
+            handle: OnnxTensor { c_name: declared.c_name.clone(), element },
             dtype,
-            element,
             dims: declared.dims.clone(),
             unranked: declared.dims.is_empty(),
             scalar,

@@ -4,11 +4,12 @@
 //! configured tensor lists that dimension, it becomes 4 (setting `default-max-batch-size`), and
 //! above 1 `dynamic_batching {}` is added unless a scheduler is configured.
 
-use crate::config::{Config, Decl};
-use crate::fault::Fault;
 use crate::session::{Declared, Signature};
 use crate::types;
 use std::fmt::Write;
+use trtserver_framework::config::{Config, Decl};
+use trtserver_framework::fault::Fault;
+use trtserver_framework::types::type_name;
 use trtserver_plugin_api::abi::types::dtype;
 
 /// Server setting for the batch size of models that can batch and declare none.
@@ -123,7 +124,7 @@ fn tensor_text(
         text,
         "{field} {{ name: \"{}\" data_type: {} ",
         escaped(&tensor.name),
-        types::name(kind)
+        type_name(kind)
     );
     // A configuration must have dims. With batching, one element per row is a reshape to no dimensions.
     // Without batching such a reshape is not allowed, so `dims: [1]` stands for a scalar.

@@ -5,8 +5,6 @@
 //! not. Strings are copied. Per-request data is in vectors that keep their capacity.
 
 use crate::cached_runs::CachedRuns;
-use crate::check::Slot;
-use crate::fault::Fault;
 use crate::model::OnnxModel;
 use crate::runtime;
 use crate::value::Value;
@@ -15,6 +13,7 @@ use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use trtserver_framework::fault::Fault;
 use trtserver_plugin_api::author::{
     AnyThread, Batch, Error, Instance, InstanceContext, Kind, Request,
 };
@@ -140,7 +139,7 @@ impl OnnxInstance {
                 Ok(()) => return run.respond(model, request),
                 Err(fault) => {
                     cached.remove_found();
-                    if !fault.is_wrong_block() {
+                    if !is_wrong_block(&fault) {
                         return Err(fault.within(format_args!("model '{}'", model.name)));
                     }
                     preallocate = false; // as below
@@ -159,7 +158,7 @@ impl OnnxInstance {
             match ran {
                 // The graph may produce another shape than the file declares. The library then refuses to
                 // write into a block of the declared size, so retry once without blocks.
-                Err(fault) if blocks && fault.is_wrong_block() => {
+                Err(fault) if blocks && is_wrong_block(&fault) => {
                     drop(response);
                     scratch.clear_outputs();
                     preallocate = false;
@@ -223,10 +222,8 @@ impl Scratch {
     }
 }
 
-/// By position in the configuration if that is valid for the tensor, else by name.
-pub fn position(slots: &[Slot], index: Option<usize>, name: &str) -> Option<usize> {
-    match index {
-        Some(at) if slots.get(at).is_some_and(|slot| slot.name == name) => Some(at),
-        _ => slots.iter().position(|slot| slot.name == name),
-    }
+/// ONNX Runtime reports that an output has another shape than the block provided for it.
+fn is_wrong_block(fault: &Fault) -> bool {
+    // There is no error code for it: the first text is that of new releases, the second that of older ones.
+    fault.text.contains("pre-allocated") || fault.text.contains("shape verification failed")
 }

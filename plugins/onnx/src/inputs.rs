@@ -1,13 +1,15 @@
 //! Converts inputs of a request to values of the library: validated first, in place where possible.
 
 use crate::check::Slot;
-use crate::execute::{Scratch, position};
-use crate::fault::Fault;
+use crate::execute::Scratch;
 use crate::model::OnnxModel;
-use crate::shape;
 use crate::strings;
-use crate::types::{self, shape_text};
-use crate::value::{MAX_RANK, Value};
+use crate::value::Value;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::shape;
+use trtserver_framework::shape::MAX_RANK;
+use trtserver_framework::slot::position;
+use trtserver_framework::types::{elements, shape_text, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Request, Tensor};
 
@@ -54,7 +56,7 @@ impl Scratch {
     }
 
     pub fn add_input(&mut self, slot: &Slot, value: Value) {
-        self.input_names.push(slot.c_name.as_ptr());
+        self.input_names.push(slot.handle.c_name.as_ptr());
         self.input_values.push(value.as_ptr());
         self.inputs.push(value);
     }
@@ -95,7 +97,7 @@ impl Scratch {
             return strings::decode(runtime, &slot.name, shape, data);
         }
         let data = match tensor.contiguous() {
-            Some(data) if data.as_ptr().addr().is_multiple_of(types::size(slot.dtype)) => {
+            Some(data) if data.as_ptr().addr().is_multiple_of(type_size(slot.dtype)) => {
                 data.as_ptr().cast_mut()
             }
             _ => self.gather(tensor, nth)?,
@@ -103,7 +105,7 @@ impl Scratch {
         self.borrowed.push(data.addr()..data.addr() + bytes);
         // SAFETY: the host's memory is valid until the request is released, gathered memory until the values are
         // dropped in `clear`; both are aligned. The library only reads inputs.
-        unsafe { Value::over(runtime, slot.element, shape, data, bytes) }
+        unsafe { Value::over(runtime, slot.handle.element, shape, data, bytes) }
     }
 
     /// Concatenates the parts of an input.
@@ -153,9 +155,9 @@ pub fn accepted<'a>(
         return Err(Fault::invalid(format!(
             "inference input '{}' data-type is '{}', model '{}' expects '{}'",
             slot.name,
-            types::name(kind),
+            type_name(kind),
             model.name,
-            types::name(slot.dtype)
+            type_name(slot.dtype)
         )));
     }
     let shape = shape::for_model(slot, model.plan.batching, given, buffer).ok_or_else(|| {
@@ -167,7 +169,7 @@ pub fn accepted<'a>(
             shape_text(given)
         ))
     })?;
-    let expected = types::elements(shape).and_then(|n| n.checked_mul(types::size(slot.dtype)));
+    let expected = elements(shape).and_then(|n| n.checked_mul(type_size(slot.dtype)));
     if slot.dtype != dtype::STRING && expected != Some(bytes) {
         return Err(Fault::invalid(format!(
             "unexpected total byte size {bytes} for input '{}' of model '{}' with shape {}, \

@@ -1,13 +1,13 @@
 //! ONNX models through ONNX Runtime, whose library is found at run time.
 //!
 //! ```text
-//! backend.rs ── search.rs, runtime.rs   finding and opening the library; log.rs
+//! backend.rs ── runtime.rs              the library; log.rs
 //!     │      └─ complete.rs             autocomplete
 //! model.rs ──── options.rs, session.rs  the file, opened
-//!     │      └─ config.rs, check.rs     file against configuration: the plan
+//!     │      └─ check.rs                file against configuration: the plan
 //! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
 //!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
-//!            └─ shape.rs, value.rs, strings.rs, types.rs
+//!            └─ value.rs, strings.rs, types.rs
 //! ```
 
 mod backend;
@@ -15,9 +15,7 @@ mod binding;
 mod cached_runs;
 mod check;
 mod complete;
-mod config;
 mod execute;
-mod fault;
 mod inputs;
 mod log;
 mod merge;
@@ -25,9 +23,7 @@ mod model;
 mod options;
 mod outputs;
 mod runtime;
-mod search;
 mod session;
-mod shape;
 mod strings;
 mod types;
 mod value;

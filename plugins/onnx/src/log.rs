@@ -1,8 +1,8 @@
 //! Forwards the library's messages to the host's log; by default it writes colour codes to stderr.
 
-use crate::runtime::text;
 use std::ffi::{c_char, c_void};
-use std::sync::{PoisonError, RwLock};
+use trtserver_framework::log;
+use trtserver_framework::search::text;
 use trtserver_plugin_api::abi::types::level;
 
 /// The library's callback, with the severity as an integer.
@@ -14,24 +14,6 @@ pub type Logger = unsafe extern "system" fn(
     *const c_char,
     *const c_char,
 );
-
-/// Writes a line to the host's log: one of the interface's levels, and the text.
-pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
-
-/// Settable because the library is never closed, while the host's log is only valid while the backend is open.
-static SINK: RwLock<Option<Sink>> = RwLock::new(None);
-
-/// Sets the sink of the library's messages; `None` = discard.
-pub fn send_to(sink: Option<Sink>) {
-    *SINK.write().unwrap_or_else(PoisonError::into_inner) = sink;
-}
-
-/// Logs a message of the backend.
-pub fn write(level: u32, line: &str) {
-    if let Some(sink) = SINK.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-        sink(level, line);
-    }
-}
 
 /// Called by the library for each message.
 ///
@@ -55,6 +37,6 @@ pub unsafe extern "system" fn on_message(
             2 => level::WARNING,
             _ => level::ERROR,
         };
-        write(level, &format!("onnx runtime: {} ({location})", message.trim_end()));
+        log::write(level, &format!("onnx runtime: {} ({location})", message.trim_end()));
     });
 }

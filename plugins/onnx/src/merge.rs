@@ -4,13 +4,14 @@
 //! executed by itself and gets its own error: one request must not fail the others.
 
 use crate::execute::{OnnxInstance, Scratch};
-use crate::fault::Fault;
 use crate::inputs::accepted;
 use crate::model::OnnxModel;
 use crate::strings;
-use crate::types;
-use crate::value::{MAX_RANK, Value};
+use crate::value::Value;
 use std::sync::atomic::Ordering;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::shape::MAX_RANK;
+use trtserver_framework::types::{elements, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
 
@@ -48,7 +49,7 @@ impl Scratch {
                 strings::decode(runtime, &slot.name, shape, data)?
             } else {
                 let at = data.as_ptr().addr();
-                if !data.is_empty() && !at.is_multiple_of(types::size(slot.dtype)) {
+                if !data.is_empty() && !at.is_multiple_of(type_size(slot.dtype)) {
                     return Err(Fault::internal("a gathered block is not aligned"));
                 }
                 self.borrowed.push(at..at + data.len());
@@ -56,7 +57,7 @@ impl Scratch {
                 // is aligned, and the library only reads inputs.
                 unsafe {
                     let data = data.as_ptr().cast_mut();
-                    Value::over(runtime, slot.element, shape, data, gathered.bytes().len())?
+                    Value::over(runtime, slot.handle.element, shape, data, gathered.bytes().len())?
                 }
             };
             self.add_input(slot, value);
@@ -107,7 +108,7 @@ fn same(a: Tensor<'_>, b: Tensor<'_>) -> bool {
 
 fn size_matches_shape(request: Request<'_>, tensor: Tensor<'_>) -> bool {
     let rows = tensor.shape().first().and_then(|&rows| usize::try_from(rows).ok());
-    let Some(count) = types::elements(tensor.shape()) else { return false };
+    let Some(count) = elements(tensor.shape()) else { return false };
     rows == Some(request.batch_size())
         && match tensor.dtype().to_abi() {
             // A surplus string in one request and a missing one in the next cancel out in the gathered input.
@@ -116,6 +117,6 @@ fn size_matches_shape(request: Request<'_>, tensor: Tensor<'_>) -> bool {
                 let whole = strings::elements(data).inspect(|_| found += 1).all(|s| s.is_ok());
                 whole && found == count
             }),
-            kind => count.checked_mul(types::size(kind)) == Some(tensor.byte_size()),
+            kind => count.checked_mul(type_size(kind)) == Some(tensor.byte_size()),
         }
 }

@@ -2,15 +2,15 @@
 
 use crate::backend::Onnx;
 use crate::check::{self, Plan, Slot};
-use crate::config::{Config, Decl, Facts};
 use crate::execute::OnnxInstance;
-use crate::fault::Fault;
 use crate::options::Options;
 use crate::session::Session;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use trtserver_plugin_api::author::{Error, Model, ModelContext, Scope, TensorDecl};
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_plugin_api::author::{Error, Model, ModelContext, Scope};
 
 pub struct OnnxModel {
     pub name: String,
@@ -25,7 +25,7 @@ pub struct OnnxModel {
 impl OnnxModel {
     /// Whether a run requires this input.
     pub fn requires(&self, slot: &Slot) -> bool {
-        self.session.signature.inputs.iter().any(|input| input.c_name == slot.c_name)
+        self.session.signature.inputs.iter().any(|input| input.c_name == slot.handle.c_name)
     }
 }
 
@@ -34,7 +34,7 @@ impl Model for OnnxModel {
     type Instance = OnnxInstance;
 
     fn open(backend: &Arc<Onnx>, context: &ModelContext) -> Result<Self, Error> {
-        let config = config_of(context);
+        let config = Config::of(context);
         let place = || format!("unable to load model '{}'", config.model);
         if let Some(name) = config.facts.accelerators.first() {
             return Err(Error::unsupported(format_args!(
@@ -89,24 +89,4 @@ pub fn file_of(context: &ModelContext) -> Result<PathBuf, Fault> {
         context.name(),
         path.display()
     )))
-}
-
-pub fn config_of(context: &ModelContext) -> Config {
-    Config {
-        model: context.name().to_owned(),
-        max_batch_size: context.max_batch_size(),
-        inputs: context.inputs().map(decl).collect(),
-        outputs: context.outputs().map(decl).collect(),
-        facts: Facts::read(context.config_pb()),
-    }
-}
-
-fn decl(tensor: TensorDecl<'_>) -> Decl {
-    Decl {
-        name: tensor.name().to_owned(),
-        dtype: tensor.dtype().to_abi(),
-        dims: tensor.dims().to_vec(),
-        model_dims: tensor.model_dims().to_vec(),
-        optional: tensor.optional(),
-    }
 }

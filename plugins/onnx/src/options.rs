@@ -12,8 +12,8 @@
 //! `optimization { graph { level: L } }`: below 0 none, 0 (also: not set) all, 1 basic, 2 extended,
 //! above 2 all.
 
-use crate::fault::Fault;
 use ort_sys::{ExecutionMode, GraphOptimizationLevel};
+use trtserver_framework::fault::Fault;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {

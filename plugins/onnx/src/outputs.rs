@@ -1,14 +1,16 @@
 //! The outputs of a run: written into blocks of the host, or adopted by the host.
 
 use crate::check::{Plan, Slot};
-use crate::execute::{Scratch, position};
-use crate::fault::Fault;
+use crate::execute::Scratch;
 use crate::model::OnnxModel;
-use crate::shape;
 use crate::strings;
-use crate::types::{self, shape_text};
-use crate::value::{self, MAX_RANK, Value};
+use crate::value::{self, Value};
 use std::ptr;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::shape;
+use trtserver_framework::shape::MAX_RANK;
+use trtserver_framework::slot::position;
+use trtserver_framework::types::{elements, shape_text, type_name, type_size};
 use trtserver_plugin_api::abi::types::{Buf, Memory, dtype};
 use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
 
@@ -131,14 +133,14 @@ impl Scratch {
                     // SAFETY: the block is exclusive until the response is sent, aligned to 64 bytes; the
                     // value over it is dropped in `clear_outputs`.
                     let value = unsafe {
-                        Value::over(model.session.runtime, slot.element, shape, data, bytes)?
+                        Value::over(model.session.runtime, slot.handle.element, shape, data, bytes)?
                     };
                     raw = value.as_ptr();
                     self.outputs.push(value);
                 }
             }
             blocks |= !raw.is_null();
-            self.output_names.push(slot.c_name.as_ptr());
+            self.output_names.push(slot.handle.c_name.as_ptr());
             self.output_values.push(raw);
             self.requested[nth].1 = !raw.is_null();
         }
@@ -181,8 +183,8 @@ impl Scratch {
         if kind != slot.dtype {
             return Err(Fault::internal(format!(
                 "the model returned {} instead of {}",
-                types::name(kind),
-                types::name(slot.dtype)
+                type_name(kind),
+                type_name(slot.dtype)
             )));
         }
         if slot.scalar && rank == 0 {
@@ -195,7 +197,7 @@ impl Scratch {
                 shape_text(shape)
             )));
         }
-        let count = types::elements(shape).unwrap_or(0);
+        let count = elements(shape).unwrap_or(0);
         let kind = Dtype::from_abi(kind);
         if slot.dtype == dtype::STRING {
             let bytes = strings::encoded_size(&value, count)?;
@@ -207,7 +209,7 @@ impl Scratch {
             let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
             return strings::encode(&value, count, to, &mut self.offsets);
         }
-        let bytes = count * types::size(slot.dtype);
+        let bytes = count * type_size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
         if self.borrowed.iter().any(|range| range.contains(&data.addr())) {
             // For an input passed through as an output the library shares the input's memory, which the host

@@ -4,22 +4,35 @@
 //! functions that later releases only append to, so one build of this plugin runs with every release that
 //! supports [`API`]. One environment per process, because the library itself has only one.
 
-use crate::fault::Fault;
-use crate::log::{self, Logger};
-use crate::search::{self, Plan};
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use crate::log::{Logger, on_message};
 use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtApi, OrtApiBase, OrtEnv, OrtLoggingFunction,
     OrtLoggingLevel, OrtMemType, OrtMemoryInfo, OrtRunOptions, OrtStatus, OrtStatusPtr,
 };
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use trtserver_framework::fault::Fault;
+use trtserver_framework::log;
+use trtserver_framework::search::{Framework, load, text};
 use trtserver_plugin_api::abi::types::{code, level};
 
 /// Version of the function table: all functions that this plugin uses are in every release since 1.18.
 pub const API: u32 = 18;
+
+/// Environment variable that names the library.
+pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
+
+static FRAMEWORK: Framework = Framework {
+    name: "ONNX Runtime",
+    backend: "onnxruntime",
+    variable: VARIABLE,
+    files: &["libonnxruntime.so"],
+    system: &["libonnxruntime.so.1", "libonnxruntime.so"],
+    advice: "`cargo xtask runtimes`, or `pip install onnxruntime`, which installs \
+             onnxruntime/capi/libonnxruntime.so.<version>,",
+};
 
 /// Calls an entry of the table and turns its status into a `Result`. Expands to an unsafe call: the
 /// surrounding block states why the arguments are valid.
@@ -73,50 +86,16 @@ pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    let variable = std::env::var_os(search::VARIABLE);
-    let runtime = find(search::plan(setting, variable.as_deref(), plugin_dir))?;
+    let variable = std::env::var_os(VARIABLE);
+    let plan = FRAMEWORK.plan(setting, variable.as_deref(), plugin_dir);
+    let runtime = FRAMEWORK.open(plan, Runtime::open)?;
     log::write(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
     Ok(RUNTIME.get_or_init(|| runtime))
 }
 
-/// The first library of the plan that opens.
-fn find(plan: Plan) -> Result<Runtime, Fault> {
-    let (found, looked_in, system) = match plan {
-        Plan::Named { path, by } => {
-            return Runtime::open(&path).map_err(|reason| {
-                Fault::unavailable(format!(
-                    "ONNX Runtime library '{}' (named by {by}) cannot be used: {reason}\n{}",
-                    path.display(),
-                    search::how_to_get_it()
-                ))
-            });
-        }
-        Plan::Search { found, looked_in, system } => (found, looked_in, system),
-    };
-    let mut tried = Vec::new();
-    for path in &found {
-        match Runtime::open(path) {
-            Ok(runtime) => return Ok(runtime),
-            Err(reason) => tried.push(format!("{}: {reason}", path.display())),
-        }
-    }
-    for name in &system {
-        match Runtime::open(Path::new(name)) {
-            Ok(runtime) => return Ok(runtime),
-            // Not finding the name is expected, and not worth reporting.
-            Err(reason) if reason.contains("cannot open shared object file") => {}
-            Err(reason) => tried.push(format!("{name}: {reason}")),
-        }
-    }
-    Err(Fault::unavailable(search::not_found(&looked_in, &system, &tried)))
-}
-
 impl Runtime {
     fn open(path: &Path) -> Result<Self, String> {
-        // SAFETY: opening runs the library's initialisers; the operator chose the file. Local binding keeps its symbols
-        // apart from those of other frameworks in this process.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| loader_message(&error))?;
+        let library = load(path)?;
         // SAFETY: the documented type of the symbol that every ONNX Runtime exports.
         let base = unsafe {
             library.get::<unsafe extern "system" fn() -> *const OrtApiBase>(b"OrtGetApiBase\0")
@@ -162,7 +141,7 @@ impl Runtime {
         // SAFETY: differs from the declared type only in taking the severity as an integer, so that an unknown number
         // is not an invalid enum value.
         let logger =
-            unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(log::on_message as Logger) };
+            unsafe { std::mem::transmute::<Logger, OrtLoggingFunction>(on_message as Logger) };
         let severity = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
         // SAFETY: the table is valid; out pointers are fields of ours; the name is copied.
         unsafe {
@@ -235,28 +214,10 @@ impl Runtime {
     }
 }
 
-/// The dynamic loader's message; the error itself only names the function that failed.
-fn loader_message(error: &libloading::Error) -> String {
-    use std::error::Error;
-    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
-}
-
 /// Whether this version is known not to support [`API`], such as `1.17.3`; false if it cannot be parsed.
 fn too_old(version: &str) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
     matches!((parts.next(), parts.next()), (Some(Ok(1)), Some(Ok(minor))) if minor < API)
-}
-
-/// A copy of a C string; empty for null.
-///
-/// # Safety
-/// `p` is null or a NUL-terminated string.
-pub unsafe fn text(p: *const c_char) -> String {
-    if p.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(p) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

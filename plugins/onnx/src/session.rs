@@ -4,15 +4,17 @@
 //! once, and the weights are in memory once.
 
 use crate::binding::Binding;
-use crate::fault::Fault;
 use crate::options::Options;
-use crate::runtime::{Runtime, ort, text};
-use crate::value::{MAX_RANK, read_info};
+use crate::runtime::{Runtime, ort};
+use crate::value::read_info;
 use ort_sys::{ONNXType, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::search::text;
+use trtserver_framework::shape::MAX_RANK;
 
 /// A tensor as the model file declares it.
 #[derive(Debug, Clone)]

@@ -2,12 +2,12 @@
 //!
 //! Lengths are kept in both directions, so strings may contain NUL. Strings are the only tensor data that is always copied.
 
-use crate::fault::Fault;
 use crate::runtime::ort;
-use crate::types;
 use crate::value::Value;
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ptr;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::types;
 
 /// Bytes of the count before each element.
 const HEAD: usize = 4;

@@ -1,15 +1,13 @@
 //! An ONNX Runtime value that frees itself: tensors over foreign memory, and tensors of the library's own.
 
-use crate::fault::Fault;
 use crate::runtime::{self, Runtime, ort};
 use crate::types;
 use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
+use trtserver_framework::fault::Fault;
+use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::abi::types::dtype;
-
-/// Maximum rank of a tensor. ONNX has no limit, but models stay below ten; the limit keeps shapes on the stack.
-pub const MAX_RANK: usize = 32;
 
 pub struct Value {
     raw: NonNull<OrtValue>,

@@ -141,7 +141,9 @@ fn every_type_is_scattered() {
         match kind {
             dtype::STRING => framed(&["", "two", "three \0"][..rows]),
             dtype::BOOL => vec![1; rows],
-            _ => (0..rows * crate::types::size(kind)).map(|i| i as u8 + seed).collect(),
+            _ => (0..rows * trtserver_framework::types::type_size(kind))
+                .map(|i| i as u8 + seed)
+                .collect(),
         }
     };
     let request = |rows: usize, seed: u8, strings: Option<Vec<u8>>| {

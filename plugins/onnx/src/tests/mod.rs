@@ -15,7 +15,7 @@ use trtserver_plugin_testkit::{
 };
 
 fn library() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(crate::search::VARIABLE) {
+    if let Some(path) = std::env::var_os(crate::runtime::VARIABLE) {
         return Some(path.into());
     }
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dist/lib");
@@ -28,7 +28,7 @@ fn start() -> Option<(Session, Backend)> {
     let Some(path) = library() else {
         eprintln!(
             "SKIPPED: no ONNX Runtime library; set {} or put one into target/dist/lib",
-            crate::search::VARIABLE
+            crate::runtime::VARIABLE
         );
         return None;
     };
@@ -176,7 +176,9 @@ fn every_type_round_trips() {
             let bytes: Vec<u8> = match kind {
                 dtype::STRING => framed(&strings[..count]),
                 dtype::BOOL => [1, 0, 1][..count].to_vec(),
-                _ => (0..count * crate::types::size(kind)).map(|i| i as u8).collect(),
+                _ => (0..count * trtserver_framework::types::type_size(kind))
+                    .map(|i| i as u8)
+                    .collect(),
             };
             request = request.input(&format!("in_{name}"), kind, &[count as i64], &bytes);
             request = request.request_output(&format!("out_{name}"));

@@ -1,8 +1,9 @@
-//! Fields of the model configuration that the model descriptor lacks.
+//! The model configuration: its tensors, and the fields that the model descriptor lacks.
 //!
-//! Sequence controls, states, batch inputs and accelerators are read from the serialized `ModelConfig`, whose field numbers
+//! Sequence controls, states, batch inputs, accelerators and operator libraries are read from the serialized `ModelConfig`, whose field numbers
 //! never change, by iterating over its fields: a protobuf library would be most of the plugin's size.
 
+use trtserver_plugin_api::author::{ModelContext, TensorDecl};
 use trtserver_proto_wire::{Fields, Value};
 
 /// One declared tensor.
@@ -38,6 +39,32 @@ pub struct Facts {
     pub host_outputs: Vec<String>,
     /// Names of requested execution accelerators.
     pub accelerators: Vec<String>,
+    /// `model_operations.op_library_filename`.
+    pub operator_libraries: Vec<String>,
+}
+
+impl Config {
+    pub fn of(context: &ModelContext) -> Self {
+        Self {
+            model: context.name().to_owned(),
+            max_batch_size: context.max_batch_size(),
+            inputs: context.inputs().map(Decl::of).collect(),
+            outputs: context.outputs().map(Decl::of).collect(),
+            facts: Facts::read(context.config_pb()),
+        }
+    }
+}
+
+impl Decl {
+    fn of(tensor: TensorDecl<'_>) -> Self {
+        Self {
+            name: tensor.name().to_owned(),
+            dtype: tensor.dtype().to_abi(),
+            dims: tensor.dims().to_vec(),
+            model_dims: tensor.model_dims().to_vec(),
+            optional: tensor.optional(),
+        }
+    }
 }
 
 impl Facts {
@@ -49,6 +76,9 @@ impl Facts {
                 (11 | 15, _) => facts.has_scheduler = true,
                 (13, Value::Bytes(sequence)) => facts.read_sequence(sequence),
                 (12, Value::Bytes(optimization)) => facts.read_optimization(optimization),
+                (18, Value::Bytes(operations)) => {
+                    facts.operator_libraries.extend(texts(operations, 1));
+                }
                 // batch_input.target_name
                 (20, Value::Bytes(batch_input)) => facts.host_inputs.extend(texts(batch_input, 2)),
                 _ => {}

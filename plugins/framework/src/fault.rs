@@ -1,6 +1,7 @@
-//! Errors of this backend before conversion to errors of the interface: a code and a text.
+//! Errors of a plugin before conversion to errors of the interface: a code and a text.
 
 use trtserver_plugin_api::abi::types::code;
+use trtserver_plugin_api::author::{Code, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -28,12 +29,6 @@ impl Fault {
         Self { code: code::UNAVAILABLE, text: text.into() }
     }
 
-    /// ONNX Runtime reports that an output has another shape than the block provided for it.
-    pub fn is_wrong_block(&self) -> bool {
-        // There is no error code for it: the first text is that of new releases, the second that of older ones.
-        self.text.contains("pre-allocated") || self.text.contains("shape verification failed")
-    }
-
     /// The same fault with a prefix that says where it happened.
     pub fn within(mut self, place: impl std::fmt::Display) -> Self {
         self.text = format!("{place}: {}", self.text);
@@ -44,5 +39,17 @@ impl Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error::new(Code::from_abi(fault.code), fault.text)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault { code: error.code().to_abi(), text: error.text().to_owned() }
     }
 }

@@ -1,14 +1,17 @@
 //! Shapes of single requests: inputs as the model takes them, and outputs that are known before the run.
 
-use crate::check::Slot;
-use crate::types;
-use crate::value::MAX_RANK;
+use crate::slot::Slot;
+use crate::types::{elements, type_size};
 use trtserver_plugin_api::abi::types::dtype;
+
+/// Maximum rank of a tensor. Frameworks have higher limits or none, but models stay below ten; the limit keeps shapes on the
+/// stack.
+pub const MAX_RANK: usize = 32;
 
 /// The model's shape for an input of the request's shape `given` (batch dimension included); `None` if they do not
 /// match. The configuration's reshape is applied if the host has not done so.
-pub fn for_model<'a>(
-    slot: &Slot,
+pub fn for_model<'a, H>(
+    slot: &Slot<H>,
     batching: bool,
     given: &'a [i64],
     buffer: &'a mut [i64; MAX_RANK],
@@ -36,8 +39,8 @@ pub fn for_model<'a>(
 
 /// Shape and size of an output if its shape is fixed in the file except for the batch dimension. `rows`: of the
 /// request, if the model batches.
-pub fn before_run<'a>(
-    slot: &Slot,
+pub fn before_run<'a, H>(
+    slot: &Slot<H>,
     rows: Option<usize>,
     buffer: &'a mut [i64; MAX_RANK],
 ) -> Option<(&'a [i64], usize)> {
@@ -49,7 +52,7 @@ pub fn before_run<'a>(
     if let Some(rows) = rows {
         *shape.first_mut()? = i64::try_from(rows).ok()?;
     }
-    let bytes = types::elements(shape)?.checked_mul(types::size(slot.dtype))?;
+    let bytes = elements(shape)?.checked_mul(type_size(slot.dtype))?;
     Some((shape, bytes))
 }
 

@@ -1,24 +1,22 @@
 //! Unit tests of `shape.rs`.
 
 use super::*;
-use ort_sys::ONNXTensorElementDataType as Element;
 
-fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot {
+fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot<()> {
     Slot {
         name: "t".into(),
-        c_name: c"t".into(),
         dtype: dtype::FP32,
-        element: Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
         dims: dims.to_vec(),
         unranked: dims.is_empty(),
         scalar: false,
         reshape: reshape.map(|(a, b)| (a.to_vec(), b.to_vec())),
         optional: false,
         passed: false,
+        handle: (),
     }
 }
 
-fn model_shape(slot: &Slot, batching: bool, given: &[i64]) -> Option<Vec<i64>> {
+fn model_shape(slot: &Slot<()>, batching: bool, given: &[i64]) -> Option<Vec<i64>> {
     for_model(slot, batching, given, &mut [0; MAX_RANK]).map(<[i64]>::to_vec)
 }
 

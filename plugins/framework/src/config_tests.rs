@@ -9,7 +9,7 @@ fn field(number: u32, contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn host_tensors_and_accelerators_are_read() {
+fn fields_of_the_configuration_are_read() {
     let state = [field(1, b"S_IN"), field(2, b"S_OUT")].concat();
     let sequence = [vec![8, 5], field(2, &field(1, b"START")), field(5, &state)].concat();
     let optimization = field(4, &field(2, &field(1, b"openvino")));
@@ -18,6 +18,7 @@ fn host_tensors_and_accelerators_are_read() {
         vec![4 << 3, 0x80, 1],
         field(13, &sequence),
         field(12, &optimization),
+        field(18, &[field(1, b"a.so"), field(1, b"b.so")].concat()),
         field(20, &field(2, b"SHAPES")),
     ]
     .concat();
@@ -26,6 +27,7 @@ fn host_tensors_and_accelerators_are_read() {
     assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
     assert_eq!(facts.host_outputs, ["S_OUT"]);
     assert_eq!(facts.accelerators, ["openvino"]);
+    assert_eq!(facts.operator_libraries, ["a.so", "b.so"]);
 }
 
 #[test]

@@ -1,0 +1,17 @@
+//! What the plugins of framework libraries share: finding the library, reading the model configuration, and checking requests
+//! against the tensors of a model.
+//!
+//! ```text
+//! search.rs   candidate paths of a framework's library, and opening them
+//! config.rs   configured tensors and the fields that the model descriptor lacks
+//! slot.rs     a tensor of a model as execution needs it; shape.rs, types.rs
+//! fault.rs    errors;  log.rs: log lines of a library that is never closed
+//! ```
+
+pub mod config;
+pub mod fault;
+pub mod log;
+pub mod search;
+pub mod shape;
+pub mod slot;
+pub mod types;

@@ -1,0 +1,18 @@
+//! Log lines of a framework's library, which is never closed, while the host's log is only valid while the backend is open.
+
+use std::sync::{PoisonError, RwLock};
+use trtserver_plugin_api::author::Scope;
+
+static SCOPE: RwLock<Option<Scope>> = RwLock::new(None);
+
+/// Sets the log that [`write`] writes to.
+pub fn send_to(scope: &Scope) {
+    *SCOPE.write().unwrap_or_else(PoisonError::into_inner) = Some(scope.clone());
+}
+
+/// Logs a line at one of the interface's levels; discarded before [`send_to`] and when the backend is closed.
+pub fn write(level: u32, line: &str) {
+    if let Some(scope) = SCOPE.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        scope.log(level, file!(), line!(), format_args!("{line}"));
+    }
+}

@@ -1,0 +1,37 @@
+//! A tensor of a model as execution needs it, after the model's signature and the configuration were found to agree.
+
+/// One tensor. `H` is how the framework names it in a run.
+#[derive(Debug, Clone)]
+pub struct Slot<H> {
+    pub name: String,
+    /// One of the interface's types.
+    pub dtype: u32,
+    /// The model's own shape, batch dimension first if it batches, -1 = dynamic.
+    pub dims: Vec<i64>,
+    /// The model does not say how many dimensions there are.
+    pub unranked: bool,
+    /// A scalar: one element for clients (`dims: [1]`), no dimension for the model.
+    pub scalar: bool,
+    /// Shape for clients and shape for the model, where the configuration reshapes.
+    pub reshape: Option<(Vec<i64>, Vec<i64>)>,
+    pub optional: bool,
+    /// An output that is an input of the model: the framework does not write it to a preallocated block.
+    pub passed: bool,
+    pub handle: H,
+}
+
+/// Configured tensors come first, in the configuration's order, so its positions are positions here.
+#[derive(Debug, Clone)]
+pub struct Plan<H> {
+    pub inputs: Vec<Slot<H>>,
+    pub outputs: Vec<Slot<H>>,
+    pub batching: bool,
+}
+
+/// Position in the configuration if that is valid for the tensor, else looked up by name.
+pub fn position<H>(slots: &[Slot<H>], index: Option<usize>, name: &str) -> Option<usize> {
+    match index {
+        Some(at) if slots.get(at).is_some_and(|slot| slot.name == name) => Some(at),
+        _ => slots.iter().position(|slot| slot.name == name),
+    }
+}
