@@ -1,37 +1,49 @@
-//! ONNX models through ONNX Runtime, whose library is found at run time.
-//!
-//! ```text
-//! backend.rs ── runtime.rs              the library; log.rs
-//!     │      └─ complete.rs             autocomplete
-//! model.rs ──── options.rs, session.rs  the file, opened
-//!     │      └─ check.rs                file against configuration: the plan
-//! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
-//!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
-//!            └─ value.rs, strings.rs, types.rs
-//! ```
+//! The backend `onnxruntime`: ONNX files, run by ONNX Runtime through `plugins/onnx-engine`.
 
-mod backend;
-mod binding;
-mod cached_runs;
-mod check;
-mod complete;
-mod execute;
-mod inputs;
-mod log;
-mod merge;
-mod model;
-mod options;
-mod outputs;
-mod runtime;
-mod session;
-mod strings;
-mod types;
-mod value;
+use std::path::PathBuf;
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::author::{BackendInfo, ModelContext, Platform};
 
 /// Name of a model's file when its configuration gives none.
 const DEFAULT_FILE: &str = "model.onnx";
 
-trtserver_plugin_api::export_backend!(backend::Onnx);
+struct Onnx;
+
+trtserver_plugin_api::export_backend!(Engine<Onnx>);
+
+impl ModelFormat for Onnx {
+    const INFO: BackendInfo = BackendInfo {
+        platforms: &[Platform { name: "onnxruntime_onnx", default_file: DEFAULT_FILE }],
+        flags: backend_flags::PARALLEL_OPEN,
+        ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
+    };
+    const MODELS: &'static str = "ONNX models";
+
+    fn graph(context: &ModelContext, _: &Config) -> Result<Graph, Fault> {
+        Ok(Graph { file: file_of(context)?, bytes: None })
+    }
+}
+
+/// The model's file. A directory holds it under the default name.
+fn file_of(context: &ModelContext) -> Result<PathBuf, Fault> {
+    let name = if context.file().is_empty() { DEFAULT_FILE } else { context.file() };
+    let mut path = PathBuf::from(context.version_dir()).join(name);
+    if path.is_dir() {
+        path.push(DEFAULT_FILE);
+    }
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Fault::internal(format!(
+        "unable to find ONNX model '{name}' for {}: there is no file {}",
+        context.name(),
+        path.display()
+    )))
+}
 
 #[cfg(test)]
+#[path = "lib_tests.rs"]
 mod tests;

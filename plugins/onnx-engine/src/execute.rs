@@ -14,9 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_framework::fault::Fault;
-use trtserver_plugin_api::author::{
-    AnyThread, Batch, Error, Instance, InstanceContext, Kind, Request,
-};
+use trtserver_plugin_api::author::{Batch, Error, Request};
 
 /// A gather buffer larger than this is freed after its request.
 const MAX_RETAINED_BYTES: usize = 1 << 20;
@@ -55,29 +53,12 @@ pub struct Scratch {
 // are used during one call only.
 unsafe impl Send for OnnxInstance {}
 
-impl Instance for OnnxInstance {
-    type Model = OnnxModel;
-    // Large operators run on the session's own threads.
-    const ANY_THREAD: AnyThread<Self> = AnyThread::YES;
-
-    fn open(model: &Arc<OnnxModel>, context: &InstanceContext) -> Result<Self, Error> {
-        if context.kind() == Kind::Gpu {
-            return Err(Error::unsupported(format_args!(
-                "instance '{}' of model '{}' is of KIND_GPU, but this plugin runs ONNX models on the \
-                 CPU only; the library offers: {}",
-                context.name(),
-                model.name,
-                model.session.runtime.providers().join(", ")
-            )));
-        }
-        Ok(Self {
-            cached: CachedRuns::default(),
-            model: model.clone(),
-            scratch: Scratch::default(),
-        })
+impl OnnxInstance {
+    pub fn new(model: &Arc<OnnxModel>) -> Self {
+        Self { cached: CachedRuns::default(), model: model.clone(), scratch: Scratch::default() }
     }
 
-    fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+    pub fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         batch.mark_exec_start();
         self.scratch.failed.clear();
         for request in batch.requests() {
@@ -94,9 +75,7 @@ impl Instance for OnnxInstance {
         batch.mark_exec_end();
         Ok(())
     }
-}
 
-impl OnnxInstance {
     fn execute_each(&mut self, batch: &Batch<'_>) {
         let mut computing = false;
         for (nth, request) in batch.requests().enumerate() {

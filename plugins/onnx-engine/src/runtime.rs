@@ -24,15 +24,18 @@ pub const API: u32 = 18;
 /// Environment variable that names the library.
 pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
 
-static FRAMEWORK: Framework = Framework {
-    name: "ONNX Runtime",
-    backend: "onnxruntime",
-    variable: VARIABLE,
-    files: &["libonnxruntime.so"],
-    system: &["libonnxruntime.so.1", "libonnxruntime.so"],
-    advice: "`cargo xtask runtimes`, or `pip install onnxruntime`, which installs \
-             onnxruntime/capi/libonnxruntime.so.<version>,",
-};
+/// What is searched for a plugin's backend.
+const fn framework(backend: &'static str) -> Framework {
+    Framework {
+        name: "ONNX Runtime",
+        backend,
+        variable: VARIABLE,
+        files: &["libonnxruntime.so"],
+        system: &["libonnxruntime.so.1", "libonnxruntime.so"],
+        advice: "`cargo xtask runtimes`, or `pip install onnxruntime`, which installs \
+                 onnxruntime/capi/libonnxruntime.so.<version>,",
+    }
+}
 
 /// Calls an entry of the table and turns its status into a `Result`. Expands to an unsafe call: the
 /// surrounding block states why the arguments are valid.
@@ -78,7 +81,11 @@ pub fn current() -> Option<&'static Runtime> {
 
 /// Opens the library unless it is open. A failure is not cached: the next load tries again, so installing the library
 /// needs no restart.
-pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime, Fault> {
+pub fn open(
+    backend: &'static str,
+    setting: Option<&str>,
+    plugin_dir: &Path,
+) -> Result<&'static Runtime, Fault> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
@@ -87,8 +94,9 @@ pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime
         return Ok(runtime);
     }
     let variable = std::env::var_os(VARIABLE);
-    let plan = FRAMEWORK.plan(setting, variable.as_deref(), plugin_dir);
-    let runtime = FRAMEWORK.open(plan, Runtime::open)?;
+    let framework = framework(backend);
+    let plan = framework.plan(setting, variable.as_deref(), plugin_dir);
+    let runtime = framework.open(plan, Runtime::open)?;
     log::write(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
     Ok(RUNTIME.get_or_init(|| runtime))
 }

@@ -1,16 +1,16 @@
-//! A session: the model file opened with options, the tensors it declares, and `Run`.
+//! A session: a graph opened with options, the tensors it declares, and `Run`.
 //!
 //! One session serves all instances of a model version: `Run` may be called from several threads at
 //! once, and the weights are in memory once.
 
 use crate::binding::Binding;
 use crate::options::Options;
+use crate::plugin::Graph;
 use crate::runtime::{Runtime, ort};
 use crate::value::read_info;
 use ort_sys::{ONNXType, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::ptr;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::search::text;
@@ -49,14 +49,28 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
-    pub fn open(runtime: &'static Runtime, file: &Path, options: &Options) -> Result<Self, Fault> {
-        let path = CString::new(file.as_os_str().as_bytes())
+    pub fn open(
+        runtime: &'static Runtime,
+        graph: &Graph,
+        options: &Options,
+    ) -> Result<Self, Fault> {
+        let path = CString::new(graph.file.as_os_str().as_bytes())
             .map_err(|_| Fault::invalid("the path of the model holds a NUL byte"))?;
-        let options = SessionOptions::new(runtime, options)?;
+        let session_options = SessionOptions::new(runtime, options)?;
+        let (env, options) = (runtime.env, session_options.raw);
         let mut raw = ptr::null_mut();
-        // SAFETY: environment and options are alive; the path is copied.
+        // SAFETY: environment and options are alive; path or bytes are read during the call only.
         unsafe {
-            ort!(runtime, CreateSession(runtime.env, path.as_ptr(), options.raw, &raw mut raw))?;
+            match &graph.bytes {
+                None => ort!(runtime, CreateSession(env, path.as_ptr(), options, &raw mut raw))?,
+                Some(bytes) => {
+                    let (start, length) = (bytes.as_ptr().cast(), bytes.len());
+                    ort!(
+                        runtime,
+                        CreateSessionFromArray(env, start, length, options, &raw mut raw)
+                    )?;
+                }
+            }
         }
         let mut session = Self { runtime, raw, signature: Signature::default() };
         session.signature = session.read_signature()?;

@@ -1,0 +1,37 @@
+//! ONNX Runtime for plugins: runs every model whose files a plugin can turn into an ONNX graph.
+//!
+//! A plugin implements [`ModelFormat`] and exports [`Engine`] of it. The library is found at run time.
+//!
+//! ```text
+//! plugin.rs ─── runtime.rs              the library; log.rs
+//!     │      └─ complete.rs             autocomplete
+//! model.rs ──── options.rs, session.rs  the graph, opened
+//!     │      └─ check.rs                graph against configuration: the plan
+//! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
+//!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
+//!            └─ value.rs, strings.rs, types.rs
+//! ```
+
+mod binding;
+mod cached_runs;
+mod check;
+mod complete;
+mod execute;
+mod inputs;
+mod log;
+mod merge;
+mod model;
+mod options;
+mod outputs;
+mod plugin;
+mod runtime;
+mod session;
+mod strings;
+mod types;
+mod value;
+
+pub use plugin::{Engine, Graph, ModelFormat};
+pub use runtime::VARIABLE;
+
+#[cfg(test)]
+mod tests;
