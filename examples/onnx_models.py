@@ -67,13 +67,13 @@ def model_bytes(name, inputs, outputs, nodes, batched, initializers=()):
     return model.SerializeToString(deterministic=True)
 
 
-def config_text(name, inputs, outputs, max_batch_size, more=""):
+def config_text(name, inputs, outputs, max_batch_size, more="", platform="onnxruntime_onnx"):
     def section(key, tensors):
         entries = ",\n".join(
             "  {\n" + "".join(f"    {line}\n" for line in t.config()) + "  }" for t in tensors)
         return f"{key} [\n{entries}\n]\n"
 
-    return (f'name: "{name}"\nplatform: "onnxruntime_onnx"\nmax_batch_size: {max_batch_size}\n'
+    return (f'name: "{name}"\nplatform: "{platform}"\nmax_batch_size: {max_batch_size}\n'
             + section("input", inputs) + section("output", outputs) + more)
 
 

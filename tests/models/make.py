@@ -6,6 +6,7 @@ Needs examples/requirements.txt.
     addsub_<type>        sum and difference of two [16], up to 8 a batch
     addsub_*_nobatch     the same without a batch dimension
     addsub_fp32_dynamic  the same behind the dynamic batcher
+    addsub_fp32_twice    the same with two instances
     sum_fp32             the sum of any [-1], up to 8 a batch, behind the dynamic batcher
     identity_<type>      any [-1], up to 8 a batch; every type there is
     identity_*_nobatch   any shape of one dimension (a size of 0 included), no batch dimension
@@ -54,6 +55,7 @@ def make():
         addsub(HERE, f"addsub_{kind.lower()}_nobatch", kind, 0)
     addsub(HERE, "addsub_fp32_dynamic", "FP32", 8, more=(
         "dynamic_batching {\n  preferred_batch_size: [ 4, 8 ]\n  max_queue_delay_microseconds: 5000\n}\n"))
+    addsub(HERE, "addsub_fp32_twice", "FP32", 8, more="instance_group [ { count: 2 } ]\n")
     for kind in TYPES:
         identity(HERE, f"identity_{kind.lower()}", kind, 8)
     for kind in ("FP32", "INT32", "STRING"):

@@ -1,0 +1,15 @@
+¡
+"serve
+F
+graph/INPUT0Placeholder*
+dtype0*
+shape:ÿÿÿÿÿÿÿÿÿ
+0
+graph/OUTPUT0Identitygraph/INPUT0*
+T0"ª*”
+serving_default€
+/
+INPUT0%
+graph/INPUT0:0ÿÿÿÿÿÿÿÿÿ1
+OUTPUT0&
+graph/OUTPUT0:0ÿÿÿÿÿÿÿÿÿtensorflow/serving/predict
