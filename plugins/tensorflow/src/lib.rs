@@ -3,6 +3,7 @@
 //! ```text
 //! backend.rs ── runtime.rs, api.rs   the library, and its functions
 //! model.rs ──── signature.rs         what the file declares
+//!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
 //!     │      └─ plan.rs              file against configuration: what execution needs
 //! ```
 
@@ -11,9 +12,18 @@
 
 mod api;
 mod backend;
+#[cfg(test)]
+mod encoding;
+mod function_library;
+mod graph_def;
+mod graph_names;
 mod model;
 mod plan;
+mod proto;
 mod runtime;
+mod saved_model;
+mod session_config;
 mod signature;
+mod types;
 
 trtserver_plugin_api::export_backend!(backend::TensorFlow);

@@ -1,0 +1,283 @@
+//! SavedModel: `saved_model.pb`, its graphs by tags, and the signature that is served.
+//!
+//! The signature is `serving_default`, or the only one, or the one that the parameter `TF_SIGNATURE_DEF` names. The graph is
+//! the one tagged `serve`, or as the parameter `TF_GRAPH_TAG` says (several tags separated by commas).
+
+use crate::function_library;
+use crate::graph_def::tensor_name;
+use crate::proto::{self, Malformed, entry, fields, text};
+use crate::signature::{GraphTensor, Signature};
+use std::collections::BTreeMap;
+use std::path::Path;
+use trtserver_framework::fault::Fault;
+use trtserver_proto_wire::Value;
+
+pub const TAG_PARAMETER: &str = "TF_GRAPH_TAG";
+pub const SIGNATURE_PARAMETER: &str = "TF_SIGNATURE_DEF";
+const DEFAULT_TAG: &str = "serve";
+const DEFAULT_SIGNATURE: &str = "serving_default";
+/// Signatures of operations that a loader runs. They are not served.
+const LOADER_SIGNATURES: [&str; 2] = ["__saved_model_init_op", "__saved_model_train_op"];
+
+const BINARY: &str = "saved_model.pb";
+/// What TensorFlow accepts in place of `saved_model.pb`: text, and files beyond 2 GiB in chunks.
+const OTHER_FORMS: [&str; 2] = ["saved_model.pbtxt", "saved_model.cpb"];
+
+/// Which graph and which signature of a SavedModel is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    pub tags: Vec<String>,
+    pub signature: Option<String>,
+}
+
+impl Selection {
+    /// From a model's parameters.
+    pub fn new<'a>(params: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut selection = Self { tags: vec![DEFAULT_TAG.to_owned()], signature: None };
+        for (key, value) in params.filter(|(_, value)| !value.trim().is_empty()) {
+            match key {
+                TAG_PARAMETER => {
+                    selection.tags = value.split(',').map(|tag| tag.trim().to_owned()).collect();
+                }
+                SIGNATURE_PARAMETER => selection.signature = Some(value.trim().to_owned()),
+                _ => {}
+            }
+        }
+        selection
+    }
+}
+
+/// A signature and the name that the file has for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedSignature {
+    pub name: String,
+    pub signature: Signature,
+}
+
+/// Whether a directory is a SavedModel.
+pub fn is_saved_model(dir: &Path) -> bool {
+    std::iter::once(BINARY).chain(OTHER_FORMS).any(|name| dir.join(name).is_file())
+}
+
+/// The signature that the file in `dir` has for `selection`. `None` if the file has a form that TensorFlow alone can read:
+/// the signature is then taken from the graph that it loads, by [`of_meta_graph`].
+pub fn of_directory(
+    dir: &Path,
+    selection: &Selection,
+    model: &str,
+) -> Result<Option<NamedSignature>, Fault> {
+    let file = dir.join(BINARY);
+    if !file.is_file() {
+        if is_saved_model(dir) {
+            return Ok(None);
+        }
+        return Err(Fault::internal(format!(
+            "unable to find model '{}' for {model}: there is no file {}",
+            dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy(),
+            file.display()
+        )));
+    }
+    let place = Place { model, file: &file };
+    let bytes = read_file(model, &file)?;
+    let graphs = meta_graphs(&bytes).map_err(|why| place.malformed(&why))?;
+    let graph = graphs.iter().find(|graph| graph.has_tags(&selection.tags)).ok_or_else(|| {
+        let all: Vec<String> = graphs.iter().map(|graph| graph.tags.join(",")).collect();
+        Fault::invalid(format!(
+            "unable to load model '{model}', expected '{}' tag; {} has {}; the parameter \
+             {TAG_PARAMETER} names another",
+            selection.tags.join(","),
+            file.display(),
+            match all.is_empty() {
+                true => "no graph".to_owned(),
+                false => format!("graphs with the tags '{}'", all.join("', '")),
+            }
+        ))
+    })?;
+    function_library::check(graph.graph).map_err(|why| place.invalid(&why))?;
+    graph.signature(selection, &place).map(Some)
+}
+
+/// The signature for `selection` in an encoded `MetaGraphDef`, as TensorFlow returns it for the loaded graph of `dir`.
+pub fn of_meta_graph(
+    bytes: &[u8],
+    selection: &Selection,
+    model: &str,
+    dir: &Path,
+) -> Result<NamedSignature, Fault> {
+    let place = Place { model, file: dir };
+    let graph = MetaGraph::read(bytes).map_err(|why| place.malformed(&why))?;
+    graph.signature(selection, &place)
+}
+
+/// A model file within protobuf's limit.
+pub fn read_file(model: &str, file: &Path) -> Result<Vec<u8>, Fault> {
+    let place = |e: std::io::Error| {
+        Fault::internal(format!(
+            "unable to load model '{model}': cannot read {}: {e}",
+            file.display()
+        ))
+    };
+    let size = file.metadata().map_err(place)?.len();
+    if size > proto::MAX_BYTES {
+        return Err(Fault::invalid(format!(
+            "unable to load model '{model}': {} has {size} bytes, the limit of a protobuf file is {}",
+            file.display(),
+            proto::MAX_BYTES
+        )));
+    }
+    std::fs::read(file).map_err(place)
+}
+
+/// Model and file, for errors.
+struct Place<'a> {
+    model: &'a str,
+    file: &'a Path,
+}
+
+impl Place<'_> {
+    fn malformed(&self, why: &Malformed) -> Fault {
+        self.invalid(&format_args!("not a SavedModel: {why}"))
+    }
+
+    fn invalid(&self, why: &dyn std::fmt::Display) -> Fault {
+        let (model, file) = (self.model, self.file.display());
+        Fault::invalid(format!("unable to load model '{model}' from {file}: {why}"))
+    }
+}
+
+#[derive(Debug, Default)]
+struct MetaGraph<'a> {
+    tags: Vec<&'a str>,
+    /// Encoded `SignatureDef`s.
+    signatures: BTreeMap<&'a str, &'a [u8]>,
+    /// Encoded `GraphDef`.
+    graph: &'a [u8],
+}
+
+fn meta_graphs(saved_model: &[u8]) -> Result<Vec<MetaGraph<'_>>, Malformed> {
+    let mut graphs = Vec::new();
+    for field in fields(saved_model) {
+        if let (2, Value::Bytes(graph)) = field? {
+            graphs.push(MetaGraph::read(graph)?);
+        }
+    }
+    Ok(graphs)
+}
+
+impl<'a> MetaGraph<'a> {
+    fn read(message: &'a [u8]) -> Result<Self, Malformed> {
+        let mut graph = Self::default();
+        for field in fields(message) {
+            match field? {
+                (1, Value::Bytes(info)) => graph.read_info(info)?,
+                (2, Value::Bytes(bytes)) => graph.graph = bytes,
+                (5, Value::Bytes(bytes)) => {
+                    let (name, signature) = entry(bytes, "name of a signature")?;
+                    graph.signatures.insert(name, signature);
+                }
+                _ => {}
+            }
+        }
+        Ok(graph)
+    }
+
+    fn read_info(&mut self, info: &'a [u8]) -> Result<(), Malformed> {
+        for field in fields(info) {
+            if let (4, Value::Bytes(tag)) = field? {
+                self.tags.push(text(tag, "tag")?);
+            }
+        }
+        Ok(())
+    }
+
+    /// TensorFlow loads the graph whose tags are exactly the requested ones.
+    fn has_tags(&self, tags: &[String]) -> bool {
+        self.tags.iter().all(|tag| tags.iter().any(|other| other == tag))
+            && tags.iter().all(|tag| self.tags.contains(&tag.as_str()))
+    }
+
+    fn signature(&self, selection: &Selection, place: &Place) -> Result<NamedSignature, Fault> {
+        let name = self.choose(selection, place)?;
+        let message = self.signatures.get(name).copied().unwrap_or_default();
+        let signature = signature(message).map_err(|why| place.malformed(&why))?;
+        Ok(NamedSignature { name: name.to_owned(), signature })
+    }
+
+    fn choose(&self, selection: &Selection, place: &Place) -> Result<&'a str, Fault> {
+        let served: Vec<&str> = self
+            .signatures
+            .keys()
+            .copied()
+            .filter(|name| !LOADER_SIGNATURES.contains(name))
+            .collect();
+        let requested = selection.signature.as_deref();
+        let found = served.iter().find(|name| **name == requested.unwrap_or(DEFAULT_SIGNATURE));
+        match (found, requested, &served[..]) {
+            (Some(name), _, _) | (None, None, [name]) => Ok(name),
+            _ => Err(Fault::invalid(format!(
+                "unable to load model '{}', expected '{}' signature; {} has {}",
+                place.model,
+                requested.unwrap_or(DEFAULT_SIGNATURE),
+                place.file.display(),
+                match served.is_empty() {
+                    true => "no signature".to_owned(),
+                    false => format!(
+                        "the signatures '{}'; the parameter {SIGNATURE_PARAMETER} names the one to serve",
+                        served.join("', '")
+                    ),
+                }
+            ))),
+        }
+    }
+}
+
+fn signature(message: &[u8]) -> Result<Signature, Malformed> {
+    let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+    let mut method = "";
+    for field in fields(message) {
+        match field? {
+            (1, Value::Bytes(bytes)) => {
+                inputs.extend([entry(bytes, "name of an input")?]);
+            }
+            (2, Value::Bytes(bytes)) => {
+                outputs.extend([entry(bytes, "name of an output")?]);
+            }
+            (3, Value::Bytes(bytes)) => method = text(bytes, "name of a method")?,
+            _ => {}
+        }
+    }
+    let tensors = |of: BTreeMap<&str, &[u8]>| -> Result<Vec<GraphTensor>, Malformed> {
+        of.into_iter().map(|(name, message)| tensor(name, message)).collect()
+    };
+    Ok(Signature {
+        inputs: tensors(inputs)?,
+        outputs: tensors(outputs)?,
+        method: method.to_owned(),
+    })
+}
+
+/// A `TensorInfo`. A sparse or composite tensor has no operation.
+fn tensor(name: &str, message: &[u8]) -> Result<GraphTensor, Malformed> {
+    let (mut graph_name, mut dims) = ("", None);
+    for field in fields(message) {
+        match field? {
+            (1, Value::Bytes(bytes)) => graph_name = text(bytes, "name of a tensor")?,
+            (3, Value::Bytes(bytes)) => dims = proto::shape(bytes)?,
+            // Of the alternatives to a dense tensor, the last one is valid.
+            (4 | 5, _) => graph_name = "",
+            _ => {}
+        }
+    }
+    let (operation, index) = tensor_name(graph_name);
+    Ok(GraphTensor {
+        name: name.to_owned(),
+        operation: operation.to_owned(),
+        index,
+        data_type: proto::last_number(message, 2)?,
+        dims,
+    })
+}
+
+#[cfg(test)]
+#[path = "saved_model_tests.rs"]
+mod tests;
