@@ -8,10 +8,10 @@
 use crate::binding::Binding;
 use crate::check::Slot;
 use crate::execute::Scratch;
-use crate::inputs::{accepted, copy_parts};
 use crate::model::OnnxModel;
 use crate::value::Value;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::inputs::{Line, copy_parts};
 use trtserver_framework::shape;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::slot::position;
@@ -128,17 +128,6 @@ fn is_small(model: &OnnxModel, request: Request<'_>) -> bool {
     request.requested_outputs().len() > 0 && inputs.chain(outputs).try_fold(0, fitting).is_some()
 }
 
-/// A cache line: tensors are aligned to it.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line {
-    _bytes: [u8; 64],
-}
-
-impl Line {
-    const EMPTY: Line = Line { _bytes: [0; 64] };
-}
-
 /// Number of cached runs executed, for tests.
 #[cfg(test)]
 pub static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
@@ -192,7 +181,7 @@ impl CachedRun {
             let slot = &model.plan.inputs[place.slot];
             let mut buffer = [0; MAX_RANK];
             let kind = tensor.dtype().to_abi();
-            let shape = accepted(model, slot, kind, &place.shape, place.bytes, &mut buffer)?;
+            let shape = model.accepted(slot, kind, &place.shape, place.bytes, &mut buffer)?;
             binding.input(&slot.handle.c_name, &value(slot, place, shape)?)?;
         }
         for place in &outputs {
@@ -279,7 +268,7 @@ fn layout(
         let slot = position(&plan.inputs, tensor.index(), tensor.name())?;
         let (kind, bytes) = (tensor.dtype().to_abi(), tensor.byte_size());
         let mut buffer = [0; MAX_RANK];
-        accepted(model, &plan.inputs[slot], kind, tensor.shape(), bytes, &mut buffer).ok()?;
+        model.accepted(&plan.inputs[slot], kind, tensor.shape(), bytes, &mut buffer).ok()?;
         inputs.push(place(slot, tensor.shape(), bytes));
     }
     scratch.all_claimed(model).ok()?;

@@ -14,10 +14,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::inputs::{Blocks, Claims};
 use trtserver_plugin_api::author::{Batch, Error, Request};
-
-/// A gather buffer larger than this is freed after its request.
-const MAX_RETAINED_BYTES: usize = 1 << 20;
 
 pub struct OnnxInstance {
     /// Before the model in this struct, so that it is dropped first: its bindings refer to the model's session.
@@ -38,10 +36,9 @@ pub struct Scratch {
     pub output_values: Vec<*mut OrtValue>,
     /// Position of each requested output in the plan, and whether the host's block is used.
     pub requested: Vec<(usize, bool)>,
-    /// Which inputs of the plan the request has.
-    pub claimed: Vec<bool>,
-    /// Buffer for inputs that are in several parts or unaligned.
-    pub gathered: Vec<Vec<u128>>,
+    pub claims: Claims,
+    /// For inputs that are in several parts or unaligned.
+    pub blocks: Blocks,
     pub offsets: Vec<usize>,
     /// Addresses of input memory owned by the host.
     pub borrowed: Vec<Range<usize>>,
@@ -165,7 +162,7 @@ impl Scratch {
         self.borrowed.clear();
         self.input_names.clear();
         self.input_values.clear();
-        self.gathered.retain(|buffer| buffer.capacity() * size_of::<u128>() <= MAX_RETAINED_BYTES);
+        self.blocks.trim();
         self.clear_outputs();
     }
 

@@ -4,16 +4,16 @@
 //! executed by itself and gets its own error: one request must not fail the others.
 
 use crate::execute::{OnnxInstance, Scratch};
-use crate::inputs::accepted;
 use crate::model::OnnxModel;
 use crate::strings;
 use crate::value::Value;
 use std::sync::atomic::Ordering;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::merge::have_equal_inputs;
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::types::{elements, type_size};
+use trtserver_framework::types::type_size;
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Batch, Error, Request, Tensor};
+use trtserver_plugin_api::author::{Batch, Error};
 
 impl OnnxInstance {
     /// Executes all requests that have not failed in one run; false = execute each by itself.
@@ -43,7 +43,7 @@ impl Scratch {
             let gathered = batch.gather(nth)?;
             let (kind, data) = (gathered.dtype().to_abi(), gathered.bytes());
             let mut buffer = [0; MAX_RANK];
-            let shape = accepted(model, slot, kind, gathered.shape(), data.len(), &mut buffer)?;
+            let shape = model.accepted(slot, kind, gathered.shape(), data.len(), &mut buffer)?;
             let runtime = model.session.runtime;
             let value = if slot.dtype == dtype::STRING {
                 strings::decode(runtime, &slot.name, shape, data)?
@@ -86,37 +86,4 @@ impl Scratch {
         self.pass_outputs(model, batch.rows(), &mut outlet)?;
         Ok(true)
     }
-}
-
-/// Whether the requests have the same inputs, each of the size of its shape.
-fn have_equal_inputs(batch: &Batch<'_>) -> bool {
-    let Some(first) = batch.requests().next() else { return false };
-    batch.requests().all(|request| {
-        first.inputs().len() == request.inputs().len()
-            && first
-                .inputs()
-                .zip(request.inputs())
-                .all(|(a, b)| same(a, b) && size_matches_shape(request, b))
-    })
-}
-
-fn same(a: Tensor<'_>, b: Tensor<'_>) -> bool {
-    a.dtype() == b.dtype()
-        && a.shape().get(1..) == b.shape().get(1..)
-        && (a.index().is_some() && a.index() == b.index() || a.name() == b.name())
-}
-
-fn size_matches_shape(request: Request<'_>, tensor: Tensor<'_>) -> bool {
-    let rows = tensor.shape().first().and_then(|&rows| usize::try_from(rows).ok());
-    let Some(count) = elements(tensor.shape()) else { return false };
-    rows == Some(request.batch_size())
-        && match tensor.dtype().to_abi() {
-            // A surplus string in one request and a missing one in the next cancel out in the gathered input.
-            dtype::STRING => tensor.contiguous().is_some_and(|data| {
-                let mut found = 0;
-                let whole = strings::elements(data).inspect(|_| found += 1).all(|s| s.is_ok());
-                whole && found == count
-            }),
-            kind => count.checked_mul(type_size(kind)) == Some(tensor.byte_size()),
-        }
 }

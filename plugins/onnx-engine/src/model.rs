@@ -8,6 +8,8 @@ use crate::session::Session;
 use std::sync::atomic::AtomicBool;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::inputs::accepted;
+use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::author::{Error, ModelContext, Scope};
 
 pub struct OnnxModel {
@@ -21,6 +23,18 @@ pub struct OnnxModel {
 }
 
 impl OnnxModel {
+    /// The shape in which the model takes an input of this type, shape and size.
+    pub fn accepted<'a>(
+        &self,
+        slot: &Slot,
+        kind: u32,
+        given: &'a [i64],
+        bytes: usize,
+        buffer: &'a mut [i64; MAX_RANK],
+    ) -> Result<&'a [i64], Fault> {
+        accepted(&self.name, slot, self.plan.batching, kind, given, bytes, buffer)
+    }
+
     /// `runtime` opens the library; it is called once the model's parameters are known to be valid.
     pub fn open(
         context: &ModelContext,

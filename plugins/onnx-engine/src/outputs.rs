@@ -7,84 +7,13 @@ use crate::strings;
 use crate::value::{self, Value};
 use std::ptr;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::outlet::{Donation, Outlet, Output};
 use trtserver_framework::shape;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::slot::position;
 use trtserver_framework::types::{elements, shape_text, type_name, type_size};
-use trtserver_plugin_api::abi::types::{Buf, Memory, dtype};
-use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
-
-/// Where outputs go: into the response to one request, or scattered over a batch.
-pub trait Outlet {
-    /// Memory of the host, at least 64-byte aligned, valid until the response is sent; null and 0 if the output was not
-    /// requested.
-    fn block(
-        &mut self,
-        name: &str,
-        kind: Dtype,
-        shape: &[i64],
-        bytes: usize,
-    ) -> Result<(*mut u8, usize), Error>;
-
-    /// # Safety
-    /// `memory` belongs to the value whose address `value` is.
-    unsafe fn donate(
-        &mut self,
-        name: &str,
-        kind: Dtype,
-        shape: &[i64],
-        memory: Buf,
-        value: *mut u8,
-    ) -> Result<(), Error>;
-}
-
-impl Outlet for Response<'_> {
-    fn block(
-        &mut self,
-        name: &str,
-        kind: Dtype,
-        shape: &[i64],
-        bytes: usize,
-    ) -> Result<(*mut u8, usize), Error> {
-        self.output_ptr(name, kind, shape, bytes)
-    }
-
-    unsafe fn donate(
-        &mut self,
-        name: &str,
-        kind: Dtype,
-        shape: &[i64],
-        memory: Buf,
-        value: *mut u8,
-    ) -> Result<(), Error> {
-        // SAFETY: the value owns the memory until its release.
-        unsafe { self.adopt_raw(name, kind, shape, &[memory], value::release, value) }
-    }
-}
-
-impl Outlet for &Batch<'_> {
-    fn block(
-        &mut self,
-        name: &str,
-        kind: Dtype,
-        shape: &[i64],
-        bytes: usize,
-    ) -> Result<(*mut u8, usize), Error> {
-        self.scatter_ptr(name, kind, shape, bytes)
-    }
-
-    unsafe fn donate(
-        &mut self,
-        name: &str,
-        kind: Dtype,
-        shape: &[i64],
-        memory: Buf,
-        value: *mut u8,
-    ) -> Result<(), Error> {
-        // SAFETY: the value owns the memory until its release.
-        unsafe { self.scatter_adopt_raw(name, kind, shape, memory, value::release, value) }
-    }
-}
+use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_api::author::{Dtype, RequestedOutput};
 
 impl Scratch {
     /// Adds the requested outputs to those of this run.
@@ -127,8 +56,8 @@ impl Scratch {
             let rows = batching.then_some(rows);
             let known = if preallocate { shape::before_run(slot, rows, &mut buffer) } else { None };
             if let Some((shape, bytes)) = known {
-                let (data, n) =
-                    outlet.block(&slot.name, Dtype::from_abi(slot.dtype), shape, bytes)?;
+                let kind = Dtype::from_abi(slot.dtype);
+                let (data, n) = outlet.block(Output { name: &slot.name, kind, shape }, bytes)?;
                 if n >= bytes && !data.is_null() {
                     // SAFETY: the block is exclusive until the response is sent, aligned to 64 bytes; the
                     // value over it is dropped in `clear_outputs`.
@@ -198,10 +127,10 @@ impl Scratch {
             )));
         }
         let count = elements(shape).unwrap_or(0);
-        let kind = Dtype::from_abi(kind);
+        let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
         if slot.dtype == dtype::STRING {
             let bytes = strings::encoded_size(&value, count)?;
-            let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
+            let (to, n) = outlet.block(output, bytes)?;
             if to.is_null() || n < bytes {
                 return Ok(()); // not requested
             }
@@ -214,21 +143,16 @@ impl Scratch {
         if self.borrowed.iter().any(|range| range.contains(&data.addr())) {
             // For an input passed through as an output the library shares the input's memory, which the host
             // releases with the request.
-            let (to, n) = outlet.block(&slot.name, kind, shape, bytes)?;
+            let (to, n) = outlet.block(output, bytes)?;
             if !to.is_null() && n >= bytes {
                 // SAFETY: `bytes` bytes of a live tensor; the host's new block does not overlap.
                 unsafe { ptr::copy_nonoverlapping(data, to, bytes) };
             }
             return Ok(());
         }
-        let memory = Buf {
-            ptr: data,
-            bytes: bytes as u64,
-            memory: Memory::CPU,
-            ready: ptr::null_mut(),
-            memory_handle: 0,
-        };
+        let release = value::release;
+        let memory = Donation { data, bytes, release, owner: value.into_raw() };
         // SAFETY: the memory belongs to the value, which lives until the host releases it.
-        unsafe { Ok(outlet.donate(&slot.name, kind, shape, memory, value.into_raw())?) }
+        unsafe { Ok(outlet.donate(output, memory)?) }
     }
 }

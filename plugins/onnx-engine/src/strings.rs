@@ -7,42 +7,7 @@ use crate::value::Value;
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ptr;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::types;
-
-/// Bytes of the count before each element.
-const HEAD: usize = 4;
-
-/// Cuts length-prefixed data into its elements.
-pub struct Elements<'a> {
-    rest: &'a [u8],
-}
-
-pub fn elements(bytes: &[u8]) -> Elements<'_> {
-    Elements { rest: bytes }
-}
-
-impl<'a> Iterator for Elements<'a> {
-    /// The error has the announced length and the number of bytes left.
-    type Item = Result<&'a [u8], (usize, usize)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = std::mem::take(&mut self.rest);
-        if rest.is_empty() {
-            return None;
-        }
-        let Some((head, tail)) = rest.split_first_chunk::<HEAD>() else {
-            return Some(Err((HEAD, rest.len())));
-        };
-        let length = u32::from_le_bytes(*head) as usize;
-        match tail.split_at_checked(length) {
-            Some((element, tail)) => {
-                self.rest = tail;
-                Some(Ok(element))
-            }
-            None => Some(Err((length, tail.len()))),
-        }
-    }
-}
+use trtserver_framework::strings::{HEAD, check, elements};
 
 /// Creates the library's string tensor from length-prefixed bytes. `name` is for messages.
 pub fn decode(
@@ -51,25 +16,7 @@ pub fn decode(
     shape: &[i64],
     bytes: &[u8],
 ) -> Result<Value, Fault> {
-    let requested = types::elements(shape)
-        .ok_or_else(|| Fault::invalid(format!("shape of input '{name}' is too large")))?;
-    // The framing is checked before anything is allocated for `count` elements: each takes 4 bytes.
-    let mut count = 0;
-    for element in elements(bytes) {
-        element.map_err(|(announced, left)| {
-            Fault::invalid(format!(
-                "incomplete string data for inference input '{name}', expecting {announced} bytes \
-                 but only {left} are left"
-            ))
-        })?;
-        count += 1;
-    }
-    if count != requested {
-        return Err(Fault::invalid(format!(
-            "unexpected number of string elements {count} for inference input '{name}', \
-             expecting {requested}"
-        )));
-    }
+    check(name, shape, bytes)?;
     let value = Value::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;
     for (index, element) in elements(bytes).flatten().enumerate() {
         let mut to = ptr::null_mut();
