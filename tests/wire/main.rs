@@ -10,6 +10,7 @@ mod decoupled;
 mod docs;
 mod dynamic_batching;
 mod ensembles;
+mod frameworks;
 mod inline_execution;
 mod instance_groups;
 mod invalid_scheduling;
