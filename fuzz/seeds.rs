@@ -5,6 +5,26 @@ use std::path::{Path, PathBuf};
 
 type Oracle = fn(&[u8]);
 
+/// The tests of a crate's oracles; `$module` holds them.
+macro_rules! oracle_tests {
+    ($oracles:expr, $module:literal) => {
+        #[test]
+        fn every_seed_passes_its_oracle() {
+            seeds::check_seeds($oracles);
+        }
+
+        #[test]
+        fn mutated_seeds_pass_their_oracle() {
+            seeds::check_mutations($oracles);
+        }
+
+        #[test]
+        fn every_oracle_has_a_fuzz_target() {
+            seeds::check_targets($oracles, $module);
+        }
+    };
+}
+
 fn seeds() -> PathBuf {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders.map(|folder| folder.join("fuzz/seeds")).find(|seeds| seeds.is_dir()).unwrap()
