@@ -7,16 +7,20 @@ use crate::scheduler::batcher::settings::{SequenceSettings, Strategy};
 use crate::scheduler::queue::testing::{MS, batching, dynamic, error, request, serve, wait_until};
 use crate::scheduler::queue::{Queue, SchedulingPolicy};
 
-#[test]
-fn out_of_service_fails_waiting_and_later_requests() {
+/// Two instances with one sequence slot each.
+fn sequences() -> SchedulingPolicy {
     let settings = SequenceSettings {
         instances: 2,
         slots: 1,
         idle_ns: u64::MAX,
         strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
     };
-    let sequences = SchedulingPolicy::Sequence(settings, Box::default());
-    for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences] {
+    SchedulingPolicy::Sequence(settings, Box::default())
+}
+
+#[test]
+fn out_of_service_fails_waiting_and_later_requests() {
+    for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences()] {
         let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
         let responses: Vec<RecordedResponses> = (1..7)
             .map(|i| {
@@ -59,14 +63,7 @@ fn retired_instance_takes_no_batch_and_the_last_one_ends_service() {
 
 #[test]
 fn retired_instance_with_sequences_ends_service() {
-    let settings = SequenceSettings {
-        instances: 2,
-        slots: 1,
-        idle_ns: u64::MAX,
-        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
-    };
-    let policy = SchedulingPolicy::Sequence(settings, Box::default());
-    let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
+    let queue = Queue::new(sequences(), &signature(&[2], 8), 2, false);
     let instances = [serve(&queue, 0), serve(&queue, 1)];
     assert!(queue.retire(0, &Error::unavailable("gone")));
     instances.into_iter().for_each(|instance| drop(instance.join().unwrap()));
