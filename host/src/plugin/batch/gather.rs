@@ -179,3 +179,7 @@ fn contiguous(parts: &[Part<'_>]) -> Option<Buf> {
     }
     Some(Buf { bytes: (end - first.ptr.addr()) as u64, ..*first })
 }
+
+#[cfg(test)]
+#[path = "gather_tests.rs"]
+mod tests;

@@ -13,9 +13,7 @@ mod requests; // the requests of a batch
 pub mod run; // one batch through an instance
 mod scatter; // an output of all requests as one block
 pub mod slot; // the state behind request and response handles
+#[cfg(test)]
+mod testing; // set-up of the unit tests
 pub mod timing; // phase times of the batch being executed
 pub mod views; // the flat arrays of a batch
-
-#[cfg(test)]
-#[path = "mod_tests.rs"]
-mod tests;

@@ -252,3 +252,7 @@ impl ResponseBuilder {
         Error::internal(format!("model '{}': {text}", self.responder.context.signature.model))
     }
 }
+
+#[cfg(test)]
+#[path = "outputs_tests.rs"]
+mod tests;
