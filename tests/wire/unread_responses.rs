@@ -63,7 +63,7 @@ fn decoupled_model_waits_for_its_client() {
 
 /// RST_STREAM and a closed connection end the wait of the backend at once.
 #[test]
-fn backend_is_told_at_once_that_its_client_is_gone() {
+fn disconnect_ends_the_wait_of_a_backend_at_once() {
     let server = server().start();
     for model in ["local", "isolated"] {
         for resets in [true, false] {
