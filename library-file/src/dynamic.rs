@@ -25,7 +25,7 @@ const SYMBOL: usize = 24;
 pub struct Dynamic {
     /// Names of needed libraries.
     pub needed: Vec<String>,
-    /// Those of which it needs versions of symbols.
+    /// Needed libraries of which it needs versioned symbols.
     pub versioned: BTreeSet<String>,
     /// GNU_UNIQUE symbols that it exports, without those of the C++ standard library; ascending.
     pub unique: Vec<String>,

@@ -5,7 +5,7 @@
 //! once in a process: the first library that defines it wins. So two versions of one library may use parts of each other
 //! without an error.
 //!
-//! Libraries with symbol versions are exempt: the loader checks that those provide the versions that are needed. So are
+//! Libraries with symbol versions are exempt: the loader checks that they provide the needed versions. So are
 //! symbols of the C++ standard library, whose binary interface is stable.
 
 use crate::Stamp;
@@ -19,15 +19,16 @@ use std::path::{Path, PathBuf};
 /// How the kernel marks the path of a mapped file that was deleted.
 const DELETED: &str = " (deleted)";
 
-/// Where the loader finds system libraries. Those are the same for every library of the process.
+/// Where the loader finds system libraries, which are the same for every library of the process.
 const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 
-/// A library and those that it brings along: found through its run path or `LD_LIBRARY_PATH`.
+/// A library and its private dependencies: needed libraries found through its run path or `LD_LIBRARY_PATH`, not in a
+/// system directory.
 #[derive(Debug, Default)]
 pub struct Linked {
     /// The library itself first.
     files: Vec<LinkedFile>,
-    /// Needed without a symbol version, and neither brought along nor found: from the system, or loaded by others.
+    /// Needed without a symbol version, and not a private dependency: from the system, or loaded by another library.
     foreign: Vec<String>,
 }
 
@@ -87,13 +88,13 @@ impl LinkedFile {
 }
 
 impl Linked {
-    /// Reads the file and the libraries that it brings along.
+    /// Reads the file and its private dependencies.
     ///
     /// # Errors
-    /// The file cannot be read. A library that it brings along and that cannot be read is left to the loader.
+    /// The file cannot be read. A private dependency that cannot be read is left to the loader.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut linked = Self { files: Vec::new(), foreign: Vec::new() };
-        // Files to read: the path, the names by which it is needed, and the run paths of those that need it.
+        // Files to read: the path, the names by which it is needed, and the run paths of the libraries that need it.
         let mut pending = vec![(path.to_owned(), Vec::new(), Vec::new())];
         while let Some((path, names, mut inherited)) = pending.pop() {
             let read = Stamp::of(&path).and_then(|stamp| Ok((stamp, Dynamic::read(&path)?)));
@@ -125,8 +126,8 @@ impl Linked {
 
     /// Whether anything of it could be confused with another library. If not, it has no conflicts.
     pub fn is_self_contained(&self) -> bool {
-        let brought = self.files.iter().any(|f| !f.names.is_empty() || !f.unique.is_empty());
-        !brought && self.foreign.is_empty()
+        let visible = self.files.iter().any(|f| !f.names.is_empty() || !f.unique.is_empty());
+        !visible && self.foreign.is_empty()
     }
 
     /// Static variables that it would share with other versions of itself: unique symbols that it exports.
@@ -155,7 +156,7 @@ impl Linked {
                 }
             }
         }
-        // It expects a library of the system, and another one has brought its own along.
+        // It needs a library of the system, and the loaded one has a private copy of that name.
         for name in &self.foreign {
             let other = loaded.files.iter().find(|file| file.names.contains(name));
             let own = system_file(name).filter(|own| {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The model `gated` has a warm-up sample whose execution waits for a file.
 pub struct LoadGate(PathBuf);
 
-/// Beside the models: a file among those of the model would be a change of it.
+/// Beside the model's directory: a new file inside it would count as a change of the model.
 const FILE: &str = "gated.open";
 
 impl Server {

@@ -59,7 +59,7 @@ fn row(
     let passes = (0..options.passes)
         .map(|_| load::pass(server, frontend.wire(), &exchanges, AT_ONCE, options.pass))
         .collect::<Result<Vec<_>>>()?;
-    // They include the first requests of each pass and those that it aborts.
+    // They include the first requests of each pass and the requests that it aborts.
     let batches = Batches::of(server, model)?.since(&before);
     let of = |number: fn(&load::Pass) -> f64| {
         format!("{:.0}", median(&passes.iter().map(number).collect::<Vec<_>>()))

@@ -6,7 +6,7 @@
 
 mod available; // memory that this process may use
 mod reserved; // bytes that own their reservation
-mod waiters; // the queue of those that wait
+mod waiters; // queue of reservations that wait for memory
 
 pub use available::{address_space_limit, available};
 pub use reserved::charged;
@@ -35,7 +35,7 @@ pub fn request_memory() -> &'static MemoryBudget {
 /// What memory is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Requests may not use the last eighth of the limit: the responses to those already accepted need it.
+    /// Requests may not use the last eighth of the limit, which is kept for responses to accepted requests.
     Request,
     Response,
 }
@@ -230,7 +230,7 @@ impl Reservation {
     /// # Errors
     /// They did not fit in time, or never can. The reservation is unchanged.
     pub async fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
-        // Later requests wait behind those that wait already.
+        // First come, first served: it waits behind earlier reservations, even if it would fit.
         if self.budget.waiters.is_empty() && self.try_grow(more).is_ok() {
             return Ok(());
         }

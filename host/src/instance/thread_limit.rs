@@ -25,7 +25,7 @@ pub fn left() -> Option<(usize, String)> {
     };
     let of_user = || {
         let max = user_limit()?;
-        // Those of other processes of the user count, too, but are not known.
+        // The limit also counts threads of other processes of the user, whose number is not known.
         let own = fs::read_dir("/proc/self/task").ok()?.count();
         Some((max.saturating_sub(own), format!("RLIMIT_NPROC={max}")))
     };

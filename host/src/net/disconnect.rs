@@ -30,7 +30,7 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Bytes of pipelined requests that are buffered while a request is executed.
 const MAX_BUFFERED: usize = 8 << 10;
 
-/// What tells a client that has closed its socket from one that has closed its sending side only.
+/// Sent to distinguish a client that has closed its socket from one that has closed only its sending side.
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Pauses between two probes, after which the system is asked for the reset: since reading has ended there is no event for
 /// it. From the first to the second pause, each four times the one before.
@@ -232,7 +232,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// The body of a request. Tells the connection when it ends or is dropped.
+/// The body of a request. Notifies the connection when it ends or is dropped.
 pub struct RequestBody {
     body: Incoming,
     wire: BodyWire,

@@ -1,4 +1,4 @@
-//! Unread responses: what a response owes to the limit of its stream or connection, and how a backend is pushed back.
+//! Unread responses: how a response counts towards the limit of its stream or connection, and how a backend sees backpressure.
 //!
 //! The accounts are kept by frontends (`net/unread`) and, in the process of an isolated model, by the connection to the host.
 

@@ -62,7 +62,7 @@ impl Scheduler {
         }
     }
 
-    /// Accepts no more requests; those that wait are still executed.
+    /// Accepts no more requests; queued requests are still executed.
     pub fn close(&self) {
         match self {
             Scheduler::Queue(queue) => queue.close(),

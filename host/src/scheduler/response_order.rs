@@ -17,7 +17,7 @@ struct State {
     /// Number of the request at the front.
     first: u64,
     requests: VecDeque<PendingRequest>,
-    /// A thread delivers responses; it also delivers those that arrive meanwhile.
+    /// A thread delivers responses; it also delivers responses that arrive meanwhile.
     delivering: bool,
 }
 

@@ -70,7 +70,7 @@ impl ContextSlot {
         lock(&FREE).slots.push(self);
     }
 
-    /// The context of the first payload of the next execution; those of the others follow it.
+    /// The context of the first payload of the next execution; the contexts of its other payloads follow it.
     pub fn next_context(&self) -> Contexts {
         let work = lock(&self.work);
         Contexts(self.number << SERIAL_BITS | (work.first + work.count))

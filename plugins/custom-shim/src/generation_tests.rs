@@ -11,7 +11,7 @@ fn generation_is_chosen_from_version_parameter_and_setting() {
         (Some(C), Some(A), None, Generation::C),
         (None, Some(A), None, Generation::A),
         (None, None, Some(1), Generation::C),
-        // The server's setting is for those that say nothing.
+        // The server's setting applies to libraries that export no version.
         (None, Some(B), Some(2), Generation::C2),
         (Some(C), None, Some(2), Generation::C2),
     ] {

@@ -69,8 +69,8 @@ pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
     Ok(Plan { inputs, outputs: plan_outputs, batching: config.max_batch_size > 0 })
 }
 
-/// A tensor that the configuration does not list, as the file declares it. `None` for types that the interface lacks;
-/// those cannot be requested.
+/// A tensor that the configuration does not list, as the file declares it. `None` if the plugin interface lacks its type:
+/// such a tensor cannot be requested.
 fn host_slot(declared: &Declared) -> Option<Slot> {
     let dtype = types::dtype_of(declared.element);
     Some(Slot {

@@ -46,7 +46,7 @@ pub fn dtype_of(element: i32) -> u32 {
     ROWS.iter().find(|row| row.element as i32 == element).map_or(dtype::INVALID, |row| row.dtype)
 }
 
-/// Name of an ONNX type, including those that the interface lacks, for messages.
+/// Name of an ONNX type for messages; also for types that the plugin interface lacks.
 pub fn element_name(element: i32) -> String {
     let dtype = dtype_of(element);
     if dtype != dtype::INVALID {

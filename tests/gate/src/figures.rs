@@ -55,7 +55,7 @@ pub fn table(ceilings: &[Ceiling], figures: &[Figures]) -> String {
     text
 }
 
-/// Sentences about figures above their ceilings, and about those so far below that the ceiling should be lowered.
+/// Sentences about figures above their ceilings, and about figures so far below that the ceiling should be lowered.
 pub fn judge(ceilings: &[Ceiling], figures: &[Figures]) -> (Vec<String>, Vec<String>) {
     let (mut above, mut far_below) = (Vec::new(), Vec::new());
     for (ceiling, figures) in ceilings.iter().zip(figures) {

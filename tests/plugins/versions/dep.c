@@ -1,3 +1,3 @@
-/* A library that a backend brings along, in several versions of one SONAME. */
+/* A private dependency of a test backend, in several versions of one SONAME. */
 int dep(void);
 int dep(void) { return NUMBER; }

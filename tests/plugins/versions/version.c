@@ -2,7 +2,7 @@
  * optionally MAJOR, MINOR and SIZE (interface and size of the backend table), REQUIRES and REQUIRES_VERSION (an extension
  * of the host), LISTS (an extension that it lists and does not return), OPEN_FAILS (why backend_open fails), CONSTRUCTOR (a
  * statement that loading the library executes). With ISOLATION the number is TRTS_HOST_ISOLATED of the host's flags, with
- * LIBRARY it comes from dep.c, and with UNIQUE it is a variable as those of C++ templates. */
+ * LIBRARY it comes from dep.c, and with UNIQUE it is a GNU_UNIQUE variable, like static variables of C++ templates. */
 #include <trtserver/trtserver.h>
 
 #ifndef MAJOR

@@ -112,7 +112,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Measures for `quiet`, then under attack for `attacked`; `only` limits the attacks to those whose name contains it. Ends the server
+/// Measures for `quiet`, then under attack for `attacked`. Runs only the attacks whose name contains `only`. Ends the server
 /// while one request is half sent.
 pub fn run(server: &Running, quiet: Duration, attacked: Duration, only: &str) -> Report {
     let payloads = payloads::Payloads::new();

@@ -270,7 +270,7 @@ fn cancelled_requests_do_not_affect_others() {
         } else {
             leaving.push((i + random.below(20) as u32, client));
         }
-        // Those whose turn it is; where possible half of them reset only the call.
+        // Clients that leave at this step: half of them close the connection, half reset only the call, where possible.
         for (_, client) in leaving.extract_if(.., |(when, _)| *when <= i) {
             if random.below(2) == 0 { drop(client) } else { drop(client.reset()) }
         }

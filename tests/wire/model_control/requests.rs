@@ -231,7 +231,7 @@ fn failed_version_replaces_none() {
     let text = "failed to load 'addsub_fp32', versions that are not available: 2";
     assert!(v1.contains(text), "{v1}");
     assert_eq!(server.index(), json!([ready("addsub_fp32")]));
-    // Where no version serves, those that open are served.
+    // If no version of the model serves, the versions that open are published.
     assert_ok(server.unload("addsub_fp32"));
     assert_eq!(server.load("addsub_fp32").status, 400);
     let index = server.index();

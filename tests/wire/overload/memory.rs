@@ -45,7 +45,7 @@ fn expansions_beyond_the_budget_are_refused() {
     let responses = flood(&server, 20, &gzip(&vec![b' '; 8 << 20]));
     let after = server.resident_kib();
     let refused: Vec<_> = responses.iter().filter(|r| r.status == 429).collect();
-    // Those that fit are no JSON.
+    // Bodies that fit into the budget are refused later: they are not JSON.
     assert!(responses.iter().all(|r| matches!(r.status, 429 | 500)), "{responses:?}");
     assert!(!refused.is_empty());
     assert!(refused.iter().all(|r| r.header("retry-after") == Some("1")));

@@ -1,13 +1,13 @@
 //! The open connections of a listener: their number is limited, and connections that make no progress are closed.
 //!
 //! Each connection stores what it does, and since when, in its [`ConnectionState`]; that costs a few plain stores a request.
-//! One task looks at all of them a few times a second and orders those that exceed a timeout to end. So there is no timer
+//! One task checks all of them a few times a second and orders each connection that exceeds a timeout to end. So there is no timer
 //! per connection or request. Times come from a clock that this task advances.
 
 mod bodies; // bodies on HTTP/2 that have not arrived
 mod clock; // coarse time
 mod guarded; // a connection that obeys orders
-mod preface; // tells when the HTTP/2 preface has arrived
+mod preface; // detects that the HTTP/2 preface has arrived
 mod progress; // progress of one body on HTTP/2
 mod state; // what one connection does
 mod streams; // counts the streams of an HTTP/2 connection
@@ -57,7 +57,7 @@ struct Open {
 }
 
 impl Connections {
-    /// At most `max` connections. Must be called inside the runtime, which closes those that exceed a timeout.
+    /// At most `max` connections. Must be called inside the runtime, on which the task that checks timeouts runs.
     pub fn new(max: usize, timeouts: Timeouts) -> Arc<Self> {
         let this = Arc::new(Self {
             timeouts,
@@ -106,8 +106,8 @@ impl Connections {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Closes the connections that were idle longest, or else those that have waited longest for the rest of a request
-    /// head. Returns how many.
+    /// Closes the connections that were idle longest; without idle ones, the connections whose request head has been
+    /// incomplete longest. Returns how many.
     pub fn evict(&self) -> usize {
         let now = clock::advance();
         let mut found: Vec<(bool, u64, Arc<ConnectionState>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Tells when the preface of an HTTP/2 connection has arrived.
+//! Detects that the preface of an HTTP/2 connection has arrived.
 
 use super::ConnectionState;
 use std::io::{IoSlice, Result};

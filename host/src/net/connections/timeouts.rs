@@ -3,7 +3,7 @@
 use super::state::{ConnectionState, Order, Phase, Wire};
 use std::time::Duration;
 
-/// How long a connection that was told to finish may take: for its client to notice.
+/// How long a connection may take to end after `Order::Finish`, so that its client can notice.
 const FINISH_MS: u64 = 5000;
 /// A connection that is younger may have sent a request that was not read yet.
 const MIN_IDLE_MS: u64 = 50;

@@ -103,7 +103,7 @@ impl ConnectionUnread {
         let _ = self.draw(sum);
     }
 
-    /// Draws what `unread` bytes need beyond those that a connection has for free.
+    /// Draws memory for `unread` bytes from the budget, except for the first [`SMALL`] bytes of a connection.
     fn draw(&self, unread: usize) -> Result<()> {
         let needed = unread.saturating_sub(SMALL);
         if needed <= self.drawn_bytes.load(Ordering::Relaxed) {

@@ -37,7 +37,7 @@ static STARTER: LazyLock<Option<Sender<Arc<CancelNotifier>>>> = LazyLock::new(||
 /// The backend's `cancel` entry.
 type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
 
-/// Notifies one instance. Its tickets are those of [`Handle::ticket`].
+/// Notifies one instance. Requests are identified by [`Handle::ticket`].
 pub struct CancelNotifier {
     cancel: Cancel,
     instance: *mut InstanceHandle,

@@ -12,7 +12,7 @@ use trtserver_plugin_api::abi::types::{Buf, Memory, Param, Str, Tensor, param, t
 
 /// Names of a model's tensors as NUL-terminated strings, created once per model.
 pub struct TensorNames {
-    /// The declared inputs, then those that the host adds.
+    /// The declared inputs, then the inputs that the host adds.
     pub inputs: Vec<CString>,
     pub outputs: Vec<CString>,
     /// The outputs that write implicit states, each with its index if it is also declared as an output.

@@ -37,7 +37,7 @@ pub struct Unusable {
     pub path: PathBuf,
     /// Of the file and of its `plugin.toml`. It is opened again when one of them has changed.
     stamps: [Option<Stamp>; 2],
-    /// The fault may be elsewhere than in the file, such as another file of the same version: checked again at every scan.
+    /// The cause may lie outside the file, such as another file of the same version: checked again at every scan.
     pub recheck: bool,
     /// Names the file.
     pub error: Error,
@@ -101,7 +101,7 @@ impl Inventory {
         self.usable.iter().filter(move |i| i.name() == name)
     }
 
-    /// The version of `name` that is `requested`, else those that match it, the newest first.
+    /// The version of `name` that equals `requested`, else all versions that match it, newest first.
     pub fn matching(&self, name: &str, requested: &str) -> Vec<&Arc<Installed>> {
         match self.versions(name).find(|i| i.version() == requested) {
             Some(exact) => vec![exact],
@@ -111,8 +111,8 @@ impl Inventory {
         }
     }
 
-    /// The version for models that request none: the configured one if it is installed, else the newest. A version that
-    /// opens precedes those that do not.
+    /// The version for models that request none: the configured one if it is installed, else the newest. Versions that
+    /// fail to open come last.
     pub fn default_version(&self, name: &str) -> Option<&Arc<Installed>> {
         let configured = self.configured.get(name);
         let mut candidates = configured.map_or(Vec::new(), |v| self.matching(name, v));

@@ -66,7 +66,7 @@ impl OutstandingRequests {
         Some(added)
     }
 
-    /// Moves requests that could not be sent back to `requests`, except those that failed meanwhile.
+    /// Moves `added` requests, which could not be sent, back to `requests`. A request that failed meanwhile is not returned.
     pub fn take_back(&self, added: &Added, requests: &mut Vec<InferRequest>) {
         let mut state = self.lock();
         requests.extend(added.iter().filter_map(|(_, key)| state.by_key.remove(key)));

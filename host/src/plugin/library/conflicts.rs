@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trtserver_library_file::{Conflict, Linked};
 
-/// What the libraries that were opened brought along. A library that brings nothing along is not listed.
+/// The opened libraries with their private dependencies, without self-contained ones.
 static OPENED: Mutex<Vec<Linked>> = Mutex::new(Vec::new());
 
-/// What a library brings along, before it is opened.
+/// Reads a library and its private dependencies before it is opened.
 ///
 /// # Errors
 /// Why it cannot be loaded beside the libraries of this process, as the rest of a sentence about the file.

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 16;
 /// Result of [`load_order`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LoadOrder {
-    /// Ensembles to load: each after those that are its steps.
+    /// Ensembles to load: each after the ensembles among its steps.
     pub names: Vec<String>,
     /// The others, and why.
     pub refused: BTreeMap<String, String>,

@@ -114,7 +114,7 @@ impl ModelControl {
         if failed.is_empty() { Ok(()) } else { Err(LoadError::Versions(failed)) }
     }
 
-    /// Opens all versions beside those that serve, then publishes them in one write. If one fails, none is published.
+    /// Opens all versions while the old ones serve, then publishes them in one write. If one fails, none is published.
     fn replace(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
         let mut opened: Vec<(&Arc<Version>, Arc<OpenVersion>)> = Vec::new();
         let mut failed = Vec::new();
@@ -157,7 +157,7 @@ impl ModelControl {
         Ok(())
     }
 
-    /// Why the ensemble cannot be added to those that are loaded, if it closes a cycle.
+    /// Why the ensemble cannot be loaded, if it closes a cycle with loaded ensembles.
     fn circular_dependency(&self, prepared: &PreparedModel) -> Option<Error> {
         let own = prepared.step_models()?;
         let loaded = self.models.all().into_iter().filter(|(_, model)| model.is_loaded());

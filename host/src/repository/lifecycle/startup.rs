@@ -20,7 +20,7 @@ pub struct StartupReport {
     pub failures: Vec<String>,
 }
 
-/// Models prepared so far, and entries of those that were refused.
+/// Models prepared so far, and table entries of models that were refused.
 #[derive(Default)]
 struct Preparation {
     prepared: BTreeMap<String, PreparedModel>,

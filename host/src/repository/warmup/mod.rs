@@ -79,7 +79,7 @@ impl Sample<'_> {
         Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
     }
 
-    /// All inputs with their index, including those that the host adds.
+    /// All inputs with their index, including inputs that the host adds.
     fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
         self.signature.inputs.iter().chain(&self.signature.hidden).enumerate()
     }

@@ -37,7 +37,7 @@ pub struct Slab<T> {
     nodes: Vec<Node<T>>,
     free: NodeId,
     live: usize,
-    /// First generation of a new node, above those of all freed nodes.
+    /// First generation of a new node, above the generations of all freed nodes.
     floor: u32,
 }
 

@@ -44,11 +44,11 @@ pub(super) enum AfterInline {
 
 pub(super) struct Instances {
     states: Box<[InstanceState]>,
-    /// Those that are `Idle`. The last one to fall asleep is woken first, since its caches are the warmest.
+    /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its caches are the warmest.
     idle: Vec<usize>,
-    /// Those that execute no further batch.
+    /// Whether each instance is retired: it executes no further batch.
     retired: Box<[bool]>,
-    /// Those that became `Waking` or `Draining` in this step and have to be notified.
+    /// Instances that became `Waking` or `Draining` in this step; their threads have to be notified.
     woken: SmallVec<[usize; 2]>,
 }
 

@@ -3,7 +3,7 @@
 use super::InstanceState::{Draining, Idle, Inline, Running, Waking};
 use super::*;
 
-/// Three instances; those in `order` fell asleep in this order.
+/// Three instances; the ones listed in `order` fell asleep in this order.
 fn idle(order: &[usize]) -> Instances {
     let mut instances = Instances::new(3);
     order.iter().for_each(|instance| instances.sleep(*instance));

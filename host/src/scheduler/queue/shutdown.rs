@@ -8,7 +8,7 @@ use crate::scheduler::batcher::{BatchDecision, BatchEntry, Wake};
 use crate::stats::FailureReason;
 
 impl Queue {
-    /// Accepts no more requests; those that wait are still executed.
+    /// Accepts no more requests; queued requests are still executed.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;

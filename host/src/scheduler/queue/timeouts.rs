@@ -39,8 +39,8 @@ impl State {
         self.batcher.expire(now, &mut self.refused, &mut self.wakes);
     }
 
-    /// After requests left the queue or changed places: those that stay may form a batch now, and idle instances wait for
-    /// a later time.
+    /// Called after requests left the queue or changed places: the remaining requests may form a batch now, while idle
+    /// instances sleep until a later time.
     pub(super) fn wake_if_batch_ready(&mut self, now: u64) {
         if self.instances.any_idle() && self.batcher.is_batch_ready(now) {
             self.wakes.push(Wake::Any);

@@ -48,7 +48,7 @@ struct Instance {
 
   void execute(trtserver::Batch &batch) {
     for (std::size_t i = 0; i < batch.size(); i++) {
-      // One bad request is no reason to fail those that share its batch.
+      // A bad request must not fail the other requests of its batch.
       try {
         respond(batch[i]);
       } catch (const Error &error) {

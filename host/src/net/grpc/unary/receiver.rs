@@ -74,7 +74,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         }
     }
 
-    /// `more` bytes, which arrive next, have to be drawn from the memory budget: those of small messages are not.
+    /// Whether the next `more` bytes have to be drawn from the memory budget. Bytes of small messages are not drawn.
     pub fn must_pay(&self, more: usize) -> bool {
         self.received + more > SMALL.max(self.paid)
     }

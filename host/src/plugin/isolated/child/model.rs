@@ -63,7 +63,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The signature of request messages: tensors as the model sees them, and those that the host adds.
+    /// The signature of request messages: tensors as the model sees them, and tensors that the host adds.
     fn message_signature(&self) -> Result<Signature> {
         let message = self.message;
         let all = |specs: &[messages::TensorSpec]| {

@@ -154,7 +154,7 @@ pub struct ModelFacts {
     pub n_instances: u32,
     #[prost(uint32, tag = "8")]
     pub threads: u32,
-    /// Inputs as the model sees them (reshaped), then those that the host adds. Requests refer to positions here.
+    /// Inputs as the model sees them (reshaped), then the inputs that the host adds. Requests refer to positions here.
     #[prost(message, repeated, tag = "9")]
     pub inputs: Vec<TensorSpec>,
     /// Outputs as the model produces them: the declared ones, then states that are not declared as outputs.

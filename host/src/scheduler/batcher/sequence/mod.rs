@@ -45,7 +45,7 @@ pub struct SequenceBatcher<T: Batchable> {
     strategy: StrategyState,
     /// Sequences without a slot; keys grow, so the first is the oldest.
     backlog: BTreeSet<SequenceKey>,
-    /// Requests of those sequences.
+    /// Number of requests of the sequences in `backlog`.
     backlog_requests: usize,
     /// When a sequence leaves the backlog by a timeout.
     backlog_timeouts: BTreeSet<(u64, SequenceKey)>,
@@ -161,7 +161,7 @@ impl<T: Batchable> SequenceBatcher<T> {
         self.tickets.len()
     }
 
-    /// Those whose sequence has no slot.
+    /// Queued requests whose sequence has no slot.
     pub fn backlog(&self) -> usize {
         self.backlog_requests
     }

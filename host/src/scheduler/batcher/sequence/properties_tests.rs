@@ -75,7 +75,7 @@ struct Instance {
 struct Run {
     id: u64,
     waiting: VecDeque<QueueTicket>,
-    /// Those with START.
+    /// Waiting requests with START.
     starts: BTreeSet<QueueTicket>,
     taken: u32,
     touched: u64,

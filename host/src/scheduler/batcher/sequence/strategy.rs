@@ -6,7 +6,7 @@ use super::oldest::OldestStrategy;
 use super::slots::Slot;
 use crate::scheduler::batcher::{BatchDecision, Batchable};
 
-/// Knows which sequences have a request to execute, and chooses those of the next batch.
+/// Knows which sequences have a request to execute, and chooses the sequences of the next batch.
 pub(super) enum StrategyState {
     Direct(DirectStrategy),
     Oldest(OldestStrategy),
