@@ -1,6 +1,8 @@
 //! One model family in four formats: ONNX, TensorFlow GraphDef and SavedModel, Caffe2 NetDef. All pass the same checks with the
 //! clients of v1 and v2, so that they agree with each other.
 
+mod missing_library;
+
 use std::path::Path;
 use trtserver_tests::{Server, python_v1, python_v2};
 
