@@ -4,12 +4,15 @@
 //! ```text
 //! search.rs   candidate paths of a framework's library, and opening them
 //! config.rs   configured tensors and the fields that the model descriptor lacks
+//! check.rs    tensors of a model's file against the configuration; complete.rs: autocomplete
 //! slot.rs     a tensor of a model as execution needs it; shape.rs, types.rs
 //! inputs.rs   inputs of a request, checked; strings.rs; merge.rs: whether requests can be executed as one
 //! outlet.rs   where outputs go: one response, or a whole batch
 //! fault.rs    errors;  log.rs: log lines of a library that is never closed
 //! ```
 
+pub mod check;
+pub mod complete;
 pub mod config;
 pub mod fault;
 pub mod inputs;

@@ -4,9 +4,8 @@
 //!
 //! ```text
 //! plugin.rs ─── runtime.rs              the library; log.rs
-//!     │      └─ complete.rs             autocomplete
 //! model.rs ──── options.rs, session.rs  the graph, opened
-//!     │      └─ check.rs                graph against configuration: the plan
+//!     │      └─ check.rs                its tensors, for the check against the configuration
 //! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
 //!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
 //!            └─ value.rs, strings.rs, types.rs
@@ -15,7 +14,6 @@
 mod binding;
 mod cached_runs;
 mod check;
-mod complete;
 mod execute;
 mod inputs;
 mod log;

@@ -1,11 +1,12 @@
 //! A model version: its session, and the plan that configuration and graph agree on.
 
-use crate::check::{self, Plan, Slot};
+use crate::check::{Plan, Slot};
 use crate::options::Options;
 use crate::plugin::Graph;
 use crate::runtime::Runtime;
 use crate::session::Session;
 use std::sync::atomic::AtomicBool;
+use trtserver_framework::check;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::accepted;
@@ -55,7 +56,7 @@ impl OnnxModel {
         let session = Session::open(runtime, graph, &options).map_err(|fault| {
             fault.within(format_args!("{} from {}", place(), graph.file.display()))
         })?;
-        let plan = check::check(&config, &session.signature)?;
+        let plan = check::check(&config, &session.signature.tensors())?;
         context.log().verbose(format_args!(
             "model '{}': {} inputs, {} outputs, {} threads, ONNX Runtime {}",
             config.model,

@@ -2,7 +2,6 @@
 //!
 //! A backend is cheap to open: ONNX Runtime is loaded with the first model.
 
-use crate::complete;
 use crate::execute::OnnxInstance;
 use crate::model::OnnxModel;
 use crate::options::Options;
@@ -11,6 +10,7 @@ use crate::session::Session;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
+use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
@@ -96,7 +96,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
                 let (model, path) = (&config.model, graph.file.display());
                 fault.within(format_args!("autofill failed for model '{model}' from {path}"))
             })?;
-        let patch = complete::patch(&config, &session.signature, self.default_batch)?;
+        let patch = complete::patch(&config, &session.signature.tensors(), self.default_batch)?;
         Ok(patch.map(ConfigPatch::Text).into())
     }
 }

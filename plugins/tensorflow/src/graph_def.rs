@@ -94,7 +94,8 @@ impl<'a> Graph<'a> {
         self.operations.iter().filter(|operation| operation.is_placeholder())
     }
 
-    /// All placeholders, and the operations whose outputs no operation consumes.
+    /// Placeholders without a default, and the first output of operations whose outputs no operation consumes. Operations
+    /// without any output may be among them; the file does not state it of most.
     pub fn ends(&self) -> Signature {
         let inputs = self.operations.iter().flat_map(|operation| &operation.inputs);
         let consumed: HashSet<&str> = inputs
@@ -108,7 +109,7 @@ impl<'a> Graph<'a> {
         };
         let tensor = |operation: &Operation| operation.tensor(operation.name, 0);
         Signature {
-            inputs: self.placeholders().map(tensor).collect(),
+            inputs: self.placeholders().filter(|input| !input.has_default()).map(tensor).collect(),
             outputs: self.operations.iter().filter(is_end).map(tensor).collect(),
             method: String::new(),
         }
@@ -126,7 +127,7 @@ impl<'a> Graph<'a> {
             if !seen.insert(at) || fed.contains(operation.name) || operation.kind == "Merge" {
                 continue;
             }
-            if operation.is_placeholder() && operation.kind != "PlaceholderWithDefault" {
+            if operation.is_placeholder() && !operation.has_default() {
                 missing.push(operation.name);
             }
             let inputs = operation.inputs.iter();
@@ -191,6 +192,10 @@ impl<'a> Operation<'a> {
 
     pub fn is_placeholder(&self) -> bool {
         PLACEHOLDERS.contains(&self.kind)
+    }
+
+    pub fn has_default(&self) -> bool {
+        self.kind == "PlaceholderWithDefault"
     }
 
     /// Output `index`, under the name that a configuration uses.

@@ -119,16 +119,16 @@ impl Names<'_> {
 
     /// `allowed inputs are: a, b`: the placeholders, or the outputs that no operation consumes.
     fn allowed(&self, kind: &str) -> String {
-        let ends = self.graph.ends();
         match kind {
-            "inputs" => format!(
-                "allowed inputs are: {}",
-                list(ends.inputs.iter().map(|tensor| tensor.name.as_str()))
-            ),
-            _ => format!(
-                "allowed outputs are: {} and the outputs of all other operations",
-                list(ends.outputs.iter().map(|tensor| tensor.name.as_str()))
-            ),
+            "inputs" => {
+                let names = list(self.graph.placeholders().map(|operation| operation.name));
+                format!("allowed inputs are: {names}")
+            }
+            _ => {
+                let ends = self.graph.ends().outputs;
+                let names = list(ends.iter().map(|tensor| tensor.name.as_str()));
+                format!("allowed outputs are: {names} and the outputs of all other operations")
+            }
         }
     }
 

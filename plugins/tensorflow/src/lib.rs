@@ -4,7 +4,8 @@
 //! backend.rs ── runtime.rs, api.rs   the library, and its functions
 //! model.rs ──── signature.rs         what the file declares
 //!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
-//!     │      └─ plan.rs              file against configuration: what execution needs
+//!     │      ├─ session_config.rs     options of a session
+//!     │      └─ check.rs, plan.rs     file against configuration: what execution needs
 //! ```
 
 // Until all modules are connected.
@@ -12,6 +13,8 @@
 
 mod api;
 mod backend;
+mod check;
+mod complete;
 #[cfg(test)]
 mod encoding;
 mod function_library;

@@ -4,13 +4,11 @@
 //! configured tensor lists that dimension, it becomes 4 (setting `default-max-batch-size`), and
 //! above 1 `dynamic_batching {}` is added unless a scheduler is configured.
 
-use crate::session::{Declared, Signature};
-use crate::types;
+use crate::check::{Declared, Dims, Element, Tensors};
+use crate::config::{Config, Decl};
+use crate::fault::Fault;
+use crate::types::type_name;
 use std::fmt::Write;
-use trtserver_framework::config::{Config, Decl};
-use trtserver_framework::fault::Fault;
-use trtserver_framework::types::type_name;
-use trtserver_plugin_api::abi::types::dtype;
 
 /// Server setting for the batch size of models that can batch and declare none.
 pub const SETTING: &str = "default-max-batch-size";
@@ -22,6 +20,7 @@ pub fn is_needed(config: &Config) -> bool {
     config.inputs.is_empty() || config.outputs.is_empty()
 }
 
+/// The value of the setting [`SETTING`].
 pub fn default_batch(setting: Option<&str>) -> Result<usize, Fault> {
     let Some(text) = setting else { return Ok(DEFAULT_BATCH) };
     text.trim().parse().ok().filter(|&n: &usize| n <= i32::MAX as usize).ok_or_else(|| {
@@ -30,15 +29,18 @@ pub fn default_batch(setting: Option<&str>) -> Result<usize, Fault> {
 }
 
 /// The additions as protobuf text; `None` = nothing to add.
-pub fn patch(
+///
+/// # Errors
+/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch.
+pub fn patch<T: Declared>(
     config: &Config,
-    signature: &Signature,
+    tensors: &Tensors<'_, T>,
     default_batch: usize,
 ) -> Result<Option<String>, Fault> {
-    let can_batch = can_batch(signature);
+    let can_batch = can_batch(tensors);
     let mut text = String::new();
     let batching = match config.max_batch_size {
-        0 if can_batch && !says_unbatched(config, signature) && default_batch > 0 => {
+        0 if can_batch && !says_unbatched(config, tensors) && default_batch > 0 => {
             let _ = writeln!(text, "max_batch_size: {default_batch}");
             if default_batch > 1 && !config.facts.has_scheduler {
                 text.push_str("dynamic_batching { }\n");
@@ -55,76 +57,91 @@ pub fn patch(
             )));
         }
     };
-    let add = |text: &mut String, field: &str, tensors: &[Declared], not: &[String]| {
-        let requested = tensors.iter().filter(|tensor| !not.contains(&tensor.name));
-        for tensor in requested.filter(|tensor| tensor.element != 0) {
+    let add = |text: &mut String, field: &str, tensors: &[T], not: &[String]| {
+        let requested = tensors.iter().filter(|tensor| !not.iter().any(|n| n == tensor.name()));
+        for tensor in requested.filter(|tensor| is_dense(*tensor)) {
             tensor_text(text, field, &config.model, tensor, batching)?;
         }
         Ok::<(), Fault>(())
     };
     if config.inputs.is_empty() {
         // An input that is not a dense tensor cannot be provided, so the model is unusable.
-        if let Some(odd) = signature.inputs.iter().find(|input| input.element == 0) {
+        if let Some(odd) = tensors.inputs.iter().find(|input| !is_dense(*input)) {
             return Err(Fault::unsupported(format!(
                 "autofill failed for model '{}': input '{}' is not a dense tensor",
-                config.model, odd.name
+                config.model,
+                odd.name()
             )));
         }
-        add(&mut text, "input", &signature.inputs, &config.facts.host_inputs)?;
+        add(&mut text, "input", tensors.inputs, &config.facts.host_inputs)?;
     }
     if config.outputs.is_empty() {
-        add(&mut text, "output", &signature.outputs, &config.facts.host_outputs)?;
+        add(&mut text, "output", tensors.outputs, &config.facts.host_outputs)?;
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Maps and sequences are omitted from the configuration, so they do not matter.
-fn can_batch(signature: &Signature) -> bool {
-    let mut tensors =
-        signature.inputs.iter().chain(&signature.outputs).filter(|tensor| tensor.element != 0);
-    tensors.all(|tensor| tensor.dims.first() == Some(&-1))
+fn is_dense<T: Declared>(tensor: &T) -> bool {
+    !matches!(tensor.element(), Element::NotDense(_))
+}
+
+/// Tensors that are not dense are omitted from the configuration, so they do not matter.
+fn can_batch<T: Declared>(tensors: &Tensors<'_, T>) -> bool {
+    let mut dense = tensors.inputs.iter().chain(tensors.outputs).filter(|tensor| is_dense(*tensor));
+    dense.all(|tensor| matches!(tensor.dims(), Dims::Known([-1, ..])))
 }
 
 /// Whether a configured tensor has as many dimensions as in the file, and thus includes the batch dimension.
-fn says_unbatched(config: &Config, signature: &Signature) -> bool {
-    let same_rank = |decls: &[Decl], tensors: &[Declared]| {
+fn says_unbatched<T: Declared>(config: &Config, tensors: &Tensors<'_, T>) -> bool {
+    let same_rank = |decls: &[Decl], tensors: &[T]| {
         decls.iter().any(|decl| {
-            let of = tensors.iter().find(|tensor| tensor.name == decl.name);
-            of.is_some_and(|tensor| tensor.dims.len() == decl.model_dims.len())
+            let of = tensors.iter().find(|tensor| tensor.name() == decl.name);
+            let rank = of.and_then(|tensor| known(tensor.dims())).map(<[i64]>::len);
+            rank == Some(decl.model_dims.len())
         })
     };
-    same_rank(&config.inputs, &signature.inputs) || same_rank(&config.outputs, &signature.outputs)
+    same_rank(&config.inputs, tensors.inputs) || same_rank(&config.outputs, tensors.outputs)
 }
 
-fn tensor_text(
+fn known(dims: Dims<'_>) -> Option<&[i64]> {
+    match dims {
+        Dims::Known(dims) => Some(dims),
+        Dims::ScalarOrUnknown => Some(&[]),
+        Dims::Unknown => None,
+    }
+}
+
+fn tensor_text<T: Declared>(
     text: &mut String,
     field: &str,
     model: &str,
-    tensor: &Declared,
+    tensor: &T,
     batching: bool,
 ) -> Result<(), Fault> {
-    let kind = types::dtype_of(tensor.element);
-    if kind == dtype::INVALID {
-        return Err(Fault::unsupported(format!(
-            "autofill failed for model '{model}': {field} '{}' has elements of {}, which no \
-             configuration can express",
-            tensor.name,
-            types::element_name(tensor.element)
-        )));
-    }
-    let dims = if batching { &tensor.dims[1..] } else { &tensor.dims[..] };
-    if let Some(zero) = dims.iter().find(|&&dim| dim == 0) {
-        return Err(Fault::unsupported(format!(
-            "autofill failed for model '{model}': {field} '{}' has a dimension of {zero}, which a \
-             configuration cannot express",
-            tensor.name
-        )));
+    let unsupported = |what: String| {
+        Fault::unsupported(format!(
+            "autofill failed for model '{model}': {field} '{}' has {what}, which no configuration \
+             can express",
+            tensor.name()
+        ))
+    };
+    let element = match tensor.element() {
+        Element::Known(dtype) => Ok(dtype),
+        Element::Foreign(name) => Err(format!("elements of {name}")),
+        Element::Unknown | Element::NotDense(_) => Err("elements of an unknown type".to_owned()),
+    };
+    let dtype = element.map_err(unsupported)?;
+    let dims = known(tensor.dims())
+        .ok_or_else(|| unsupported("an unknown number of dimensions".to_owned()))?;
+    let dims = &dims[usize::from(batching)..];
+    if dims.contains(&0) {
+        return Err(unsupported("a dimension of 0".to_owned()));
     }
     let _ = write!(
         text,
         "{field} {{ name: \"{}\" data_type: {} ",
-        escaped(&tensor.name),
-        type_name(kind)
+        escaped(tensor.name()),
+        type_name(dtype)
     );
     // A configuration must have dims. With batching, one element per row is a reshape to no dimensions.
     // Without batching such a reshape is not allowed, so `dims: [1]` stands for a scalar.

@@ -1,18 +1,27 @@
 //! Unit tests of `complete.rs`.
 
 use super::*;
-use crate::check::tests::declared;
+use crate::check::tests::{Owned, tensor};
+use trtserver_plugin_api::abi::types::dtype;
 
-fn signature(dims: &[i64]) -> Signature {
-    Signature {
-        inputs: vec![declared("a\"b", 1, dims)],
-        outputs: vec![declared("y", 8, dims), declared("map", 0, &[])],
-        defaulted: vec![],
+fn model(dims: Option<&[i64]>) -> Owned {
+    Owned {
+        inputs: vec![tensor("a\"b", Element::Known(dtype::FP32), dims)],
+        outputs: vec![
+            tensor("y", Element::Known(dtype::STRING), dims),
+            tensor("map", Element::NotDense("a map"), None),
+        ],
+        ..Owned::default()
     }
 }
 
+fn try_patch(config: &Config, dims: Option<&[i64]>, default: usize) -> Result<String, String> {
+    let text = patch(config, &model(dims).tensors(), default);
+    text.map(Option::unwrap_or_default).map_err(|fault| fault.text)
+}
+
 fn filled(config: &Config, dims: &[i64]) -> String {
-    patch(config, &signature(dims), 4).unwrap().unwrap_or_default()
+    try_patch(config, Some(dims), 4).unwrap()
 }
 
 fn named() -> Config {
@@ -38,7 +47,7 @@ fn configured_values_are_kept() {
     config.max_batch_size = 16;
     let text = filled(&config, &[-1, 3]);
     assert!(!text.contains("max_batch_size") && text.contains("dims: [ 3 ]"), "{text}");
-    let text = patch(&config, &signature(&[1, 3]), 4).unwrap_err().text;
+    let text = try_patch(&config, Some(&[1, 3]), 4).unwrap_err();
     assert!(text.contains("model does not support batching while non-zero"));
 
     let mut config = named();
@@ -72,6 +81,21 @@ fn the_setting() {
     assert_eq!(default_batch(None), Ok(4));
     assert_eq!(default_batch(Some("0")), Ok(0));
     assert!(default_batch(Some("many")).unwrap_err().text.contains(SETTING));
-    assert!(!patch(&named(), &signature(&[-1, 3]), 1).unwrap().unwrap().contains("dynamic"));
-    assert!(!patch(&named(), &signature(&[-1, 3]), 0).unwrap().unwrap().contains("max_batch"));
+    assert!(!try_patch(&named(), Some(&[-1, 3]), 1).unwrap().contains("dynamic"));
+    assert!(!try_patch(&named(), Some(&[-1, 3]), 0).unwrap().contains("max_batch"));
+}
+
+#[test]
+fn tensors_that_a_configuration_cannot_express_are_refused() {
+    let text = try_patch(&named(), None, 4).unwrap_err();
+    assert!(text.contains("input 'a\"b' has an unknown number of dimensions, which no"), "{text}");
+    let text = try_patch(&named(), Some(&[3, 0]), 4).unwrap_err();
+    assert!(text.contains("has a dimension of 0, which no configuration can express"), "{text}");
+    let refusal = |element| {
+        let model = Owned { inputs: vec![tensor("x", element, Some(&[3]))], ..Owned::default() };
+        patch(&named(), &model.tensors(), 4).unwrap_err().text
+    };
+    let text = refusal(Element::Foreign("complex64".into()));
+    assert!(text.contains("input 'x' has elements of complex64, which no"), "{text}");
+    assert!(refusal(Element::NotDense("a map")).contains("input 'x' is not a dense tensor"));
 }

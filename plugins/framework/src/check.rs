@@ -1,0 +1,256 @@
+//! The tensors that a model's file declares against its configuration, and the plan for execution that results.
+//!
+//! Every configured tensor must exist in the file with the same type and a compatible shape; every input that the file
+//! requires must be configured or added by the host. Outputs may be omitted.
+
+use crate::config::{Config, Decl};
+use crate::fault::Fault;
+use crate::slot::{Plan, Slot};
+use crate::types::{shape_text, type_name};
+
+/// A tensor as the model's file declares it.
+pub trait Declared {
+    /// How the framework names it in a run.
+    type Handle;
+
+    fn name(&self) -> &str;
+
+    fn element(&self) -> Element;
+
+    fn dims(&self) -> Dims<'_>;
+
+    /// `None` for types that the framework lacks.
+    fn handle(&self, dtype: u32) -> Option<Self::Handle>;
+
+    /// What an error about shapes begins with. `kind` is `input` or `output`; `full` is the configuration's shape.
+    fn shape_error(&self, model: &str, kind: &str, full: &[i64]) -> String {
+        let _ = (kind, full);
+        format!("model '{model}', tensor '{}'", self.name())
+    }
+}
+
+/// The type of a tensor's elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Element {
+    /// One of the interface's types.
+    Known(u32),
+    /// The file does not say.
+    Unknown,
+    /// The name of a type that the interface lacks.
+    Foreign(String),
+    /// No dense tensor, but this.
+    NotDense(&'static str),
+}
+
+/// The shape of a tensor in the file, batch dimension first if the model batches, -1 = dynamic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dims<'a> {
+    Known(&'a [i64]),
+    /// The file does not say how many dimensions there are.
+    Unknown,
+    /// No dimensions, or the file does not say how many: the framework reports both alike.
+    ScalarOrUnknown,
+}
+
+/// What a file declares.
+#[derive(Debug)]
+pub struct Tensors<'a, T> {
+    pub inputs: &'a [T],
+    /// Inputs with a default value.
+    pub defaulted: &'a [T],
+    pub outputs: &'a [T],
+}
+
+/// # Errors
+/// A tensor that is missing or not in the file, or another type or shape than the file's.
+pub fn check<T: Declared>(
+    config: &Config,
+    tensors: &Tensors<'_, T>,
+) -> Result<Plan<T::Handle>, Fault> {
+    let known: Vec<&T> = tensors.inputs.iter().chain(tensors.defaulted).collect();
+    let names = Names { config, kind: "input", known: &known };
+    let mut inputs = names.resolve(&config.inputs)?;
+    let missing: Vec<&str> = tensors
+        .inputs
+        .iter()
+        .map(Declared::name)
+        .filter(|name| !config.inputs.iter().any(|decl| decl.name == *name))
+        .filter(|name| !config.facts.host_inputs.iter().any(|own| own == name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(Fault::invalid(format!(
+            "unable to load model '{}', configuration expects {} inputs, model provides {}; not \
+             configured: {}",
+            config.model,
+            config.inputs.len(),
+            tensors.inputs.len(),
+            missing.join(", ")
+        )));
+    }
+    for slot in &mut inputs {
+        slot.optional |= tensors.defaulted.iter().any(|input| input.name() == slot.name);
+    }
+    // Tensors added by the host are found by name, after the configured ones.
+    for input in &known {
+        if !inputs.iter().any(|slot| slot.name == input.name()) {
+            inputs.extend(host_slot(*input));
+        }
+    }
+
+    let outputs: Vec<&T> = tensors.outputs.iter().collect();
+    let names = Names { config, kind: "output", known: &outputs };
+    let mut plan_outputs = names.resolve(&config.outputs)?;
+    for output in &outputs {
+        if !plan_outputs.iter().any(|slot| slot.name == output.name()) {
+            plan_outputs.extend(host_slot(*output));
+        }
+    }
+    for slot in &mut plan_outputs {
+        slot.passed = known.iter().any(|input| input.name() == slot.name);
+    }
+    Ok(Plan { inputs, outputs: plan_outputs, batching: config.max_batch_size > 0 })
+}
+
+/// A tensor that the configuration does not list, as the file declares it. `None` if the plugin interface lacks its type:
+/// such a tensor cannot be requested.
+fn host_slot<T: Declared>(declared: &T) -> Option<Slot<T::Handle>> {
+    let Element::Known(dtype) = declared.element() else { return None };
+    let (dims, unranked) = slot_dims(declared.dims());
+    Some(Slot {
+        name: declared.name().to_owned(),
+        handle: declared.handle(dtype)?,
+        dtype,
+        dims,
+        unranked,
+        scalar: false,
+        reshape: None,
+        optional: true,
+        passed: false,
+    })
+}
+
+/// Shape of a slot, and whether it is unknown.
+fn slot_dims(dims: Dims<'_>) -> (Vec<i64>, bool) {
+    match dims {
+        Dims::Known(dims) => (dims.to_vec(), false),
+        Dims::Unknown | Dims::ScalarOrUnknown => (Vec::new(), true),
+    }
+}
+
+struct Names<'a, T> {
+    config: &'a Config,
+    kind: &'a str,
+    known: &'a [&'a T],
+}
+
+impl<T: Declared> Names<'_, T> {
+    fn resolve(&self, decls: &[Decl]) -> Result<Vec<Slot<T::Handle>>, Fault> {
+        decls.iter().map(|decl| self.one(decl)).collect()
+    }
+
+    fn one(&self, decl: &Decl) -> Result<Slot<T::Handle>, Fault> {
+        let model = &self.config.model;
+        let Some(declared) = self.known.iter().find(|known| known.name() == decl.name) else {
+            let allowed: Vec<&str> = self.known.iter().map(|known| known.name()).collect();
+            let (kind, name) = (self.kind, &decl.name);
+            return Err(Fault::invalid(format!(
+                "unable to load model '{model}': unexpected inference {kind} '{name}', allowed {kind}s \
+                 are: {}",
+                allowed.join(", ")
+            )));
+        };
+        let expected = match declared.element() {
+            Element::NotDense(what) => {
+                return Err(Fault::unsupported(format!(
+                    "model '{model}', tensor '{}': the model has {what} here; only dense tensors are \
+                     supported",
+                    decl.name
+                )));
+            }
+            Element::Foreign(name) => Err(name),
+            Element::Known(dtype) if dtype != decl.dtype => Err(type_name(dtype)),
+            Element::Known(_) | Element::Unknown => {
+                declared.handle(decl.dtype).ok_or_else(|| "unknown".to_owned())
+            }
+        };
+        let handle = expected.map_err(|expected| {
+            Fault::invalid(format!(
+                "model '{model}', tensor '{}': the model expects data type {expected} but the model \
+                 configuration specifies data type {}",
+                decl.name,
+                type_name(decl.dtype)
+            ))
+        })?;
+        let scalar = self.agree(decl, *declared)?;
+        let reshape =
+            (decl.dims != decl.model_dims).then(|| (decl.dims.clone(), decl.model_dims.clone()));
+        let (dims, unranked) = slot_dims(declared.dims());
+        Ok(Slot {
+            name: decl.name.clone(),
+            handle,
+            dtype: decl.dtype,
+            dims,
+            unranked,
+            scalar,
+            reshape,
+            optional: decl.optional,
+            passed: false,
+        })
+    }
+
+    /// Compares shapes. True = the tensor is a scalar that the configuration writes as `dims: [1]`.
+    fn agree(&self, decl: &Decl, declared: &T) -> Result<bool, Fault> {
+        let batching = self.config.max_batch_size > 0;
+        let one = !batching && decl.model_dims == [1];
+        let known = match declared.dims() {
+            // Nothing to compare: each run decides the shape.
+            Dims::Unknown => return Ok(false),
+            Dims::ScalarOrUnknown => return Ok(one),
+            Dims::Known([]) if one => return Ok(true),
+            Dims::Known(dims) => dims,
+        };
+        let mut full = decl.model_dims.clone();
+        if batching {
+            full.insert(0, -1);
+        }
+        let fault = |why: String| {
+            let place = declared.shape_error(&self.config.model, self.kind, &full);
+            Err(Fault::invalid(format!("{place}: {why}")))
+        };
+        if batching && known.first() != Some(&-1) {
+            return fault(format!(
+                "for the model to support batching the shape should have at least 1 dimension and the \
+                 first dimension must be -1; but shape expected by the model is {}",
+                shape_text(known)
+            ));
+        }
+        let specifies = match batching {
+            false => format!("shape {}", shape_text(&full)),
+            true => format!(
+                "an initial batch dimension because max_batch_size > 0 followed by the explicit \
+                 tensor shape, making complete shape {}",
+                shape_text(&full)
+            ),
+        };
+        if full.len() != known.len() {
+            return fault(format!(
+                "the model expects {} dimensions (shape {}) but the model configuration specifies {} \
+                 dimensions ({specifies})",
+                known.len(),
+                shape_text(known),
+                full.len(),
+            ));
+        }
+        if known.iter().zip(&full).any(|(&known, &requested)| known != -1 && known != requested) {
+            return fault(format!(
+                "the model expects shape {} but the model configuration specifies {specifies}",
+                shape_text(known)
+            ));
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+pub mod tests;

@@ -1,0 +1,74 @@
+//! What the check of a file's signature against the model configuration needs to know of TensorFlow's tensors.
+
+use crate::plan::{Endpoint, Plan};
+use crate::signature::{GraphTensor, Signature};
+use crate::types;
+use trtserver_framework::check::{self, Declared, Dims, Element, Tensors};
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::types::shape_text;
+use trtserver_plugin_api::abi::types::dtype;
+
+/// The plan for execution.
+///
+/// # Errors
+/// A tensor that is missing or not in the file, or another type or shape than the file's.
+pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
+    let n_configured = config.inputs.len() + config.facts.host_inputs.len();
+    let n_provided = signature.inputs.len();
+    if n_configured > n_provided {
+        let allowed: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
+        return Err(Fault::invalid(format!(
+            "unable to load model '{}', configuration expects {n_configured} inputs, model provides \
+             {n_provided}; allowed inputs are: {}",
+            config.model,
+            allowed.join(", ")
+        )));
+    }
+    check::check(config, &signature.tensors())
+}
+
+impl Signature {
+    pub fn tensors(&self) -> Tensors<'_, GraphTensor> {
+        Tensors { inputs: &self.inputs, defaulted: &[], outputs: &self.outputs }
+    }
+}
+
+impl Declared for GraphTensor {
+    type Handle = Endpoint;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn element(&self) -> Element {
+        match (self.data_type, types::dtype_of(self.data_type)) {
+            _ if self.operation.is_empty() => Element::NotDense("a sparse or composite tensor"),
+            (types::UNKNOWN, _) => Element::Unknown,
+            (data_type, dtype::INVALID) => Element::Foreign(types::element_name(data_type)),
+            (_, dtype) => Element::Known(dtype),
+        }
+    }
+
+    fn dims(&self) -> Dims<'_> {
+        self.dims.as_deref().map_or(Dims::Unknown, Dims::Known)
+    }
+
+    fn handle(&self, dtype: u32) -> Option<Endpoint> {
+        let data_type = types::element(dtype)?;
+        Some(Endpoint { operation: self.operation.clone(), index: self.index, data_type })
+    }
+
+    fn shape_error(&self, model: &str, kind: &str, full: &[i64]) -> String {
+        let known = shape_text(self.dims.as_deref().unwrap_or_default());
+        format!(
+            "unable to load model '{model}', {kind} '{}' dims {known} don't match configuration dims {}",
+            self.name,
+            shape_text(full)
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+pub mod tests;

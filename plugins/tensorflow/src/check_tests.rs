@@ -1,0 +1,111 @@
+//! Unit tests of `check.rs`.
+
+use super::*;
+use trtserver_framework::config::Decl;
+
+pub fn tensor(name: &str, data_type: i32, dims: Option<&[i64]>) -> GraphTensor {
+    GraphTensor {
+        name: name.into(),
+        operation: format!("serve_{name}"),
+        index: 2,
+        data_type,
+        dims: dims.map(<[i64]>::to_vec),
+    }
+}
+
+fn decl(name: &str, dtype: u32, dims: &[i64]) -> Decl {
+    let dims = dims.to_vec();
+    Decl { name: name.into(), dtype, model_dims: dims.clone(), dims, optional: false }
+}
+
+fn signature() -> Signature {
+    Signature {
+        inputs: vec![tensor("a", 1, Some(&[-1, 16])), tensor("b", 7, None)],
+        outputs: vec![tensor("y", 0, None), tensor("z", 20, Some(&[]))],
+        method: String::new(),
+    }
+}
+
+fn config() -> Config {
+    Config {
+        model: "M".into(),
+        max_batch_size: 8,
+        inputs: vec![decl("b", dtype::STRING, &[-1]), decl("a", dtype::FP32, &[16])],
+        outputs: vec![decl("y", dtype::INT32, &[1])],
+        ..Config::default()
+    }
+}
+
+fn refusal(config: &Config) -> String {
+    check(config, &signature()).unwrap_err().text
+}
+
+#[test]
+fn plan_names_operations_and_types_of_tensorflow() {
+    let plan = check(&config(), &signature()).unwrap();
+    let [b, a] = &plan.inputs[..] else { panic!("{plan:?}") };
+    assert_eq!(
+        (a.handle.operation.as_str(), a.handle.index, a.handle.data_type),
+        ("serve_a", 2, 1)
+    );
+    assert_eq!((b.handle.data_type, b.unranked, b.scalar), (7, true, false));
+    // The file states no type of `y`; `z` has none that a request can have.
+    assert_eq!((plan.outputs.len(), plan.outputs[0].handle.data_type), (1, 3));
+}
+
+#[test]
+fn number_of_inputs_is_that_of_the_signature() {
+    let mut c = config();
+    c.facts.host_inputs.push("START".into());
+    assert_eq!(
+        refusal(&c),
+        "unable to load model 'M', configuration expects 3 inputs, model provides 2; allowed inputs \
+         are: a, b"
+    );
+    let mut c = config();
+    c.inputs.pop();
+    assert_eq!(
+        refusal(&c),
+        "unable to load model 'M', configuration expects 1 inputs, model provides 2; not configured: a"
+    );
+}
+
+#[test]
+fn shapes_are_compared_with_both_in_the_error() {
+    let mut c = config();
+    c.inputs[1] = decl("a", dtype::FP32, &[17]);
+    let text = refusal(&c);
+    assert!(
+        text.starts_with(
+            "unable to load model 'M', input 'a' dims [-1,16] don't match configuration dims [-1,17]: \
+             the model expects shape [-1,16] but the model configuration specifies an initial batch \
+             dimension because max_batch_size > 0"
+        ),
+        "{text}"
+    );
+    c.max_batch_size = 0;
+    let text = refusal(&c);
+    assert!(text.contains("don't match configuration dims [17]: the model expects 2 dimensions"));
+}
+
+#[test]
+fn types_are_compared_with_both_in_the_error() {
+    let mut c = config();
+    c.inputs[0].dtype = dtype::FP32;
+    assert_eq!(
+        refusal(&c),
+        "model 'M', tensor 'b': the model expects data type TYPE_STRING but the model configuration \
+         specifies data type TYPE_FP32"
+    );
+    let mut c = config();
+    c.outputs.push(decl("z", dtype::FP32, &[1]));
+    assert!(refusal(&c).contains("tensor 'z': the model expects data type resource but"));
+}
+
+#[test]
+fn sparse_tensors_are_refused_if_configured() {
+    let mut signature = signature();
+    signature.outputs[0].operation.clear();
+    let text = check(&config(), &signature).unwrap_err().text;
+    assert!(text.contains("tensor 'y': the model has a sparse or composite tensor here"), "{text}");
+}

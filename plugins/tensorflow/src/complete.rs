@@ -1,0 +1,47 @@
+//! Autocomplete: inputs, outputs, batch size and scheduler that a configuration omits, from a file's signature.
+
+use crate::signature::Signature;
+use trtserver_framework::check::{Declared, Dims, Element};
+use trtserver_framework::complete;
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+
+/// The additions for a SavedModel as protobuf text; `None` = nothing to add.
+///
+/// # Errors
+/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch.
+pub fn saved_model(
+    config: &Config,
+    signature: &Signature,
+    default_batch: usize,
+) -> Result<Option<String>, Fault> {
+    complete::patch(config, &signature.tensors(), default_batch)
+}
+
+/// The additions for a GraphDef, from its placeholders and the outputs that no operation consumes: `ends`, with types and
+/// shapes as TensorFlow knows them after the import.
+///
+/// Such outputs include those of operations for training and saving. Outputs that a configuration cannot express are left
+/// out unless all are such.
+///
+/// # Errors
+/// As [`saved_model`].
+pub fn graph_def(
+    config: &Config,
+    ends: Signature,
+    default_batch: usize,
+) -> Result<Option<String>, Fault> {
+    let Signature { inputs, mut outputs, method } = ends;
+    let can_express = |output: &_| {
+        matches!(Declared::element(output), Element::Known(_))
+            && matches!(Declared::dims(output), Dims::Known(dims) if !dims.contains(&0))
+    };
+    if outputs.iter().any(can_express) {
+        outputs.retain(can_express);
+    }
+    complete::patch(config, &Signature { inputs, outputs, method }.tensors(), default_batch)
+}
+
+#[cfg(test)]
+#[path = "complete_tests.rs"]
+mod tests;
