@@ -5,11 +5,13 @@
 mod sample;
 
 use sample::{CANCELLED, KEPT, OWNERS, STORED, Sample};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::extensions::{
-    AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS,
+    AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS, MODEL_PROBE,
+    ModelProbeExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{
@@ -18,7 +20,7 @@ use trtserver_plugin_api::abi::types::{
 use trtserver_plugin_api::author::{Error, export, strings_in};
 use trtserver_plugin_testkit::{
     Backend, Failure, Instance, InstanceSpec, Layout, Metric, ModelSpec, Outcome, Request, Session,
-    bytes, host_table, set_log_level, take_lookups, take_violations, values,
+    bytes, host_table, probe, set_log_level, take_lookups, take_violations, values,
 };
 
 fn table() -> &'static BackendTable {
@@ -287,6 +289,32 @@ fn state_of_autocomplete_reaches_open_and_is_dropped() {
 }
 
 #[test]
+fn model_probe_returns_an_entry_or_a_reason() {
+    let _session = Session::start();
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("model_probe");
+    for (entry, expected) in [
+        ("readme", Ok(None)),
+        ("sample_dir/", Ok(Some("sample_dir"))),
+        ("sample_file", Err("sample_file is a file")),
+        ("sample_elsewhere", Err("\"elsewhere\" is not in ")),
+        ("sample_panic", Err("backend 'sample' panicked in model_probe: probe")),
+    ] {
+        let _ = std::fs::remove_dir_all(&dir);
+        match entry.strip_suffix('/') {
+            Some(entry) => std::fs::create_dir_all(dir.join(entry)).unwrap(),
+            None => {
+                std::fs::create_dir_all(&dir).unwrap();
+                std::fs::write(dir.join(entry), "").unwrap();
+            }
+        }
+        match (probe(table(), "sample_graph", &dir), expected) {
+            (Ok(found), expected) => assert_eq!(Ok(found.as_deref()), expected),
+            (Err(e), expected) => assert!(e.text.contains(expected.unwrap_err()), "{}", e.text),
+        }
+    }
+}
+
+#[test]
 fn logs_and_metrics_stop_at_close() {
     let session = Session::start();
     drop(open(&model("metrics")).unwrap());
@@ -320,6 +348,7 @@ fn extensions_are_returned_by_name_and_version() {
     let found = |name, version| extension::<u64>(name, version).copied();
     assert_eq!(found(AUTOCOMPLETE, 1), Some(size_of::<AutocompleteExtension>() as u64));
     assert_eq!(found(CANCEL, 1), Some(size_of::<CancelExtension>() as u64));
+    assert_eq!(found(MODEL_PROBE, 1), Some(size_of::<ModelProbeExtension>() as u64));
     for (name, version) in [(CANCEL, 2), ("trts.cance", 1), ("", 1), ("trts.unknown", 1)] {
         assert_eq!(found(name, version), None, "{name} {version}");
     }
@@ -327,7 +356,7 @@ fn extensions_are_returned_by_name_and_version() {
     let list = |p, n| unsafe { std::slice::from_raw_parts(p, n as usize) }.iter();
     let named = |e: &Extension| (read(e.name), e.version);
     let offered: Vec<_> = list(info.extensions, info.n_extensions).map(named).collect();
-    assert_eq!(offered, [(AUTOCOMPLETE.to_owned(), 1), (CANCEL.to_owned(), 1)]);
+    assert_eq!(offered, [AUTOCOMPLETE, CANCEL, MODEL_PROBE].map(|name| (name.to_owned(), 1)));
     let required: Vec<_> =
         list(info.required_extensions, info.n_required_extensions).map(named).collect();
     assert_eq!(required, [(METRICS.to_owned(), 1)]);

@@ -74,6 +74,9 @@ structs! {
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free }
     extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete, state_free }
     extensions::CancelExtension => trts_cancel_extension { size, cancel }
+    extensions::DirEntry => trts_dir_entry { name, is_dir, pad }
+    extensions::ProbeDesc => trts_probe_desc { size, name, version, version_dir, platform, default_file, entries, n_entries, pad, reserved }
+    extensions::ModelProbeExtension => trts_model_probe_extension { size, model_probe }
 }
 
 /// C's name of a Rust type that is not a struct of the list above.
@@ -359,6 +362,7 @@ fn extension_names_equal_those_of_the_headers() {
         (extensions::MEMORY, "MEMORY"),
         (extensions::AUTOCOMPLETE, "AUTOCOMPLETE"),
         (extensions::CANCEL, "CANCEL"),
+        (extensions::MODEL_PROBE, "MODEL_PROBE"),
     ] {
         let header = include_str!("../include/trtserver/extensions.h");
         let line = format!("#define TRTS_EXTENSION_{c} \"{name}\"\n");

@@ -22,6 +22,10 @@
 //   std::optional<trtserver::Patch> MyBackend::autocomplete(const trtserver::ModelContext &);
 //       adds what a configuration omits, on a loader thread; see ModelContext::autocomplete. Or returns a
 //       trtserver::Completion, which also hands a value to the constructor of MyModel
+//   static std::optional<std::string_view> MyBackend::model_probe(const trtserver::ModelProbe &);
+//       looks for a model in a version directory, if the configuration leaves platform or file to be detected. Returns the
+//       name of an entry; nothing if the default file of the platform decides. An exception says why there is none: its text
+//       goes on after "no model of platform P: ". The backend need not be open; must not load the framework
 //   std::string MyBackend::runtime() const;
 //       the framework and its version, such as "TensorRT 10.13", once the backend is open
 //   void MyInstance::cancel(trtserver::RequestKey);
@@ -101,6 +105,9 @@ template <class T, class = void> struct HasAutocomplete : std::false_type {};
 template <class T>
 struct HasAutocomplete<T, std::void_t<decltype(std::declval<T &>().autocomplete(std::declval<const ModelContext &>()))>>
     : std::true_type {};
+template <class T, class = void> struct HasModelProbe : std::false_type {};
+template <class T>
+struct HasModelProbe<T, std::void_t<decltype(T::model_probe(std::declval<const ModelProbe &>()))>> : std::true_type {};
 template <class T, class = void> struct HasRuntime : std::false_type {};
 template <class T>
 struct HasRuntime<T, std::void_t<decltype(std::declval<const T &>().runtime())>> : std::true_type {};
@@ -203,6 +210,9 @@ private:
     if constexpr (HasCancel<Instance>::value) {
       all.push_back({TRTS_EXTENSION_CANCEL, TRTS_EXTENSION_CANCEL_VERSION});
     }
+    if constexpr (HasModelProbe<Backend>::value) {
+      all.push_back({TRTS_EXTENSION_MODEL_PROBE, TRTS_EXTENSION_MODEL_PROBE_VERSION});
+    }
     return all;
   }
 
@@ -246,6 +256,26 @@ private:
   }
   static void state_free(void *state) noexcept { delete static_cast<std::any *>(state); }
 
+  static trts_error *model_probe(const trts_probe_desc *desc, std::uint32_t *found) noexcept {
+    return guarded([&] {
+      if constexpr (HasModelProbe<Backend>::value) {
+        const ModelProbe probe(desc);
+        const std::optional<std::string_view> name = Backend::model_probe(probe);
+        for (std::uint32_t i = 0; name && i < desc->n_entries; i++) {
+          if (probe[i].name == *name) {
+            *found = i;
+            return;
+          }
+        }
+        if (name) {
+          throw Error::internal(std::string(*name) + " is not in " + std::string(probe.version_dir()));
+        }
+      } else {
+        (void)desc, (void)found;
+      }
+    });
+  }
+
   static trts_error *model_open(trts_backend *backend, const trts_model_desc *desc, trts_model **out) noexcept {
     return guarded([&] {
       *out = reinterpret_cast<trts_model *>(new Model(open(backend)->backend, ModelContext(desc)));
@@ -282,12 +312,17 @@ private:
   static const void *get_extension(trts_str name, std::uint32_t version) noexcept {
     static constexpr trts_autocomplete_extension autocompletes = {sizeof autocompletes, autocomplete, state_free};
     static constexpr trts_cancel_extension cancels = {sizeof cancels, cancel};
+    static constexpr trts_model_probe_extension probes = {sizeof probes, model_probe};
     if (HasAutocomplete<Backend>::value && view(name) == TRTS_EXTENSION_AUTOCOMPLETE &&
         version <= TRTS_EXTENSION_AUTOCOMPLETE_VERSION) {
       return &autocompletes;
     }
     if (HasCancel<Instance>::value && view(name) == TRTS_EXTENSION_CANCEL && version <= TRTS_EXTENSION_CANCEL_VERSION) {
       return &cancels;
+    }
+    if (HasModelProbe<Backend>::value && view(name) == TRTS_EXTENSION_MODEL_PROBE &&
+        version <= TRTS_EXTENSION_MODEL_PROBE_VERSION) {
+      return &probes;
     }
     return nullptr;
   }

@@ -88,6 +88,45 @@ typedef struct trts_cancel_extension {
   void (*cancel)(trts_instance *instance, trts_responder *responder);
 } trts_cancel_extension;
 
+#define TRTS_EXTENSION_MODEL_PROBE "trts.model_probe"
+#define TRTS_EXTENSION_MODEL_PROBE_VERSION 1u
+
+/* A file or directory of a version directory. */
+typedef struct trts_dir_entry {
+  trts_str name;
+  uint32_t is_dir; /* not 0: a directory, or a link to one */
+  uint32_t pad;
+} trts_dir_entry;
+
+/* A version directory in which a model is looked for. Owned by the host; valid during the call of model_probe. */
+typedef struct trts_probe_desc {
+  uint64_t size;
+  trts_str name; /* of the model */
+  int64_t version;
+  trts_str version_dir;
+  trts_str platform; /* one of the platforms of the backend */
+  trts_str default_file; /* of that platform */
+  const trts_dir_entry *entries; /* what the directory contains */
+  uint32_t n_entries;
+  uint32_t pad;
+  uint64_t reserved[4];
+} trts_probe_desc;
+
+/* Result of model_probe: the default file of the platform decides. */
+enum { TRTS_NO_ENTRY = 2147483647 };
+
+/* Recognition of model files, for configurations that leave platform or model file to be detected. */
+typedef struct trts_model_probe_extension {
+  uint64_t size;
+  /* Checks whether a version directory holds a model of a platform. *found is TRTS_NO_ENTRY before the call;
+   * on success it is the index of the file or directory of the model in desc->entries, or still
+   * TRTS_NO_ENTRY. An error says why there is none; its text goes on after "no model of platform P: ".
+   *
+   * The backend need not be open. Looks at names, and at most at the beginnings of files: it must not load
+   * the framework. On any thread, several at once. */
+  trts_error *(*model_probe)(const trts_probe_desc *desc, uint32_t *found);
+} trts_model_probe_extension;
+
 #ifdef __cplusplus
 }
 #endif

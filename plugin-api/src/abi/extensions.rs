@@ -22,6 +22,9 @@ pub const AUTOCOMPLETE_VERSION: u32 = 1;
 /// Name of [`CancelExtension`], offered by backends.
 pub const CANCEL: &str = "trts.cancel";
 pub const CANCEL_VERSION: u32 = 1;
+/// Name of [`ModelProbeExtension`], offered by backends.
+pub const MODEL_PROBE: &str = "trts.model_probe";
+pub const MODEL_PROBE_VERSION: u32 = 1;
 
 /// A metric. Owned by its scope.
 #[repr(C)]
@@ -110,4 +113,49 @@ pub struct CancelExtension {
     /// block. At most once per request. A request cancelled before `execute` received it is not notified. The
     /// instance stays open during the call.
     pub cancel: unsafe extern "C" fn(instance: *mut InstanceHandle, responder: *mut Responder),
+}
+
+/// A version directory in which a model is looked for; valid during the call of `model_probe`.
+#[repr(C)]
+pub struct ProbeDesc {
+    pub size: u64,
+    /// Name of the model.
+    pub name: Str,
+    pub version: i64,
+    pub version_dir: Str,
+    /// One of the backend's platforms, and its default file.
+    pub platform: Str,
+    pub default_file: Str,
+    /// What the directory contains.
+    pub entries: *const DirEntry,
+    pub n_entries: u32,
+    pub pad: u32,
+    pub reserved: [u64; 4],
+}
+
+/// A file or directory of a version directory.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct DirEntry {
+    pub name: Str,
+    /// Not 0: a directory, or a link to one.
+    pub is_dir: u32,
+    pub pad: u32,
+}
+
+/// Result of [`ModelProbeExtension::model_probe`]: the platform's default file decides.
+pub const NO_ENTRY: u32 = 2147483647;
+
+/// Recognition of model files, for configurations that leave platform or model file to be detected.
+#[repr(C)]
+pub struct ModelProbeExtension {
+    /// sizeof, as the backend was built.
+    pub size: u64,
+    /// Checks whether a version directory holds a model of a platform. `found` is [`NO_ENTRY`] before the call; on success
+    /// it is the index of the model's file or directory in [`ProbeDesc::entries`], or still [`NO_ENTRY`]. An error says why
+    /// there is none; its text goes on after "no model of platform 'P': ".
+    ///
+    /// The backend need not be open. Looks at names, and at most at the beginnings of files: it must not load the
+    /// framework. On any thread, several at once.
+    pub model_probe: unsafe extern "C" fn(desc: *const ProbeDesc, found: *mut u32) -> *mut Error,
 }

@@ -7,6 +7,7 @@ use super::context::{
 use super::error::Error;
 use super::host::{Host, bytes_of};
 use super::info::OwnedBackendInfo;
+use super::probe::ModelProbe;
 use super::request::RequestKey;
 use super::scope::Scope;
 use super::{Backend, CancelHandler, Instance, Model};
@@ -15,7 +16,7 @@ use crate::abi::backend::{BackendModule, BackendModuleRef, BackendTable};
 use crate::abi::descriptors::{BackendInfo, InstanceDesc, ModelDesc};
 use crate::abi::extensions::{
     AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, CANCEL, CANCEL_VERSION,
-    CancelExtension,
+    CancelExtension, MODEL_PROBE, MODEL_PROBE_VERSION, ModelProbeExtension, ProbeDesc,
 };
 use crate::abi::host::{HostTable, patch_format};
 use crate::abi::types::{BackendHandle, InstanceHandle, ModelHandle, Param, Responder, Str};
@@ -191,6 +192,29 @@ unsafe extern "C" fn state_free<B: Backend>(state: *mut u8) {
     });
 }
 
+unsafe extern "C" fn model_probe<B: Backend>(
+    desc: *const ProbeDesc,
+    found: *mut u32,
+) -> *mut abi::types::Error {
+    let Some(host) = Host::get() else { return ptr::null_mut() };
+    // SAFETY: the descriptor is valid during the call.
+    let probe = unsafe { ModelProbe::new(&*desc) };
+    let entry = guard::<B, _>("model_probe", || {
+        let Some(name) = B::model_probe(probe)? else { return Ok(None) };
+        let index = probe.entries().position(|entry| entry.name == name);
+        index.map(Some).ok_or_else(|| {
+            Error::internal(format_args!("\"{name}\" is not in {}", probe.version_dir()))
+        })
+    });
+    match entry {
+        Ok(None) => {}
+        // SAFETY: the host's variable is valid during the call.
+        Ok(Some(index)) => unsafe { found.write(index as u32) },
+        Err(error) => return error.raise(host),
+    }
+    ptr::null_mut()
+}
+
 unsafe extern "C" fn model_open<B: Backend>(
     backend: *mut BackendHandle,
     desc: *const ModelDesc,
@@ -301,6 +325,8 @@ unsafe extern "C" fn get_extension<B: Backend>(name: Str, version: u32) -> *cons
         (&raw const *Export::<B>::AUTOCOMPLETE).cast()
     } else if name == CANCEL.as_bytes() && version <= CANCEL_VERSION {
         (&raw const *Export::<B>::CANCEL).cast()
+    } else if name == MODEL_PROBE.as_bytes() && version <= MODEL_PROBE_VERSION {
+        (&raw const *Export::<B>::MODEL_PROBE).cast()
     } else {
         ptr::null()
     }
@@ -330,6 +356,10 @@ impl<B: Backend> Export<B> {
     };
     const CANCEL: &CancelExtension =
         &CancelExtension { size: size_of::<CancelExtension>() as u64, cancel: cancel::<B> };
+    const MODEL_PROBE: &ModelProbeExtension = &ModelProbeExtension {
+        size: size_of::<ModelProbeExtension>() as u64,
+        model_probe: model_probe::<B>,
+    };
 }
 
 /// The table of a backend.

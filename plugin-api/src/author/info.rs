@@ -4,7 +4,9 @@ use super::context::Kind;
 use super::host::OwnedText;
 use crate::abi;
 use crate::abi::descriptors::{backend_flags, instance_kind};
-use crate::abi::extensions::{AUTOCOMPLETE, AUTOCOMPLETE_VERSION, CANCEL, CANCEL_VERSION};
+use crate::abi::extensions::{
+    AUTOCOMPLETE, AUTOCOMPLETE_VERSION, CANCEL, CANCEL_VERSION, MODEL_PROBE, MODEL_PROBE_VERSION,
+};
 use crate::abi::types::{Str, memory_type};
 
 /// A platform that a backend serves, and the file or directory name of its models when the
@@ -74,9 +76,10 @@ impl BackendInfo {
 }
 
 /// What every backend of this crate offers; `get_extension` in `export.rs` returns them.
-const OFFERED: [Extension; 2] = [
+const OFFERED: [Extension; 3] = [
     Extension { name: AUTOCOMPLETE, version: AUTOCOMPLETE_VERSION },
     Extension { name: CANCEL, version: CANCEL_VERSION },
+    Extension { name: MODEL_PROBE, version: MODEL_PROBE_VERSION },
 ];
 
 /// An [`abi::descriptors::BackendInfo`] with everything it points at.

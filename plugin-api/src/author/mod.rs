@@ -22,6 +22,7 @@ pub mod export;
 mod gather;
 mod host;
 mod info;
+mod probe;
 mod request;
 mod responder;
 mod response;
@@ -38,6 +39,7 @@ pub use dtype::{Dtype, Element, elements};
 pub use error::{Code, Error};
 pub use gather::GatheredTensor;
 pub use info::{BackendInfo, Extension, Platform, PreferredGroup};
+pub use probe::{DirEntry, ModelProbe};
 pub use request::{Request, RequestKey, RequestedOutput};
 pub use responder::Responder;
 pub use response::Response;
@@ -60,6 +62,17 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// The framework and its version, for operators: "ONNX Runtime 1.31.1". Called after `open`.
     fn runtime(&self) -> String {
         String::new()
+    }
+
+    /// Looks for a model of one of the platforms in a version directory, for configurations that leave platform or model file
+    /// to be detected. Returns its file or directory, one of [`ModelProbe::entries`]; `None` if the default file of the
+    /// platform decides, as it does without this function. An error says why there is none; its text goes on after "no
+    /// model of platform 'P': ".
+    ///
+    /// The backend need not be open. Look at names, and at most at the beginnings of files: do not load the framework.
+    fn model_probe<'a>(probe: ModelProbe<'a>) -> Result<Option<&'a str>, Error> {
+        let _ = probe;
+        Ok(None)
     }
 
     /// Reads a model and returns what its configuration omits. May be slow.

@@ -49,7 +49,7 @@ pub(crate) fn taken(error: *mut types::Error, from: &str) -> Result<(), Failure>
 }
 
 /// Looks up an extension of a backend.
-fn extension<T>(table: &BackendTable, name: Str, version: u32) -> Option<&'static T> {
+pub(crate) fn extension<T>(table: &BackendTable, name: Str, version: u32) -> Option<&'static T> {
     // SAFETY: the name is valid during the call; extension tables are static and have the type of their name.
     unsafe { table.get_extension?(name, version).cast::<T>().as_ref() }
 }

@@ -58,6 +58,7 @@ mod host; // the host table
 mod instance; // executing batches
 mod memory; // memory that reveals wrong accesses
 mod model; // specifications of models and instances
+mod probe; // recognition of model files
 mod report; // violations
 mod request; // specifications and views of requests
 mod text; // strings of the interface
@@ -66,6 +67,7 @@ pub use backend::{Backend, Model, Patch, load, table};
 pub use host::{Failure, Metric, Output, Response, SentParam, host_table, set_log_level};
 pub use instance::{InFlight, Instance, Outcome};
 pub use model::{InstanceSpec, ModelSpec, TensorSpec, element_size};
+pub use probe::probe;
 pub use report::{
     Observer, Violation, forget_timeouts, set_observer, set_timeout, take_violations, timed_out,
     violation,

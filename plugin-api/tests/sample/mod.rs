@@ -29,6 +29,17 @@ impl Backend for Sample {
     fn runtime(&self) -> String {
         "Sample 9".into()
     }
+    fn model_probe<'a>(probe: ModelProbe<'a>) -> Result<Option<&'a str>, Error> {
+        assert_eq!((probe.platform(), probe.default_file()), ("sample_graph", "model.sample"));
+        let mut entries = probe.entries();
+        match entries.find(|entry| entry.name.starts_with("sample_")) {
+            Some(entry) if entry.is_dir => Ok(Some(entry.name)),
+            Some(DirEntry { name: "sample_elsewhere", .. }) => Ok(Some("elsewhere")),
+            Some(DirEntry { name: "sample_panic", .. }) => panic!("{}", "probe"),
+            Some(entry) => Err(Error::invalid(format_args!("{} is a file", entry.name))),
+            None => Ok(None),
+        }
+    }
     fn autocomplete(&self, model: &ModelContext) -> Result<Completion, Error> {
         match model.parameter("do") {
             Some("panic_complete") => panic!("{}", "complete"),

@@ -188,6 +188,34 @@ private:
   Scope scope_;
 };
 
+// A file or directory of a ModelProbe.
+struct DirEntry {
+  std::string_view name;
+  bool is_dir; // or a link to one
+};
+
+// A version directory, and the platform of which a model is looked for. Borrowed for the call of `model_probe`.
+class ModelProbe {
+public:
+  explicit ModelProbe(const trts_probe_desc *raw) noexcept : raw_(raw) {}
+
+  // Of the model.
+  std::string_view name() const noexcept { return detail::view(raw_->name); }
+  std::int64_t version() const noexcept { return raw_->version; }
+  std::string_view version_dir() const noexcept { return detail::view(raw_->version_dir); }
+  // One of the platforms of BackendInfo, and its default file.
+  std::string_view platform() const noexcept { return detail::view(raw_->platform); }
+  std::string_view default_file() const noexcept { return detail::view(raw_->default_file); }
+  // What the directory contains.
+  std::size_t size() const noexcept { return raw_->n_entries; }
+  DirEntry operator[](std::size_t i) const noexcept {
+    return {detail::view(raw_->entries[i].name), raw_->entries[i].is_dir != 0};
+  }
+
+private:
+  const trts_probe_desc *raw_;
+};
+
 // One instance. As ModelContext: valid until the instance is closed.
 class InstanceContext {
 public:
