@@ -13,7 +13,9 @@ pub use reserved::charged;
 
 use crate::error::{Code, Error};
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use waiters::Waiters;
 
@@ -225,17 +227,14 @@ impl Reservation {
         Ok(())
     }
 
-    /// As [`Reservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit.
-    ///
-    /// # Errors
-    /// They did not fit in time, or never can. The reservation is unchanged.
-    pub async fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
+    /// As [`Reservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit. Resolves to an error if they did not
+    /// fit in time, or never can; the reservation is then unchanged.
+    pub fn grow(&mut self, more: usize) -> Grow<'_> {
         // First come, first served: it waits behind earlier reservations, even if it would fit.
         if self.budget.waiters.is_empty() && self.try_grow(more).is_ok() {
-            return Ok(());
+            return Grow::done();
         }
-        // Boxed, so that the futures of requests that need not wait stay small.
-        Box::pin(self.wait_and_grow(more)).await
+        Grow(Some(Box::pin(self.wait_and_grow(more))))
     }
 
     async fn wait_and_grow(&mut self, more: usize) -> Result<(), Exhausted> {
@@ -281,6 +280,30 @@ impl Drop for Reservation {
 impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Reservation").field(&self.bytes).finish()
+    }
+}
+
+/// The future of [`Reservation::grow`]. Waiting is boxed: the futures of requests that need not wait have no space for it, and
+/// what fits at once is not allocated.
+pub struct Grow<'a>(Option<Waiting<'a>>);
+
+type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), Exhausted>> + Send + 'a>>;
+
+impl Grow<'_> {
+    /// Nothing is missing.
+    pub fn done() -> Self {
+        Self(None)
+    }
+}
+
+impl Future for Grow<'_> {
+    type Output = Result<(), Exhausted>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Some(wait) => wait.as_mut().poll(cx),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }
 

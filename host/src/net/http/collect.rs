@@ -2,7 +2,7 @@
 //! aligned block.
 
 use crate::arena::Arena;
-use crate::budget::{self, Purpose, Reservation, SMALL, request_memory};
+use crate::budget::{self, Exhausted, Grow, Purpose, Reservation, SMALL, request_memory};
 use crate::request::buffer::{ALIGN, AlignedBuf, AllocError};
 use bytes::Bytes;
 use http_body::Body;
@@ -65,7 +65,7 @@ pub async fn collect<B: Body<Data = Bytes>>(
             // Pages that are never written cost address space only. Unless that is limited, the memory is paid for while it
             // is filled: an announced length alone occupies none of the budget.
             if request_memory().counts_address_space() {
-                Box::pin(pay(&mut reservation, len)).await?;
+                pay(&mut reservation, len).await.map_err(exhausted)?;
             }
             let allocated = AlignedBuf::try_for_input(spec.arena, len);
             let mut allocated = allocated.ok_or(BodyError::OutOfMemory(AllocError::System(len)))?;
@@ -76,10 +76,8 @@ pub async fn collect<B: Body<Data = Bytes>>(
         }
         match &mut block {
             Some(block) => {
-                if let Some(reservation) = block.reservation()
-                    && reservation.bytes() < pad + end
-                {
-                    Box::pin(pay(reservation, pad + end)).await?;
+                if let Some(reservation) = block.reservation() {
+                    pay(reservation, pad + end).await.map_err(exhausted)?;
                 }
                 match block.as_mut().get_mut(pad + total..pad + end) {
                     Some(target) => target.copy_from_slice(&piece),
@@ -87,8 +85,8 @@ pub async fn collect<B: Body<Data = Bytes>>(
                 }
             }
             None => {
-                if end > SMALL && reservation.bytes() < end {
-                    Box::pin(pay(&mut reservation, end)).await?;
+                if end > SMALL {
+                    pay(&mut reservation, end).await.map_err(exhausted)?;
                 }
                 pieces.push(piece);
                 if pieces.len() > MAX_CHUNKS && end < pieces.len() * 1024 {
@@ -112,15 +110,16 @@ pub async fn collect<B: Body<Data = Bytes>>(
     Ok(joined.map_err(BodyError::OutOfMemory)?.into_bytes().slice(pad..))
 }
 
-/// Lets a reservation grow to at least `bytes`, in steps that are worth one. Boxed by its callers: the futures of small bodies have
-/// no space for it.
-async fn pay(reservation: &mut Reservation, bytes: usize) -> Result<(), BodyError> {
-    let missing = bytes.saturating_sub(reservation.bytes());
-    if missing == 0 {
-        return Ok(());
+/// Lets a reservation grow to at least `bytes`, in steps that are worth one.
+fn pay(reservation: &mut Reservation, bytes: usize) -> Grow<'_> {
+    match bytes.saturating_sub(reservation.bytes()) {
+        0 => Grow::done(),
+        missing => reservation.grow(missing.max(PAID_STEP)),
     }
-    let grown = reservation.grow(missing.max(PAID_STEP)).await;
-    grown.map_err(|e| BodyError::OutOfMemory(AllocError::Budget(e)))
+}
+
+fn exhausted(budget: Exhausted) -> BodyError {
+    BodyError::OutOfMemory(AllocError::Budget(budget))
 }
 
 /// The next data frame that is not empty.
