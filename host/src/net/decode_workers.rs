@@ -22,6 +22,9 @@ const NICE: i32 = 10;
 /// request, which is moved several times, has no space for it.
 pub type Deferred<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// A result, or the work that leads to it.
+pub type OrDeferred<T> = std::result::Result<T, Deferred<T>>;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// See the module text.

@@ -23,7 +23,7 @@ use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -101,18 +101,25 @@ where
 }
 
 pin_project_lite::pin_project! {
-    /// The response as hyper's service requires it. An `async` block would be twice as large, and is moved for every call.
+    /// The response as hyper's service requires it. An `async` block would be twice as large, and is moved for every request.
     struct InfallibleResponse<F> {
         #[pin]
         response: F,
+        // Of a connection over HTTP/1.
+        watch: Option<DisconnectWatch>,
     }
 }
 
-impl<F: Future> Future for InfallibleResponse<F> {
-    type Output = std::result::Result<F::Output, Infallible>;
+impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
+    type Output = std::result::Result<Response<B>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().response.poll(cx).map(Ok)
+        let this = self.project();
+        let mut response = ready!(this.response.poll(cx));
+        if this.watch.as_ref().is_some_and(DisconnectWatch::responded) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Poll::Ready(Ok(response))
     }
 }
 
@@ -204,14 +211,7 @@ fn connection(
                 seen.head_arrived();
                 let body = |body| RequestBody::http1(body, &seen, &unread);
                 let response = handler.handle(request.map(body), now_ns());
-                async move {
-                    let mut response = response.await;
-                    if seen.responded() {
-                        let close = HeaderValue::from_static("close");
-                        response.headers_mut().insert(CONNECTION, close);
-                    }
-                    Ok::<_, Infallible>(response)
-                }
+                InfallibleResponse { response, watch: Some(seen) }
             });
             let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
             // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
@@ -243,7 +243,7 @@ fn connection(
             }
             let service = service_fn(move |request: Request<Incoming>| {
                 let request = request.map(|body| RequestBody::http2(body, &state, &unread));
-                InfallibleResponse { response: handler.handle(request, now_ns()) }
+                InfallibleResponse { response: handler.handle(request, now_ns()), watch: None }
             });
             let connection = builder
                 .auto_date_header(false)

@@ -152,8 +152,7 @@ impl Handler for GrpcRouter {
                 (true, Routed::ModelInfer { response })
             }
             INFER_V1 => {
-                let context = Arc::clone(&self.context);
-                let response = async move { grpc::v1::infer(&context, request, received_ns).await };
+                let response = grpc::v1::infer(&self.context, request, received_ns);
                 (true, Routed::Boxed { response: Box::pin(response) })
             }
             STREAM_V1 => {

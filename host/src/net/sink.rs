@@ -7,9 +7,10 @@ use super::unread::{ConnectionUnread, StreamUnread, size_of};
 use crate::error::{Error, Result};
 use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
 use crate::sync::{Mutex, MutexGuard};
-use std::future::poll_fn;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::sync::mpsc;
 
 /// A sink for exactly one response, and its receiver.
@@ -100,12 +101,25 @@ impl SharedSink for Unary {
 pub struct UnaryReceiver(Arc<Unary>);
 
 impl UnaryReceiver {
-    /// Waits for the response. Dropping the future before that cancels the request.
-    pub async fn wait(self, responder: Weak<Responder>) -> Result<InferResponse> {
-        let mut guard = CancelGuard::new(responder);
-        let response = poll_fn(|cx| self.0.poll(cx)).await;
-        guard.disarm();
-        response
+    /// The response to the request of `responder`, which was given the sink.
+    pub fn response_of(self, responder: Weak<Responder>) -> PendingResponse {
+        PendingResponse { unary: self.0, guard: CancelGuard::new(responder) }
+    }
+}
+
+/// A response that has not arrived. Dropping it before that cancels the request.
+pub struct PendingResponse {
+    unary: Arc<Unary>,
+    guard: CancelGuard,
+}
+
+impl Future for PendingResponse {
+    type Output = Result<InferResponse>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<InferResponse>> {
+        let response = ready!(self.unary.poll(cx));
+        self.guard.disarm();
+        Poll::Ready(response)
     }
 }
 

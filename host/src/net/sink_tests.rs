@@ -40,7 +40,7 @@ async fn unary_sink_passes_exactly_one_response() {
             responder.finish(Ok(None)).unwrap();
         }
         drop(responder);
-        let got = receiver.wait(weak).await;
+        let got = receiver.response_of(weak).await;
         assert_eq!(got.map(|_| ()).map_err(|e| e.message), want.map_err(str::to_owned));
     }
 }
@@ -49,9 +49,9 @@ async fn unary_sink_passes_exactly_one_response() {
 async fn client_disconnect_cancels_the_request() {
     let (sink, receiver) = unary();
     let responder = responder(sink);
-    let mut waiting = Box::pin(receiver.wait(Arc::downgrade(&responder)));
-    let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
+    let mut response = receiver.response_of(Arc::downgrade(&responder));
+    let first = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut response).poll(cx)));
     assert!(first.await.is_pending());
-    drop(waiting);
+    drop(response);
     assert!(responder.cancel_token.is_cancelled());
 }

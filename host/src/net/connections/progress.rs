@@ -2,6 +2,7 @@
 //! registered.
 
 use super::ConnectionState;
+use crate::net::grpc::unary::PREFIX;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -15,8 +16,6 @@ pub struct BodyProgress {
 }
 
 const NONE: u32 = u32::MAX;
-/// Prefix of a gRPC message: compression flag and length.
-const PREFIX: u8 = 5;
 
 /// Where in its messages a stream is.
 #[derive(Default)]
@@ -93,7 +92,7 @@ impl Messages {
                 self.length = self.length << 8 | u32::from(*first);
                 self.prefix += 1;
                 bytes = rest;
-                if self.prefix < PREFIX {
+                if usize::from(self.prefix) < PREFIX {
                     continue;
                 }
                 self.missing = self.length;

@@ -3,7 +3,10 @@
 use crate::clock::now_ns;
 use http::HeaderMap;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::time::Sleep;
 use tonic::Status;
 
 /// The deadline on the clock of [`now_ns`]; 0 if there is none or it cannot be parsed.
@@ -31,23 +34,49 @@ fn timeout_ns(text: &[u8]) -> Option<u64> {
     Some(amount.saturating_mul(unit))
 }
 
-/// Runs `work` until the deadline; 0 = none. The calling function has pinned the work and drops it when this returns, which
-/// cancels its requests.
-///
-/// # Errors
-/// DEADLINE_EXCEEDED, also for work that failed after the deadline: the scheduler may notice it before the timer does.
-pub async fn within<T, W>(deadline_ns: u64, work: W) -> Result<T, Status>
-where
-    W: Future<Output = Result<T, Status>> + Unpin,
-{
-    if deadline_ns == 0 {
-        return work.await;
+pin_project_lite::pin_project! {
+    /// Work that ends at a deadline.
+    pub struct Within<W> {
+        #[pin]
+        work: W,
+        deadline_ns: u64,
+        // Set when the work has to wait.
+        timer: Option<Pin<Box<Sleep>>>,
     }
-    let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
-    match tokio::time::timeout(left, work).await {
-        Ok(Err(status)) => Err(check(deadline_ns).err().unwrap_or(status)),
-        Ok(done) => done,
-        Err(_) => Err(exceeded()),
+}
+
+/// Runs `work` until the deadline; 0 = none. Fails with DEADLINE_EXCEEDED then, also if the work failed after the deadline: the
+/// scheduler may notice it before the timer does. Dropping the future drops the work, which cancels its requests.
+pub fn within<T, W>(deadline_ns: u64, work: W) -> Within<W>
+where
+    W: Future<Output = Result<T, Status>>,
+{
+    Within { work, deadline_ns, timer: None }
+}
+
+impl<T, W> Future for Within<W>
+where
+    W: Future<Output = Result<T, Status>>,
+{
+    type Output = Result<T, Status>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Status>> {
+        let this = self.project();
+        let deadline_ns = *this.deadline_ns;
+        if let Poll::Ready(done) = this.work.poll(cx) {
+            return Poll::Ready(match done {
+                Ok(done) => Ok(done),
+                Err(status) => Err(check(deadline_ns).err().unwrap_or(status)),
+            });
+        }
+        if deadline_ns == 0 {
+            return Poll::Pending;
+        }
+        let timer = this.timer.get_or_insert_with(|| {
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
+            Box::pin(tokio::time::sleep(left))
+        });
+        timer.as_mut().poll(cx).map(|()| Err(exceeded()))
     }
 }
 

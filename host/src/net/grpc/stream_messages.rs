@@ -18,6 +18,11 @@ use tokio_stream::Stream;
 use tonic::Status;
 use trtserver_proto::schema::Described;
 
+/// The body of a call whose requests are a stream.
+pub trait StreamBody: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static {}
+
+impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> StreamBody for B {}
+
 /// How the messages of a stream are decoded.
 pub trait StreamRequest: Described + Send + 'static {
     /// Number of the field with raw tensors.
@@ -39,7 +44,7 @@ type Next<M, B> = (Result<Option<M>, Status>, Reader<B>);
 impl<M, B> StreamMessages<M, B>
 where
     M: StreamRequest,
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    B: StreamBody,
 {
     /// The messages in the body of a call with these headers.
     pub fn new(ctx: &Arc<Context>, headers: HeaderMap, body: B) -> Self {
@@ -52,7 +57,7 @@ where
 impl<M, B> Stream for StreamMessages<M, B>
 where
     M: StreamRequest,
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    B: StreamBody,
 {
     type Item = Result<M, Status>;
 
@@ -80,7 +85,7 @@ struct Reader<B> {
     pending: Bytes,
 }
 
-impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> Reader<B> {
+impl<B: StreamBody> Reader<B> {
     /// The next message; `None` at the end.
     async fn decoded<M: StreamRequest>(mut self) -> Next<M, B> {
         let message = match self.message().await {
@@ -118,16 +123,18 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> Reader<B> {
         loop {
             let part = self.pending.split_to(left.min(self.pending.len()));
             left -= part.len();
-            if receiver.must_pay(part.len()) {
-                receiver.pay(part.len()).await.map_err(|e| status(e.refuse()))?;
-            }
+            receiver.pay(part.len()).await.map_err(|e| status(e.refuse()))?;
             receiver.push(part);
             if left == 0 {
                 break;
             }
             self.pending = self.frame().await?.ok_or_else(cut)?;
         }
-        unary::open(&self.headers, receiver.finish(), limits).await.map(Some)
+        let message = match unary::open(&self.headers, receiver.finish(), limits) {
+            Ok(message) => message,
+            Err(deferred) => deferred.await,
+        };
+        message.map(Some)
     }
 
     /// The next bytes; `None` at the end.

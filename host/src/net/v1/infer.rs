@@ -6,15 +6,15 @@ use super::response::{self, BuiltResponse, ResponseSpec};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
-use crate::net::decode_workers::{self, Deferred};
-use crate::net::sink::{CancelGuard, UnaryReceiver};
+use crate::net::decode_workers::{self, OrDeferred};
+use crate::net::sink::{PendingResponse, UnaryReceiver};
 use crate::repository::OpenVersion;
 use crate::request::check::IdPrefix;
 use crate::request::{
-    CorrelationId, InferRequest, RequestContext, Responder, Sequence, Sink, classes,
+    CorrelationId, InferRequest, InferResponse, RequestContext, Responder, Sequence, Sink, classes,
 };
 use crate::state::InFlightGuard;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
 
@@ -115,7 +115,7 @@ impl<'a> AcceptedRequest<'a> {
             stream: None,
         };
         let responder = Responder::new(context, sink);
-        let weak = Arc::downgrade(&responder);
+        let response = receiver.response_of(Arc::downgrade(&responder));
         let h = &self.header;
         let request = InferRequest {
             id: id_text(h.id),
@@ -130,17 +130,9 @@ impl<'a> AcceptedRequest<'a> {
             responder,
         };
         let id = h.id;
-        let guard = CancelGuard::new(Weak::clone(&weak));
         self.served.submit(request);
         let spec = ResponseSpec { served: self.served, batch, id, outputs: requested, per_item };
-        Ok(PendingRequest {
-            spec,
-            request_id,
-            receiver,
-            responder: weak,
-            guard,
-            _in_flight: in_flight,
-        })
+        Ok(PendingRequest { spec, request_id, response, _in_flight: in_flight })
     }
 }
 
@@ -157,10 +149,7 @@ fn sequence(header: &InferRequestHeader) -> Sequence {
 pub struct PendingRequest {
     spec: ResponseSpec,
     request_id: u64,
-    receiver: UnaryReceiver,
-    responder: Weak<Responder>,
-    /// `UnaryReceiver::wait` cancels only after its first poll, which comes late on a stream.
-    guard: CancelGuard,
+    response: PendingResponse,
     _in_flight: InFlightGuard,
 }
 
@@ -179,12 +168,10 @@ impl PendingRequest {
     }
 
     pub async fn finish(self) -> Result<InferResult, Failure> {
-        let PendingRequest { spec, request_id, receiver, responder, mut guard, _in_flight } = self;
+        let PendingRequest { spec, request_id, response, _in_flight } = self;
         let (batch, per_item) = (spec.batch, spec.per_item);
         let id = spec.id;
-        let response = receiver.wait(responder).await;
-        guard.disarm();
-        let built = match response {
+        let built = match response.await {
             Ok(response) => match build_or_defer(spec, response) {
                 Ok(built) => built,
                 Err(deferred) => deferred.await,
@@ -201,8 +188,8 @@ impl PendingRequest {
 /// The outputs of a response; if ranking them takes long, the future that does so on a decode worker.
 fn build_or_defer(
     spec: ResponseSpec,
-    response: crate::request::InferResponse,
-) -> std::result::Result<Result<BuiltResponse>, Deferred<Result<BuiltResponse>>> {
+    response: InferResponse,
+) -> OrDeferred<Result<BuiltResponse>> {
     if !spec.is_heavy(&response) {
         return Ok(response::build(&spec, response));
     }

@@ -14,10 +14,10 @@ use tonic::Status;
 /// The status for [`refuse`](super::refuse).
 pub async fn receive_control<B>(request: Request<B>) -> Result<Request<Full<Bytes>>, Status>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: http_body::Body<Data = Bytes> + Unpin,
 {
-    let (parts, body) = request.into_parts();
-    let mut message = receive(&parts.headers, body, &|_: &str| None, Limits::CONTROL).await?;
+    let (parts, mut body) = request.into_parts();
+    let mut message = receive(&parts.headers, &mut body, &|_: &str| None, Limits::CONTROL).await?;
     let len = message.remaining();
     let mut body = BytesMut::with_capacity(PREFIX + len);
     body.put_u8(0);

@@ -79,6 +79,12 @@ impl MessageBuf {
     }
 }
 
+impl From<Bytes> for MessageBuf {
+    fn from(message: Bytes) -> Self {
+        Self { remaining: message.len(), front: message, ..Self::default() }
+    }
+}
+
 impl Buf for MessageBuf {
     fn remaining(&self) -> usize {
         self.remaining

@@ -3,6 +3,7 @@
 use super::receive::read;
 use super::*;
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use prost::Message;
@@ -119,15 +120,18 @@ async fn invalid_frames_are_refused() {
         ("unknown flag", framed(2, &plain), Code::Internal),
         ("too long", vec![0, 0xff, 0xff, 0xff, 0xff], Code::ResourceExhausted),
     ];
-    for (what, wire, code) in table {
-        let got = read::<ModelInferRequest, _>(
-            ModelInferRequest::schema(),
-            &HeaderMap::new(),
-            body(&wire, 16),
-            |_| None,
-        )
-        .await;
-        assert_eq!(got.unwrap_err().code(), code, "{what}");
+    // In small frames, and with the first message in one.
+    for step in [16, whole.len()] {
+        for (what, wire, code) in &table {
+            let got = read::<ModelInferRequest, _>(
+                ModelInferRequest::schema(),
+                &HeaderMap::new(),
+                body(wire, step),
+                |_| None,
+            )
+            .await;
+            assert_eq!(got.unwrap_err().code(), *code, "{what}");
+        }
     }
 }
 

@@ -1,16 +1,17 @@
 //! Receives the message of a unary call: limits, decompression, decoding.
 
 use super::message_buf::MessageBuf;
-use super::receiver::MessageReceiver;
+use super::receiver::{LARGE, MessageReceiver};
 use super::sizes::{MAX_MESSAGE, PREFIX};
 use crate::arena::Arena;
-use crate::budget::{Purpose, Refusal, Reservation, request_memory};
+use crate::budget::{Purpose, Refusal, Reservation, SMALL, request_memory};
 use crate::config::Settings;
 use crate::net::compression::{Coding, CodingError};
-use crate::net::decode_workers::{self, MAX_INLINE};
+use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::status_code::status;
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Body;
 use http_body_util::BodyExt;
 use prost::Message;
 use prost::encoding::decode_varint;
@@ -36,14 +37,14 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 pub async fn read<M, B>(
     schema: &'static Schema,
     headers: &HeaderMap,
-    body: B,
+    mut body: B,
     arena: impl Fn(&str) -> Option<Arc<Arena>>,
 ) -> Result<M, Status>
 where
     M: Message + Default,
-    B: http_body::Body<Data = Bytes>,
+    B: Body<Data = Bytes> + Unpin,
 {
-    decode(schema, receive(headers, body, &arena, Limits::MAX).await?)
+    decode(schema, receive(headers, &mut body, &arena, Limits::MAX).await?)
 }
 
 /// Limits of one message.
@@ -75,31 +76,45 @@ impl Limits {
 /// The status for [`refuse`](super::refuse).
 pub async fn receive<B, F>(
     headers: &HeaderMap,
-    body: B,
+    body: &mut B,
     arena: &F,
     limits: Limits,
 ) -> Result<MessageBuf, Status>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: Body<Data = Bytes> + Unpin,
     F: Fn(&str) -> Option<Arc<Arena>>,
 {
-    let frames = open(headers, collect(body, arena, limits.message).await?, limits).await?;
-    if frames.remaining() > LONG {
-        // Leave the task that polls new streams together, see `first_poll`.
-        tokio::task::yield_now().await;
+    let frames = collect(body, arena, limits.message).await?;
+    match open(headers, frames, limits) {
+        Ok(message) => message,
+        Err(deferred) => deferred.await,
     }
-    Ok(frames)
 }
 
-/// The message in `frames`, which begin with its prefix, decompressed if necessary.
-///
-/// # Errors
-/// The status for [`refuse`](super::refuse).
-pub async fn open(
+/// The message in `frames`, which begin with its prefix; if it is compressed, the future that decompresses it.
+pub fn open(
     headers: &HeaderMap,
     mut frames: MessageBuf,
     limits: Limits,
-) -> Result<MessageBuf, Status> {
+) -> OrDeferred<Result<MessageBuf, Status>> {
+    let compressed = match read_prefix(&mut frames, limits) {
+        Ok(compressed) => compressed,
+        Err(status) => return Ok(Err(status)),
+    };
+    if !compressed {
+        return Ok(Ok(frames));
+    }
+    match coding(headers) {
+        Ok(coding) => Err(Box::pin(decompress(coding, frames, limits.expanded))),
+        Err(status) => Ok(Err(status)),
+    }
+}
+
+/// Reads the prefix of the message in `frames`. True if the message is compressed.
+///
+/// # Errors
+/// `frames` are not exactly one message.
+fn read_prefix(frames: &mut MessageBuf, limits: Limits) -> Result<bool, Status> {
     if frames.remaining() < PREFIX {
         return Err(Status::internal("the call ended before a whole message was received"));
     }
@@ -127,10 +142,7 @@ pub async fn open(
         }
         _ => {}
     }
-    if compressed {
-        return Box::pin(decompress(headers, frames, limits.expanded)).await;
-    }
-    Ok(frames)
+    Ok(compressed)
 }
 
 /// Decodes the message in `frames`.
@@ -207,29 +219,83 @@ fn bytes_to_decode(mut frames: MessageBuf, raw: u32) -> usize {
     bytes
 }
 
-async fn collect<B, F>(body: B, arena: &F, limit: usize) -> Result<MessageBuf, Status>
+/// All frames of a message.
+async fn collect<B, F>(body: &mut B, arena: &F, limit: usize) -> Result<MessageBuf, Status>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: Body<Data = Bytes> + Unpin,
     F: Fn(&str) -> Option<Arc<Arena>>,
 {
-    let mut frames = MessageReceiver::new(arena);
-    let mut body = std::pin::pin!(body);
+    let mut first = Bytes::new();
+    while let Some(data) = next_frame(body).await? {
+        if !first.is_empty() || !is_small_message(&data, limit) {
+            // Boxed: the futures of calls whose message is small and arrives in one frame have no space for it.
+            return Box::pin(collect_frames(body, [first, data], arena, limit)).await;
+        }
+        first = data;
+    }
+    Ok(MessageBuf::from(first))
+}
+
+/// A whole message that has no large field and is not drawn from the memory budget.
+fn is_small_message(frame: &[u8], limit: usize) -> bool {
+    frame.split_first_chunk().is_some_and(|([_, length @ ..], message): (&[u8; PREFIX], _)| {
+        let length = u32::from_be_bytes(*length) as usize;
+        length == message.len() && length <= limit && frame.len() < LARGE.min(SMALL)
+    })
+}
+
+/// As [`collect`]; `first` are the frames that were received.
+async fn collect_frames<B, F>(
+    body: &mut B,
+    first: [Bytes; 2],
+    arena: &F,
+    limit: usize,
+) -> Result<MessageBuf, Status>
+where
+    B: Body<Data = Bytes> + Unpin,
+    F: Fn(&str) -> Option<Arc<Arena>>,
+{
+    let mut receiver = MessageReceiver::new(arena);
+    let mut first = first.into_iter();
+    loop {
+        let next = match first.next() {
+            Some(data) => Some(data),
+            None => next_frame(body).await?,
+        };
+        let Some(data) = next else { break };
+        // Longer messages are refused before they are buffered.
+        let received = receiver.received() + data.len();
+        if received > limit + PREFIX {
+            return Err(too_long(received, limit));
+        }
+        receiver.pay(data.len()).await.map_err(|e| status(e.refuse()))?;
+        receiver.push(data);
+    }
+    let frames = receiver.finish();
+    yield_if_long(frames.remaining()).await;
+    Ok(frames)
+}
+
+/// The next bytes; `None` at the end.
+async fn next_frame<B>(body: &mut B) -> Result<Option<Bytes>, Status>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Status::cancelled("the client reset the call"))?;
-        if let Ok(data) = frame.into_data() {
-            // Longer messages are refused before they are buffered.
-            let received = frames.received() + data.len();
-            if received > limit + PREFIX {
-                return Err(too_long(received, limit));
-            }
-            if frames.must_pay(data.len()) {
-                // Boxed: the futures of small messages have no space for it.
-                Box::pin(frames.pay(data.len())).await.map_err(|e| status(e.refuse()))?;
-            }
-            frames.push(data);
+        match frame.into_data() {
+            Ok(data) if !data.is_empty() => return Ok(Some(data)),
+            _ => {}
         }
     }
-    Ok(frames.finish())
+    Ok(None)
+}
+
+/// Before a long message is read, its call leaves the task that polls new streams together (`first_poll`).
+async fn yield_if_long(len: usize) {
+    if len > LONG {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// The refusal of a message of `len` bytes.
@@ -250,17 +316,16 @@ fn too_long_expanded(limit: usize) -> Status {
     ))
 }
 
-async fn decompress(
-    headers: &HeaderMap,
-    frames: MessageBuf,
-    limit: usize,
-) -> Result<MessageBuf, Status> {
-    let encoding = headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
-    let coding = match encoding {
-        b"gzip" => Coding::Gzip,
-        b"deflate" => Coding::Deflate,
+/// The coding of compressed messages in a call with these headers.
+///
+/// # Errors
+/// There is none, or it is not supported.
+fn coding(headers: &HeaderMap) -> Result<Coding, Status> {
+    match headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes) {
+        b"gzip" => Ok(Coding::Gzip),
+        b"deflate" => Ok(Coding::Deflate),
         b"" | b"identity" => {
-            return Err(Status::internal("a message is compressed, but grpc-encoding is not set"));
+            Err(Status::internal("a message is compressed, but grpc-encoding is not set"))
         }
         other => {
             let mut status = Status::unimplemented(format!(
@@ -271,9 +336,16 @@ async fn decompress(
                 "grpc-accept-encoding",
                 tonic::metadata::MetadataValue::from_static("identity,gzip,deflate"),
             );
-            return Err(status);
+            Err(status)
         }
-    };
+    }
+}
+
+async fn decompress(
+    coding: Coding,
+    frames: MessageBuf,
+    limit: usize,
+) -> Result<MessageBuf, Status> {
     let len = frames.remaining();
     let out = coding.decompress(frames.reader(), len, limit).await.map_err(|e| match e {
         CodingError::TooLong => too_long_expanded(limit),
@@ -284,8 +356,6 @@ async fn decompress(
             .own_fault("a decompressed message")
             .map_or_else(|| Status::internal("failed to decompress the message"), status),
     })?;
-    let mut frames = MessageBuf::default();
-    frames.push(out);
-    frames.seal();
-    Ok(frames)
+    yield_if_long(out.len()).await;
+    Ok(MessageBuf::from(out))
 }

@@ -2,8 +2,9 @@
 //! free for the next bytes, and stay small and in the CPU caches.
 
 use super::MessageBuf;
+use super::sizes::PREFIX;
 use crate::arena::Arena;
-use crate::budget::{self, Exhausted, Purpose, Reservation, SMALL, request_memory};
+use crate::budget::{self, Grow, Purpose, Reservation, SMALL, request_memory};
 use crate::request::buffer::AlignedBuf;
 use crate::request::pool;
 use bytes::{Buf, Bytes};
@@ -11,13 +12,11 @@ use std::sync::Arc;
 use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 
 /// Fields of at least this size get a block; the others stay in the buffers in which they arrived.
-const LARGE: usize = pool::MIN_SIZE;
+pub const LARGE: usize = pool::MIN_SIZE;
 /// A message is drawn from the memory budget in steps of at least this size.
 const PAID_STEP: usize = 256 << 10;
 /// Parts of a frame beside a block are copied up to this size, so that they do not keep the frame.
 const MAX_COPIED: usize = 4 << 10;
-/// Compression flag and length in front of a message.
-const PREFIX: usize = 5;
 
 /// See the module text. `F` returns the arena of an isolated model by name.
 pub struct MessageReceiver<'a, F> {
@@ -74,22 +73,17 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
         }
     }
 
-    /// Whether the next `more` bytes have to be drawn from the memory budget. Bytes of small messages are not drawn.
-    pub fn must_pay(&self, more: usize) -> bool {
-        self.received + more > SMALL.max(self.paid)
-    }
-
-    /// Draws `more` bytes from the memory budget.
-    ///
-    /// # Errors
-    /// The budget is exhausted.
-    pub async fn pay(&mut self, more: usize) -> Result<(), Exhausted> {
-        let missing = (self.received + more).saturating_sub(self.paid);
+    /// Draws the next `more` bytes from the memory budget; bytes of small messages are not drawn. A message must be refused if its
+    /// bytes are not granted.
+    pub fn pay(&mut self, more: usize) -> Grow<'_> {
+        let needed = self.received + more;
+        if needed <= SMALL.max(self.paid) {
+            return Grow::done();
+        }
         let left = self.end.saturating_sub(self.paid);
-        let step = missing.max(left.min(PAID_STEP));
-        self.reservation.grow(step).await?;
+        let step = (needed - self.paid).max(left.min(PAID_STEP));
         self.paid += step;
-        Ok(())
+        self.reservation.grow(step)
     }
 
     /// Bytes so far.

@@ -2,22 +2,20 @@
 
 use crate::error::Error;
 use crate::net::context::Context;
-use crate::net::decode_workers::{self, Deferred, MAX_INLINE};
+use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline;
-use crate::net::grpc::unary::{self, Limits, MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
+use crate::net::grpc::unary::{self, MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
 use crate::net::sink::{self, UnaryReceiver};
 use crate::net::status_code;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
 use crate::net::v1::request::RequestedVersion;
 use crate::net::v1::{input_data, legacy, request_status};
 use crate::request::Sink;
-use bytes::Buf;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use prost::Message;
-use std::pin::pin;
 use std::sync::Arc;
 use tonic::Status;
 use trtserver_proto::schema::Described;
@@ -28,48 +26,41 @@ pub const RAW_INPUT: u32 = 4;
 /// Number of `raw_output` in `InferResponse`.
 const RAW_OUTPUT: u32 = 3;
 
-/// Serves `Infer`; `received_ns` is when its head was received. Dropping the future cancels the request.
-pub async fn serve<B: Body<Data = Bytes>>(
+/// Serves `/nvidia.inferenceserver.GRPCService/Infer`, whose head was received at `received_ns`. Dropping the future cancels the
+/// request.
+pub fn infer<B: Body<Data = Bytes> + Unpin>(
     ctx: &Arc<Context>,
     request: Request<B>,
     received_ns: u64,
-) -> Response<GrpcBody> {
-    let (head, body) = request.into_parts();
-    if let Err(code) = unary::check_call(&head.method, &head.headers) {
-        let mut response = Response::new(GrpcBody::empty());
-        *response.status_mut() = code;
-        return response;
-    }
-    let deadline_ns = deadline::of(&head.headers);
-    let work = pin!(async {
-        let arena = |model: &str| ctx.models.arena(model);
-        let limits = Limits::of(&ctx.settings);
-        let frames = unary::receive(&head.headers, body, &arena, limits).await?;
-        let begun = match read_or_defer(ctx, frames, received_ns, deadline_ns) {
+) -> impl Future<Output = Response<GrpcBody>> + use<B> {
+    unary::serve(ctx, request, move |mut call| async move {
+        let message = call.receive().await?;
+        let begun = match read_or_defer(&call.ctx, message, received_ns, call.deadline_ns) {
             Ok(begun) => begun?,
             Err(deferred) => deferred.await?,
         };
-        call(ctx, begun, deadline_ns).await
-    });
-    let (mut response, per_item) = match deadline::within(deadline_ns, work).await {
-        Ok(response) => response,
-        Err(status) => return unary::refuse(&status),
-    };
+        let (response, per_item) = respond(&call.ctx, begun, call.deadline_ns).await?;
+        Ok(encode(response, per_item, call.headers))
+    })
+}
+
+/// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
+fn encode(mut response: InferResponse, per_item: bool, recycled: HeaderMap) -> Response<GrpcBody> {
     let raw = std::mem::take(&mut response.raw_output);
     if per_item {
         let InferResponse { request_status, meta_data, .. } = response;
         let response =
             legacy::Response { request_status, meta_data: meta_data.map(legacy::Header::new) };
-        return unary::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1));
+        return unary::respond(&response, RAW_OUTPUT, &raw, recycled);
     }
-    unary::respond(&response, RAW_OUTPUT, &raw, HeaderMap::with_capacity(1))
+    unary::respond(&response, RAW_OUTPUT, &raw, recycled)
 }
 
 /// A request that was queued or refused.
 type Begun = Result<PendingRequest, Failure>;
 
 /// Reading or checking the message takes long.
-pub fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
+fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
     frames.remaining() > MAX_INLINE
         && (unary::is_heavy(frames, RAW_INPUT)
             || frames.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
@@ -79,7 +70,7 @@ pub fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
 ///
 /// # Errors
 /// The message cannot be decoded.
-pub fn read(
+fn read(
     ctx: &Context,
     mut frames: MessageBuf,
     received_ns: u64,
@@ -100,35 +91,23 @@ fn read_or_defer(
     frames: MessageBuf,
     received_ns: u64,
     deadline_ns: u64,
-) -> Result<Result<Begun, Status>, Deferred<Result<Begun, Status>>> {
+) -> OrDeferred<Result<Begun, Status>> {
     if !is_heavy(ctx, &frames) {
         return Ok(read(ctx, frames, received_ns, deadline_ns));
     }
     let ctx = Arc::clone(ctx);
-    Err(Box::pin(async move { begin_on_worker(&ctx, frames, received_ns, deadline_ns).await }))
-}
-
-/// As [`read`], on a decode worker.
-///
-/// # Errors
-/// As of [`read`], or there is no memory for the message.
-pub async fn begin_on_worker(
-    ctx: &Arc<Context>,
-    frames: MessageBuf,
-    received_ns: u64,
-    deadline_ns: u64,
-) -> Result<Begun, Status> {
-    let ctx = Arc::clone(ctx);
-    let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
-    let read = move || read(&ctx, frames, received_ns, deadline_ns);
-    decode_workers::run(read).await.map_err(status_code::status)?
+    Err(Box::pin(async move {
+        let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
+        let read = move || read(&ctx, frames, received_ns, deadline_ns);
+        decode_workers::run(read).await.map_err(status_code::status)?
+    }))
 }
 
 /// The response to the one request of a call, and whether sizes in it are per batch item.
 ///
 /// # Errors
 /// The call's deadline has passed. Every other failure is in the response.
-async fn call(
+async fn respond(
     ctx: &Context,
     begun: Begun,
     deadline_ns: u64,

@@ -6,7 +6,7 @@ mod infer; // unary inference, without tonic
 mod service; // the other endpoints, through tonic
 mod stream; // StreamInfer
 
-pub use infer::serve as infer;
+pub use infer::infer;
 pub use stream::stream;
 
 use crate::net::context::Context;

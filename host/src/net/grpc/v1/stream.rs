@@ -8,15 +8,12 @@ use super::infer;
 use crate::clock::now_ns;
 use crate::net::context::Context;
 use crate::net::grpc::body::GrpcBody;
-use crate::net::grpc::stream_messages::{StreamMessages, StreamRequest};
+use crate::net::grpc::stream_messages::{StreamBody, StreamRequest};
 use crate::net::grpc::{deadline, stream_response};
-use crate::net::http::body::BoxError;
 use crate::net::sink;
 use crate::net::unread::ConnectionUnread;
 use crate::net::v1::infer::PendingRequest;
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body::Body;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -47,18 +44,12 @@ impl StreamRequest for InferRequest {
 }
 
 /// Serves `/nvidia.inferenceserver.GRPCService/StreamInfer`.
-pub fn stream<B>(
+pub fn stream(
     ctx: &Arc<Context>,
-    request: Request<B>,
+    request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
-) -> Response<GrpcBody>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    stream_response::respond(request, |request| {
-        let (parts, body) = request.into_parts();
-        let deadline_ns = deadline::of(&parts.headers);
-        let requests = StreamMessages::new(ctx, parts.headers, body);
+) -> Response<GrpcBody> {
+    stream_response::respond(ctx, request, |requests, deadline_ns| {
         responses(ctx, requests, deadline_ns, unread)
     })
 }

@@ -5,20 +5,19 @@ use super::fast_path::FastRequest;
 use super::response::{Head, RAW_OUTPUTS, ResponseSpec};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::decode_workers::{self, Deferred, MAX_INLINE};
+use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::grpc::body::GrpcBody;
-use crate::net::grpc::deadline;
-use crate::net::grpc::unary::{self, Limits, MessageBuf};
-use crate::net::sink::{CancelGuard, UnaryReceiver};
+use crate::net::grpc::unary::{self, MessageBuf};
+use crate::net::sink::PendingResponse;
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::net::{sink, status_code};
 use crate::repository::OpenVersion;
-use crate::request::{InferResponse, Responder};
+use crate::request::InferResponse;
 use crate::state::{InFlightGuard, Phase};
 use bytes::{Buf, Bytes};
-use http::HeaderMap;
-use std::pin::pin;
-use std::sync::{Arc, Weak};
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use std::sync::Arc;
 use tonic::Status;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
@@ -27,51 +26,27 @@ use trtserver_proto::v2::ModelInferRequest;
 pub const RAW_INPUTS: u32 = 7;
 
 /// Serves `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the request.
-///
-/// Not an `async fn`, whose future would contain the whole request.
-pub fn infer<B>(
+pub fn infer<B: Body<Data = Bytes> + Unpin>(
     ctx: &Arc<Context>,
-    request: http::Request<B>,
+    request: Request<B>,
     received_ns: u64,
-) -> impl Future<Output = http::Response<GrpcBody>> + use<B>
-where
-    B: http_body::Body<Data = Bytes>,
-{
-    let ctx = Arc::clone(ctx);
-    let (parts, body) = request.into_parts();
-    let is_call = unary::check_call(&parts.method, &parts.headers);
-    let headers = parts.headers;
-    async move {
-        if let Err(code) = is_call {
-            let mut response = http::Response::new(GrpcBody::empty());
-            *response.status_mut() = code;
-            return response;
-        }
-        let deadline_ns = deadline::of(&headers);
-        let ctx = &ctx;
-        let work = pin!(async move {
-            let arena = |model: &str| ctx.models.arena(model);
-            let limits = Limits::of(&ctx.settings);
-            let message = unary::receive(&headers, body, &arena, limits).await?;
-            let pending = match begin_or_defer(ctx, message, deadline_ns, received_ns) {
-                Ok(pending) => pending?,
-                Err(deferred) => deferred.await?,
-            };
-            let PendingRequest { served, spec, receiver, responder, _in_flight } = pending;
-            let response = match receiver.wait(responder).await {
-                Ok(response) => match encode_or_defer(served, spec, response, headers) {
-                    Ok(response) => response,
-                    Err(deferred) => deferred.await,
-                },
-                Err(error) => Err(error),
-            };
-            response.map_err(status_code::status)
-        });
-        match deadline::within(deadline_ns, work).await {
-            Ok(response) => response,
-            Err(status) => unary::refuse(&status),
-        }
-    }
+) -> impl Future<Output = Response<GrpcBody>> + use<B> {
+    unary::serve(ctx, request, move |mut call| async move {
+        let message = call.receive().await?;
+        let pending = match begin_or_defer(&call.ctx, message, call.deadline_ns, received_ns) {
+            Ok(pending) => pending?,
+            Err(deferred) => deferred.await?,
+        };
+        let PendingRequest { served, spec, response, _in_flight } = pending;
+        let encoded = match response.await {
+            Ok(response) => match encode_or_defer(served, spec, response, call.headers) {
+                Ok(encoded) => encoded,
+                Err(deferred) => deferred.await,
+            },
+            Err(error) => Err(error),
+        };
+        encoded.map_err(status_code::status)
+    })
 }
 
 /// Reading or checking the message takes long.
@@ -87,7 +62,7 @@ fn begin_or_defer(
     frames: MessageBuf,
     deadline_ns: u64,
     received_ns: u64,
-) -> Result<Result<PendingRequest, Status>, Deferred<Result<PendingRequest, Status>>> {
+) -> OrDeferred<Result<PendingRequest, Status>> {
     if !is_heavy(ctx, &frames) {
         return Ok(begin(ctx, frames, deadline_ns, received_ns));
     }
@@ -95,16 +70,8 @@ fn begin_or_defer(
     Err(Box::pin(async move {
         let (frames, _reservation) =
             unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
-        // The client may disconnect before the result is received here.
-        let begin = move || {
-            let pending = begin(&ctx, frames, deadline_ns, received_ns)?;
-            Ok((CancelGuard::new(Weak::clone(&pending.responder)), pending))
-        };
-        let begun: Result<_, Status> =
-            decode_workers::run(begin).await.map_err(status_code::status)?;
-        let (mut guard, pending) = begun?;
-        guard.disarm();
-        Ok(pending)
+        let begin = move || begin(&ctx, frames, deadline_ns, received_ns);
+        decode_workers::run(begin).await.map_err(status_code::status)?
     }))
 }
 
@@ -139,12 +106,11 @@ fn begin(
     start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)
 }
 
-/// A request that was queued, and the receiver of its response.
+/// A request that was queued.
 struct PendingRequest {
     served: Arc<OpenVersion>,
     spec: ResponseSpec,
-    receiver: UnaryReceiver,
-    responder: Weak<Responder>,
+    response: PendingResponse,
     _in_flight: InFlightGuard,
 }
 
@@ -154,8 +120,7 @@ fn encode_or_defer(
     spec: ResponseSpec,
     response: InferResponse,
     recycled: HeaderMap,
-) -> std::result::Result<Result<http::Response<GrpcBody>>, Deferred<Result<http::Response<GrpcBody>>>>
-{
+) -> OrDeferred<Result<Response<GrpcBody>>> {
     if !spec.is_heavy(&response) {
         return Ok(encode(&served, &spec, response, recycled));
     }
@@ -169,7 +134,7 @@ fn encode(
     spec: &ResponseSpec,
     mut response: InferResponse,
     recycled: HeaderMap,
-) -> Result<http::Response<GrpcBody>> {
+) -> Result<Response<GrpcBody>> {
     spec.rank(served, &mut response)?;
     let head = Head::of(served, spec, &response);
     let payloads = response.outputs.iter().map(|o| &o.data);
@@ -198,7 +163,8 @@ fn start(
         Ok((unchecked.submit(ctx, &served, received_ns, sink)?, spec))
     });
     let (responder, spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
-    Ok(PendingRequest { served, spec, receiver, responder, _in_flight: in_flight })
+    let response = receiver.response_of(responder);
+    Ok(PendingRequest { served, spec, response, _in_flight: in_flight })
 }
 
 /// The served model version.

@@ -10,9 +10,8 @@ use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::grpc::body::GrpcBody;
-use crate::net::grpc::stream_messages::{StreamMessages, StreamRequest};
+use crate::net::grpc::stream_messages::{StreamBody, StreamRequest};
 use crate::net::grpc::{deadline, stream_response};
-use crate::net::http::body::BoxError;
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
@@ -21,9 +20,7 @@ use crate::repository::OpenVersion;
 use crate::request::context::RequestStream;
 use crate::request::{InferResponse, StreamLimit};
 use crate::state::InFlightGuard;
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body::Body;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -49,21 +46,15 @@ impl StreamRequest for ModelInferRequest {
 }
 
 /// Serves `/inference.GRPCInferenceService/ModelStreamInfer`.
-pub fn stream<B>(
+pub fn stream(
     ctx: &Arc<Context>,
-    request: Request<B>,
+    request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
-) -> Response<GrpcBody>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    stream_response::respond(request, |request| {
-        let (parts, body) = request.into_parts();
-        let true_status =
-            parts.headers.get("triton_grpc_error").is_some_and(|v| v.as_bytes() == b"true");
-        let deadline_ns = deadline::of(&parts.headers);
-        let incoming = StreamMessages::new(ctx, parts.headers, body);
-        serve(Arc::clone(ctx), incoming, true_status, deadline_ns, unread)
+) -> Response<GrpcBody> {
+    let true_status = request.headers().get("triton_grpc_error");
+    let true_status = true_status.is_some_and(|value| value.as_bytes() == b"true");
+    stream_response::respond(ctx, request, |requests, deadline_ns| {
+        serve(Arc::clone(ctx), requests, true_status, deadline_ns, unread)
     })
 }
 

@@ -46,8 +46,10 @@ pub async fn handle<B: Body<Data = Bytes>>(
     };
     let form =
         MessageFormat::of(endpoint::query(uri.query(), "format"), request.headers().get(ACCEPT));
-    let response =
-        async { if allowed { control(ctx, call, form).await.into_response() } else { refused() } };
+    // Boxed: the futures of inference have no space for it.
+    let response = Box::pin(async {
+        if allowed { control(ctx, call, form).await.into_response() } else { refused() }
+    });
     let endpoint = match call {
         ControlEndpoint::Health(_) => &ctx.endpoints.health,
         ControlEndpoint::Status(_) => &ctx.endpoints.status,

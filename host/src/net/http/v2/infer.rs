@@ -4,19 +4,19 @@ use super::infer_response::{EncodedResponse, HEADER_LENGTH};
 use super::{infer_request, infer_response, receive, response};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::net::decode_workers::{self, Deferred, MAX_INLINE};
+use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::BodySpec;
 use crate::net::http::drain::drain;
-use crate::net::sink::{self, CancelGuard, UnaryReceiver};
+use crate::net::sink::{self, PendingResponse};
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::repository::OpenVersion;
-use crate::request::{InferResponse, Responder};
+use crate::request::InferResponse;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
 use infer_request::ResponseSpec;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Serves an inference request. Dropping the future cancels it.
 pub async fn infer<B>(
@@ -50,11 +50,11 @@ where
         },
         Err(error) => Err(error),
     };
-    let (responder, waiting, spec) = match submitted {
+    let (pending, spec) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return response::failure(&refused(&served, received_ns, error)),
     };
-    let result = waiting.wait(responder).await;
+    let result = pending.await;
     match encode_or_defer(served, spec, result, headers) {
         Ok(response) => response,
         Err(deferred) => deferred.await,
@@ -67,31 +67,32 @@ fn encode_or_defer(
     spec: ResponseSpec,
     result: Result<InferResponse>,
     headers: HeaderMap,
-) -> std::result::Result<Response<ResponseBody>, Deferred<Response<ResponseBody>>> {
-    let compress = |encoded: EncodedResponse| match encoded.uncompressed() {
-        Ok(response) => Ok(response),
-        Err((encoded, coding)) => Err(Box::pin(encoded.compressed(coding))),
+) -> OrDeferred<Response<ResponseBody>> {
+    let response = match result {
+        Ok(response) => response,
+        Err(error) => return Ok(response::plain_failure(&error)),
     };
-    let failed = |error: Error| response::plain_failure(&error);
-    match result {
-        Ok(response) if infer_response::is_heavy(&served, &spec, &response) => {
-            Err(Box::pin(async move {
-                let encoded = infer_response::encode_on_worker(served, spec, response, headers);
-                let response = match encoded.await.map(compress) {
-                    Ok(Ok(response)) => Ok(response),
-                    Ok(Err(compressed)) => compressed.await,
-                    Err(error) => Err(error),
-                };
-                response.unwrap_or_else(failed)
-            }))
+    if !infer_response::is_heavy(&served, &spec, &response) {
+        return compress_or_defer(EncodedResponse::new(&served, &spec, response, headers));
+    }
+    Err(Box::pin(async move {
+        let encoded = infer_response::encode_on_worker(served, spec, response, headers).await;
+        match compress_or_defer(encoded) {
+            Ok(response) => response,
+            Err(deferred) => deferred.await,
         }
-        Ok(response) => match EncodedResponse::new(&served, &spec, response, headers) {
-            Ok(encoded) => compress(encoded).map_err(|compressed| -> Deferred<_> {
-                Box::pin(async move { compressed.await.unwrap_or_else(failed) })
-            }),
-            Err(error) => Ok(failed(error)),
-        },
-        Err(error) => Ok(failed(error)),
+    }))
+}
+
+/// An encoded response; if it is to be compressed, the future that does so.
+fn compress_or_defer(encoded: Result<EncodedResponse>) -> OrDeferred<Response<ResponseBody>> {
+    match encoded.map(EncodedResponse::uncompressed) {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err((encoded, coding))) => Err(Box::pin(async move {
+            let compressed = encoded.compressed(coding).await;
+            compressed.unwrap_or_else(|error| response::plain_failure(&error))
+        })),
+        Err(error) => Ok(response::plain_failure(&error)),
     }
 }
 
@@ -109,8 +110,8 @@ where
     response
 }
 
-/// A request in its queue, and how its response is received and written.
-type Submitted = (Weak<Responder>, UnaryReceiver, ResponseSpec);
+/// The response to a request that was queued, and how it is written.
+type Submitted = (PendingResponse, ResponseSpec);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 /// The header's name in error messages.
@@ -183,22 +184,13 @@ impl Head {
         served: &Arc<OpenVersion>,
         body: Bytes,
         received_ns: u64,
-    ) -> std::result::Result<Result<Submitted>, Deferred<Result<Submitted>>> {
+    ) -> OrDeferred<Result<Submitted>> {
         if !self.is_heavy(served, &body) {
             return Ok(self.submit(ctx, served, body, received_ns));
         }
         let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
-        // The client may disconnect before the result is received.
-        let submit = move || {
-            let submitted = self.submit(&ctx, &served, body, received_ns)?;
-            Ok((CancelGuard::new(Weak::clone(&submitted.0)), submitted))
-        };
-        Err(Box::pin(async move {
-            let submitted: Result<_> = decode_workers::run(submit).await?;
-            let (mut guard, submitted) = submitted?;
-            guard.disarm();
-            Ok(submitted)
-        }))
+        let submit = move || self.submit(&ctx, &served, body, received_ns);
+        Err(Box::pin(async move { decode_workers::run(submit).await? }))
     }
 
     /// Reads the request and queues it.
@@ -210,8 +202,9 @@ impl Head {
         received_ns: u64,
     ) -> Result<Submitted> {
         let (unchecked, spec) = self.request(served, body, ctx.settings.http_max_input_size)?;
-        let (sink, waiting) = sink::unary();
-        Ok((unchecked.submit(ctx, served, received_ns, sink)?, waiting, spec))
+        let (sink, receiver) = sink::unary();
+        let responder = unchecked.submit(ctx, served, received_ns, sink)?;
+        Ok((receiver.response_of(responder), spec))
     }
 
     fn request(
