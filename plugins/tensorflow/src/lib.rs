@@ -18,6 +18,9 @@ mod complete;
 #[cfg(test)]
 mod encoding;
 mod function_library;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod graph_def;
 mod graph_names;
 mod model;

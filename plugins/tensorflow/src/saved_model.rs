@@ -77,9 +77,18 @@ pub fn of_directory(
             file.display()
         )));
     }
-    let place = Place { model, file: &file };
-    let bytes = read_file(model, &file)?;
-    let graphs = meta_graphs(&bytes).map_err(|why| place.malformed(&why))?;
+    of_bytes(&read_file(model, &file)?, selection, model, &file).map(Some)
+}
+
+/// As [`of_directory`], of the contents of `saved_model.pb`.
+pub fn of_bytes(
+    bytes: &[u8],
+    selection: &Selection,
+    model: &str,
+    file: &Path,
+) -> Result<NamedSignature, Fault> {
+    let place = Place { model, file };
+    let graphs = meta_graphs(bytes).map_err(|why| place.malformed(&why))?;
     let graph = graphs.iter().find(|graph| graph.has_tags(&selection.tags)).ok_or_else(|| {
         let all: Vec<String> = graphs.iter().map(|graph| graph.tags.join(",")).collect();
         Fault::invalid(format!(
@@ -94,7 +103,7 @@ pub fn of_directory(
         ))
     })?;
     function_library::check(graph.graph).map_err(|why| place.invalid(&why))?;
-    graph.signature(selection, &place).map(Some)
+    graph.signature(selection, &place)
 }
 
 /// The signature for `selection` in an encoded `MetaGraphDef`, as TensorFlow returns it for the loaded graph of `dir`.
