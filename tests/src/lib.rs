@@ -35,6 +35,7 @@ mod repository; // a temporary model repository
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
 pub mod soak; // the soak test
+pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
 pub mod versions; // backends in several versions
 
 pub use compile::{compile, compile_c, folder};

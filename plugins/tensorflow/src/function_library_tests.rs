@@ -1,7 +1,7 @@
 //! Unit tests of `function_library.rs`.
 
 use super::*;
-use crate::encoding::{Node, call, entry, field, library, node};
+use crate::tensorflow_files::{Node, call, entry, field, library, node};
 
 fn refusal(parts: &[Vec<u8>]) -> String {
     check(&parts.concat()).unwrap_err().to_string()

@@ -1,7 +1,7 @@
 //! Unit tests of `graph_def.rs`.
 
 use super::*;
-use crate::encoding::{Node, entry, field, library, node, number, placeholder, versions};
+use crate::tensorflow_files::{Node, entry, field, library, node, number, placeholder, versions};
 
 fn names(tensors: &[GraphTensor]) -> Vec<&str> {
     tensors.iter().map(|tensor| tensor.name.as_str()).collect()

@@ -1,7 +1,7 @@
 //! Unit tests of `graph_names.rs`.
 
 use super::*;
-use crate::encoding::{Node, entry, node, number, placeholder, versions};
+use crate::tensorflow_files::{Node, entry, node, number, placeholder, versions};
 use trtserver_framework::config::Decl;
 
 fn graph() -> Vec<u8> {

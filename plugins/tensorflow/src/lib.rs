@@ -15,8 +15,6 @@ mod api;
 mod backend;
 mod check;
 mod complete;
-#[cfg(test)]
-mod encoding;
 mod function_library;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -33,3 +31,8 @@ mod signature;
 mod types;
 
 trtserver_plugin_api::export_backend!(backend::TensorFlow);
+
+#[cfg(test)]
+#[path = "../../../tests/src/tensorflow_files.rs"]
+#[allow(dead_code)] // wire tests use more of it
+mod tensorflow_files;

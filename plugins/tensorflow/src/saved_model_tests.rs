@@ -1,7 +1,7 @@
 //! Unit tests of `saved_model.rs`.
 
 use super::*;
-use crate::encoding::{call, entry, field, library, meta_graph, number, shape};
+use crate::tensorflow_files::{call, entry, field, library, meta_graph, number, shape};
 
 fn selection(params: &[(&str, &str)]) -> Selection {
     Selection::new(params.iter().copied())

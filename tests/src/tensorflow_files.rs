@@ -1,4 +1,5 @@
-//! Writes the protobuf messages of TensorFlow that tests read.
+//! TensorFlow's GraphDef and SavedModel files, encoded by hand: also those that TensorFlow itself would not write. The plugin's unit
+//! tests include this file.
 
 use trtserver_proto_wire::{put_bytes, put_number};
 
@@ -28,7 +29,7 @@ pub fn entry(of: u32, key: &str, value: Vec<u8>) -> Vec<u8> {
     field(of, [field(1, key), field(2, value)].concat())
 }
 
-/// `NodeDef` as field 1 of a graph (or, with `function`, field 3 of a function).
+/// `NodeDef` as field 1 of a graph, or field 3 of a function.
 pub struct Node<'a> {
     pub name: &'a str,
     pub kind: &'a str,
@@ -45,14 +46,22 @@ impl Node<'_> {
     }
 }
 
+/// An operation without attributes.
 pub fn node(name: &str, kind: &str, inputs: &[&str]) -> Vec<u8> {
     Node { name, kind, inputs, attributes: vec![] }.encode(1)
 }
 
+/// An operation with the type of its tensors as attribute `T`.
+pub fn typed(name: &str, kind: &str, inputs: &[&str], data_type: i64) -> Vec<u8> {
+    let attributes = entry(5, "T", number(6, data_type));
+    Node { name, kind, inputs, attributes }.encode(1)
+}
+
 pub fn placeholder(name: &str, data_type: i64, dims: Option<&[i64]>) -> Vec<u8> {
-    let attributes =
-        [entry(5, "dtype", number(6, data_type)), entry(5, "shape", field(7, shape(dims)))];
-    Node { name, kind: "Placeholder", inputs: &[], attributes: attributes.concat() }.encode(1)
+    let dtype = entry(5, "dtype", number(6, data_type));
+    let shape = entry(5, "shape", field(7, shape(dims)));
+    let attributes = [dtype, shape].concat();
+    Node { name, kind: "Placeholder", inputs: &[], attributes }.encode(1)
 }
 
 /// A call as field `of`; the attribute `f` names the function.
