@@ -32,6 +32,7 @@ pub struct Config {
 /// What the model descriptor lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
+    pub platform: String,
     pub has_scheduler: bool,
     /// Inputs added by the host: sequence controls, states, batch inputs.
     pub host_inputs: Vec<String>,
@@ -73,6 +74,9 @@ impl Facts {
         let mut facts = Facts::default();
         for field in Fields::new(config).map_while(Result::ok) {
             match (field.number, field.value) {
+                (2, Value::Bytes(name)) => {
+                    facts.platform = String::from_utf8_lossy(name).into_owned();
+                }
                 (11 | 15, _) => facts.has_scheduler = true,
                 (13, Value::Bytes(sequence)) => facts.read_sequence(sequence),
                 (12, Value::Bytes(optimization)) => facts.read_optimization(optimization),

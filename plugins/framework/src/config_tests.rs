@@ -15,6 +15,7 @@ fn fields_of_the_configuration_are_read() {
     let optimization = field(4, &field(2, &field(1, b"openvino")));
     let config = [
         field(1, b"name"),
+        field(2, b"tensorflow_graphdef"),
         vec![4 << 3, 0x80, 1],
         field(13, &sequence),
         field(12, &optimization),
@@ -23,6 +24,7 @@ fn fields_of_the_configuration_are_read() {
     ]
     .concat();
     let facts = Facts::read(&config);
+    assert_eq!(facts.platform, "tensorflow_graphdef");
     assert!(facts.has_scheduler);
     assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
     assert_eq!(facts.host_outputs, ["S_OUT"]);

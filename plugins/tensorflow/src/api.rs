@@ -92,6 +92,7 @@ table! {
     tensor_byte_size = "TF_TensorByteSize": fn(*const TfTensor) -> usize;
     tensor_data = "TF_TensorData": fn(*const TfTensor) -> *mut c_void;
     // Since 2.4: the releases before have another layout of strings.
+    string_copy = "TF_StringCopy": fn(*mut c_void, *const c_char, usize);
     string_dealloc = "TF_StringDealloc": fn(*mut c_void);
 
     new_graph = "TF_NewGraph": fn() -> *mut TfGraph;
@@ -141,6 +142,7 @@ table! {
     ) -> *const c_char;
     delete_device_list = "TF_DeleteDeviceList": fn(*mut TfDeviceList);
 
+    all_operations = "TF_GetAllOpList": fn() -> *mut TfBuffer;
     load_library = "TF_LoadLibrary": fn(*const c_char, *mut TfStatus) -> *mut TfLibrary;
     delete_library_handle = "TF_DeleteLibraryHandle": fn(*mut TfLibrary);
     register_log_listener = "TF_RegisterLogListener": fn(unsafe extern "C" fn(*const c_char));

@@ -1,22 +1,71 @@
 //! The backend `tensorflow`: cheap to open, TensorFlow is loaded with the first model.
 
+use crate::complete;
+use crate::file::ModelFile;
 use crate::model::TensorFlowModel;
+use crate::network::complete_from_graph;
 use crate::runtime::{self, Runtime};
+use crate::saved_model::{Selection, of_meta_graph};
 use std::path::PathBuf;
+use trtserver_framework::complete::{SETTING, default_batch, is_needed};
+use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
-use trtserver_plugin_api::author::{Backend, BackendContext, BackendInfo, Error, Platform};
+use trtserver_plugin_api::author::{
+    Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, ModelContext, Platform,
+};
+
+/// Parameter of a model: which of the libraries it runs on that the settings `library-NAME` name.
+pub const LIBRARY_PARAMETER: &str = "TF_LIBRARY";
 
 pub struct TensorFlow {
     dir: PathBuf,
     library: Option<String>,
+    default_batch: usize,
 }
 
 impl TensorFlow {
-    /// The library, opened unless a model has needed it before.
-    pub fn runtime_library(&self) -> Result<&'static Runtime, Fault> {
-        runtime::open(self.library.as_deref(), &self.dir)
+    /// The library for a model, opened unless a model has needed it before.
+    pub fn runtime_library(&self, context: &ModelContext) -> Result<&'static Runtime, Fault> {
+        let Some(name) = context.parameter(LIBRARY_PARAMETER).filter(|name| !name.is_empty())
+        else {
+            return runtime::open(self.library.as_deref(), &self.dir);
+        };
+        let setting = format!("{}-{name}", search::SETTING);
+        let path = context.setting(&setting).ok_or_else(|| {
+            Fault::invalid(format!(
+                "model '{}' asks for the TensorFlow library '{name}' (parameter {LIBRARY_PARAMETER}), which no \
+                 setting names: --backend-config=tensorflow,{setting}=PATH",
+                context.name()
+            ))
+        })?;
+        runtime::open(Some(path), &self.dir)
+            .map_err(|fault| fault.within(format_args!("model '{}'", context.name())))
+    }
+
+    /// What the file declares and the configuration omits, as protobuf text.
+    fn completed(&self, context: &ModelContext, config: &Config) -> Result<Option<String>, Fault> {
+        let file = ModelFile::of(context, config)?;
+        let params = context.parameters();
+        let params = params.iter().filter_map(|(key, value)| Some((key, value.text()?)));
+        let selection = Selection::new(params);
+        let read = file.read(config, &selection)?;
+        if let Some(signature) = read.signature.as_ref().filter(|_| file.is_saved_model) {
+            return complete::saved_model(config, signature, self.default_batch);
+        }
+        let runtime = self.runtime_library(context)?;
+        let (session, meta_graph) = read.source.open(runtime, &[])?;
+        match read.signature {
+            Some(mut ends) => {
+                complete_from_graph(&mut ends, &session);
+                complete::graph_def(config, ends, self.default_batch)
+            }
+            None => {
+                let read = of_meta_graph(&meta_graph, &selection, &config.model, &file.path)?;
+                complete::saved_model(config, &read.signature, self.default_batch)
+            }
+        }
     }
 }
 
@@ -25,8 +74,8 @@ impl Backend for TensorFlow {
 
     const INFO: BackendInfo = BackendInfo {
         platforms: &[
-            Platform { name: "tensorflow_graphdef", default_file: "model.graphdef" },
-            Platform { name: "tensorflow_savedmodel", default_file: "model.savedmodel" },
+            Platform { name: crate::GRAPH_DEF, default_file: crate::DEFAULT_FILE },
+            Platform { name: crate::SAVED_MODEL, default_file: crate::DEFAULT_DIRECTORY },
         ],
         flags: backend_flags::PARALLEL_OPEN,
         ..BackendInfo::new("tensorflow", env!("CARGO_PKG_VERSION"))
@@ -37,7 +86,19 @@ impl Backend for TensorFlow {
         Ok(Self {
             dir: PathBuf::from(context.dir()),
             library: context.setting(search::SETTING).map(str::to_owned),
+            default_batch: default_batch(context.setting(SETTING))?,
         })
+    }
+
+    fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {
+        let config = Config::of(context);
+        if !is_needed(&config) {
+            return Ok(Completion::default());
+        }
+        let patch = self.completed(context, &config).map_err(|fault| {
+            fault.within(format_args!("autofill failed for model '{}'", config.model))
+        })?;
+        Ok(patch.map(ConfigPatch::Text).into())
     }
 
     fn runtime(&self) -> String {

@@ -61,8 +61,9 @@ pub fn check(graph: &[u8]) -> Result<(), Refusal> {
     library.walk(called)
 }
 
+/// The functions of a graph, by number.
 #[derive(Default)]
-struct Library<'a> {
+pub struct Library<'a> {
     names: Vec<&'a str>,
     numbers: HashMap<&'a str, usize>,
     /// Encoded `FunctionDef`s.
@@ -70,7 +71,7 @@ struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    fn read(graph: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn read(graph: &'a [u8]) -> Result<Self, Malformed> {
         let mut library = Self::default();
         for field in fields(graph) {
             let (2, Value::Bytes(part)) = field? else { continue };
@@ -101,7 +102,7 @@ impl<'a> Library<'a> {
     }
 
     /// Adds the functions that a `NodeDef` calls: its operation, and its attributes.
-    fn calls(&self, node: &[u8], called: &mut Vec<usize>) -> Result<(), Malformed> {
+    pub fn calls(&self, node: &[u8], called: &mut Vec<usize>) -> Result<(), Malformed> {
         for field in fields(node) {
             match field? {
                 (2, Value::Bytes(operation)) => {
@@ -165,12 +166,25 @@ impl<'a> Library<'a> {
         Ok(())
     }
 
-    fn called_by(&self, function: usize) -> Result<Vec<usize>, Malformed> {
-        let mut called = Vec::new();
+    pub fn contains(&self, name: &str) -> bool {
+        self.numbers.contains_key(name)
+    }
+
+    /// The encoded `NodeDef`s of a function.
+    pub fn nodes(&self, function: usize) -> Result<Vec<&'a [u8]>, Malformed> {
+        let mut nodes = Vec::new();
         for field in fields(self.bodies[function]) {
             if let (3, Value::Bytes(node)) = field? {
-                self.calls(node, &mut called)?;
+                nodes.push(node);
             }
+        }
+        Ok(nodes)
+    }
+
+    fn called_by(&self, function: usize) -> Result<Vec<usize>, Malformed> {
+        let mut called = Vec::new();
+        for node in self.nodes(function)? {
+            self.calls(node, &mut called)?;
         }
         called.sort_unstable();
         called.dedup();

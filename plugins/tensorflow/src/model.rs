@@ -1,35 +1,226 @@
-//! A model version.
+//! A model version: its file, its session, and the plan that configuration and file agree on.
 
 use crate::backend::TensorFlow;
+use crate::check;
+use crate::execute::TensorFlowInstance;
+use crate::file::{ModelFile, Source};
+use crate::network::{Network, complete_from_graph};
+use crate::plan::Plan;
+use crate::runtime::Runtime;
+use crate::saved_model::{self, Selection};
+use crate::session::Session;
+use crate::session_config::SessionConfig;
+use crate::state;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trtserver_plugin_api::author::{Batch, Error, Instance, InstanceContext, Model, ModelContext};
+use std::sync::atomic::{AtomicBool, Ordering};
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_plugin_api::author::{Error, InstanceContext, Model, ModelContext, Scope};
 
-pub struct TensorFlowModel;
+/// Parameter: whether each instance has a session of its own.
+pub const SESSION_PARAMETER: &str = "TF_SESSION_PER_INSTANCE";
+
+pub struct TensorFlowModel {
+    pub name: String,
+    pub runtime: &'static Runtime,
+    pub plan: Plan,
+    /// Runs keep tensors or change state.
+    pub has_state: bool,
+    /// Inputs and outputs are copied. Set when a run has kept an input unexpectedly.
+    copies: AtomicBool,
+    copies_strings: bool,
+    source: Source,
+    config: Vec<u8>,
+    share: bool,
+    /// The first session: of all instances, or of the first.
+    network: Option<Arc<Network>>,
+    network_taken: AtomicBool,
+    pub log: Scope,
+}
 
 impl Model for TensorFlowModel {
     type Backend = TensorFlow;
     type Instance = TensorFlowInstance;
 
     fn open(backend: &Arc<TensorFlow>, context: &ModelContext) -> Result<Self, Error> {
-        let runtime = backend.runtime_library()?;
-        Err(Error::unsupported(format_args!(
-            "model '{}': models cannot be executed yet with TensorFlow {}",
-            context.name(),
+        let config = Config::of(context);
+        let place = || format!("unable to load model '{}'", config.model);
+        let params: Vec<(&str, &str)> = context
+            .parameters()
+            .iter()
+            .filter_map(|(key, value)| Some((key, value.text()?)))
+            .collect();
+        let settings = context.settings();
+        let settings = settings.iter().filter_map(|(key, value)| Some((key, value.text()?)));
+        let options = SessionConfig::new(
+            context.threads(),
+            context.graph_level(),
+            settings,
+            params.iter().copied(),
+        )
+        .map_err(|fault| fault.within(place()))?;
+        let per_instance = session_per_instance(context.parameter(SESSION_PARAMETER))
+            .map_err(|fault| fault.within(place()))?;
+        let file = ModelFile::of(context, &config)?;
+        let selection = Selection::new(params.iter().copied());
+        let read = file.read(&config, &selection)?;
+        let runtime = backend.runtime_library(context)?;
+        load_operators(runtime, context, &config)?;
+        if context.log().progress("opening the session", 100) {
+            return Err(Error::cancelled("the load was cancelled"));
+        }
+        let encoded = options.encode();
+        let (session, meta_graph) = read.source.open(runtime, &encoded).map_err(|fault| {
+            fault.within(format_args!("{} from {}", place(), file.path.display()))
+        })?;
+        refuse_accelerators(&config, &session)?;
+        let mut signature = match read.signature {
+            Some(signature) => signature,
+            None => {
+                saved_model::of_meta_graph(&meta_graph, &selection, &config.model, &file.path)?
+                    .signature
+            }
+        };
+        complete_from_graph(&mut signature, &session);
+        let plan = check::check(&config, &signature)?;
+        let network = Network::new(session, &plan, &config.model, &file.path)?;
+        let outputs: Vec<&str> =
+            plan.outputs.iter().map(|slot| slot.handle.operation.as_str()).collect();
+        let graph = match &read.source {
+            Source::GraphDef(graph) => Ok(&graph[..]),
+            Source::SavedModel { .. } => state::graph_of(&meta_graph),
+        };
+        let found = graph
+            .and_then(|graph| runtime.find_state(graph, &outputs))
+            .map_err(|why| Fault::internal(format!("{}: {why}", place())))?;
+        let has_state = !found.keeping.is_empty();
+        let model = Self {
+            name: config.model,
+            runtime,
+            plan,
+            has_state,
+            copies: AtomicBool::new(has_state),
+            copies_strings: has_state || found.needs_nul,
+            source: read.source,
+            config: encoded,
+            share: !per_instance.unwrap_or(has_state),
+            network: Some(Arc::new(network)),
+            network_taken: AtomicBool::new(false),
+            log: context.log().clone(),
+        };
+        context.log().verbose(format_args!(
+            "model '{}': {} inputs, {} outputs, {} threads, {}, TensorFlow {}",
+            model.name,
+            model.plan.inputs.len(),
+            model.plan.outputs.len(),
+            options.intra_threads,
+            match has_state {
+                true => format!("state kept by {}", found.keeping.join(", ")),
+                false => "no state".to_owned(),
+            },
             runtime.version
-        )))
+        ));
+        Ok(model)
     }
 }
 
-pub struct TensorFlowInstance;
-
-impl Instance for TensorFlowInstance {
-    type Model = TensorFlowModel;
-
-    fn open(_: &Arc<TensorFlowModel>, _: &InstanceContext) -> Result<Self, Error> {
-        Ok(Self)
+impl TensorFlowModel {
+    /// The session of an instance.
+    pub fn network_for(&self, context: &InstanceContext) -> Result<Arc<Network>, Fault> {
+        let first = !self.network_taken.swap(true, Ordering::Relaxed);
+        if let Some(network) = self.network.as_ref().filter(|_| self.share || first) {
+            return Ok(network.clone());
+        }
+        let place = || format!("unable to open instance '{}'", context.name());
+        let (session, _) =
+            self.source.open(self.runtime, &self.config).map_err(|fault| fault.within(place()))?;
+        Ok(Arc::new(Network::new(session, &self.plan, &self.name, Path::new(context.name()))?))
     }
 
-    fn execute(&mut self, _: &Batch<'_>) -> Result<(), Error> {
-        Err(Error::internal("not opened"))
+    pub fn copies(&self) -> bool {
+        self.copies.load(Ordering::Relaxed)
     }
+
+    pub fn copies_strings(&self) -> bool {
+        self.copies_strings || self.copies()
+    }
+
+    pub fn copy_from_now_on(&self) {
+        if !self.copies.swap(true, Ordering::Relaxed) {
+            self.log.error(format_args!(
+                "model '{}': TensorFlow keeps the memory of an input after the request, although none of the \
+                 model's operations is known to do so; inputs are copied from now on",
+                self.name
+            ));
+        }
+    }
+}
+
+impl Drop for TensorFlowModel {
+    fn drop(&mut self) {
+        let before = resident_mib();
+        self.network = None;
+        if let (Some(before), Some(after)) = (before, resident_mib()) {
+            self.log.info(format_args!(
+                "model '{}' closed its session: {before} MiB resident before, {after} MiB after, of which the \
+                 TensorFlow library keeps what it has loaded and cached; isolation=process returns all",
+                self.name
+            ));
+        }
+    }
+}
+
+/// Libraries of custom operations: `op-libraries` of the backend, separated by `;`, and `model_operations` of the model, whose
+/// paths are relative to the model's directory.
+fn load_operators(
+    runtime: &'static Runtime,
+    context: &ModelContext,
+    config: &Config,
+) -> Result<(), Fault> {
+    let of_backend = context.setting("op-libraries").unwrap_or_default();
+    let of_backend = of_backend.split(';').map(str::trim).filter(|path| !path.is_empty());
+    let of_model = config.facts.operator_libraries.iter();
+    let all = of_backend
+        .map(PathBuf::from)
+        .chain(of_model.map(|path| Path::new(context.dir()).join(path)));
+    for path in all {
+        runtime.load_operators(&path).map_err(|fault| {
+            let (model, path) = (&config.model, path.display());
+            fault.within(format_args!(
+                "unable to load model '{model}': library of custom operations {path}"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+fn refuse_accelerators(config: &Config, session: &Session) -> Result<(), Fault> {
+    let Some(name) = config.facts.accelerators.first() else { return Ok(()) };
+    let (model, runtime) = (&config.model, session.runtime);
+    Err(Fault::unsupported(format!(
+        "execution accelerator '{name}' requested for model '{model}': TensorFlow {} from {} offers {}, and \
+         this plugin passes no accelerator on to it",
+        runtime.version,
+        runtime.origin,
+        session.device_types().join(", ")
+    )))
+}
+
+fn session_per_instance(value: Option<&str>) -> Result<Option<bool>, Fault> {
+    match value.map(str::trim) {
+        None | Some("") => Ok(None),
+        Some("true" | "1") => Ok(Some(true)),
+        Some("false" | "0") => Ok(Some(false)),
+        Some(other) => Err(Fault::invalid(format!(
+            "parameter '{SESSION_PARAMETER}' must be true or false, not '{other}'"
+        ))),
+    }
+}
+
+/// Memory of this process that is in RAM.
+fn resident_mib() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib / 1024)
 }

@@ -3,11 +3,18 @@
 //! Nothing is linked. Any library that exports the functions of [`Api`] is used, whatever its release.
 
 use crate::api::Api;
-use std::path::Path;
+use crate::proto::Malformed;
+use crate::state::{self, Findings};
+use crate::status::{Status, tf};
+use libloading::os::unix::Library;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_framework::fault::Fault;
 use trtserver_framework::log;
-use trtserver_framework::search::{Framework, load, text};
+use trtserver_framework::search::{Framework, Plan, load, text};
 use trtserver_plugin_api::abi::types::level;
 
 /// Environment variable that names the library.
@@ -24,13 +31,20 @@ static FRAMEWORK: Framework = Framework {
              tensorflow/libtensorflow_cc.so.2,",
 };
 
-/// The opened library. There is one for each copy of the plugin, and it is never closed, hence `&'static Runtime`.
+/// The opened library. It is never closed, hence `&'static Runtime`.
+///
+/// There is one in a process: each release has its own `libtensorflow_framework.so.2`, and the dynamic loader, which identifies
+/// it by that name, would connect the second release to the first one's.
 pub struct Runtime {
     pub api: Api,
     /// For example `2.21.0`.
     pub version: String,
     /// Its path, or the name that the dynamic loader resolved.
-    origin: String,
+    pub origin: String,
+    /// Whether each operation is stateful.
+    operations: Mutex<HashMap<String, bool>>,
+    /// Libraries of custom operations that are loaded.
+    operators: Mutex<HashSet<PathBuf>>,
 }
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -44,16 +58,22 @@ pub fn current() -> Option<&'static Runtime> {
 
 /// Opens the library unless it is open. A failure is not cached: the next load tries again, so installing the library
 /// needs no restart.
+///
+/// # Errors
+/// There is no such library, it cannot be used, or another one is open.
 pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime, Fault> {
-    if let Some(runtime) = RUNTIME.get() {
-        return Ok(runtime);
-    }
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(runtime) = RUNTIME.get() {
-        return Ok(runtime);
-    }
     let variable = std::env::var_os(VARIABLE);
     let plan = FRAMEWORK.plan(setting, variable.as_deref(), plugin_dir);
+    if let Some(runtime) = RUNTIME.get() {
+        // Without a name every library is acceptable.
+        return match &plan {
+            Plan::Named { .. } => {
+                FRAMEWORK.open(plan, |path| runtime.expect_same(path).map(|()| runtime))
+            }
+            Plan::Search { .. } => Ok(runtime),
+        };
+    }
     let runtime = FRAMEWORK.open(plan, Runtime::open)?;
     log::write(level::INFO, &format!("TensorFlow {} from {}", runtime.version, runtime.origin));
     Ok(RUNTIME.get_or_init(|| runtime))
@@ -61,26 +81,165 @@ pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime
 
 impl Runtime {
     fn open(path: &Path) -> Result<Self, String> {
-        let library = load(path)?;
-        // SAFETY: the names are those of TensorFlow's C API.
-        let api = unsafe { Api::load(&library) }.map_err(|absent| {
-            if absent.contains(&"TF_Version") {
-                return "it has no symbol TF_Version, so it is not TensorFlow".to_owned();
-            }
-            // SAFETY: the type of the function in every release.
-            let version = unsafe {
-                library
-                    .get::<unsafe extern "C" fn() -> *const std::ffi::c_char>(b"TF_Version\0")
-                    .map(|version| text(version()))
-                    .unwrap_or_default()
-            };
-            let absent = absent.join(", ");
-            format!("it is TensorFlow {version}, which lacks functions that are needed: {absent}")
-        })?;
+        let min_level = quieten();
+        let (library, api) = functions(path)?;
+        silence_absl(&library, min_level);
         // SAFETY: returns a constant string.
         let version = unsafe { text((api.version)()) };
         // The functions point into the library, so it must not be closed.
         std::mem::forget(library);
-        Ok(Self { api, version, origin: path.display().to_string() })
+        // SAFETY: the listener may be called from any thread, for ever.
+        unsafe { (api.register_log_listener)(on_print) };
+        Ok(Self {
+            api,
+            version,
+            origin: path.display().to_string(),
+            operations: Mutex::default(),
+            operators: Mutex::default(),
+        })
+    }
+
+    /// # Errors
+    /// The library at `path` is not this one.
+    fn expect_same(&self, path: &Path) -> Result<(), String> {
+        let (_, api) = functions(path)?;
+        match std::ptr::fn_addr_eq(api.version, self.api.version) {
+            true => Ok(()),
+            false => Err(format!("this process has loaded another TensorFlow, {}", self.origin)),
+        }
+    }
+
+    /// Loads custom operations, once per file: TensorFlow keeps them for the life of the process.
+    pub fn load_operators(&'static self, path: &Path) -> Result<(), Fault> {
+        let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut loaded = self.operators.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.contains(&name) {
+            return Ok(());
+        }
+        let c_name = CString::new(name.as_os_str().as_bytes())
+            .map_err(|_| Fault::invalid("the path holds a NUL byte"))?;
+        let mut status = Status::new(self);
+        // SAFETY: the name is a C string; the handle is freed, the library stays loaded.
+        unsafe {
+            let handle = tf!(self, status, load_library(c_name.as_ptr()))?;
+            (self.api.delete_library_handle)(handle);
+        }
+        loaded.insert(name);
+        Ok(())
+    }
+
+    /// See [`state::find`].
+    pub fn find_state(&self, graph: &[u8], outputs: &[&str]) -> Result<Findings, Malformed> {
+        let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = state::find(graph, outputs, &operations)?;
+        if found.keeping.iter().all(|kind| operations.contains_key(kind)) {
+            return Ok(found);
+        }
+        // The first model, or custom operations were loaded.
+        *operations = self.list_operations()?;
+        state::find(graph, outputs, &operations)
+    }
+
+    fn list_operations(&self) -> Result<HashMap<String, bool>, Malformed> {
+        // SAFETY: the buffer is ours until it is deleted.
+        unsafe {
+            let list = (self.api.all_operations)();
+            let bytes = std::slice::from_raw_parts((*list).data.cast::<u8>(), (*list).length);
+            let operations = state::stateful_operations(bytes);
+            (self.api.delete_buffer)(list);
+            operations
+        }
     }
 }
+
+/// The library at `path`, and its functions.
+fn functions(path: &Path) -> Result<(Library, Api), String> {
+    refuse_second(path)?;
+    let library = load(path)?;
+    // SAFETY: the names are those of TensorFlow's C API.
+    let api = unsafe { Api::load(&library) }.map_err(|absent| {
+        if absent.contains(&"TF_Version") {
+            return "it has no symbol TF_Version, so it is not TensorFlow".to_owned();
+        }
+        // SAFETY: the type of the function in every release.
+        let version = unsafe {
+            library
+                .get::<unsafe extern "C" fn() -> *const c_char>(b"TF_Version\0")
+                .map(|version| text(version()))
+                .unwrap_or_default()
+        };
+        let absent = absent.join(", ");
+        format!("it is TensorFlow {version}, which lacks functions that are needed: {absent}")
+    })?;
+    Ok((library, api))
+}
+
+/// TensorFlow logs to stderr: several lines for each model, and one with contents of the request for each that fails. Leaves only
+/// errors unless the environment says otherwise; returns the level.
+fn quieten() -> i32 {
+    const LEVEL: &str = "TF_CPP_MIN_LOG_LEVEL";
+    const ERRORS: i32 = 2;
+    if let Some(level) = std::env::var_os(LEVEL) {
+        return level.to_str().and_then(|level| level.trim().parse().ok()).unwrap_or(0);
+    }
+    // SAFETY: called under `OPENING`, and at most once with this result, so this is the only variable that the process adds. The
+    // C library copies the environment to add the first variable and leaves the old one as it is for other threads
+    // that read it.
+    unsafe { std::env::set_var(LEVEL, ERRORS.to_string()) };
+    ERRORS
+}
+
+/// Recent releases log through Abseil, which has no environment variable for it. Its namespace carries the date of its release;
+/// where none of the known ones matches, warnings are logged.
+fn silence_absl(library: &Library, min_level: i32) {
+    const DATES: [u32; 8] =
+        [20230125, 20230802, 20240116, 20240722, 20250127, 20250512, 20250814, 20260107];
+    for date in DATES {
+        let name = format!("_ZN4absl12lts_{date}14SetMinLogLevelENS0_18LogSeverityAtLeastE\0");
+        // SAFETY: `void absl::SetMinLogLevel(enum)`, by its mangled name.
+        unsafe {
+            if let Ok(set) = library.get::<unsafe extern "C" fn(i32)>(name.as_bytes()) {
+                set(min_level);
+            }
+        }
+    }
+}
+
+/// Receives the output of `tf.print`.
+unsafe extern "C" fn on_print(message: *const c_char) {
+    // A panic must not unwind into the library; the message is lost.
+    let _ = std::panic::catch_unwind(|| {
+        // SAFETY: a C string that lives during this call.
+        let message = unsafe { text(message) };
+        log::write(level::INFO, &format!("tensorflow: {}", message.trim_end()));
+    });
+}
+
+/// # Errors
+/// Another TensorFlow library than the one at `path` is loaded in this process.
+fn refuse_second(path: &Path) -> Result<(), String> {
+    // A name without a directory is the loaded library, for the dynamic loader.
+    let Ok(path) = path.canonicalize() else { return Ok(()) };
+    match loaded_elsewhere(&path, &std::fs::read_to_string("/proc/self/maps").unwrap_or_default()) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "this process has loaded another TensorFlow, {other}, and the dynamic loader would connect the two \
+             through libtensorflow_framework.so.2; models of one of them need a process of their own: \
+             parameters {{ key: \"isolation\" value: {{ string_value: \"process\" }} }}"
+        )),
+    }
+}
+
+/// A loaded TensorFlow library in another directory. `maps` is the content of `/proc/self/maps`.
+fn loaded_elsewhere<'a>(path: &Path, maps: &'a str) -> Option<&'a str> {
+    maps.lines().find_map(|line| {
+        let file = line.find('/').map(|at| &line[at..])?;
+        let (dir, name) = (Path::new(file).parent(), Path::new(file).file_name()?.to_str()?);
+        let is_library = name.starts_with("libtensorflow") && name.contains(".so");
+        (is_library && dir != path.parent()).then_some(file)
+    })
+}
+
+#[cfg(test)]
+#[path = "runtime_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! A model's file or directory: where it is, what can be read from it, and how TensorFlow opens it.
+
+use crate::graph_def::Graph;
+use crate::graph_names;
+use crate::runtime::Runtime;
+use crate::saved_model::{self, Selection};
+use crate::session::Session;
+use crate::signature::Signature;
+use std::path::PathBuf;
+use trtserver_framework::complete;
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_plugin_api::author::ModelContext;
+
+/// What sessions are opened from.
+pub enum Source {
+    GraphDef(Vec<u8>),
+    SavedModel { dir: PathBuf, tags: Vec<String> },
+}
+
+impl Source {
+    /// The session, and the encoded `MetaGraphDef` of a SavedModel.
+    pub fn open(
+        &self,
+        runtime: &'static Runtime,
+        config: &[u8],
+    ) -> Result<(Session, Vec<u8>), Fault> {
+        match self {
+            Source::GraphDef(graph) => {
+                Ok((Session::from_graph_def(runtime, graph, config)?, Vec::new()))
+            }
+            Source::SavedModel { dir, tags } => {
+                Session::from_saved_model(runtime, dir, tags, config)
+            }
+        }
+    }
+}
+
+/// A model's file or directory.
+pub struct ModelFile {
+    pub path: PathBuf,
+    pub is_saved_model: bool,
+}
+
+/// What was read from it without TensorFlow.
+pub struct Read {
+    pub source: Source,
+    /// `None`: TensorFlow alone can read the file.
+    pub signature: Option<Signature>,
+}
+
+impl ModelFile {
+    pub fn of(context: &ModelContext, config: &Config) -> Result<Self, Fault> {
+        let is_saved_model = config.facts.platform == crate::SAVED_MODEL;
+        let name = match (context.file(), is_saved_model) {
+            ("", true) => crate::DEFAULT_DIRECTORY,
+            ("", false) => crate::DEFAULT_FILE,
+            (name, _) => name,
+        };
+        let path = PathBuf::from(context.version_dir()).join(name);
+        let found = if is_saved_model { path.is_dir() } else { path.is_file() };
+        if found {
+            return Ok(Self { path, is_saved_model });
+        }
+        let (model, path) = (&config.model, path.display());
+        let kind = if is_saved_model { "directory" } else { "file" };
+        Err(Fault::internal(format!(
+            "unable to find model '{name}' for {model}: there is no {kind} {path}"
+        )))
+    }
+
+    pub fn read(&self, config: &Config, selection: &Selection) -> Result<Read, Fault> {
+        if self.is_saved_model {
+            let named = saved_model::of_directory(&self.path, selection, &config.model)?;
+            let (dir, tags) = (self.path.clone(), selection.tags.clone());
+            let source = Source::SavedModel { dir, tags };
+            return Ok(Read { source, signature: named.map(|named| named.signature) });
+        }
+        let bytes = saved_model::read_file(&config.model, &self.path)?;
+        let graph = Graph::read(&bytes).map_err(|why| {
+            let (model, path) = (&config.model, self.path.display());
+            Fault::invalid(format!("unable to load model '{model}' from {path}: {why}"))
+        })?;
+        // A configuration without tensors is to be completed.
+        let signature = match complete::is_needed(config) {
+            true => graph.ends(),
+            false => graph_names::configured(&graph, config, &self.path)?,
+        };
+        Ok(Read { source: Source::GraphDef(bytes), signature: Some(signature) })
+    }
+}

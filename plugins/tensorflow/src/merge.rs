@@ -1,0 +1,81 @@
+//! Executes several requests in one run: inputs are gathered and outputs scattered by the host.
+//!
+//! All requests are validated first. If one is invalid, if their shapes differ, or if the run fails, each request is
+//! executed by itself and gets its own error: one request must not fail the others. A model with state is an exception: part of a
+//! failed run may have changed the state, so that the requests are not run again.
+
+use crate::execute::{Scratch, TensorFlowInstance};
+use crate::inputs::Piece;
+use crate::model::TensorFlowModel;
+use crate::network::Network;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::merge::have_equal_inputs;
+use trtserver_plugin_api::author::{Batch, Error};
+
+impl TensorFlowInstance {
+    /// Executes all requests that have not failed in one run; false = execute each by itself.
+    ///
+    /// # Errors
+    /// The outputs of the run are invalid, or the run of a model with state failed; all requests fail with the error.
+    pub fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        let (model, network, scratch) = (&*self.model, &*self.network, &mut self.scratch);
+        if !model.plan.batching || !have_equal_inputs(batch) {
+            return Ok(false);
+        }
+        let prepared = scratch.prepare_merged(model, network, batch).is_ok();
+        let merged = match prepared && !scratch.requested.is_empty() {
+            true => scratch.run_merged(model, network, batch),
+            false => Ok(false),
+        };
+        scratch.clear(model);
+        Ok(merged?)
+    }
+}
+
+impl Scratch {
+    /// Creates tensors over the gathered inputs, and lists the outputs that any request requested.
+    fn prepare_merged(
+        &mut self,
+        model: &TensorFlowModel,
+        network: &Network,
+        batch: &Batch<'_>,
+    ) -> Result<(), Fault> {
+        self.claims.begin(model.plan.inputs.len());
+        let Some(first) = batch.requests().next() else { return Ok(()) };
+        for (nth, tensor) in first.inputs().enumerate() {
+            let at = self.claims.claim(&model.name, &model.plan.inputs, tensor)?;
+            let gathered = batch.gather(nth)?;
+            let (dtype, shape) = (gathered.dtype().to_abi(), gathered.shape());
+            let piece = Piece { at, dtype, shape, bytes: gathered.bytes() };
+            self.add_input(model, network, piece, nth)?;
+        }
+        self.all_claimed(model)?;
+        for (nth, request) in batch.requests().enumerate() {
+            if !self.failed[nth] {
+                self.add_requested(model, network, request.requested_outputs())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// False: the run failed. Executing the requests one by one then finds the one that caused it.
+    fn run_merged(
+        &mut self,
+        model: &TensorFlowModel,
+        network: &Network,
+        batch: &Batch<'_>,
+    ) -> Result<bool, Fault> {
+        batch.mark_compute_start();
+        let ran = self.run(network);
+        batch.mark_compute_end();
+        match ran {
+            Err(fault) if model.has_state => {
+                return Err(fault.within(format_args!("model '{}'", model.name)));
+            }
+            Err(_) => return Ok(false),
+            Ok(()) => {}
+        }
+        self.pass_outputs(model, batch.rows(), &mut &*batch)?;
+        Ok(true)
+    }
+}

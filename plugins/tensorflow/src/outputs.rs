@@ -1,0 +1,124 @@
+//! The outputs of a run: adopted by the host, or copied where TensorFlow may change or share the memory.
+
+use crate::execute::Scratch;
+use crate::model::TensorFlowModel;
+use crate::network::Network;
+use crate::plan::Slot;
+use crate::strings;
+use crate::tensor::Tensor;
+use crate::types;
+use std::ptr;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::outlet::{Donation, Outlet, Output};
+use trtserver_framework::shape::MAX_RANK;
+use trtserver_framework::slot::position;
+use trtserver_framework::types::{elements, shape_text, type_name, type_size};
+use trtserver_plugin_api::abi::types::dtype;
+use trtserver_plugin_api::author::{Dtype, RequestedOutput};
+
+impl Scratch {
+    /// Adds the requested outputs to those of this run.
+    pub fn add_requested<'a>(
+        &mut self,
+        model: &TensorFlowModel,
+        network: &Network,
+        outputs: impl Iterator<Item = RequestedOutput<'a>>,
+    ) -> Result<(), Fault> {
+        for requested in outputs {
+            let at = position(&model.plan.outputs, requested.index(), requested.name());
+            let at = at.ok_or_else(|| {
+                Fault::invalid(format!(
+                    "unexpected inference output '{}' for model '{}'",
+                    requested.name(),
+                    model.name
+                ))
+            })?;
+            if !self.requested.contains(&at) {
+                self.requested.push(at);
+                self.outputs.push(network.outputs[at]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the results of a run of `rows` rows to the host.
+    pub fn pass_outputs(
+        &mut self,
+        model: &TensorFlowModel,
+        rows: usize,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Fault> {
+        for nth in 0..self.requested.len() {
+            let raw = std::mem::replace(&mut self.results[nth], ptr::null_mut());
+            // SAFETY: allocated by the run, and removed from the list of results to free.
+            let tensor = unsafe { Tensor::from_raw(model.runtime, raw)? };
+            let slot = &model.plan.outputs[self.requested[nth]];
+            self.pass_output(model, slot, rows, outlet, tensor).map_err(|fault| {
+                fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn pass_output(
+        &self,
+        model: &TensorFlowModel,
+        slot: &Slot,
+        rows: usize,
+        outlet: &mut impl Outlet,
+        tensor: Tensor,
+    ) -> Result<(), Fault> {
+        let mut buffer = [0; MAX_RANK];
+        let (data_type, mut rank) = tensor.describe(&mut buffer)?;
+        if types::dtype_of(data_type) != slot.dtype {
+            return Err(Fault::internal(format!(
+                "the model returned {} instead of {}",
+                types::element_name(data_type),
+                type_name(slot.dtype)
+            )));
+        }
+        if slot.scalar && rank == 0 {
+            (buffer[0], rank) = (1, 1);
+        }
+        let shape = &buffer[..rank];
+        if model.plan.batching && shape.first() != i64::try_from(rows).ok().as_ref() {
+            return Err(Fault::internal(format!(
+                "shape {} does not begin with the batch size {rows}",
+                shape_text(shape)
+            )));
+        }
+        let count = elements(shape).unwrap_or(0);
+        let output = Output { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape };
+        let data = tensor.data();
+        if slot.dtype == dtype::STRING {
+            // SAFETY: a STRING tensor has as many strings as its shape says; views among them refer to the request.
+            let bytes = unsafe { strings::encoded_size(data, count) };
+            let (to, n) = outlet.block(output, bytes)?;
+            if !to.is_null() && n >= bytes {
+                // SAFETY: the host's block, exclusive until the response is sent; the strings as above.
+                unsafe {
+                    strings::encode(data, count, std::slice::from_raw_parts_mut(to, bytes));
+                }
+            }
+            return Ok(());
+        }
+        let bytes = count * type_size(slot.dtype);
+        if tensor.byte_size() < bytes {
+            let found = tensor.byte_size();
+            return Err(Fault::internal(format!("{found} bytes instead of {bytes}")));
+        }
+        // An input passed through as an output shares the input's memory, which the host releases with the request. A model
+        // that keeps tensors may change them in its next run.
+        if model.copies() || self.borrowed.iter().any(|range| range.contains(&data.addr())) {
+            let (to, n) = outlet.block(output, bytes)?;
+            if !to.is_null() && n >= bytes {
+                // SAFETY: `bytes` bytes of a live tensor; the host's new block does not overlap.
+                unsafe { ptr::copy_nonoverlapping(data, to, bytes) };
+            }
+            return Ok(());
+        }
+        let (owner, release) = tensor.into_raw();
+        // SAFETY: the memory belongs to the tensor, which lives until the host releases it.
+        unsafe { Ok(outlet.donate(output, Donation { data, bytes, release, owner })?) }
+    }
+}
