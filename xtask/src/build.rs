@@ -25,6 +25,12 @@ struct Plugin {
 
 const PLUGINS: &[Plugin] = &[
     Plugin {
+        package: "trtserver-plugin-caffe2",
+        library: "trtserver_caffe2",
+        backend: "caffe2",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-plugin-custom",
         library: "trtserver_custom",
         backend: "custom",

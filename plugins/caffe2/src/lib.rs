@@ -1,0 +1,70 @@
+//! The backend `caffe2`: NetDef files, translated at load into an ONNX graph and run by ONNX Runtime through
+//! `plugins/onnx-engine`.
+//!
+//! ```text
+//! files.rs ── netdef.rs         the two files of a model
+//! config.rs                     the configuration: inputs and their types
+//! translate/ ── onnx.rs         the nets as an ONNX model
+//! ```
+
+mod config;
+mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod netdef;
+mod onnx;
+mod translate;
+
+use files::{DEFAULT_FILE, Files};
+use prost::Message;
+use std::path::Path;
+use translate::{Inputs, Net};
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::author::{BackendInfo, ModelContext, Platform};
+
+struct Caffe2;
+
+trtserver_plugin_api::export_backend!(Engine<Caffe2>);
+
+impl ModelFormat for Caffe2 {
+    const INFO: BackendInfo = BackendInfo {
+        platforms: &[Platform { name: "caffe2_netdef", default_file: DEFAULT_FILE }],
+        flags: backend_flags::PARALLEL_OPEN,
+        ..BackendInfo::new("caffe2", env!("CARGO_PKG_VERSION"))
+    };
+    const MODELS: &'static str = "Caffe2 models";
+
+    fn graph(context: &ModelContext, config: &Config) -> Result<Graph, Fault> {
+        let version_dir = Path::new(context.version_dir());
+        let files = Files::find(context.name(), version_dir, context.file())?;
+        config::check_types(config)?;
+        let (init, predict) = files.read(context.name())?;
+        let inputs = config::inputs(config, context.config_pb(), &Inputs::of(&init, &predict))?;
+        let model = translate::translate(init, predict, &inputs, translate::MAX_BYTES);
+        let model = model.map_err(|refusal| {
+            let file = match refusal.net {
+                Net::Init => &files.init,
+                Net::Predict => &files.predict,
+            };
+            let text = refusal.text;
+            Fault::invalid(format!(
+                "unable to load model '{}' from {}: {text}",
+                config.model,
+                file.display()
+            ))
+        })?;
+        Ok(Graph { file: files.predict, bytes: Some(model.encode_to_vec()) })
+    }
+
+    /// The files do not say which types and shapes inputs have.
+    fn can_complete(config: &Config) -> bool {
+        !config.inputs.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

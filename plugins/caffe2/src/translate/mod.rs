@@ -1,0 +1,184 @@
+//! Translates a pair of nets into an ONNX model. No files and no ONNX Runtime: a function of its arguments.
+//!
+//! ```text
+//! mod.rs ─── operator.rs        one operator of a net
+//!    │   └── operators/         what each becomes, a file per family
+//! graph.rs ── tensor.rs         the ONNX graph and its constants
+//! ```
+
+mod graph;
+mod operator;
+pub mod operators;
+pub mod tensor;
+
+pub use graph::Input;
+
+use crate::netdef::{NetDef, OperatorDef};
+use crate::onnx::ModelProto;
+use graph::{Graph, Value};
+use operator::Operator;
+use std::collections::HashMap;
+
+/// An ONNX model is one protobuf message, and so has less than 2 GiB.
+pub const MAX_BYTES: usize = (2 << 30) - (1 << 20);
+
+/// Which of the two nets an error is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Net {
+    Init,
+    Predict,
+}
+
+#[derive(Debug)]
+pub struct Refusal {
+    pub net: Net,
+    pub text: String,
+}
+
+/// Inputs that clients may provide: external inputs of the net that the initialization net does not write. Inputs that it
+/// writes too may be overridden.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    pub required: Vec<String>,
+    pub optional: Vec<String>,
+}
+
+impl Inputs {
+    pub fn of(init: &NetDef, predict: &NetDef) -> Self {
+        let written: std::collections::HashSet<&str> =
+            init.op.iter().flat_map(|op| &op.output).map(String::as_str).collect();
+        let (optional, required) =
+            predict.external_input.iter().cloned().partition(|name| written.contains(&name[..]));
+        Self { required, optional }
+    }
+}
+
+/// A blob: the value that the last operator wrote, or why there is none.
+enum Blob {
+    Value(Value),
+    /// An output that the operator writes during training only.
+    NotComputed {
+        operator: String,
+    },
+}
+
+/// Translates the nets. `inputs` become the inputs of the model and replace blobs of the initialization net.
+///
+/// # Errors
+/// The nets do not fit together, or use what is not supported: names the operator and its output.
+pub fn translate(
+    init: NetDef,
+    predict: NetDef,
+    inputs: &[Input],
+    max_bytes: usize,
+) -> Result<ModelProto, Refusal> {
+    let at = |net| move |text| Refusal { net, text };
+    let mut translation = Translation::default();
+    translation
+        .run(init, "a blob that the initialization net does not write")
+        .map_err(at(Net::Init))?;
+    for input in inputs {
+        let value = translation.graph.input(input.clone());
+        translation.blobs.insert(input.name.clone(), Blob::Value(value));
+    }
+    let outputs = predict.external_output.clone();
+    let absent = "which no operator before it writes and which is no input";
+    translation.run(predict, absent).map_err(at(Net::Predict))?;
+    let outputs = translation.outputs(outputs, inputs).map_err(at(Net::Predict))?;
+    translation.graph.finish(&outputs, max_bytes).map_err(|bytes| {
+        let found =
+            bytes.map_or_else(|| "more than can be addressed".to_owned(), |n| n.to_string());
+        let text = format!("the weights have {found} bytes, the limit is {max_bytes}");
+        Refusal { net: Net::Init, text }
+    })
+}
+
+#[derive(Default)]
+struct Translation {
+    graph: Graph,
+    blobs: HashMap<String, Blob>,
+}
+
+impl Translation {
+    fn run(&mut self, net: NetDef, absent: &str) -> Result<(), String> {
+        for (nth, mut def) in net.op.into_iter().enumerate() {
+            let place = place(&def, nth);
+            self.one(&mut def, &place, absent).map_err(|text| format!("{place}: {text}"))?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, def: &mut OperatorDef, place: &str, absent: &str) -> Result<(), String> {
+        let translate = operators::find(def.r#type())?;
+        let inputs =
+            def.input.iter().map(|name| self.read(name, absent)).collect::<Result<_, _>>()?;
+        self.graph.blob = def.output.first().cloned().unwrap_or_default();
+        let names = def.output.clone();
+        let values = translate(&mut self.graph, &mut Operator { def, inputs })?;
+        let mut values = values.into_iter();
+        for name in names {
+            let blob = match values.next() {
+                Some(value) => Blob::Value(value),
+                None => Blob::NotComputed { operator: place.to_owned() },
+            };
+            self.blobs.insert(name, blob);
+        }
+        Ok(())
+    }
+
+    fn read(&self, name: &str, absent: &str) -> Result<Value, String> {
+        match self.blobs.get(name) {
+            Some(Blob::Value(value)) => Ok(*value),
+            Some(Blob::NotComputed { operator }) => Err(format!(
+                "it reads blob '{name}', an output of {operator} that is not computed when a model is served"
+            )),
+            None => Err(format!("it reads blob '{name}', {absent}")),
+        }
+    }
+
+    /// The values of the net's outputs.
+    fn outputs(
+        &self,
+        names: Vec<String>,
+        inputs: &[Input],
+    ) -> Result<Vec<(String, Value)>, String> {
+        if names.is_empty() {
+            return Err("the net lists no external_output".to_owned());
+        }
+        let mut outputs: Vec<(String, Value)> = Vec::new();
+        for name in names {
+            if outputs.iter().any(|(other, _)| *other == name) {
+                continue;
+            }
+            let value = match self.blobs.get(&name) {
+                Some(Blob::Value(value)) => *value,
+                Some(Blob::NotComputed { operator }) => {
+                    return Err(format!(
+                        "external_output '{name}' is an output of {operator} that is not computed when a model is served"
+                    ));
+                }
+                None => return Err(format!("no operator writes external_output '{name}'")),
+            };
+            let overwritten =
+                inputs.iter().any(|input| input.name == name) && !self.graph.is_input(value, &name);
+            if overwritten {
+                return Err(format!(
+                    "blob '{name}' is an input that the net overwrites and lists as external_output, so the name has two \
+                     meanings"
+                ));
+            }
+            outputs.push((name, value));
+        }
+        Ok(outputs)
+    }
+}
+
+/// `operator 'Conv' (number 3, output 'conv1')`, counted from 0.
+fn place(def: &OperatorDef, nth: usize) -> String {
+    let output = def.output.first().map_or("", |name| name);
+    format!("operator '{}' (number {nth}, output '{output}')", def.r#type())
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;
