@@ -22,11 +22,12 @@ pub fn compile_c(source: &str, folder: &Path, name: &str) -> PathBuf {
     library
 }
 
-/// Compiles `source`, C or (`.cc`) C++, to a shared library with these options.
+/// Compiles `source` to a shared library with these options: C, C++14 (`.cc`) or C++17 (`.cpp`).
 pub fn compile(source: &str, library: &Path, options: &[String]) {
-    let (variable, usual, standard) = match source.ends_with(".cc") {
-        true => ("CXX", "c++", "-std=c++14"),
-        false => ("CC", "cc", "-std=c11"),
+    let (variable, usual, standard) = match source.rsplit_once('.') {
+        Some((_, "cc")) => ("CXX", "c++", "-std=c++14"),
+        Some((_, "cpp")) => ("CXX", "c++", "-std=c++17"),
+        _ => ("CC", "cc", "-std=c11"),
     };
     let compiler = env::var_os(variable).unwrap_or_else(|| usual.into());
     let mut command = Command::new(&compiler);

@@ -196,7 +196,7 @@ impl Backend {
         Ok(backend)
     }
 
-    fn table(&self) -> Result<&'static BackendTable> {
+    pub(super) fn table(&self) -> Result<&'static BackendTable> {
         self.table.get_or_init(|| library::open_same(&self.path, &self.stamp)).clone()
     }
 

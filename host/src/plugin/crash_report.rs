@@ -66,6 +66,7 @@ pub static BACKEND_INFO: Entry = Entry("backend_info");
 pub static BACKEND_OPEN: Entry = Entry("backend_open");
 pub static BACKEND_CLOSE: Entry = Entry("backend_close");
 pub static AUTOCOMPLETE: Entry = Entry("autocomplete");
+pub static MODEL_PROBE: Entry = Entry("model_probe");
 pub static MODEL_OPEN: Entry = Entry("model_open");
 pub static MODEL_CLOSE: Entry = Entry("model_close");
 pub static INSTANCE_OPEN: Entry = Entry("instance_open");

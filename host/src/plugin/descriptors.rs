@@ -1,4 +1,4 @@
-//! Descriptors of models and instances for backends, in memory that stays valid until they are closed.
+//! Descriptors of models, instances and version directories for backends, in memory that stays valid until they are closed.
 
 use super::host_api::scope::Scope;
 use super::text::{EMPTY, bytes, c_text, view};
@@ -11,6 +11,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::extensions::{DirEntry, ProbeDesc};
 use trtserver_plugin_api::abi::types::{Param, param, tensor_flags};
 use trtserver_proto::v2::ModelConfig;
 
@@ -239,5 +240,58 @@ impl InstanceHold {
 
     pub fn desc(&self) -> *const InstanceDesc {
         &*self.desc
+    }
+}
+
+/// A version directory, and the platform of which a model is looked for.
+pub struct ProbeFacts<'a> {
+    pub model: &'a str,
+    pub version: i64,
+    pub version_dir: &'a Path,
+    pub platform: &'a str,
+    pub default_file: &'a str,
+    /// Names in the directory, and whether each is a directory.
+    pub entries: &'a [(String, bool)],
+}
+
+/// A [`ProbeDesc`] with everything it points at.
+pub struct ProbeHold {
+    desc: ProbeDesc,
+    _texts: Vec<CString>,
+    _entries: Vec<DirEntry>,
+}
+
+impl ProbeHold {
+    pub fn new(facts: &ProbeFacts<'_>) -> Self {
+        let dir = facts.version_dir.to_string_lossy();
+        let texts = [facts.model, &dir, facts.platform, facts.default_file];
+        let names = facts.entries.iter().map(|(name, _)| &**name);
+        let texts: Vec<CString> = texts.into_iter().chain(names).map(c_text).collect();
+        let entries: Vec<_> = texts[4..]
+            .iter()
+            .zip(facts.entries)
+            .map(|(name, (_, is_dir))| DirEntry {
+                name: view(name),
+                is_dir: u32::from(*is_dir),
+                pad: 0,
+            })
+            .collect();
+        let desc = ProbeDesc {
+            size: std::mem::size_of::<ProbeDesc>() as u64,
+            name: view(&texts[0]),
+            version: facts.version,
+            version_dir: view(&texts[1]),
+            platform: view(&texts[2]),
+            default_file: view(&texts[3]),
+            entries: entries.as_ptr(),
+            n_entries: entries.len() as u32,
+            pad: 0,
+            reserved: [0; 4],
+        };
+        Self { desc, _texts: texts, _entries: entries }
+    }
+
+    pub fn desc(&self) -> *const ProbeDesc {
+        &raw const self.desc
     }
 }

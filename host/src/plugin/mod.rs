@@ -13,6 +13,7 @@ pub mod isolated; // models in child processes
 pub(crate) mod isolation; // the setting: local or isolated
 pub(crate) mod library; // opening a plugin file
 pub mod model; // an open model version and its instances
+mod model_probe; // which files a backend recognises as models
 pub(crate) mod text; // text and errors across the interface
 
 pub use backend_facts::DEFAULT_STACK;
@@ -20,7 +21,7 @@ pub use batch::frame::FrameHold;
 pub use batch::run::Runner;
 pub use batch::timing::times;
 pub use batch::views::{TensorNames, ViewOptions};
-pub use descriptors::{InstanceFacts, ModelFacts};
+pub use descriptors::{InstanceFacts, ModelFacts, ProbeFacts};
 pub use discovery::backends::{Backends, Listed};
 pub use discovery::inventory::Unusable;
 pub use host_api::scope::Patch;

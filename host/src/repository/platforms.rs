@@ -1,8 +1,10 @@
-//! Platforms of the installed backends, for `model_config`.
+//! Platforms of the installed backends and the files that they recognise, for `model_config`.
 
-use super::model_config::Platforms;
-use crate::plugin::Backends;
+use super::model_config::{Candidate, Platforms, Probe, VersionListing};
+use crate::plugin::discovery::backends::VERSION_PARAMETER;
+use crate::plugin::{Backends, ProbeFacts};
 use std::path::PathBuf;
+use trtserver_proto::v2::ModelConfig;
 
 impl Platforms for Backends {
     fn backend_of(&self, platform: &str) -> Option<String> {
@@ -33,5 +35,29 @@ impl Platforms for Backends {
 
     fn searched_dirs(&self) -> Vec<PathBuf> {
         self.dirs().to_vec()
+    }
+}
+
+impl Probe for Backends {
+    fn probe(
+        &self,
+        config: &ModelConfig,
+        candidate: &Candidate,
+        version: &VersionListing,
+    ) -> Result<Option<String>, String> {
+        let inventory = self.inventory();
+        let requested = config.parameters.get(VERSION_PARAMETER).map(|v| &*v.string_value);
+        let Some(installed) = inventory.matching_or_default(&candidate.backend, requested) else {
+            return Ok(None);
+        };
+        let facts = ProbeFacts {
+            model: &config.name,
+            version: version.number,
+            version_dir: &version.dir,
+            platform: &candidate.platform,
+            default_file: &candidate.default_file,
+            entries: &version.entries,
+        };
+        installed.backend.probe(config, &facts).map_err(|e| e.message)
     }
 }

@@ -4,6 +4,7 @@ mod abi_versions;
 mod autocomplete;
 mod crash_reports;
 mod misbehaving;
+mod model_probe;
 mod sdk;
 mod side_by_side;
 mod unusable_versions;

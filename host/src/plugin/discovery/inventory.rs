@@ -123,6 +123,16 @@ impl Inventory {
         working.or(candidates.first()).copied()
     }
 
+    /// The newest version of `name` that matches `requested`; without one, the default version.
+    pub fn matching_or_default(
+        &self,
+        name: &str,
+        requested: Option<&str>,
+    ) -> Option<&Arc<Installed>> {
+        let matching = requested.map_or(Vec::new(), |version| self.matching(name, version));
+        matching.first().copied().or_else(|| self.default_version(name))
+    }
+
     pub fn by_stamp(&self, stamp: &Stamp) -> Option<&Arc<Installed>> {
         self.usable.iter().find(|i| i.stamp == *stamp)
     }

@@ -6,7 +6,7 @@ use crate::plugin::backend_facts::{BackendFacts, MIN_STACK};
 use crate::plugin::batch::views::tensor_flags_of;
 use crate::plugin::library::table;
 use crate::plugin::text::{PluginError, c_text};
-use crate::plugin::{InstanceFacts, ModelFacts, Patch};
+use crate::plugin::{InstanceFacts, ModelFacts, Patch, ProbeFacts};
 use crate::request::{Signature, TensorSpec};
 use prost::Message;
 use std::path::Path;
@@ -71,6 +71,21 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
         max_rows: facts.max_rows,
         profiles: facts.profiles.to_vec(),
         nice: facts.nice,
+    }
+}
+
+pub fn probe(facts: &ProbeFacts<'_>) -> messages::ProbeFacts {
+    let entry = |(name, is_dir): &(String, bool)| messages::DirEntry {
+        name: name.clone(),
+        is_dir: *is_dir,
+    };
+    messages::ProbeFacts {
+        model: facts.model.to_owned(),
+        version: facts.version,
+        version_dir: facts.version_dir.to_string_lossy().into_owned(),
+        platform: facts.platform.to_owned(),
+        default_file: facts.default_file.to_owned(),
+        entries: facts.entries.iter().map(entry).collect(),
     }
 }
 

@@ -33,6 +33,6 @@ pub use child_process::send_log_level;
 pub use instance::IsolatedInstance;
 pub use limits::Limits;
 pub use model::IsolatedModel;
-pub use one_shot::{complete, describe, open};
+pub use one_shot::{complete, describe, open, probe};
 pub use requests::check_metadata_size;
 pub use supervisor::Health;

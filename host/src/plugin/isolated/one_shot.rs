@@ -1,4 +1,5 @@
-//! Child processes that serve one control request: backend info, opening a backend, completion of a configuration.
+//! Child processes that serve one control request: backend info, opening a backend, completion of a configuration,
+//! recognition of model files.
 
 use super::child_process::spawn;
 use super::facts;
@@ -7,7 +8,7 @@ use super::messages::{ControlResponse, Empty, Handshake, control_request};
 use super::process::ProcessGone;
 use crate::error::{Error, Result};
 use crate::plugin::backend_facts::BackendFacts;
-use crate::plugin::{ModelFacts, Patch};
+use crate::plugin::{ModelFacts, Patch, ProbeFacts};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +56,18 @@ pub fn complete(
     let complete = control_request::Kind::Complete(facts::model(facts));
     let response = run(&label, handshake(file, settings), complete, limits)?;
     Ok(response.patch.map(facts::patch))
+}
+
+/// Calls `model_probe` in a child. Returns the recognised entry, as the child names it.
+pub fn probe(
+    file: &Path,
+    settings: &BTreeMap<String, String>,
+    limits: Limits,
+    facts: &ProbeFacts<'_>,
+) -> Result<Option<String>> {
+    let label = format!("model '{}'", facts.model);
+    let probe = control_request::Kind::Probe(facts::probe(facts));
+    Ok(run(&label, handshake(file, settings), probe, limits)?.entry)
 }
 
 /// Starts a child, sends `request`, and ends the child.

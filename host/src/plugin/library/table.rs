@@ -9,7 +9,7 @@ use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::BackendInfo;
 use trtserver_plugin_api::abi::extensions::{
     AUTOCOMPLETE, AUTOCOMPLETE_VERSION, AutocompleteExtension, CANCEL, CANCEL_VERSION,
-    CancelExtension,
+    CancelExtension, MODEL_PROBE, MODEL_PROBE_VERSION, ModelProbeExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{Extension, Str};
@@ -206,6 +206,15 @@ pub fn cancel(table: &BackendTable) -> Option<&'static CancelExtension> {
     let name = text::c_text(CANCEL);
     // SAFETY: a table that a backend returns for this name is static and of this type.
     unsafe { find(table, text::view(&name), CANCEL_VERSION)?.cast::<CancelExtension>().as_ref() }
+}
+
+/// The backend's recognition of model files, if it offers it.
+pub fn model_probe(table: &BackendTable) -> Option<&'static ModelProbeExtension> {
+    let name = text::c_text(MODEL_PROBE);
+    // SAFETY: a table that a backend returns for this name is static and of this type.
+    unsafe {
+        find(table, text::view(&name), MODEL_PROBE_VERSION)?.cast::<ModelProbeExtension>().as_ref()
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! takes precedence.
 
 use super::super::version_dirs::VersionDirs;
+use super::super::version_policy::select_versions;
 use super::version_builder::CompletedVersion;
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
@@ -16,8 +17,8 @@ use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
-/// Asks `backend` about the model's highest version and adds the fields that `config` lacks. Returns the number of that
-/// version and what the backend hands over for opening it.
+/// Asks `backend` about the highest version that the version policy selects, and adds the fields that `config` lacks.
+/// Returns the number of that version and what the backend hands over for opening it.
 ///
 /// # Errors
 /// The backend's error, or a patch that cannot be decoded or sets a field that it must not set.
@@ -27,7 +28,11 @@ pub fn autocomplete(
     dir: &Path,
     found: &VersionDirs,
 ) -> Result<Option<CompletedVersion>> {
-    let Some((number, dir_name)) = found.versions.iter().next_back() else { return Ok(None) };
+    let existing: Vec<i64> = found.versions.keys().copied().collect();
+    let policy = config.version_policy.clone().unwrap_or_default();
+    let selected = select_versions(&policy, &existing).versions;
+    let highest = selected.last().and_then(|number| found.versions.get_key_value(number));
+    let Some((number, dir_name)) = highest else { return Ok(None) };
     // The backend may read the tensors that are declared, so they are checked first.
     let signature = Signature::new(config, |_| None)?;
     let facts = ModelFacts {

@@ -5,7 +5,9 @@ use super::super::ensemble::EnsembleBuilder;
 use super::super::labels::Labels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
-use super::super::model_config::{self, ENSEMBLE, FILE_NAME, Machine, Preference};
+use super::super::model_config::{
+    self, ENSEMBLE, FILE_NAME, Machine, Preference, Probe, VersionListing,
+};
 use super::super::scheduling::Scheduling;
 use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::select_versions;
@@ -124,10 +126,12 @@ impl Loader {
     ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>)> {
         let mut listings = Vec::new();
         for (number, dir_name) in &found.versions {
-            let names = listing(&dir.join(dir_name))?.into_iter().map(|(n, _)| n).collect();
-            listings.push((*number, names));
+            let dir = dir.join(dir_name);
+            let entries = listing(&dir)?;
+            listings.push(VersionListing { number: *number, dir, entries });
         }
-        model_config::complete(config, name, &listings, &*self.backends)
+        let probe: Option<&dyn Probe> = if self.strict { None } else { Some(&*self.backends) };
+        model_config::complete(config, name, &listings, &*self.backends, probe)
             .map_err(|e| self.with_unusable_backends(config_error(e)))?;
         // An ensemble that names a backend is refused by the checks.
         let backend = match config.platform == ENSEMBLE {

@@ -1,24 +1,31 @@
 //! Completes a configuration from the model's directory: name, platform, backend, model file.
 //!
-//! Done even with `--strict-model-config=true`, because it does not need the model to be opened.
+//! Done even with `--strict-model-config=true`, because it does not need the model to be opened; but only without it the
+//! backends are asked which files they recognise.
 
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
 use super::ConfigError;
+use super::detect::{
+    Candidate, Detected, Probe, VersionListing, by_filename, candidates, detect, of_backend,
+    selected,
+};
 use super::platforms::{self, ENSEMBLE, Platforms};
 
-/// Completes `config` of the model in the directory `dir_name`. `versions` lists the entries of its version directories.
+/// Completes `config` of the model in the directory `dir_name`. With `probe`, backends are asked about files.
 ///
 /// A platform implies its backend. A backend implies its platform if it has only one, or if the configured file name or
 /// the existing files select one. If neither is given, both follow from the configured file name, else from the existing
 /// files; else the backend is the part of the model's name after the first dot. The platform stays empty for a backend
-/// that declares none.
+/// that declares none. The model file is the platform's default file; if no version has it, the one that the backend
+/// recognises.
 pub fn complete(
     config: &mut ModelConfig,
     dir_name: &str,
-    versions: &[(i64, Vec<String>)],
+    versions: &[VersionListing],
     platforms: &dyn Platforms,
+    probe: Option<&dyn Probe>,
 ) -> Result<(), ConfigError> {
     if config.name.is_empty() {
         config.name = dir_name.to_owned();
@@ -33,24 +40,18 @@ pub fn complete(
         return Ok(());
     }
     config.platform = platforms::canonical(&config.platform, platforms).to_owned();
+    let completion =
+        Completion { versions, selected: selected(config, versions), platforms, probe };
     match (config.backend.is_empty(), config.platform.is_empty()) {
         (false, false) => check_pair(config, platforms)?,
-        (true, false) => match platforms.backend_of(&config.platform) {
-            Some(backend) => config.backend = backend,
-            None => return Err(platforms::undeclared(&config.platform, &config.name, platforms)),
-        },
+        (true, false) => completion.backend(config)?,
         (false, true) => {
             check_installed(config, platforms)?;
-            config.platform = platform_of(config, versions, platforms);
+            completion.platform(config)?;
         }
-        (true, true) => detect(config, versions, platforms)?,
+        (true, true) => completion.platform_and_backend(config)?,
     }
-    if config.default_model_filename.is_empty() {
-        let by_platform = platforms.default_file(&config.platform);
-        let file = by_platform.or_else(|| platforms.default_file(&config.backend));
-        config.default_model_filename = file.unwrap_or_default();
-    }
-    Ok(())
+    completion.file(config)
 }
 
 fn check_installed(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
@@ -76,113 +77,164 @@ fn check_pair(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), Con
     Ok(())
 }
 
-/// The platform among those of the given backend; empty if it is ambiguous.
-fn platform_of(
-    config: &ModelConfig,
-    versions: &[(i64, Vec<String>)],
-    platforms: &dyn Platforms,
-) -> String {
-    let served = platforms.platforms_of(&config.backend);
-    if let [only] = served.as_slice() {
-        return only.clone();
-    }
-    let files: Vec<_> = served
-        .into_iter()
-        .filter_map(|platform| Some((platforms.default_file(&platform)?, platform)))
-        .collect();
-    let by_name = by_filename(&config.default_model_filename, &files);
-    by_name.or_else(|| by_existing_file(config, versions, &files)).cloned().unwrap_or_default()
+/// What a configuration is completed from.
+struct Completion<'a> {
+    versions: &'a [VersionListing],
+    /// By the version policy.
+    selected: Vec<&'a VersionListing>,
+    platforms: &'a dyn Platforms,
+    probe: Option<&'a dyn Probe>,
 }
 
-/// Neither platform nor backend is given.
-fn detect(
-    config: &mut ModelConfig,
-    versions: &[(i64, Vec<String>)],
-    platforms: &dyn Platforms,
-) -> Result<(), ConfigError> {
-    // Default file of each candidate: a backend with one of its platforms, or without a platform.
-    let mut files = Vec::new();
-    for backend in platforms.installed_backends() {
-        for platform in platforms.platforms_of(&backend) {
-            if let Some(file) = platforms.default_file(&platform) {
-                files.push((file, (backend.clone(), platform)));
+impl Completion<'_> {
+    fn detect(&self, config: &ModelConfig, among: &[Candidate]) -> Result<Detected, ConfigError> {
+        detect(config, &self.selected, among, self.probe)
+    }
+
+    /// The platform is given. As in TRTIS, an unknown one is replaced by the detected one.
+    fn backend(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
+        if let Some(backend) = self.platforms.backend_of(&config.platform) {
+            config.backend = backend;
+            return Ok(());
+        }
+        let refused = platforms::undeclared(&config.platform, &config.name, self.platforms);
+        if self.probe.is_none() || platforms::is_well_known(&config.platform) {
+            return Err(refused);
+        }
+        let detected = self.detect(config, &candidates(self.platforms))?;
+        let Some((candidate, file)) = detected.found else {
+            return Err(with_reasons(refused, &detected.reasons));
+        };
+        tracing::warn!(
+            "model '{}': the unknown platform '{}' is replaced by the detected platform '{}'",
+            config.name,
+            config.platform,
+            candidate.platform
+        );
+        apply(config, candidate, file);
+        Ok(())
+    }
+
+    /// The backend is given. The platform stays empty if it is ambiguous.
+    fn platform(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
+        let served = of_backend(&config.backend, self.platforms);
+        if let [only] = served.as_slice() {
+            config.platform = only.platform.clone();
+        } else if let Some(named) = by_filename(&config.default_model_filename, &served) {
+            config.platform = named.platform.clone();
+        } else {
+            let detected = self.detect(config, &served)?;
+            if let Some((candidate, file)) = detected.found {
+                apply(config, candidate, file);
+            } else if !detected.reasons.is_empty() {
+                return Err(with_reasons(
+                    ConfigError::invalid(format!(
+                        "must specify platform for model '{}': none of backend '{}' is recognised",
+                        config.name, config.backend
+                    )),
+                    &detected.reasons,
+                ));
             }
         }
-        if let Some(file) = platforms.default_file(&backend) {
-            files.push((file, (backend, String::new())));
+        Ok(())
+    }
+
+    /// Neither is given.
+    fn platform_and_backend(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
+        let candidates = candidates(self.platforms);
+        if let Some(named) = by_filename(&config.default_model_filename, &candidates) {
+            config.backend = named.backend.clone();
+            config.platform = named.platform.clone();
+            return Ok(());
         }
-    }
-    let by_name = by_filename(&config.default_model_filename, &files);
-    let candidate = by_name.or_else(|| by_existing_file(config, versions, &files));
-    if let Some((backend, platform)) = candidate {
-        config.backend = backend.clone();
-        config.platform = platform.clone();
-        return Ok(());
-    }
-    let name = &config.name;
-    if let Some((_, backend)) = name.split_once('.').filter(|(_, backend)| !backend.is_empty()) {
-        config.backend = backend.to_owned();
-        check_installed(config, platforms)?;
-        if config.default_model_filename.is_empty() {
-            config.default_model_filename = format!("model.{}", config.backend);
+        let detected = self.detect(config, &candidates)?;
+        if let Some((candidate, file)) = detected.found {
+            apply(config, candidate, file);
+            return Ok(());
         }
-        return Ok(());
+        let name = &config.name;
+        if let Some((_, backend)) = name.split_once('.').filter(|(_, backend)| !backend.is_empty())
+        {
+            config.backend = backend.to_owned();
+            check_installed(config, self.platforms)?;
+            if config.default_model_filename.is_empty() {
+                config.default_model_filename = format!("model.{}", config.backend);
+            }
+            return Ok(());
+        }
+        if matches!(config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
+            return Err(ConfigError::invalid(format!(
+                "ensemble scheduling cannot be set for model '{name}' whose platform is not ensemble: it \
+                 needs platform: \"ensemble\""
+            )));
+        }
+        let recognised = self.versions.iter().find_map(|version| {
+            platforms::recognised(&version.entries, self.platforms)
+                .map(|(file, backend)| (version.number, file, backend))
+        });
+        let hint = match recognised {
+            Some((version, file, backend)) => format!(
+                " Version {version} holds '{file}', which needs the backend '{backend}', which is not \
+                 installed; {}.",
+                platforms::installed(self.platforms)
+            ),
+            None => String::new(),
+        };
+        let message = format!(
+            "Invalid model name: Could not determine backend for model '{name}' with no backend in \
+             model configuration. Expected model name of the form 'model.<backend_name>'.{hint}"
+        );
+        let error = match hint.is_empty() {
+            true => ConfigError::invalid(message),
+            false => ConfigError::unsupported(message),
+        };
+        Err(with_reasons(error, &detected.reasons))
     }
-    let recognised = versions.iter().find_map(|(version, entries)| {
-        platforms::recognised(entries, platforms).map(|(file, backend)| (version, file, backend))
-    });
-    if matches!(config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
-        return Err(ConfigError::invalid(format!(
-            "ensemble scheduling cannot be set for model '{name}' whose platform is not ensemble: it \
-             needs platform: \"ensemble\""
-        )));
+
+    /// The model file: the default one. If no version has it, the backend is asked.
+    fn file(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
+        if !config.default_model_filename.is_empty() {
+            return Ok(());
+        }
+        let by_platform = self.platforms.default_file(&config.platform);
+        let default_file = by_platform
+            .or_else(|| self.platforms.default_file(&config.backend))
+            .unwrap_or_default();
+        let is_absent = self.selected.iter().all(|version| !version.has(&default_file));
+        if self.probe.is_some() && is_absent && !config.platform.is_empty() {
+            let candidate = Candidate {
+                backend: config.backend.clone(),
+                platform: config.platform.clone(),
+                default_file: default_file.clone(),
+            };
+            let detected = self.detect(config, &[candidate])?;
+            if let Some((_, file)) = detected.found {
+                config.default_model_filename = file;
+                return Ok(());
+            }
+            if !detected.reasons.is_empty() {
+                let error =
+                    ConfigError::invalid(format!("unable to autofill for '{}'", config.name));
+                return Err(with_reasons(error, &detected.reasons));
+            }
+        }
+        config.default_model_filename = default_file;
+        Ok(())
     }
-    let hint = match recognised {
-        Some((version, file, backend)) => format!(
-            " Version {version} holds '{file}', which needs the backend '{backend}', which is not \
-             installed; {}.",
-            platforms::installed(platforms)
-        ),
-        None => String::new(),
-    };
-    let message = format!(
-        "Invalid model name: Could not determine backend for model '{name}' with no backend in \
-         model configuration. Expected model name of the form 'model.<backend_name>'.{hint}"
-    );
-    Err(if hint.is_empty() {
-        ConfigError::invalid(message)
-    } else {
-        ConfigError::unsupported(message)
-    })
 }
 
-/// The candidate whose default file is `file`, else the only one whose default file has the same extension.
-fn by_filename<'a, T>(file: &str, candidates: &'a [(String, T)]) -> Option<&'a T> {
-    if let Some((_, exact)) = candidates.iter().find(|(default, _)| default == file) {
-        return Some(exact);
-    }
-    let (_, extension) = file.rsplit_once('.')?;
-    let same = |default: &str| default.rsplit_once('.').is_some_and(|(_, e)| e == extension);
-    let mut same = candidates.iter().filter(|(default, _)| same(default));
-    match (same.next(), same.next()) {
-        (Some((_, only)), None) => Some(only),
-        _ => None,
-    }
+fn apply(config: &mut ModelConfig, candidate: Candidate, file: String) {
+    config.backend = candidate.backend;
+    config.platform = candidate.platform;
+    config.default_model_filename = file;
 }
 
-/// The first candidate whose default file exists, in the first version directory that has any. `None` if the
-/// configuration names a file.
-fn by_existing_file<'a, T>(
-    config: &ModelConfig,
-    versions: &[(i64, Vec<String>)],
-    candidates: &'a [(String, T)],
-) -> Option<&'a T> {
-    if !config.default_model_filename.is_empty() {
-        return None;
+fn with_reasons(mut error: ConfigError, reasons: &[String]) -> ConfigError {
+    for (at, reason) in reasons.iter().enumerate() {
+        error.message.push_str(if at == 0 { ": " } else { "; " });
+        error.message.push_str(reason);
     }
-    versions.iter().find_map(|(_, entries)| {
-        candidates.iter().find(|(default, _)| entries.contains(default)).map(|(_, c)| c)
-    })
+    error
 }
 
 #[cfg(test)]

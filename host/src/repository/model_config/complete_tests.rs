@@ -1,6 +1,6 @@
 //! Unit tests of `complete.rs`.
 
-use super::super::testing::{Installed, parse};
+use super::super::testing::{Installed, TwoRules, listing, parse};
 use super::super::{Fault, normalise};
 use super::*;
 
@@ -15,9 +15,15 @@ const TWO: Installed = Installed(&[
 ]);
 
 fn run(text: &str, dir: &str, files: &[&str]) -> Result<ModelConfig, ConfigError> {
-    let files = files.iter().map(|f| (*f).to_owned()).collect();
     let mut config = parse(text);
-    complete(&mut config, dir, &[(1, files)], &TWO).map(|()| config)
+    complete(&mut config, dir, &[listing(1, files)], &TWO, None).map(|()| config)
+}
+
+/// As [`run`], with the backends asked about the files of all versions.
+fn run_probing(text: &str, versions: &[&[&str]]) -> Result<ModelConfig, ConfigError> {
+    let versions: Vec<_> = (1..).zip(versions).map(|(number, v)| listing(number, v)).collect();
+    let mut config = parse(text);
+    complete(&mut config, "m", &versions, &TWO, Some(&TwoRules)).map(|()| config)
 }
 
 #[test]
@@ -50,7 +56,7 @@ fn platform_backend_and_file_are_derived_from_each_other() {
         ("backend: 'identity' platform: 'anything'", &[], ["anything", "identity", ""]),
         ("backend: 'python'", &[], ["", "python", "model.py"]),
         ("", &["model.py"], ["", "python", "model.py"]),
-        // Both files exist: the backend that is listed first.
+        // Several match: the first in the order of AutoFill.
         ("", &["model.py", "model.onnx"], onnx),
         ("platform: 'ensemble'", &["model.onnx"], ["ensemble", "", ""]),
     ];
@@ -158,7 +164,7 @@ fn incomplete_or_contradictory_configurations_are_refused() {
 #[test]
 fn error_says_that_no_backend_is_installed() {
     let mut config = parse("platform: 'custom'");
-    let error = complete(&mut config, "m", &[], &Installed(&[])).unwrap_err();
+    let error = complete(&mut config, "m", &[], &Installed(&[]), None).unwrap_err();
     assert_eq!(
         error.message,
         "unexpected platform type 'custom' for m: it needs the backend 'custom', which is not \
@@ -169,8 +175,8 @@ fn error_says_that_no_backend_is_installed() {
 #[test]
 fn complete_normalise_and_check_in_sequence() {
     let mut config = parse("max_batch_size: 8");
-    let versions = [(1, vec![]), (2, vec!["model.onnx".to_owned()])];
-    complete(&mut config, "m", &versions, &TWO).unwrap();
+    let versions = [listing(1, &[]), listing(2, &["model.onnx"])];
+    complete(&mut config, "m", &versions, &TWO, None).unwrap();
     normalise(&mut config, &super::super::Machine::with_gpus(0), &[]);
     let expected = "name: 'm' platform: 'onnxruntime_onnx' backend: 'onnxruntime' \
          default_model_filename: 'model.onnx' max_batch_size: 8 \
@@ -180,4 +186,91 @@ fn complete_normalise_and_check_in_sequence() {
          instance_group { name: 'm' kind: KIND_CPU count: 1 }";
     assert_eq!(config, parse(expected));
     assert_eq!(super::super::check(&config, &super::super::Machine::default(), 1024), Ok(vec![]));
+}
+
+#[test]
+fn probed_files_decide_platform_and_name() {
+    // Configuration, files of the versions, then platform, backend and file.
+    type Row = (&'static str, &'static [&'static [&'static str]], [&'static str; 3]);
+    let saved = ["tensorflow_savedmodel", "tensorflow", "resnet"];
+    let rows: &[Row] = &[
+        ("", &[&["resnet/"]], saved),
+        ("", &[&["resnet/", "model.graphdef", "model.onnx"]], saved),
+        ("", &[&["model.graphdef"]], ["tensorflow_graphdef", "tensorflow", "model.graphdef"]),
+        // A backend without rules of its own: its default file.
+        ("", &[&["a/", "b/", "model.onnx"]], ["onnxruntime_onnx", "onnxruntime", "model.onnx"]),
+        // An unknown platform is replaced by the detected one.
+        ("platform: 'mxnet'", &[&["resnet/"]], saved),
+        ("platform: 'tensorflow_saved_model'", &[&["resnet/"]], saved),
+        ("platform: 'tensorflow_savedmodel'", &[&["resnet/", "model.onnx"]], saved),
+        ("backend: 'tensorflow'", &[&["resnet/"]], saved),
+        ("default_model_filename: 'resnet'", &[&["resnet/"]], saved),
+        // The default file exists: nobody is asked.
+        (
+            "platform: 'tensorflow_savedmodel'",
+            &[&["model.savedmodel/", "b/"]],
+            ["tensorflow_savedmodel", "tensorflow", "model.savedmodel"],
+        ),
+        (
+            "platform: 'tensorflow_graphdef' default_model_filename: 'x'",
+            &[&["model.onnx"]],
+            ["tensorflow_graphdef", "tensorflow", "x"],
+        ),
+        // Versions that the policy does not select do not matter, nor do those without a model.
+        ("", &[&["old/"], &["resnet/"]], saved),
+        ("version_policy { all { } }", &[&["resnet/"], &["readme"], &["resnet/"]], saved),
+    ];
+    for (text, versions, expected) in rows {
+        let config = run_probing(text, versions).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+        let got = [&*config.platform, &*config.backend, &*config.default_model_filename];
+        assert_eq!(got, *expected, "{text:?} {versions:?}");
+    }
+}
+
+#[test]
+fn ambiguous_or_unrecognised_files_are_named() {
+    let two = "expected one directory, found 2";
+    for (text, versions, parts) in [
+        (
+            "",
+            &[&["a/", "b/"][..]][..],
+            &[
+                "Could not determine backend for model 'm'",
+                "'/models/m/1' (which contains 'a/', 'b/') holds",
+                "no model of platform 'tensorflow_savedmodel': expected one directory, found 2",
+                "no model of platform 'tensorflow_graphdef': expected the file 'model.graphdef' alone",
+            ][..],
+        ),
+        (
+            "platform: 'tensorflow_savedmodel'",
+            &[&["a/", "b/"]],
+            &["unable to autofill for 'm': '/models/m/1' (which contains 'a/', 'b/') holds", two],
+        ),
+        (
+            "platform: 'mxnet'",
+            &[&["a/", "b/"]],
+            &["unexpected platform type 'mxnet' for m: no installed backend serves it", two],
+        ),
+        ("backend: 'tensorflow'", &[&[]], &["must specify platform for model 'm'", "nothing"]),
+        ("platform: 'tensorflow_savedmodel'", &[&[]], &["(which contains nothing) holds"]),
+        (
+            "default_model_filename: 'other'",
+            &[&["resnet/"]],
+            &["'resnet' is one, but the configuration names the file 'other'"],
+        ),
+        (
+            "version_policy { all { } }",
+            &[&["a/"], &["b/"]],
+            &["unable to autofill for 'm' due to multiple versions: version 1 holds 'a' of \
+               platform 'tensorflow_savedmodel', version 2 holds 'b' of platform \
+               'tensorflow_savedmodel'"],
+        ),
+        // A platform of a backend that is not installed is not replaced.
+        ("platform: 'tensorrt_plan'", &[&["resnet/"]], &["it needs the backend 'tensorrt'"]),
+    ] {
+        let error = run_probing(text, versions).unwrap_err().message;
+        for part in parts {
+            assert!(error.contains(part), "{text:?} {versions:?}: no {part:?} in {error:?}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! A model's configuration: read from its file, completed, normalised, checked.
 //!
 //! The steps run in that order; a backend may add tensors between `complete` and `normalise` (auto-complete). All but
-//! `read` are pure: their input is a message, a directory listing and facts about the machine. Status responses and
+//! `read` are pure: their input is a message, a directory listing, what backends say of its files, and facts about the
+//! machine. Status responses and
 //! backends get the result of `normalise`.
 
 mod check; // refuses what cannot work
 mod complete; // name, platform, backend and file from the directory
+mod detect; // platform and file from the files of versions
 mod error; // why a configuration is refused
 mod machine; // facts that configurations are checked against
 mod normalise; // writes out defaults
@@ -17,6 +19,7 @@ mod testing; // set-up of the unit tests
 pub use check::check;
 pub(super) use check::stays_inside;
 pub use complete::complete;
+pub use detect::{Candidate, Probe, VersionListing};
 pub use error::{ConfigError, Fault};
 pub use machine::Machine;
 pub use normalise::{Preference, normalise};

@@ -16,7 +16,7 @@ pub trait Platforms {
     fn platforms_of(&self, backend: &str) -> Vec<String>;
     /// The model file of a platform, or of a backend by its name, if the configuration names none.
     fn default_file(&self, platform_or_backend: &str) -> Option<String>;
-    /// Installed backends. If a model's directory matches several, the first one is chosen.
+    /// Installed backends.
     fn installed_backends(&self) -> Vec<String>;
     /// Directories that were searched for plugins, for error messages.
     fn searched_dirs(&self) -> Vec<PathBuf>;
@@ -29,17 +29,18 @@ struct WellKnown {
     file: &'static str,
 }
 
+/// In the order in which the files of a model are compared with them: that of TRTIS, with `tensorrt_plan` where 0.12 had it.
 const WELL_KNOWN: &[WellKnown] = &[
-    WellKnown { platform: "tensorrt_plan", backend: "tensorrt", file: "model.plan" },
-    WellKnown { platform: "tensorflow_graphdef", backend: "tensorflow", file: "model.graphdef" },
     WellKnown {
         platform: "tensorflow_savedmodel",
         backend: "tensorflow",
         file: "model.savedmodel",
     },
+    WellKnown { platform: "tensorflow_graphdef", backend: "tensorflow", file: "model.graphdef" },
+    WellKnown { platform: "tensorrt_plan", backend: "tensorrt", file: "model.plan" },
+    WellKnown { platform: "pytorch_libtorch", backend: "pytorch", file: "model.pt" },
     WellKnown { platform: "caffe2_netdef", backend: "caffe2", file: "model.netdef" },
     WellKnown { platform: "onnxruntime_onnx", backend: "onnxruntime", file: "model.onnx" },
-    WellKnown { platform: "pytorch_libtorch", backend: "pytorch", file: "model.pt" },
     WellKnown { platform: "torch_aoti", backend: "pytorch", file: "model.pt2" },
     WellKnown { platform: "custom", backend: "custom", file: "libcustom.so" },
     WellKnown { platform: "", backend: "openvino", file: "model.xml" },
@@ -56,6 +57,20 @@ pub(super) fn canonical<'a>(platform: &'a str, platforms: &dyn Platforms) -> &'a
         return platform;
     }
     ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new)
+}
+
+/// Position of a platform, or of a backend without platforms, in the order of detection. Unknown ones are last.
+pub(super) fn rank(platform: &str, backend: &str) -> usize {
+    let is_it = |known: &WellKnown| match platform {
+        "" => known.platform.is_empty() && known.backend == backend,
+        _ => known.platform == platform,
+    };
+    WELL_KNOWN.iter().position(is_it).unwrap_or(WELL_KNOWN.len())
+}
+
+/// Whether it is a platform of a Triton release.
+pub(super) fn is_well_known(platform: &str) -> bool {
+    WELL_KNOWN.iter().any(|known| known.platform == platform)
 }
 
 /// The error for a platform that no installed backend declares.
@@ -80,13 +95,13 @@ pub(super) fn not_installed(backend: &str, model: &str, platforms: &dyn Platform
 
 /// The first entry that is the model file of a well-known backend that is not installed, and that backend.
 pub(super) fn recognised<'a>(
-    entries: &'a [String],
+    entries: &'a [(String, bool)],
     platforms: &dyn Platforms,
 ) -> Option<(&'a str, &'static str)> {
     let installed = platforms.installed_backends();
     let absent = |known: &&WellKnown| !installed.iter().any(|backend| backend == known.backend);
     WELL_KNOWN.iter().filter(absent).find_map(|known| {
-        let file = entries.iter().find(|entry| *entry == known.file)?;
+        let (file, _) = entries.iter().find(|(entry, _)| entry == known.file)?;
         Some((file.as_str(), known.backend))
     })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use trtserver_proto::v2::ModelConfig;
 
-use super::{ConfigError, Machine, Platforms};
+use super::{Candidate, ConfigError, Machine, Platforms, Probe, VersionListing};
 
 pub fn parse(text: &str) -> ModelConfig {
     trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
@@ -59,5 +59,38 @@ impl Platforms for Installed {
 
     fn searched_dirs(&self) -> Vec<PathBuf> {
         vec![PathBuf::from("/backends")]
+    }
+}
+
+/// A version with these entries; directories end in `/`.
+pub fn listing(number: i64, entries: &[&str]) -> VersionListing {
+    let entry = |e: &&str| (e.trim_end_matches('/').to_owned(), e.ends_with('/'));
+    let dir = PathBuf::from(format!("/models/m/{number}"));
+    VersionListing { number, dir, entries: entries.iter().map(entry).collect() }
+}
+
+/// TensorFlow recognises one directory of any name, and `model.graphdef` alone; other backends recognise default files.
+pub struct TwoRules;
+
+impl Probe for TwoRules {
+    fn probe(
+        &self,
+        _: &ModelConfig,
+        candidate: &Candidate,
+        version: &VersionListing,
+    ) -> Result<Option<String>, String> {
+        let (dirs, files): (Vec<_>, Vec<_>) =
+            version.entries.iter().partition(|(_, is_dir)| *is_dir);
+        match (&*candidate.platform, dirs.as_slice(), files.as_slice()) {
+            ("tensorflow_savedmodel", [(only, _)], _) => Ok(Some(only.clone())),
+            ("tensorflow_savedmodel", dirs, _) => {
+                Err(format!("expected one directory, found {}", dirs.len()))
+            }
+            ("tensorflow_graphdef", _, [(only, _)]) if *only == candidate.default_file => {
+                Ok(Some(only.clone()))
+            }
+            ("tensorflow_graphdef", ..) => Err("expected the file 'model.graphdef' alone".into()),
+            _ => Ok(None),
+        }
     }
 }

@@ -5,7 +5,9 @@ use crate::plugin::Patch;
 use crate::repository::disk::listing;
 use crate::repository::lifecycle::{decode, merge};
 use crate::repository::load_limits::LoadLimits;
-use crate::repository::model_config::{self, ConfigError, FILE_NAME, Machine, Platforms};
+use crate::repository::model_config::{
+    self, ConfigError, FILE_NAME, Machine, Platforms, VersionListing,
+};
 use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
 use crate::request::{Signature, TensorSpec};
@@ -109,9 +111,11 @@ impl Plan {
         let (mut config, number, entry) = read(dir)?;
         let dir = std::path::absolute(dir).map_err(|e| e.to_string())?;
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let files = listing(&dir.join(&entry)).map_err(|e| e.message)?;
-        let files = vec![(number, files.into_iter().map(|(n, _)| n).collect())];
-        model_config::complete(&mut config, &name, &files, platforms).map_err(|e| e.message)?;
+        let version_dir = dir.join(&entry);
+        let entries = listing(&version_dir).map_err(|e| e.message)?;
+        let versions = [VersionListing { number, dir: version_dir, entries }];
+        model_config::complete(&mut config, &name, &versions, platforms, None)
+            .map_err(|e| e.message)?;
         if config.input.is_empty() || config.output.is_empty() {
             let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
             let bare = Self {

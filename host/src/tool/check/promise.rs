@@ -49,6 +49,11 @@ pub const PROMISES: &[Promise] = &[
     scenario(MODELS, "model.open", "a model opens and closes"),
     scenario(MODELS, "model.broken_config", "an invalid model is refused with a text"),
     scenario(MODELS, "model.complete", "autocomplete adds valid fields or fails with a text"),
+    scenario(
+        MODELS,
+        "model.probe",
+        "model_probe recognises an entry of the directory, or fails with a text",
+    ),
     scenario(MODELS, "model.together", "two models can be open at once, and close in any order"),
     scenario(INSTANCES, "instance.many", "1, 4 and 16 instances execute at once on their threads"),
     scenario(

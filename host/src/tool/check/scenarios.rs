@@ -28,6 +28,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { id: "backend.two_names", needs: OPEN, run: life::two_names },
     Scenario { id: "model.broken_config", needs: OPEN, run: life::broken_config },
     Scenario { id: "model.complete", needs: OPEN, run: life::complete },
+    Scenario { id: "model.probe", needs: &[], run: life::probe },
     Scenario { id: "model.together", needs: REQUEST, run: life::together },
     Scenario { id: "instance.many", needs: REQUEST, run: life::many_instances },
     Scenario { id: "instance.any_thread", needs: REQUEST, run: declared::any_thread },

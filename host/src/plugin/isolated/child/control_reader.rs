@@ -5,7 +5,7 @@ use super::instance::Instances;
 use super::log;
 use crate::error::Error;
 use crate::plugin::isolated::messages::{
-    ControlRequest, Handshake, InstanceFacts, ModelFacts, control_request,
+    ControlRequest, Handshake, InstanceFacts, ModelFacts, ProbeFacts, control_request,
 };
 use crate::plugin::isolated::wire::{Received, Receiver};
 use std::os::fd::OwnedFd;
@@ -23,6 +23,7 @@ pub enum JobKind {
     Describe,
     OpenBackend,
     Complete(ModelFacts),
+    Probe(ProbeFacts),
     OpenModel(ModelFacts, [Option<OwnedFd>; 2]),
     OpenInstance(InstanceFacts, Option<OwnedFd>),
     Close,
@@ -59,6 +60,7 @@ impl ControlReader {
             Some(control_request::Kind::Describe(_)) => JobKind::Describe,
             Some(control_request::Kind::OpenBackend(_)) => JobKind::OpenBackend,
             Some(control_request::Kind::Complete(facts)) => JobKind::Complete(facts),
+            Some(control_request::Kind::Probe(facts)) => JobKind::Probe(facts),
             Some(control_request::Kind::OpenModel(facts)) => {
                 JobKind::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
             }

@@ -7,13 +7,14 @@ use super::model::{self, OpenModel};
 use super::{log, metrics};
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
-use crate::plugin::Isolation;
 use crate::plugin::backend::Backend;
 use crate::plugin::isolated::messages::{
-    BackendInfo, ControlResponse, Handshake, InstanceFacts, ModelFacts, Patch,
+    BackendInfo, ControlResponse, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
 };
+use crate::plugin::{self, Isolation};
 use crate::request::buffer;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -53,6 +54,7 @@ impl MainThread {
                 JobKind::Describe => self.describe(),
                 JobKind::OpenBackend => self.open_backend(),
                 JobKind::Complete(facts) => self.complete(&facts),
+                JobKind::Probe(facts) => self.probe(&facts),
                 JobKind::OpenModel(facts, files) => self.open_model(&facts, files),
                 JobKind::OpenInstance(facts, file) => match self.open_instance(number, facts, file)
                 {
@@ -113,6 +115,19 @@ impl MainThread {
         let patch = completed?.patch.take();
         let patch = patch.map(|p| Patch { format: p.format, data: p.data });
         Ok(ControlResponse { patch, ..ControlResponse::default() })
+    }
+
+    fn probe(&mut self, facts: &ProbeFacts) -> Result<ControlResponse> {
+        let entries: Vec<_> = facts.entries.iter().map(|e| (e.name.clone(), e.is_dir)).collect();
+        let entry = self.backend()?.probe_locally(&plugin::ProbeFacts {
+            model: &facts.model,
+            version: facts.version,
+            version_dir: Path::new(&facts.version_dir),
+            platform: &facts.platform,
+            default_file: &facts.default_file,
+            entries: &entries,
+        })?;
+        Ok(ControlResponse { entry, ..ControlResponse::default() })
     }
 
     fn open_model(

@@ -8,7 +8,7 @@ pub struct ControlRequest {
     /// Repeated in the response; 0 = no response is sent.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub kind: Option<control_request::Kind>,
 }
 
@@ -42,6 +42,9 @@ pub mod control_request {
         /// Opens the backend.
         #[prost(message, tag = "10")]
         OpenBackend(super::Empty),
+        /// Calls `model_probe`; the response has the entry. The backend is not opened for it.
+        #[prost(message, tag = "11")]
+        Probe(super::ProbeFacts),
     }
 }
 
@@ -94,6 +97,9 @@ pub struct ControlResponse {
     pub backend: Option<BackendInfo>,
     #[prost(message, optional, tag = "4")]
     pub patch: Option<Patch>,
+    /// Of a probe: the name of the recognised file or directory.
+    #[prost(string, optional, tag = "5")]
+    pub entry: Option<String>,
 }
 
 /// `plugin::backend_facts::BackendFacts`, field by field.
@@ -132,6 +138,31 @@ pub struct Patch {
     pub format: u32,
     #[prost(bytes = "vec", tag = "2")]
     pub data: Vec<u8>,
+}
+
+/// `plugin::ProbeFacts`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ProbeFacts {
+    #[prost(string, tag = "1")]
+    pub model: String,
+    #[prost(int64, tag = "2")]
+    pub version: i64,
+    #[prost(string, tag = "3")]
+    pub version_dir: String,
+    #[prost(string, tag = "4")]
+    pub platform: String,
+    #[prost(string, tag = "5")]
+    pub default_file: String,
+    #[prost(message, repeated, tag = "6")]
+    pub entries: Vec<DirEntry>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DirEntry {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(bool, tag = "2")]
+    pub is_dir: bool,
 }
 
 /// `plugin::ModelFacts`.

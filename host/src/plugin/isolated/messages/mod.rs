@@ -12,9 +12,9 @@ mod control; // over the control connection
 mod work; // over a work connection
 
 pub use control::{
-    BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Empty, Handshake,
-    InstanceFacts, LogRecord, Metric, MetricValue, ModelFacts, Patch, TensorSpec, control_message,
-    control_request,
+    BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, DirEntry, Empty,
+    Handshake, InstanceFacts, LogRecord, Metric, MetricValue, ModelFacts, Patch, ProbeFacts,
+    TensorSpec, control_message, control_request,
 };
 pub use work::{
     ExecuteBatch, Input, Output, Param, Request, RequestStream, Response, ResponseData, param,

@@ -4,13 +4,13 @@ use crate::plugin::library::table;
 use crate::tool::check::element::difference;
 use crate::tool::check::execute::{one, text};
 use crate::tool::check::kit::{Kit, agrees, last_patch};
-use crate::tool::check::model::Plan;
+use crate::tool::check::model::{self, Plan};
 use crate::tool::check::process::{self, Snapshot};
 use crate::tool::check::verdict::Verdict;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use trtserver_plugin_testkit::{Failure, InstanceSpec, Model, settle};
+use trtserver_plugin_testkit::{self as testkit, Failure, InstanceSpec, Model, settle};
 
 pub fn backend_open(kit: &mut Kit) -> Verdict {
     let backend = match kit.open() {
@@ -137,6 +137,26 @@ pub fn complete(kit: &mut Kit) -> Verdict {
             Verdict::of(read.map(drop).map_err(|e| e.message))
         }
     }
+}
+
+pub fn probe(kit: &mut Kit) -> Verdict {
+    if table::model_probe(kit.table).is_none() {
+        return Verdict::NotApplicable("the backend has no such extension".to_owned());
+    }
+    let empty = kit.task.scratch.join("empty");
+    if let Err(e) = std::fs::create_dir_all(&empty) {
+        return Verdict::Untested(format!("'{}': {e}", empty.display()));
+    }
+    let model = kit.task.model.as_ref();
+    let version = model.and_then(|dir| Some(dir.join(model::read(dir).ok()?.2)));
+    for (platform, _) in &kit.platforms.platforms {
+        if let Ok(Some(entry)) = testkit::probe(kit.table, platform, &empty) {
+            return Verdict::Broken(format!("it recognises '{entry}' in an empty directory"));
+        }
+        // Invalid entries and errors without a text are reported by the test host.
+        let _ = version.as_ref().map(|dir| testkit::probe(kit.table, platform, dir));
+    }
+    Verdict::kept()
 }
 
 pub fn together(kit: &mut Kit) -> Verdict {
