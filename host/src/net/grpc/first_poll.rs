@@ -7,6 +7,7 @@
 //! another thread and wakes the connection to send the responses that are ready. Without it they would wait, since tokio
 //! lets no other thread take the task that was woken last.
 
+use crate::clock::now_ns;
 use crate::sync::Mutex;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,6 +21,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use tokio::runtime::Handle;
 
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Many streams whose first poll takes long would keep their thread from its sockets: it polls them after this time.
+const MAX_TURN_NS: u64 = 1_000_000;
 
 /// The streams that hyper has spawned on one connection and that have no task of their own.
 #[derive(Clone, Default)]
@@ -76,7 +80,7 @@ impl<C: Future + Unpin> Future for Connection<C> {
         let polled = Pin::new(&mut this.connection).poll(&mut Context::from_waker(&this.waker));
         if !shared.streams.lock().new.is_empty() {
             let shared = Arc::clone(shared);
-            tokio::spawn(async move { shared.poll_new() });
+            tokio::spawn(shared.poll_new());
         }
         polled
     }
@@ -91,21 +95,40 @@ impl Shared {
     }
 
     /// Polls the new streams until none is left. Several threads may do so at once.
-    fn poll_new(self: Arc<Self>) {
-        let _registered = Registered::new(Arc::clone(&self));
-        loop {
-            let Some(mut stream) = self.streams.lock().new.pop_front() else { break };
+    async fn poll_new(self: Arc<Self>) {
+        while self.poll_some() {
+            // The runtime polls sockets and other tasks before it resumes this one.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Polls new streams for about [`MAX_TURN_NS`]. True if some are left.
+    fn poll_some(self: &Arc<Self>) -> bool {
+        let _registered = Registered::new(Arc::clone(self));
+        let mut end_ns = None;
+        let left = loop {
+            let Some(mut stream) = self.streams.lock().new.pop_front() else { break false };
             let mut no_waker = Context::from_waker(Waker::noop());
             // A panic ends this stream only, as it would in a task of its own.
             let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut no_waker)));
+            let mut streams = self.streams.lock();
             if let Ok(Poll::Pending) = polled {
-                self.streams.lock().pending.push(stream);
+                streams.pending.push(stream);
             }
-        }
+            if streams.new.is_empty() {
+                break false;
+            }
+            drop(streams);
+            let now = now_ns();
+            if now > *end_ns.get_or_insert(now + MAX_TURN_NS) {
+                break true;
+            }
+        };
         let pending = std::mem::take(&mut self.streams.lock().pending);
         for stream in pending {
             tokio::spawn(stream);
         }
+        left
     }
 
     /// Wakes the connection if that was put off.
@@ -134,7 +157,7 @@ impl Shared {
         }
         if any_new {
             let shared = Arc::clone(self);
-            runtime.spawn(async move { shared.poll_new() });
+            runtime.spawn(shared.poll_new());
         }
     }
 }
