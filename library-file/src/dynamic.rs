@@ -1,15 +1,18 @@
-//! The dynamic section of a library file: needed libraries, run paths, symbol versions, unique symbols.
+//! The dynamic section of a library file: needed libraries, run paths, symbol versions, exported symbols.
 //!
 //! Read piece by piece: libraries may have hundreds of megabytes, these tables some kilobytes.
 
 use crate::segments;
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{
-    DT_GNU_HASH, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERNEED,
-    DT_VERNEEDNUM,
+    DT_GNU_HASH, DT_HASH, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB,
+    DT_VERNEED, DT_VERNEEDNUM,
 };
 use goblin::elf::program_header::{PT_DYNAMIC, PT_LOAD, ProgramHeader};
-use goblin::elf::sym::{STB_GNU_UNIQUE, st_bind};
+use goblin::elf::section_header::{SHN_ABS, SHN_UNDEF};
+use goblin::elf::sym::{
+    STB_GNU_UNIQUE, STB_LOCAL, STV_DEFAULT, STV_PROTECTED, st_bind, st_visibility,
+};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -37,13 +40,8 @@ impl Dynamic {
     /// # Errors
     /// The file cannot be read, or its tables contradict each other.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let mut head = [0; 64];
-        file.read_exact_at(&mut head, 0)?;
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its tables are damaged");
-        let header = Elf::parse_header(&head).map_err(|_| damaged())?;
-        let segments = segments(&file, &header).ok_or_else(damaged)?;
-        Reader { file, segments }.dynamic().ok_or_else(damaged)
+        let reader = Reader::open(path)?;
+        reader.tables().and_then(|tables| reader.dynamic(&tables)).ok_or_else(damaged)
     }
 
     /// Directories of the tag RPATH, which also apply to the libraries that it needs.
@@ -65,39 +63,79 @@ fn dirs(run_path: Option<&str>, library: &Path) -> Vec<PathBuf> {
     dirs.map(|dir| dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()).collect()
 }
 
+/// Names of the symbols that other libraries can be bound to, ascending.
+///
+/// # Errors
+/// The file cannot be read, or its tables contradict each other.
+pub fn exports(path: &Path) -> io::Result<Vec<String>> {
+    let reader = Reader::open(path)?;
+    reader.tables().and_then(|tables| reader.exports(&tables, |_| true)).ok_or_else(damaged)
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "its tables are damaged")
+}
+
+/// A file, read piece by piece. Functions return `None` where its tables contradict each other.
 struct Reader {
     file: File,
     segments: Vec<ProgramHeader>,
 }
 
+/// The dynamic section and the strings that it names; both empty in a file without one.
+#[derive(Default)]
+struct Tables {
+    tags: Vec<(u64, u64)>,
+    strings: Strings,
+}
+
+impl Tables {
+    fn tag(&self, wanted: u64) -> Option<u64> {
+        self.tags.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value)
+    }
+}
+
 impl Reader {
-    fn dynamic(&self) -> Option<Dynamic> {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let mut head = [0; 64];
+        file.read_exact_at(&mut head, 0)?;
+        let header = Elf::parse_header(&head).map_err(|_| damaged())?;
+        let segments = segments(&file, &header).ok_or_else(damaged)?;
+        Ok(Self { file, segments })
+    }
+
+    fn tables(&self) -> Option<Tables> {
         let Some(segment) = self.segments.iter().find(|s| s.p_type == PT_DYNAMIC) else {
-            return Some(Dynamic::default());
+            return Some(Tables::default());
         };
-        let table = self.bytes(segment.p_offset, segment.p_filesz)?;
-        let tags: Vec<(u64, u64)> = table
+        let tags = self.bytes(segment.p_offset, segment.p_filesz)?;
+        let tags = tags
             .chunks_exact(16)
             .map_while(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)))
-            .take_while(|(tag, _)| *tag != 0)
-            .collect();
-        let tag =
-            |wanted: u64| tags.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value);
-        let Some(strings) = tag(DT_STRTAB) else { return Some(Dynamic::default()) };
-        let strings = Strings(self.mapped(strings, tag(DT_STRSZ)?)?);
+            .take_while(|(tag, _)| *tag != 0);
+        let mut tables = Tables { tags: tags.collect(), strings: Strings::default() };
+        match tables.tag(DT_STRTAB) {
+            Some(at) => tables.strings = Strings(self.mapped(at, tables.tag(DT_STRSZ)?)?),
+            None => tables.tags.clear(),
+        }
+        Some(tables)
+    }
+
+    fn dynamic(&self, tables: &Tables) -> Option<Dynamic> {
+        let Tables { tags, strings } = tables;
         let needed = tags.iter().filter(|(tag, _)| *tag == DT_NEEDED);
+        let mut unique = self.exports(tables, |bind| bind == STB_GNU_UNIQUE)?;
+        unique.retain(|name| !is_standard(name));
         Some(Dynamic {
             needed: needed.map(|(_, at)| strings.get(*at)).collect::<Option<_>>()?,
-            versioned: match (tag(DT_VERNEED), tag(DT_VERNEEDNUM)) {
-                (Some(at), Some(n)) => self.versioned(at, n, &strings)?,
+            versioned: match (tables.tag(DT_VERNEED), tables.tag(DT_VERNEEDNUM)) {
+                (Some(at), Some(n)) => self.versioned(at, n, strings)?,
                 _ => BTreeSet::new(),
             },
-            unique: match (tag(DT_SYMTAB), tag(DT_GNU_HASH)) {
-                (Some(symbols), Some(hash)) => self.unique(symbols, hash, &strings)?,
-                _ => Vec::new(),
-            },
-            rpath: tag(DT_RPATH).and_then(|at| strings.get(at)),
-            runpath: tag(DT_RUNPATH).and_then(|at| strings.get(at)),
+            unique,
+            rpath: tables.tag(DT_RPATH).and_then(|at| strings.get(at)),
+            runpath: tables.tag(DT_RUNPATH).and_then(|at| strings.get(at)),
         })
     }
 
@@ -115,20 +153,36 @@ impl Reader {
         Some(files)
     }
 
-    fn unique(&self, symbols: u64, hash: u64, strings: &Strings) -> Option<Vec<String>> {
-        let (first, n) = self.exported(hash)?;
-        let size = u64::from(n.checked_sub(first)?) * SYMBOL as u64;
-        let table = self.mapped(symbols + u64::from(first) * SYMBOL as u64, size)?;
-        let unique = table.chunks_exact(SYMBOL).filter(|s| st_bind(s[4]) == STB_GNU_UNIQUE);
-        let names = unique.map(|s| strings.get(u32_at(s, 0)?.into()));
+    /// Names of the exported symbols with such a binding, ascending.
+    fn exports(&self, tables: &Tables, accepts: impl Fn(u8) -> bool) -> Option<Vec<String>> {
+        let Some(symbols) = tables.tag(DT_SYMTAB) else { return Some(Vec::new()) };
+        let (first, end) = match (tables.tag(DT_GNU_HASH), tables.tag(DT_HASH)) {
+            (Some(hash), _) => self.hashed(hash)?,
+            // The second word of the older hash table is the number of symbols.
+            (None, Some(hash)) => (0, u32_at(&self.mapped(hash, 8)?, 4)?),
+            (None, None) => return Some(Vec::new()),
+        };
+        let size = u64::from(end.checked_sub(first)?) * SYMBOL as u64;
+        let at = symbols.checked_add(u64::from(first) * SYMBOL as u64)?;
+        let table = self.mapped(at, size)?;
+        let exported = table.chunks_exact(SYMBOL).filter(|symbol| {
+            let (bind, visibility) = (st_bind(symbol[4]), st_visibility(symbol[5]));
+            let section = u32::from(u16::from_ne_bytes([symbol[6], symbol[7]]));
+            // Absolute symbols name versions.
+            !matches!(section, SHN_UNDEF | SHN_ABS)
+                && matches!(visibility, STV_DEFAULT | STV_PROTECTED)
+                && bind != STB_LOCAL
+                && accepts(bind)
+        });
+        let names = exported.map(|symbol| tables.strings.get(u32_at(symbol, 0)?.into()));
         let mut names = names.collect::<Option<Vec<_>>>()?;
-        names.retain(|name| !is_standard(name));
         names.sort();
+        names.dedup();
         Some(names)
     }
 
     /// Range of the symbols that a library defines: a GNU hash table covers just those, at the end of the symbol table.
-    fn exported(&self, hash: u64) -> Option<(u32, u32)> {
+    fn hashed(&self, hash: u64) -> Option<(u32, u32)> {
         let head = self.mapped(hash, 16)?;
         let [buckets, first, bloom] = [0, 4, 8].map(|at| u32_at(&head, at));
         let (buckets, first, bloom) = (buckets?, first?, bloom?);
@@ -171,6 +225,7 @@ impl Reader {
     }
 }
 
+#[derive(Default)]
 struct Strings(Vec<u8>);
 
 impl Strings {
@@ -203,21 +258,5 @@ fn is_standard(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::is_standard;
-
-    #[test]
-    fn symbols_of_the_standard_library_are_recognised() {
-        for name in [
-            "_ZZNSt19_Sp_make_shared_tag5_S_tiEvE5__tag",
-            "_ZNSs4_Rep20_S_empty_rep_storageE",
-            "_ZGVZNKSt8__detail1fEvE1x",
-            "_ZN9__gnu_cxx1xE",
-        ] {
-            assert!(is_standard(name), "{name}");
-        }
-        for name in ["_ZZN1SIiE1vEvE1x", "_ZN3fmt1xE", "plain", "_Z5StartE"] {
-            assert!(!is_standard(name), "{name}");
-        }
-    }
-}
+#[path = "dynamic_tests.rs"]
+mod tests;

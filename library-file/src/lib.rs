@@ -2,16 +2,15 @@
 //! would share with other libraries.
 #![forbid(unsafe_code)]
 
-mod dynamic; // the dynamic section
+mod dynamic; // the dynamic section and its symbols
 mod linking; // what libraries of one process share
 
+pub use dynamic::exports;
 pub use linking::{Conflict, Linked};
 
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{self, ELFMAG, EM_AARCH64, EM_X86_64, ET_DYN, Header};
 use goblin::elf::program_header::{PT_LOAD, ProgramHeader};
-use goblin::elf::section_header::{SHN_ABS, SHN_UNDEF};
-use goblin::elf::sym::{STB_LOCAL, STV_DEFAULT, STV_PROTECTED};
 use goblin::elf::{Elf, header::header64::SIZEOF_EHDR};
 use std::fmt;
 use std::fs::File;
@@ -145,27 +144,6 @@ pub fn check(path: &Path) -> Result<(), Fault> {
         expected if expected > bytes => Err(Fault::Truncated { bytes, expected }),
         _ => Ok(()),
     }
-}
-
-/// Names of the symbols that other libraries can be bound to, sorted.
-///
-/// # Errors
-/// The file is not a complete shared library.
-pub fn exports(path: &Path) -> Result<Vec<String>, Fault> {
-    let contents = std::fs::read(path).map_err(Fault::Unreadable)?;
-    let bytes = contents.len() as u64;
-    let library = Elf::parse(&contents).map_err(|_| Fault::NotElf { bytes })?;
-    let exported = library.dynsyms.iter().filter(|symbol| {
-        // Absolute symbols name versions.
-        let defined = !matches!(symbol.st_shndx as u32, SHN_UNDEF | SHN_ABS);
-        let visible = matches!(symbol.st_visibility(), STV_DEFAULT | STV_PROTECTED);
-        defined && visible && symbol.st_bind() != STB_LOCAL
-    });
-    let names = exported.filter_map(|symbol| library.dynstrtab.get_at(symbol.st_name));
-    let mut names: Vec<String> = names.map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    Ok(names)
 }
 
 fn is_64_bit(header: &Header) -> bool {

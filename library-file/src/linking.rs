@@ -197,7 +197,7 @@ impl Linked {
 /// Where the loader finds a library by name, except in the system's directories.
 fn find(name: &str, runpath: &[PathBuf], inherited: &[PathBuf]) -> Option<PathBuf> {
     if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| path.exists());
+        return Some(PathBuf::from(name)).filter(|path| path.is_file());
     }
     // A run path replaces the older tag RPATH, which precedes the environment.
     let rpath = if runpath.is_empty() { inherited } else { &[] };

@@ -220,7 +220,7 @@ impl InProcessModel {
         request.responder.queued(now_ns());
         let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
         request.responder.executed_in(Arc::clone(&execution));
-        let style = ViewOptions { signature: &self.signature, names: &self.names, align: 0 };
+        let style = ViewOptions { signature: &self.signature, names: &self.names };
         self.hold.fill(1, &mut vec![request], &style, &execution);
         let Instance::Local(instance) = &mut self.instance else {
             return Err("the backend is not in this process".into());

@@ -1,8 +1,8 @@
 //! Limits of what one model load may hold in memory, and how many instances it may open.
 
 use super::model_config::ConfigError;
-use super::model_files;
 use crate::instance::limit::InstanceLimit;
+use crate::regular_file;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl LoadMemory {
     /// # Errors
     /// It cannot be read, is not a regular file, or is larger than what is left.
     pub fn read(&mut self, path: &Path, what: &str) -> Result<Vec<u8>, ReadError> {
-        match model_files::read(path, self.left).map_err(ReadError::Io)? {
+        match regular_file::read(path, self.left).map_err(ReadError::Io)? {
             Ok(bytes) => {
                 self.left = self.left.saturating_sub(bytes.len() as u64);
                 Ok(bytes)

@@ -12,7 +12,6 @@ pub mod lifecycle; // load, replace, unload
 pub mod load_limits; // memory and instances of one load
 mod model; // a model: configuration and versions
 pub mod model_config; // a model's configuration, from file to effective
-mod model_files; // regular files, read up to a limit
 mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends
 mod scheduling; // queue policy, and the inputs the host adds for sequences

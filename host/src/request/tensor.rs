@@ -30,16 +30,29 @@ impl InputTensor {
     /// # Errors
     /// There is no memory for the copy.
     pub fn align(&mut self) -> Result<()> {
-        let Some(size) = self.dtype.size() else { return Ok(()) };
-        let fits = |data: &Bytes| (data.as_ptr() as usize).is_multiple_of(size);
-        if fits(&self.data) {
-            return Ok(());
+        match self.is_aligned(1) {
+            true => Ok(()),
+            false => self.copy_aligned(1),
         }
+    }
+
+    /// Whether the data is aligned for its type and to `align` bytes.
+    pub fn is_aligned(&self, align: usize) -> bool {
+        let need = align.max(self.dtype.size().unwrap_or(1));
+        self.data.is_empty() || self.data.as_ptr().addr().is_multiple_of(need)
+    }
+
+    /// Replaces the data by a copy that is aligned for its type and to `align` bytes, of which there are at most
+    /// [`ALIGN`](super::buffer::ALIGN).
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    pub fn copy_aligned(&mut self, align: usize) -> Result<()> {
         if !uses_arena() && self.data.len() < SMALL {
             // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation instead of two.
             self.data = Bytes::copy_from_slice(&self.data);
         }
-        if !fits(&self.data) || uses_arena() {
+        if !self.is_aligned(align) || uses_arena() {
             let copy = AlignedBuf::try_copy(None, &[&self.data], Purpose::Request);
             self.data = copy.map_err(|e| e.refuse("a misaligned tensor"))?.into_bytes();
         }

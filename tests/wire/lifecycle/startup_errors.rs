@@ -1,6 +1,7 @@
 //! Models and repositories with which the server refuses to start, and the message it gives.
 
 use std::fs;
+use std::process::Command;
 use trtserver_tests::{Server, Signal, backends, folder, probe, root};
 
 /// The server must exit with status 1 and a log line that has these parts.
@@ -108,6 +109,18 @@ fn missing_repository_is_refused() {
     assert_eq!(server.get("/v2/health/ready").status, 400);
     server.signal(Signal::TERM);
     server.wait();
+}
+
+#[test]
+fn plugin_toml_that_is_a_fifo_is_refused() {
+    let dir = folder();
+    let plugin = backends().join("probe/libtrtserver_probe.so");
+    fs::copy(plugin, dir.path().join("libtrtserver_probe.so")).expect("the plugin");
+    let manifest = dir.path().join("plugin.toml");
+    assert!(Command::new("mkfifo").arg(&manifest).status().expect("mkfifo").success());
+    let server = Server::new().model("echo", probe("echo", &[])).backend_dir(dir.path());
+    let path = manifest.display().to_string();
+    assert_refused(server, &[&path, "not a regular file but a FIFO (named pipe)"]);
 }
 
 #[test]

@@ -63,8 +63,8 @@ impl GatheredInputs {
         for (view, _) in parts {
             let (to, behind) = rest.split_at_mut(view.buf.bytes as usize);
             if !to.is_empty() {
-                // SAFETY: bytes of a request's tensor, kept by its owner in `parts`, or of the aligned copy in the
-                // views; the block is separate memory.
+                // SAFETY: bytes of a request's tensor, kept by its owner in `parts`; the block is separate
+                // memory.
                 to.copy_from_slice(unsafe { std::slice::from_raw_parts(view.buf.ptr, to.len()) });
             }
             rest = behind;

@@ -49,7 +49,7 @@ fn gather_copies_only_noncontiguous_inputs() {
 fn gathered_block_is_reused_by_the_next_batch() {
     let model = signature(8);
     let names = Arc::new(TensorNames::new(&model));
-    let options = ViewOptions { signature: &model, names: &names, align: 0 };
+    let options = ViewOptions { signature: &model, names: &names };
     let mut hold = FrameHold::new();
     let mut seen = Vec::new();
     for round in 0..3 {

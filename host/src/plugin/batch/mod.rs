@@ -1,8 +1,9 @@
 //! One batch between the host and a backend: request views, input gathering, output scattering, responses.
 //!
-//! Files use each other in this order, lowest first: `timing`, `declared`, `memory`; `outputs`; `slot`; `views`;
+//! Files use each other in this order, lowest first: `alignment`, `timing`, `declared`, `memory`; `outputs`; `slot`; `views`;
 //! `requests`; `gather`, `scatter`; `frame`; `run`.
 
+mod alignment; // aligns inputs as the backend requires
 pub mod cancel_notifier; // calls a backend's `cancel` entry
 pub mod declared; // checks an output against its declaration
 pub mod frame; // a batch as backends see it

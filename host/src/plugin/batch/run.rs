@@ -1,5 +1,6 @@
 //! Executes one batch on a local instance, and fails the requests that the backend does not respond to.
 
+use super::alignment::align_inputs;
 use super::frame::FrameHold;
 use super::views::{TensorNames, ViewOptions};
 use crate::error::{Code, Error};
@@ -26,8 +27,11 @@ impl Runner<'_> {
         requests: &mut Vec<InferRequest>,
         execution: &Arc<Execution>,
     ) {
-        let align = instance.backend().facts.align;
-        let options = ViewOptions { signature: self.signature, names: self.names, align };
+        align_inputs(requests, instance.backend().facts.align);
+        if requests.is_empty() {
+            return;
+        }
+        let options = ViewOptions { signature: self.signature, names: self.names };
         hold.fill(id, requests, &options, execution);
         match instance.execute(hold) {
             Err(e) => hold.frame().fail(&self.named(e)),

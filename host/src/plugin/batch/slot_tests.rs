@@ -14,7 +14,7 @@ fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
     let execution = Arc::new(Execution::new(0, 1, 1, 0, &in_flight));
-    let options = ViewOptions { signature: &signature, names: &names, align: 0 };
+    let options = ViewOptions { signature: &signature, names: &names };
     hold.fill(1, &mut vec![request], &options, &execution);
     // SAFETY: the batch lives as long as the hold; its handle was just made.
     let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).requests).responder });
@@ -32,7 +32,7 @@ fn batch_rows_include_uncounted_requests() {
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
     let execution = Arc::new(Execution::new(0, 2, 0, 0, &Arc::default()));
-    let options = ViewOptions { signature: &signature, names: &names, align: 0 };
+    let options = ViewOptions { signature: &signature, names: &names };
     hold.fill(1, &mut vec![request("a").0, request("b").0], &options, &execution);
     // SAFETY: the batch lives as long as the hold.
     assert_eq!(hold.enter(|batch| unsafe { (*batch).rows }), 2);

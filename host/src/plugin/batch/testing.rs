@@ -99,7 +99,7 @@ pub fn with_batch(requests: Vec<InferRequest>, work: impl FnOnce(*mut Batch)) {
     let in_flight = Arc::new(OutstandingExecutions::default());
     let count = requests.len() as u32;
     let execution = Arc::new(Execution::new(0, count, 1, 0, &in_flight));
-    let options = ViewOptions { signature: &signature, names: &names, align: 0 };
+    let options = ViewOptions { signature: &signature, names: &names };
     let mut hold = FrameHold::new();
     hold.fill(1, &mut { requests }, &options, &execution);
     hold.enter(work);

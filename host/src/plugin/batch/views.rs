@@ -2,9 +2,7 @@
 
 use super::slot::Handle;
 use crate::plugin::text::{EMPTY, c_text, view};
-use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Role, Signature, TensorSpec};
-use bytes::Bytes;
 use std::ffi::CString;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::{Request, RequestedOutput, request_flags};
@@ -38,12 +36,10 @@ impl TensorNames {
     }
 }
 
-/// Model and alignment for the views of a batch.
+/// The model of a batch, for its views.
 pub struct ViewOptions<'a> {
     pub signature: &'a Signature,
     pub names: &'a Arc<TensorNames>,
-    /// Alignment of inputs that the backend requires, 0 = natural.
-    pub align: usize,
 }
 
 /// An input of one request, as the backend sees it.
@@ -67,8 +63,6 @@ pub struct Views {
     requested: Vec<RequestedOutput>,
     params: Vec<Param>,
     texts: Vec<CString>,
-    /// Copies of misaligned inputs.
-    aligned: Vec<Bytes>,
     /// Keeps the names of the tensors.
     names: Option<Arc<TensorNames>>,
 }
@@ -88,7 +82,6 @@ impl Views {
         self.request_ptrs.reserve(requests.len());
         self.tensors.reserve(inputs);
         self.bufs.reserve(inputs);
-        self.aligned.reserve(inputs);
         let states = options.names.states.len() * requests.len();
         self.requested.reserve(sum(|r| r.context().outputs.len()) + states);
         self.params.reserve(sum(|r| r.parameters.len()));
@@ -168,14 +161,7 @@ impl Views {
             let spec = options.signature.input_spec(input.index);
             let shape_at = self.shapes.len();
             self.shapes.extend_from_slice(&options.signature.to_model(spec, &input.shape));
-            let need = options.align.max(spec.dtype.size().unwrap_or(1));
-            let in_place = input.data.is_empty() || input.data.as_ptr().addr().is_multiple_of(need);
-            let data = if in_place {
-                &input.data
-            } else {
-                self.aligned.push(AlignedBuf::copy_of(&[&input.data]).into_bytes());
-                &self.aligned[self.aligned.len() - 1]
-            };
+            let data = &input.data;
             self.bufs.push(Buf {
                 ptr: data.as_ptr().cast_mut(),
                 bytes: data.len() as u64,
@@ -237,7 +223,6 @@ impl Views {
         self.requested.clear();
         self.params.clear();
         self.texts.clear();
-        self.aligned.clear();
         self.names = None;
     }
 }

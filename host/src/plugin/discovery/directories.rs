@@ -5,6 +5,7 @@
 //! are skipped: tools use them for files that are still being written.
 
 use crate::error::{Error, Result};
+use crate::regular_file;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,8 @@ struct Manifest {
 const KEYS: [&str; 2] = ["isolation", "settings"];
 const PREFIX: &str = "libtrtserver_";
 const MANIFEST: &str = "plugin.toml";
+/// Far above the size of any `plugin.toml`.
+const MAX_MANIFEST: u64 = 1 << 20;
 
 fn walk(dir: &Path, depth: usize, found: &mut Listing) {
     let entries = match std::fs::read_dir(dir) {
@@ -119,11 +122,19 @@ pub fn manifest_of(library: &Path) -> PathBuf {
 /// The settings of the `plugin.toml` in `dir`, and warnings about its unknown keys.
 fn manifest(dir: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
     let path = dir.join(MANIFEST);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Default::default()),
-        Err(e) => return Err(Error::internal(format!("unable to read '{}': {e}", path.display()))),
+    let unreadable = |e: &dyn std::fmt::Display| {
+        Error::internal(format!("unable to read '{}': {e}", path.display()))
     };
+    let bytes = match regular_file::read(&path, MAX_MANIFEST) {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(size)) => {
+            let text = format!("it has {size} bytes, more than {MAX_MANIFEST}");
+            return Err(unreadable(&text));
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Default::default()),
+        Err(e) => return Err(unreadable(&e)),
+    };
+    let text = String::from_utf8(bytes).map_err(|e| unreadable(&e))?;
     let malformed = |e: toml::de::Error| {
         Error::invalid(format!("'{}': {}", path.display(), e.to_string().trim_end()))
     };

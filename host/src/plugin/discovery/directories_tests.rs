@@ -34,6 +34,11 @@ fn finds_plugins_in_all_three_layouts() {
     let [(candidate, e)] = listing.bad_manifests.as_slice() else { panic!() };
     assert_eq!((candidate.name.as_str(), listing.candidates.len()), ("b", 2));
     assert!(e.message.contains("plugin.toml") && e.message.contains("settings"), "{e}");
+    std::fs::remove_file(dir.path().join("b/plugin.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("b/plugin.toml")).unwrap();
+    let listing = scan(&dirs);
+    let [(_, e)] = listing.bad_manifests.as_slice() else { panic!() };
+    assert!(e.message.contains("b/plugin.toml': not a regular file but a character device"), "{e}");
     let unreadable = scan(&[dir.path().join("none")]).unreadable;
     assert!(unreadable[0].1.message.contains("unable to read backend directory"));
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use trtserver_proto::v2::ModelConfig;
 
-use super::super::model_files;
 use super::ConfigError;
+use crate::regular_file;
 
 /// Name of the configuration in a model's directory.
 pub const FILE_NAME: &str = "config.pbtxt";
@@ -19,7 +19,7 @@ pub const MAX_BYTES: u64 = 4 << 20;
 pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
     let file = path.display();
     let unreadable = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
-    let bytes = match model_files::read(path, MAX_BYTES) {
+    let bytes = match regular_file::read(path, MAX_BYTES) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(unreadable(e)),
         Ok(Ok(bytes)) => bytes,

@@ -1,4 +1,4 @@
-//! Unit tests of `model_files.rs`.
+//! Unit tests of `regular_file.rs`.
 
 use super::*;
 
@@ -20,9 +20,16 @@ fn only_regular_files_are_read() {
         .unwrap();
     let link = dir.path().join("link");
     std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
-    for path in [fifo.as_path(), &link, dir.path(), Path::new("/dev/zero")] {
-        let error = read(path, 100).unwrap_err();
-        assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
+    let socket = dir.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for (path, found) in [
+        (fifo.as_path(), "FIFO (named pipe)"),
+        (&link, "character device"),
+        (dir.path(), "directory"),
+        (&socket, "socket"),
+    ] {
+        let error = read(path, 100).unwrap_err().to_string();
+        assert_eq!(error, format!("not a regular file but a {found}"));
     }
     let (file, link) = (dir.path().join("file"), dir.path().join("to_file"));
     std::fs::write(&file, b"x").unwrap();

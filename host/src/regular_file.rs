@@ -1,8 +1,8 @@
-//! Reads the files of a model into memory: regular files only, and none larger than its limit.
+//! Reads files into memory that others wrote (of models, `plugin.toml`): regular files only, and none larger than its limit.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a regular file; symbolic links are followed. A device or a FIFO might never end or never begin.
@@ -10,12 +10,31 @@ use std::path::Path;
 /// # Errors
 /// The system's, or what the path is instead of a regular file.
 pub fn open(path: &Path) -> Result<File> {
-    // A FIFO without a writer would block `open`.
+    let refused = |found: FileType| {
+        let text = format!("not a regular file but a {}", kind(found));
+        Err(Error::new(ErrorKind::InvalidInput, text))
+    };
+    // Opening a socket fails, and opening a device may have an effect.
+    let found = std::fs::metadata(path)?.file_type();
+    if !found.is_file() {
+        return refused(found);
+    }
+    // The path may have been replaced meanwhile, and a FIFO without a writer would block `open`.
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(Error::new(ErrorKind::InvalidInput, "not a regular file")),
+    let found = file.metadata()?.file_type();
+    if found.is_file() { Ok(file) } else { refused(found) }
+}
+
+/// What a path is that is not a regular file.
+fn kind(found: FileType) -> &'static str {
+    match found {
+        t if t.is_dir() => "directory",
+        t if t.is_fifo() => "FIFO (named pipe)",
+        t if t.is_socket() => "socket",
+        t if t.is_char_device() => "character device",
+        t if t.is_block_device() => "block device",
+        _ => "file of an unknown type",
     }
 }
 
@@ -39,5 +58,5 @@ pub fn read(path: &Path, limit: u64) -> Result<std::result::Result<Vec<u8>, u64>
 }
 
 #[cfg(test)]
-#[path = "model_files_tests.rs"]
+#[path = "regular_file_tests.rs"]
 mod tests;
