@@ -48,9 +48,12 @@ def special(name, inputs, outputs, max_batch_size=8):
 
 
 def save(module, function, folder):
-    """As TensorFlow 2 does, without the file that only identifies the bytes."""
-    tf.saved_model.save(module, folder / "model.savedmodel", {"serving_default": function})
-    (folder / "model.savedmodel" / "fingerprint.pb").unlink()
+    """As TensorFlow 2 does, without the file that only identifies the bytes and without an empty folder."""
+    folder = folder / "model.savedmodel"
+    tf.saved_model.save(module, folder, {"serving_default": function})
+    (folder / "fingerprint.pb").unlink()
+    if not any((folder / "assets").iterdir()):
+        (folder / "assets").rmdir()
 
 
 class Scale(tf.Module):

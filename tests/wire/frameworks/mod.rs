@@ -2,17 +2,22 @@
 //! clients of v1 and v2, so that they agree with each other.
 
 mod missing_library;
+mod with_tensorflow;
 
+use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
-use trtserver_tests::{Server, python_v1, python_v2};
+use trtserver_tests::{Running, Server, python_v1, python_v2, root};
 
-/// Runs the checks on the models of this folder. `without`: types and models that the framework does not have.
-fn serves_the_family(folder: &str, without: &[&str]) {
+/// Runs the checks on the models of this folder. `without`: types and models that the framework does not have; `flags`: of the
+/// server.
+fn serves_the_family(folder: &str, without: &[&str], flags: &[&str]) {
+    let new = || flags.iter().fold(Server::new(), |server, flag| server.flag(flag));
     let folder = Path::new("tests/models").join(folder);
     let without = without.iter().flat_map(|kind| ["--without", kind]);
     let arguments = |class| ["-k", class].into_iter().chain(without.clone()).collect::<Vec<_>>();
 
-    let mut server = Server::new().copy_models(&folder).copy_models(folder.join("sequences"));
+    let mut server = new().copy_models(&folder).copy_models(folder.join("sequences"));
     if server.models().join("scalar").exists() {
         // Its configuration is refused.
         server = server.without("scalar");
@@ -22,7 +27,7 @@ fn serves_the_family(folder: &str, without: &[&str]) {
     python_v1(&server, "v1_frameworks.py", &arguments("Free"));
     assert!(server.stop().success());
 
-    let server = Server::new()
+    let server = new()
         .env("TRTSERVER_DELAY_SCHEDULER", "8")
         .copy_model(folder.join("addsub_fp32_dynamic"))
         .copy_model(folder.join("sum_fp32"))
@@ -34,5 +39,31 @@ fn serves_the_family(folder: &str, without: &[&str]) {
 
 #[test]
 fn onnx() {
-    serves_the_family("", &[]);
+    serves_the_family("", &[], &[]);
+}
+
+/// The scores of one picture.
+#[track_caller]
+fn scores(server: &Running, model: &str) -> Vec<f64> {
+    let picture = fs::read(root().join("examples/digits/seven.f32")).unwrap_or_default();
+    let pixels = picture.chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let input = json!({ "name": "IMAGE", "datatype": "FP32", "shape": [1, 1, 8, 8],
+        "data": pixels.collect::<Vec<_>>() });
+    let body = json!({ "inputs": [input] }).to_string();
+    let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
+    assert_eq!(response.status, 200, "{model}: {}", response.text());
+    let scores = response.json()["outputs"][0]["data"].clone();
+    scores.as_array().map(|all| all.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
+}
+
+/// These models give the same scores as the ONNX model `digits`, within rounding.
+#[track_caller]
+fn digits_agree(server: &Running, others: &[&str]) {
+    let expected = scores(server, "digits");
+    assert!(expected.len() == 10 && expected[7] > 0.9, "{expected:?}");
+    for model in others {
+        let got = scores(server, model);
+        let close = got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5);
+        assert!(got.len() == 10 && close, "{model}: {got:?}, expected {expected:?}");
+    }
 }

@@ -1,0 +1,96 @@
+//! TensorFlow models; need its library.
+
+use super::{digits_agree, serves_the_family};
+use serde_json::{Value, json};
+use std::fs;
+use trtserver_tests::{Running, Server, isolated, parameters, tensorflow};
+
+const RELEASES: [&str; 2] = ["2.21.0", "2.12.0"];
+
+/// With each of the two releases.
+fn every_release_serves(folder: &str) {
+    for release in RELEASES {
+        let library = tensorflow(release);
+        let flag = format!("--backend-config=tensorflow,library={}", library.display());
+        serves_the_family(folder, &[], &[&flag]);
+    }
+}
+
+#[test]
+fn graphdef() {
+    every_release_serves("graphdef");
+}
+
+#[test]
+fn savedmodel() {
+    every_release_serves("savedmodel");
+}
+
+/// One picture, four formats, the same scores.
+#[test]
+fn digits_of_every_framework() {
+    let server = Server::new()
+        .copy_model("examples/models/digits")
+        .copy_models("examples/models-tensorflow")
+        .start();
+    let others = ["digits_graphdef", "digits_savedmodel"];
+    digits_agree(&server, &others);
+    assert!(server.stop().success());
+}
+
+/// OUTPUT0 for one row of these values.
+#[track_caller]
+fn output(server: &Running, model: &str, datatype: &str, values: Value) -> Value {
+    let length = values.as_array().map_or(0, Vec::len);
+    let input =
+        json!({ "name": "INPUT0", "datatype": datatype, "shape": [1, length], "data": values });
+    let body = json!({ "inputs": [input] }).to_string();
+    let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
+    assert_eq!(response.status, 200, "{model}: {}", response.text());
+    response.json()["outputs"][0]["data"].clone()
+}
+
+/// As TensorFlow 2 saves them: functions, a variable to restore, a table to fill from an asset.
+#[test]
+fn variables_tables_and_assets_are_restored() {
+    let server = Server::new()
+        .copy_model("tests/models/tensorflow/scale")
+        .copy_model("tests/models/tensorflow/table")
+        .start();
+    assert_eq!(output(&server, "scale", "FP32", json!([1, -2.5])), json!([3.0, -7.5]));
+    assert_eq!(output(&server, "table", "BYTES", json!(["two", "six", "zero"])), json!([2, -1, 0]));
+    assert!(server.stop().success());
+}
+
+/// Adds a model of `tests/models` whose configuration has this parameter, too.
+fn with_parameter(server: Server, model: &str, parameter: (&str, &str)) -> Server {
+    let server = server.copy_model(format!("tests/models/{model}"));
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let config = server.models().join(name).join("config.pbtxt");
+    let text = fs::read_to_string(&config).unwrap_or_default() + &parameters(&[parameter]);
+    server.file(&format!("{name}/config.pbtxt"), text)
+}
+
+/// The parameters choose the signature and the tag.
+#[test]
+fn signature_and_tag_are_chosen() {
+    let server =
+        with_parameter(Server::new(), "tensorflow/two_signatures", ("TF_SIGNATURE_DEF", "minus"));
+    let server = with_parameter(server, "tensorflow/no_serve_tag", ("TF_GRAPH_TAG", "train"));
+    let server = server.start();
+    assert_eq!(output(&server, "two_signatures", "FP32", json!([1, 2])), json!([0.0, 1.0]));
+    assert_eq!(output(&server, "no_serve_tag", "FP32", json!([1, 2])), json!([2.0, 3.0]));
+    assert!(server.stop().success());
+}
+
+/// In a process of its own, beside a model in the server.
+#[test]
+fn isolated_model_is_served() {
+    let server = Server::new().copy_model("tests/models/graphdef/identity_fp32");
+    let server =
+        with_parameter(server, "savedmodel/identity_string", ("isolation", "process")).start();
+    assert_eq!(output(&server, "identity_string", "BYTES", json!(["a", ""])), json!(["a", ""]));
+    assert_eq!(output(&server, "identity_fp32", "FP32", json!([1, 2])), json!([1.0, 2.0]));
+    assert_eq!(isolated::processes(&server, "identity_string").len(), 1);
+    assert!(server.stop().success());
+}
