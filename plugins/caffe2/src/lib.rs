@@ -2,7 +2,7 @@
 //! `plugins/onnx-engine`.
 //!
 //! ```text
-//! files.rs ── netdef.rs         the two files of a model
+//! files.rs ── netdef.rs         the two files of a model; probe.rs: recognised by their names
 //! config.rs                     the configuration: inputs and their types
 //! translate/ ── onnx.rs         the nets as an ONNX model
 //! ```
@@ -14,6 +14,7 @@ mod files;
 pub mod fuzzing;
 mod netdef;
 mod onnx;
+mod probe;
 mod translate;
 
 use files::{DEFAULT_FILE, Files};
@@ -24,7 +25,7 @@ use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
-use trtserver_plugin_api::author::{BackendInfo, ModelContext, Platform};
+use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
 
 struct Caffe2;
 
@@ -37,6 +38,10 @@ impl ModelFormat for Caffe2 {
         ..BackendInfo::new("caffe2", env!("CARGO_PKG_VERSION"))
     };
     const MODELS: &'static str = "Caffe2 models";
+
+    fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+        probe::probe(probe)
+    }
 
     fn graph(context: &ModelContext, config: &Config) -> Result<Graph, Fault> {
         let version_dir = Path::new(context.version_dir());

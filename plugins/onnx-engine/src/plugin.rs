@@ -16,7 +16,7 @@ use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, Completion, ConfigPatch, Error,
-    Instance, InstanceContext, Kind, Model, ModelContext,
+    Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe,
 };
 
 /// What distinguishes the plugins of this engine: their models' files.
@@ -25,6 +25,15 @@ pub trait ModelFormat: Sized + Send + Sync + 'static {
     const INFO: BackendInfo;
     /// Its models in messages, for example `ONNX models`.
     const MODELS: &'static str;
+
+    /// As [`Backend::model_probe`].
+    ///
+    /// # Errors
+    /// The directory holds no such model.
+    fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+        let _ = probe;
+        Ok(None)
+    }
 
     /// The graph of a model version. `config` lists no inputs or no outputs if it is to be completed.
     ///
@@ -83,6 +92,10 @@ impl<F: ModelFormat> Backend for Engine<F> {
             // Not loaded until a model needs it, so that an idle server stays small.
             None => "ONNX Runtime".to_owned(),
         }
+    }
+
+    fn model_probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+        F::probe(probe)
     }
 
     fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {

@@ -4,6 +4,7 @@ use crate::complete;
 use crate::file::ModelFile;
 use crate::model::TensorFlowModel;
 use crate::network::complete_from_graph;
+use crate::probe;
 use crate::runtime::{self, Runtime};
 use crate::saved_model::{Selection, of_meta_graph};
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, ModelContext, Platform,
+    Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, ModelContext, ModelProbe,
+    Platform,
 };
 
 /// Parameter of a model: which of the libraries it runs on that the settings `library-NAME` name.
@@ -88,6 +90,10 @@ impl Backend for TensorFlow {
             library: context.setting(search::SETTING).map(str::to_owned),
             default_batch: default_batch(context.setting(SETTING))?,
         })
+    }
+
+    fn model_probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+        probe::probe(probe)
     }
 
     fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {

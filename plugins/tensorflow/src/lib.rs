@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! backend.rs ── runtime.rs, api.rs     the library, and its functions
-//!     │      └─ complete.rs            autocomplete
+//!     │      ├─ complete.rs            autocomplete
+//!     │      └─ probe.rs               which entry of a version directory is a model
 //! model.rs ──── file.rs, signature.rs  the file, and what it declares
 //!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
 //!     │      ├─ network.rs, session.rs, session_config.rs      the file, opened by TensorFlow
@@ -30,6 +31,7 @@ mod model;
 mod network;
 mod outputs;
 mod plan;
+mod probe;
 mod proto;
 mod runtime;
 mod saved_model;
