@@ -8,7 +8,7 @@
 //!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
 //!     │      ├─ network.rs, session.rs, session_config.rs      the file, opened by TensorFlow
 //!     │      ├─ check.rs, plan.rs      file against configuration: what execution needs
-//!     │      └─ state.rs               whether runs keep tensors
+//!     │      └─ state.rs, kernels.rs   whether runs keep tensors; whether the library can execute all operations
 //! execute.rs ── inputs.rs, outputs.rs  one request; merge.rs: several requests in one run
 //!            └─ tensor.rs, strings.rs, types.rs, status.rs
 //! ```
@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod graph_def;
 mod graph_names;
 mod inputs;
+mod kernels;
 mod merge;
 mod model;
 mod network;

@@ -4,6 +4,7 @@ use crate::backend::TensorFlow;
 use crate::check;
 use crate::execute::TensorFlowInstance;
 use crate::file::{ModelFile, Source};
+use crate::kernels;
 use crate::network::{Network, complete_from_graph};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
@@ -11,6 +12,7 @@ use crate::saved_model::{self, Selection};
 use crate::session::Session;
 use crate::session_config::SessionConfig;
 use crate::state;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,8 +94,12 @@ impl Model for TensorFlowModel {
             Source::SavedModel { .. } => state::graph_of(&meta_graph),
         };
         let found = graph
+            .clone()
             .and_then(|graph| runtime.find_state(graph, &outputs))
             .map_err(|why| Fault::internal(format!("{}: {why}", place())))?;
+        expect_kernels(&network.session, graph.unwrap_or_default(), &config, &plan).map_err(
+            |fault| fault.within(format_args!("{} from {}", place(), file.path.display())),
+        )?;
         let has_state = !found.keeping.is_empty();
         let model = Self {
             name: config.model,
@@ -205,6 +211,36 @@ fn refuse_accelerators(config: &Config, session: &Session) -> Result<(), Fault> 
         runtime.origin,
         session.device_types().join(", ")
     )))
+}
+
+/// Configured outputs must not need an operation that the library cannot execute.
+fn expect_kernels(
+    session: &Session,
+    graph: &[u8],
+    config: &Config,
+    plan: &Plan,
+) -> Result<(), Fault> {
+    let fed: HashSet<&str> =
+        plan.inputs.iter().map(|slot| slot.handle.operation.as_str()).collect();
+    let is_configured = |name: &str| config.outputs.iter().any(|output| output.name == name);
+    let outputs: Vec<&str> = plan
+        .outputs
+        .iter()
+        .filter(|slot| is_configured(&slot.name))
+        .map(|slot| slot.handle.operation.as_str())
+        .collect();
+    let (runtime, devices) = (session.runtime, session.device_types());
+    let missing =
+        kernels::find_missing(graph, &outputs, &fed, &devices, |kind| runtime.kernels_of(kind))
+            .map_err(|why| Fault::internal(why.to_string()))?;
+    match missing {
+        None => Ok(()),
+        Some(missing) => Err(Fault::unsupported(format!(
+            "TensorFlow {} has {missing} on {}",
+            runtime.version,
+            devices.join(", ")
+        ))),
+    }
 }
 
 fn session_per_instance(value: Option<&str>) -> Result<Option<bool>, Fault> {

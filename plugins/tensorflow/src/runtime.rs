@@ -2,7 +2,7 @@
 //!
 //! Nothing is linked. Any library that exports the functions of [`Api`] is used, whatever its release.
 
-use crate::api::Api;
+use crate::api::{Api, TfBuffer};
 use crate::proto::Malformed;
 use crate::state::{self, Findings};
 use crate::status::{Status, tf};
@@ -138,6 +138,23 @@ impl Runtime {
         // The first model, or custom operations were loaded.
         *operations = self.list_operations()?;
         state::find(graph, outputs, &operations)
+    }
+
+    /// Encoded `KernelList` for a type of operations.
+    pub fn kernels_of(&'static self, kind: &str) -> Option<Vec<u8>> {
+        let kind = CString::new(kind).ok()?;
+        let mut status = Status::new(self);
+        // SAFETY: the name is a C string; the buffer is ours until it is deleted.
+        unsafe {
+            let list = tf!(self, status, kernels_of(kind.as_ptr())).ok()?;
+            let TfBuffer { data, length, .. } = *list;
+            let bytes = match data.is_null() {
+                true => Vec::new(),
+                false => std::slice::from_raw_parts(data.cast::<u8>(), length).to_vec(),
+            };
+            (self.api.delete_buffer)(list);
+            Some(bytes)
+        }
     }
 
     fn list_operations(&self) -> Result<HashMap<String, bool>, Malformed> {

@@ -19,6 +19,10 @@ const DEFAULT_SIGNATURE: &str = "serving_default";
 /// Signatures of operations that a loader runs. They are not served.
 const LOADER_SIGNATURES: [&str; 2] = ["__saved_model_init_op", "__saved_model_train_op"];
 
+/// Names the values of all variables.
+const VARIABLES: &str = "variables/variables.index";
+const VARIABLE_KINDS: [&str; 3] = ["VarHandleOp", "VariableV2", "Variable"];
+
 const BINARY: &str = "saved_model.pb";
 /// What TensorFlow accepts in place of `saved_model.pb`: text, and files beyond 2 GiB in chunks.
 const OTHER_FORMS: [&str; 2] = ["saved_model.pbtxt", "saved_model.cpb"];
@@ -52,6 +56,8 @@ impl Selection {
 pub struct NamedSignature {
     pub name: String,
     pub signature: Signature,
+    /// The graph has variables that are restored from files.
+    has_variables: bool,
 }
 
 /// Whether a directory is a SavedModel.
@@ -77,7 +83,17 @@ pub fn of_directory(
             file.display()
         )));
     }
-    of_bytes(&read_file(model, &file)?, selection, model, &file).map(Some)
+    let named = of_bytes(&read_file(model, &file)?, selection, model, &file)?;
+    let variables = dir.join(VARIABLES);
+    if named.has_variables && !variables.is_file() {
+        // TensorFlow takes it for a model without variables, and each request would fail.
+        return Err(Fault::invalid(format!(
+            "unable to load model '{model}' from {}: the graph has variables, but there is no file {}",
+            file.display(),
+            variables.display()
+        )));
+    }
+    Ok(Some(named))
 }
 
 /// As [`of_directory`], of the contents of `saved_model.pb`.
@@ -161,6 +177,8 @@ struct MetaGraph<'a> {
     signatures: BTreeMap<&'a str, &'a [u8]>,
     /// Encoded `GraphDef`.
     graph: &'a [u8],
+    /// Name of the operation that restores variables; empty if there is none.
+    restore: &'a str,
 }
 
 fn meta_graphs(saved_model: &[u8]) -> Result<Vec<MetaGraph<'_>>, Malformed> {
@@ -180,6 +198,7 @@ impl<'a> MetaGraph<'a> {
             match field? {
                 (1, Value::Bytes(info)) => graph.read_info(info)?,
                 (2, Value::Bytes(bytes)) => graph.graph = bytes,
+                (3, Value::Bytes(saver)) => graph.read_saver(saver)?,
                 (5, Value::Bytes(bytes)) => {
                     let (name, signature) = entry(bytes, "name of a signature")?;
                     graph.signatures.insert(name, signature);
@@ -199,6 +218,28 @@ impl<'a> MetaGraph<'a> {
         Ok(())
     }
 
+    fn read_saver(&mut self, saver: &'a [u8]) -> Result<(), Malformed> {
+        for field in fields(saver) {
+            if let (3, Value::Bytes(name)) = field? {
+                self.restore = text(name, "name of an operation")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_variables(&self) -> Result<bool, Malformed> {
+        let mut found = false;
+        for field in fields(self.graph) {
+            let (1, Value::Bytes(node)) = field? else { continue };
+            for field in fields(node) {
+                if let (2, Value::Bytes(kind)) = field? {
+                    found |= VARIABLE_KINDS.iter().any(|variable| variable.as_bytes() == kind);
+                }
+            }
+        }
+        Ok(found && !self.restore.is_empty())
+    }
+
     /// TensorFlow loads the graph whose tags are exactly the requested ones.
     fn has_tags(&self, tags: &[String]) -> bool {
         self.tags.iter().all(|tag| tags.iter().any(|other| other == tag))
@@ -209,7 +250,8 @@ impl<'a> MetaGraph<'a> {
         let name = self.choose(selection, place)?;
         let message = self.signatures.get(name).copied().unwrap_or_default();
         let signature = signature(message).map_err(|why| place.malformed(&why))?;
-        Ok(NamedSignature { name: name.to_owned(), signature })
+        let has_variables = self.has_variables().map_err(|why| place.malformed(&why))?;
+        Ok(NamedSignature { name: name.to_owned(), signature, has_variables })
     }
 
     fn choose(&self, selection: &Selection, place: &Place) -> Result<&'a str, Fault> {

@@ -1,7 +1,9 @@
 //! Unit tests of `saved_model.rs`.
 
 use super::*;
-use crate::tensorflow_files::{call, entry, field, library, meta_graph, number, shape};
+use crate::tensorflow_files::{
+    call, entry, field, library, meta_graph, node, number, shape, signature,
+};
 
 fn selection(params: &[(&str, &str)]) -> Selection {
     Selection::new(params.iter().copied())
@@ -86,7 +88,7 @@ fn graph_is_chosen_by_its_tags() {
 fn sparse_tensors_have_no_operation() {
     let sparse = field(4, field(1, "values:0"));
     let message = entry(2, "s", [sparse, number(2, 1), field(3, shape(None))].concat());
-    let signature = signature(&message).unwrap();
+    let signature = super::signature(&message).unwrap();
     assert_eq!((signature.outputs[0].operation.as_str(), signature.outputs[0].data_type), ("", 1));
 }
 
@@ -105,6 +107,22 @@ fn malformed_files_are_refused_by_name() {
     assert_eq!(
         read(&meta_graph(&["serve"], &cyclic, &["serving_default"]), &[]).unwrap_err(),
         "unable to load model 'M' from DIR/saved_model.pb: cyclic function library: f -> f"
+    );
+}
+
+#[test]
+fn variables_that_are_restored_need_their_file() {
+    let saver = field(3, field(3, "save/restore_all"));
+    let model = |kind, saver: &[u8]| {
+        let graph = field(2, node("v", kind, &[]));
+        field(2, [field(1, field(4, "serve")), graph, signature("s"), saver.to_vec()].concat())
+    };
+    assert!(read(&model("VarHandleOp", &[]), &[]).is_ok());
+    assert!(read(&model("Const", &saver), &[]).is_ok());
+    assert_eq!(
+        read(&model("VarHandleOp", &saver), &[]).unwrap_err(),
+        "unable to load model 'M' from DIR/saved_model.pb: the graph has variables, but there is no \
+         file DIR/variables/variables.index"
     );
 }
 

@@ -140,11 +140,12 @@ pub fn graph_of(meta_graph: &[u8]) -> Result<&[u8], Malformed> {
     Ok(graph)
 }
 
-struct Node<'a> {
-    name: &'a str,
-    kind: &'a str,
-    inputs: Vec<&'a str>,
-    message: &'a [u8],
+/// A `NodeDef`.
+pub struct Node<'a> {
+    pub name: &'a str,
+    pub kind: &'a str,
+    pub inputs: Vec<&'a str>,
+    pub message: &'a [u8],
 }
 
 impl<'a> Node<'a> {
@@ -162,7 +163,8 @@ impl<'a> Node<'a> {
     }
 }
 
-fn nodes(graph: &[u8]) -> Result<HashMap<&str, Node<'_>>, Malformed> {
+/// The operations of an encoded `GraphDef` by name.
+pub fn nodes(graph: &[u8]) -> Result<HashMap<&str, Node<'_>>, Malformed> {
     let mut nodes = HashMap::new();
     for field in fields(graph) {
         if let (1, Value::Bytes(message)) = field? {
@@ -173,7 +175,8 @@ fn nodes(graph: &[u8]) -> Result<HashMap<&str, Node<'_>>, Malformed> {
     Ok(nodes)
 }
 
-fn operation_of(input: &str) -> &str {
+/// The operation of an input, which is a tensor's name or `^operation`.
+pub fn operation_of(input: &str) -> &str {
     tensor_name(input.strip_prefix('^').unwrap_or(input)).0
 }
 
