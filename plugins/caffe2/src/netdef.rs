@@ -17,18 +17,18 @@ const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/netdef.bin"
 /// Nesting of messages in a text; the binary form has the same limit.
 const MAX_DEPTH: usize = 100;
 
-/// Reads a net.
+/// Reads a net: binary, else text, as Caffe2 does. The beginning of a text is no binary message.
 ///
 /// # Errors
 /// Why it is none.
 pub fn read(bytes: &[u8]) -> Result<NetDef, String> {
-    match std::str::from_utf8(bytes) {
+    NetDef::decode(bytes).or_else(|error| match std::str::from_utf8(bytes) {
         Ok(text) if is_text(text) => read_text(text),
-        _ => NetDef::decode(bytes).map_err(|error| format!("it is no binary NetDef: {error}")),
-    }
+        _ => Err(format!("it is no binary NetDef: {error}")),
+    })
 }
 
-/// A binary net contains tags, and tags of its operators are control characters.
+/// Whether a net that is not binary was meant to be text: tags of binary operators are control characters.
 fn is_text(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'))
 }

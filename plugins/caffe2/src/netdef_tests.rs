@@ -15,6 +15,10 @@ fn text_and_binary_are_the_same_net() {
     assert_eq!(net.op[0].arg[1].ints, [1, 2]);
     assert_eq!(net.op[0].arg[0].s.as_deref(), Some(&b"NH{WC"[..]));
     assert_eq!(read(&net.encode_to_vec()).unwrap(), net);
+    // Its name alone is a line feed and printable characters.
+    let net = NetDef { name: Some("a name of thirty-two characters.".into()), ..NetDef::default() };
+    assert!(is_text(std::str::from_utf8(&net.encode_to_vec()).unwrap()));
+    assert_eq!(read(&net.encode_to_vec()).unwrap(), net);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One model family in four formats: ONNX, TensorFlow GraphDef and SavedModel, Caffe2 NetDef. All pass the same checks with the
 //! clients of v1 and v2, so that they agree with each other.
 
+mod caffe2;
 mod errors_with_tensorflow;
 mod missing_library;
 mod with_tensorflow;

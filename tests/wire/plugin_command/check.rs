@@ -62,6 +62,13 @@ fn check_passes_model_files_to_the_backend() {
 }
 
 #[test]
+fn caffe2_models_pass_every_check() {
+    let caffe2 = backends().join("caffe2/libtrtserver_caffe2.so");
+    let model = root().join("examples/models-caffe2/digits_netdef");
+    keeps_all(&caffe2, &["--model", &model.to_string_lossy()], 30);
+}
+
+#[test]
 fn every_way_to_respond_passes() {
     let probe = backends().join("probe/libtrtserver_probe.so");
     let dir = folder();
