@@ -7,6 +7,7 @@ use crate::network::complete_from_graph;
 use crate::probe;
 use crate::runtime::{self, Runtime};
 use crate::saved_model::{Selection, of_meta_graph};
+use crate::session;
 use std::path::PathBuf;
 use trtserver_framework::complete::{SETTING, default_batch, is_needed};
 use trtserver_framework::config::Config;
@@ -57,7 +58,7 @@ impl TensorFlow {
             return complete::saved_model(config, signature, self.default_batch);
         }
         let runtime = self.runtime_library(context)?;
-        let (session, meta_graph) = read.source.open(runtime, &[])?;
+        let (session, meta_graph) = read.source.open(runtime, &session::Config::default())?;
         match read.signature {
             Some(mut ends) => {
                 complete_from_graph(&mut ends, &session);

@@ -4,7 +4,7 @@ use crate::graph_def::Graph;
 use crate::graph_names;
 use crate::runtime::Runtime;
 use crate::saved_model::{self, Selection};
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::signature::Signature;
 use std::path::PathBuf;
 use trtserver_framework::complete;
@@ -23,7 +23,7 @@ impl Source {
     pub fn open(
         &self,
         runtime: &'static Runtime,
-        config: &[u8],
+        config: &session::Config,
     ) -> Result<(Session, Vec<u8>), Fault> {
         match self {
             Source::GraphDef(graph) => {

@@ -1,7 +1,7 @@
 //! TensorFlow GraphDef and SavedModel files through TensorFlow's C API, whose library is found at run time.
 //!
 //! ```text
-//! backend.rs ── runtime.rs, api.rs     the library, and its functions
+//! backend.rs ── runtime.rs, api.rs     the library, and its functions; environment.rs
 //!     │      ├─ complete.rs            autocomplete
 //!     │      └─ probe.rs               which entry of a version directory is a model
 //! model.rs ──── file.rs, signature.rs  the file, and what it declares
@@ -17,6 +17,7 @@ mod api;
 mod backend;
 mod check;
 mod complete;
+mod environment;
 mod execute;
 mod file;
 mod function_library;

@@ -9,7 +9,7 @@ use crate::network::{Network, complete_from_graph};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::saved_model::{self, Selection};
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::session_config::SessionConfig;
 use crate::state;
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ pub struct TensorFlowModel {
     copies: AtomicBool,
     copies_strings: bool,
     source: Source,
-    config: Vec<u8>,
+    config: session::Config,
     share: bool,
     /// The first session: of all instances, or of the first.
     network: Option<Arc<Network>>,
@@ -72,10 +72,12 @@ impl Model for TensorFlowModel {
         if context.log().progress("opening the session", 100) {
             return Err(Error::cancelled("the load was cancelled"));
         }
-        let encoded = options.encode();
-        let (session, meta_graph) = read.source.open(runtime, &encoded).map_err(|fault| {
-            fault.within(format_args!("{} from {}", place(), file.path.display()))
-        })?;
+        let session_config =
+            session::Config { encoded: options.encode(), in_caller: options.inter_threads == 1 };
+        let (session, meta_graph) =
+            read.source.open(runtime, &session_config).map_err(|fault| {
+                fault.within(format_args!("{} from {}", place(), file.path.display()))
+            })?;
         refuse_accelerators(&config, &session)?;
         let mut signature = match read.signature {
             Some(signature) => signature,
@@ -109,7 +111,7 @@ impl Model for TensorFlowModel {
             copies: AtomicBool::new(has_state),
             copies_strings: has_state || found.needs_nul,
             source: read.source,
-            config: encoded,
+            config: session_config,
             share: !per_instance.unwrap_or(has_state),
             network: Some(Arc::new(network)),
             network_taken: AtomicBool::new(false),

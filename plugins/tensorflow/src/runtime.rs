@@ -3,6 +3,7 @@
 //! Nothing is linked. Any library that exports the functions of [`Api`] is used, whatever its release.
 
 use crate::api::{Api, TfBuffer};
+use crate::environment;
 use crate::proto::Malformed;
 use crate::state::{self, Findings};
 use crate::status::{Status, tf};
@@ -81,7 +82,7 @@ pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime
 
 impl Runtime {
     fn open(path: &Path) -> Result<Self, String> {
-        let min_level = quieten();
+        let min_level = environment::prepare();
         let (library, api) = functions(path)?;
         silence_absl(&library, min_level);
         // SAFETY: returns a constant string.
@@ -189,21 +190,6 @@ fn functions(path: &Path) -> Result<(Library, Api), String> {
         format!("it is TensorFlow {version}, which lacks functions that are needed: {absent}")
     })?;
     Ok((library, api))
-}
-
-/// TensorFlow logs to stderr: several lines for each model, and one with contents of the request for each that fails. Leaves only
-/// errors unless the environment says otherwise; returns the level.
-fn quieten() -> i32 {
-    const LEVEL: &str = "TF_CPP_MIN_LOG_LEVEL";
-    const ERRORS: i32 = 2;
-    if let Some(level) = std::env::var_os(LEVEL) {
-        return level.to_str().and_then(|level| level.trim().parse().ok()).unwrap_or(0);
-    }
-    // SAFETY: called under `OPENING`, and at most once with this result, so this is the only variable that the process adds. The
-    // C library copies the environment to add the first variable and leaves the old one as it is for other threads
-    // that read it.
-    unsafe { std::env::set_var(LEVEL, ERRORS.to_string()) };
-    ERRORS
 }
 
 /// Recent releases log through Abseil, which has no environment variable for it. Its namespace carries the date of its release;

@@ -4,6 +4,7 @@
 mod caffe2;
 mod errors_with_tensorflow;
 mod missing_library;
+mod releases_with_tensorflow;
 mod with_tensorflow;
 
 use serde_json::{Value, json};

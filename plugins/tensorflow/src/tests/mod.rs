@@ -3,6 +3,7 @@
 //! Without a library (see [`library`]) these tests print a message and pass.
 
 mod batches;
+mod custom_operations;
 mod loading;
 mod memory;
 mod requests;
