@@ -45,6 +45,22 @@ fn onnx() {
     serves_the_family("", &[], &[]);
 }
 
+/// Caffe2 has no unsigned integers of 32 bits and more; its models have no strings.
+#[test]
+fn netdef() {
+    serves_the_family("netdef", &["uint32", "uint64", "string", "bf16", "nonzero"], &[]);
+}
+
+#[test]
+fn digits_of_onnx_and_netdef() {
+    let server = Server::new()
+        .copy_model("examples/models/digits")
+        .copy_models("examples/models-caffe2")
+        .start();
+    digits_agree(&server, &["digits_netdef"]);
+    assert!(server.stop().success());
+}
+
 /// The scores of one picture.
 #[track_caller]
 fn scores(server: &Running, model: &str) -> Vec<f64> {

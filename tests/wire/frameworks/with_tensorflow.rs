@@ -31,9 +31,10 @@ fn savedmodel() {
 fn digits_of_every_framework() {
     let server = Server::new()
         .copy_model("examples/models/digits")
+        .copy_models("examples/models-caffe2")
         .copy_models("examples/models-tensorflow")
         .start();
-    let others = ["digits_graphdef", "digits_savedmodel"];
+    let others = ["digits_netdef", "digits_graphdef", "digits_savedmodel"];
     digits_agree(&server, &others);
     assert!(server.stop().success());
 }
