@@ -58,7 +58,12 @@ fn cli() -> Command {
                 .default_value("127.0.0.1:8001")
                 .help("Address of the server's gRPC frontend"),
         )
-        .arg(option("model", "NAME").default_value("digits").help("Model to use"))
+        .arg(
+            option("model", "NAME")
+                .default_value("digits")
+                .action(ArgAction::Append)
+                .help("Model to use (repeatable: each classifies each picture)"),
+        )
         .arg(
             option("wait", "SECONDS")
                 .value_parser(value_parser!(u64))
@@ -89,11 +94,17 @@ async fn run(matches: &ArgMatches) -> Result<bool, String> {
         .timeout(TIMEOUT)
         .connect_lazy();
     let expected = matches.get_one::<String>("expect").map(String::as_str);
+    let models: Vec<_> = matches.get_many::<String>("model").unwrap_or_default().collect();
     let mut success = true;
     for file in matches.get_many::<PathBuf>("picture").unwrap_or_default() {
         let picture = Bytes::from(picture::read(file)?);
         println!("{}", file.display());
-        success &= classify(&http, &channel, text("model"), &picture, expected).await;
+        for model in &models {
+            if models.len() > 1 {
+                println!(" {model}");
+            }
+            success &= classify(&http, &channel, model, &picture, expected).await;
+        }
     }
     Ok(success)
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask demo`: builds, serves examples/models and classifies pictures over all four frontends.
+//! `cargo xtask demo`: builds, serves examples/models and classifies pictures over all four frontends, with the model `digits` in
+//! the formats of all frameworks that are installed.
 
 use crate::build;
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
-use crate::runtimes;
+use crate::runtimes::{self, tensorflow};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -17,6 +18,11 @@ const PICTURES: [&str; 3] = ["seven", "three", "zero"];
 const READY_WITHIN_SECONDS: u64 = 60;
 const STOPPED_WITHIN: Duration = Duration::from_secs(40);
 
+/// The model `digits` in other formats: repository and models.
+const CAFFE2: (&str, &[&str]) = ("examples/models-caffe2", &["digits_netdef"]);
+const TENSORFLOW: (&str, &[&str]) =
+    ("examples/models-tensorflow", &["digits_graphdef", "digits_savedmodel"]);
+
 pub struct Options {
     /// Exit after the classification.
     pub once: bool,
@@ -29,9 +35,21 @@ pub struct Options {
 pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     runtimes::fetch(paths)?;
     let dist = build::build(paths, options.debug)?;
-    let mut server = Server::start(paths, &dist, options)?;
-    if let Err(e) = classify(paths, &dist, &mut server) {
+    let mut others = vec![CAFFE2];
+    let tensorflow = tensorflow::is_installed(paths);
+    if tensorflow {
+        others.push(TENSORFLOW);
+    }
+    let mut server = Server::start(paths, &dist, options, &others)?;
+    if let Err(e) = classify(paths, &dist, &mut server, &others) {
         return Err(format!("{e}\n  {}", server.log_end()));
+    }
+    if !tensorflow {
+        say(format!(
+            "demo: left out: {} (TensorFlow is not in {}; `cargo xtask runtimes --tensorflow` fetches it)",
+            TENSORFLOW.1.join(", "),
+            paths.short(&paths.lib())
+        ));
     }
     if options.once {
         server.stop()?;
@@ -43,8 +61,14 @@ pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     if status.success() { Ok(()) } else { Err(format!("the server exited: {status}")) }
 }
 
-/// Classifies each picture over all four frontends; the client fails on a wrong or missing result.
-fn classify(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
+/// Classifies each picture over all four frontends, the first with each other model, too. The client fails on a wrong or
+/// missing result.
+fn classify(
+    paths: &Paths,
+    dist: &Path,
+    server: &mut Server,
+    others: &[(&str, &[&str])],
+) -> Result<()> {
     let (http, grpc) = (server.http.clone(), server.grpc.clone());
     let client = || {
         let mut command = Command::new(dist.join("bin/trtserver-classify"));
@@ -55,9 +79,15 @@ fn classify(paths: &Paths, dist: &Path, server: &mut Server) -> Result<()> {
     say("demo: waiting until the models are loaded (up to a minute)");
     server.wait_until_ready(client().args(["--wait", &READY_WITHIN_SECONDS.to_string()]))?;
     println!();
-    for digit in PICTURES {
+    for (index, digit) in PICTURES.iter().enumerate() {
         let picture = format!("examples/digits/pictures/{digit}.png");
-        run(client().args(["--expect", digit, &picture]), "a result was wrong or missing")?;
+        let mut command = client();
+        command.args(["--expect", digit, &picture, "--model=digits"]);
+        if index == 0 {
+            let models = others.iter().flat_map(|(_, models)| *models);
+            command.args(models.map(|model| format!("--model={model}")));
+        }
+        run(&mut command, "a result was wrong or missing")?;
     }
     println!();
     Ok(())
@@ -88,13 +118,22 @@ struct Server {
 }
 
 impl Server {
-    fn start(paths: &Paths, dist: &Path, options: &Options) -> Result<Self> {
+    fn start(
+        paths: &Paths,
+        dist: &Path,
+        options: &Options,
+        others: &[(&str, &[&str])],
+    ) -> Result<Self> {
         let log = paths.target.join("demo.log");
         let log_file =
             File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
         let mut command = Command::new(dist.join("bin/trtserver"));
         command.current_dir(&paths.root);
-        command.arg(format!("--model-store={}", paths.root.join("examples/models").display()));
+        for repository in
+            others.iter().map(|(repository, _)| *repository).chain(["examples/models"])
+        {
+            command.arg(format!("--model-store={}", paths.root.join(repository).display()));
+        }
         command.arg(format!("--backend-dir={}", dist.join("backends").display()));
         for (name, port, default) in [
             ("http", options.http_port, 8000),

@@ -47,6 +47,11 @@ const RELEASES: [Release; 2] = [
     },
 ];
 
+/// Whether the plugin finds a library in `target/dist/lib`.
+pub fn is_installed(paths: &Paths) -> bool {
+    RELEASES[0].libraries.iter().all(|(name, _)| paths.lib().join(name).is_file())
+}
+
 /// Downloads the releases that the cache lacks, and links all of them into `target/dist/lib`.
 pub fn fetch(paths: &Paths) -> Result<()> {
     let arch = std::env::consts::ARCH;
