@@ -31,7 +31,7 @@ pub fn default_batch(setting: Option<&str>) -> Result<usize, Fault> {
 /// The additions as protobuf text; `None` = nothing to add.
 ///
 /// # Errors
-/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch.
+/// A tensor that a configuration cannot express, or a batch size for a model that cannot batch. The caller adds which model.
 pub fn patch<T: Declared>(
     config: &Config,
     tensors: &Tensors<'_, T>,
@@ -50,17 +50,15 @@ pub fn patch<T: Declared>(
         0 => false,
         _ if can_batch => true,
         _ => {
-            return Err(Fault::invalid(format!(
-                "autofill failed for model '{}': model does not support batching while non-zero \
-                 max_batch_size is specified",
-                config.model
-            )));
+            return Err(Fault::invalid(
+                "model does not support batching while non-zero max_batch_size is specified",
+            ));
         }
     };
     let add = |text: &mut String, field: &str, tensors: &[T], not: &[String]| {
         let requested = tensors.iter().filter(|tensor| !not.iter().any(|n| n == tensor.name()));
         for tensor in requested.filter(|tensor| is_dense(*tensor)) {
-            tensor_text(text, field, &config.model, tensor, batching)?;
+            tensor_text(text, field, tensor, batching)?;
         }
         Ok::<(), Fault>(())
     };
@@ -68,8 +66,7 @@ pub fn patch<T: Declared>(
         // An input that is not a dense tensor cannot be provided, so the model is unusable.
         if let Some(odd) = tensors.inputs.iter().find(|input| !is_dense(*input)) {
             return Err(Fault::unsupported(format!(
-                "autofill failed for model '{}': input '{}' is not a dense tensor",
-                config.model,
+                "input '{}' is not a dense tensor",
                 odd.name()
             )));
         }
@@ -114,14 +111,12 @@ fn known(dims: Dims<'_>) -> Option<&[i64]> {
 fn tensor_text<T: Declared>(
     text: &mut String,
     field: &str,
-    model: &str,
     tensor: &T,
     batching: bool,
 ) -> Result<(), Fault> {
     let unsupported = |what: String| {
         Fault::unsupported(format!(
-            "autofill failed for model '{model}': {field} '{}' has {what}, which no configuration \
-             can express",
+            "{field} '{}' has {what}, which no configuration can express",
             tensor.name()
         ))
     };

@@ -104,12 +104,11 @@ impl<F: ModelFormat> Backend for Engine<F> {
             return Ok(Completion::default());
         }
         let graph = F::graph(context, &config)?;
+        let place = format!("autofill failed for model '{}'", config.model);
         let session = Session::open(self.runtime_library()?, &graph, &Options::for_reading())
-            .map_err(|fault| {
-                let (model, path) = (&config.model, graph.file.display());
-                fault.within(format_args!("autofill failed for model '{model}' from {path}"))
-            })?;
-        let patch = complete::patch(&config, &session.signature.tensors(), self.default_batch)?;
+            .map_err(|fault| fault.within(format_args!("{place} from {}", graph.file.display())))?;
+        let patch = complete::patch(&config, &session.signature.tensors(), self.default_batch)
+            .map_err(|fault| fault.within(place))?;
         Ok(patch.map(ConfigPatch::Text).into())
     }
 }

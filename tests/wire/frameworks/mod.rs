@@ -2,6 +2,7 @@
 //! clients of v1 and v2, so that they agree with each other.
 
 mod caffe2;
+mod completion_with_tensorflow;
 mod errors_with_tensorflow;
 mod missing_library;
 mod releases_with_tensorflow;
