@@ -48,6 +48,7 @@ enum {
   FAILS_ALL,
   NEEDS_ITS_THREAD,
   LOSES_OVERLAPPING_BATCH,
+  RECOGNISES_MISSING_ENTRY,
 };
 #define DOES(violation) (VIOLATION == (violation))
 
@@ -59,8 +60,9 @@ static const trts_memory cpu = {TRTS_MEMORY_CPU, 0};
 
 static const trts_backend_info *backend_info(trts_backend *backend) {
   static const trts_str platform = {"violation", 9}, file = {"", 0};
+  static const trts_extension extension = {{TRTS_EXTENSION_MODEL_PROBE, sizeof TRTS_EXTENSION_MODEL_PROBE - 1}, 1, 0};
   static const trts_backend_info info = {.size = sizeof info, .name = {"violation", 9}, .version = {"1.0", 3},
-      .platforms = &platform, .default_files = &file, .n_platforms = 1, .max_in_flight = DOES(LOSES_OVERLAPPING_BATCH) ? 4 : 1,
+      .extensions = &extension, .n_extensions = DOES(RECOGNISES_MISSING_ENTRY), .platforms = &platform, .default_files = &file, .n_platforms = 1, .max_in_flight = DOES(LOSES_OVERLAPPING_BATCH) ? 4 : 1,
       .flags = DOES(NEEDS_ITS_THREAD) ? TRTS_BACKEND_ANY_THREAD : 0};
   return (void)backend, &info;
 }
@@ -252,11 +254,20 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
   if (!DOES(KEEPS_REQUEST) && !DOES(KEEPS_RESPONDER)) host->error_free(host->batch_finish(batch, NULL, NULL));
   return NULL;
 }
+static trts_error *model_probe(const trts_probe_desc *desc, uint32_t *found) {
+  *found = desc->n_entries + 3;
+  return NULL;
+}
+static const void *get_extension(trts_str name, uint32_t version) {
+  static const trts_model_probe_extension probes = {sizeof probes, model_probe};
+  const int is_probe = name.n == strlen(TRTS_EXTENSION_MODEL_PROBE) && !memcmp(name.p, TRTS_EXTENSION_MODEL_PROBE, name.n);
+  return DOES(RECOGNISES_MISSING_ENTRY) && is_probe && version == 1 ? &probes : NULL;
+}
 const trts_backend_table *trts_backend_main(const trts_host_table *with) {
   static const trts_backend_table table = {.size = sizeof table, .abi_major = TRTS_ABI_MAJOR,
       .abi_minor = TRTS_ABI_MINOR, .backend_info = backend_info, .backend_open = open_backend,
       .backend_close = close_backend, .model_open = open_model, .model_close = close_model,
-      .instance_open = open_instance, .execute = execute, .instance_close = close_instance};
+      .instance_open = open_instance, .execute = execute, .instance_close = close_instance, .get_extension = get_extension};
   host = with;
   memory = with->get_extension(trts_text(TRTS_EXTENSION_MEMORY), TRTS_EXTENSION_MEMORY_VERSION);
   return &table;

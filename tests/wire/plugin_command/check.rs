@@ -177,6 +177,7 @@ fn each_violation_is_detected() {
         ("LEAKS_MEMORY", "life.cycles", "memory grew"),
         ("WILD_LOG", "host.calls", "level 77"),
         ("USES_CLOSED_SCOPE", "host.calls", "after its close"),
+        ("RECOGNISES_MISSING_ENTRY", "model.probe", "model_probe returned entry 3 of 0"),
     ];
     let left = Mutex::new(violations.iter());
     std::thread::scope(|scope| {
