@@ -34,7 +34,8 @@ fn of(model: &str) -> String {
 }
 
 fn counter(server: &Running, name: &str, labels: &str) -> f64 {
-    server.metrics(&format!("{name}{{{labels}}}")).unwrap_or_else(|| panic!("no {name}"))
+    let name = if labels.is_empty() { name.to_owned() } else { format!("{name}{{{labels}}}") };
+    server.metrics(&name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Requests of a model that were cancelled while they were executed.
@@ -163,6 +164,66 @@ fn unread_unary_responses_are_limited_by_connection() {
     assert!(responses >= 2, "{bodies:?}");
     assert!(bodies[&calls[30]] > 0, "the call that waited has no response");
     assert_eq!(executed(), 32.0);
+    assert!(server.stop().success());
+}
+
+/// Calls that have begun before the limit of their connection is reached: responses beyond it are errors.
+#[test]
+fn unary_responses_beyond_the_connection_limit_are_refused() {
+    let server = Server::new()
+        .model("slow", probe("slow", &[("delay_ms", "100")]))
+        .flag("--max-unread-per-connection=1M")
+        .start();
+    let mut client = Client::open_without_window(server.grpc());
+    let request = message(&infer_v2_raw("slow", &[0; MIB / 4]));
+    let mut begin = || {
+        let call = client.call(&call_headers(INFER[0]));
+        client.send(call, &request, true);
+        call
+    };
+    let calls: Vec<u32> = (0..8).map(|_| begin()).collect();
+    server.poll_until("all calls are executed", |server| {
+        counter(server, "nv_inference_request_success", &of("slow")) == 8.0
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    calls.iter().for_each(|call| client.permit(*call, MIB as u32));
+    let bodies = client.ends(&calls);
+    let refused = bodies.values().filter(|bytes| **bytes == 0).count();
+    let complete = bodies.values().filter(|bytes| **bytes > MIB / 4).count();
+    assert_eq!((complete, refused), (4, 4), "{bodies:?}");
+    assert!(server.stop().success());
+}
+
+/// Responses that are too small to be drawn from the memory budget one by one.
+#[test]
+fn unread_responses_of_all_streams_draw_on_the_memory_budget() {
+    let eight = "instance_group [ { kind: KIND_CPU count: 8 } ]\n";
+    let server = Server::new()
+        .model("many", probe("many", &[("responses", "2000")]) + DECOUPLED + eight)
+        .model("echo", probe("echo", &[]))
+        .flag("--max-request-memory=32M")
+        .start();
+    let in_use = |server: &Running| counter(server, "trtserver_request_memory_bytes", "");
+    let before = server.resident_kib();
+    // Each may have 16 MiB unread.
+    let request = message(&infer_v2_raw("many", &[0; 48 << 10]));
+    let streams: Vec<Client> = (0..8)
+        .map(|_| {
+            let mut client = Client::open_without_window(server.grpc());
+            let call = client.call(&call_headers(STREAM[0]));
+            client.send(call, &request, false);
+            client
+        })
+        .collect();
+    let most = (32 * MIB) as f64;
+    server.poll_until("the budget is used up", |server| in_use(server) > 0.9 * most);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(in_use(&server) <= most);
+    let grown = server.resident_kib().saturating_sub(before);
+    assert!(grown < 72 << 10, "the server grew by {grown} KiB");
+    assert_eq!(server.infer("echo", "").status, 200);
+    drop(streams);
+    server.poll_until("all memory is given back", |server| in_use(server) == 0.0);
     assert!(server.stop().success());
 }
 

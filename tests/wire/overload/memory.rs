@@ -76,6 +76,9 @@ fn bodies_beyond_the_budget_are_refused() {
         let body = message(&[field(1, b"wide"), field(number, &raw)].concat());
         assert_refused(&server, path, None, &body);
     }
+    // The requests are refused, not the responses, which draw on the budget, too.
+    let executed = server.metrics(r#"trtserver_batch_rows_count{model="wide",version="1"}"#);
+    assert_eq!(executed, Some(0.0));
     assert_serves(&server);
 }
 
