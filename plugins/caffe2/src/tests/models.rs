@@ -13,7 +13,7 @@ op { output: "w" type: "GivenTensorFill" arg { name: "shape" ints: 2 ints: 3 }
 op { output: "b" type: "ConstantFill" arg { name: "shape" ints: 2 } arg { name: "value" f: 0.5 } }
 "#;
 const PREDICT: &str = r#"
-op { input: "x" input: "w" input: "b" output: "y" type: "FC" }
+op { input: "x" input: "w" input: "b" output: "y" type: "FC" } external_input: "unused"
 external_input: "x" external_input: "w" external_input: "b" external_output: "y"
 "#;
 

@@ -17,7 +17,7 @@ use crate::netdef::{NetDef, OperatorDef};
 use crate::onnx::ModelProto;
 use graph::{Graph, Value};
 use operator::Operator;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// An ONNX model is one protobuf message, and so has less than 2 GiB.
 pub const MAX_BYTES: usize = (2 << 30) - (1 << 20);
@@ -35,20 +35,25 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// Inputs that clients may provide: external inputs of the net that the initialization net does not write. Inputs that it
-/// writes too may be overridden.
+/// The predict net's `external_input`.
 #[derive(Debug, Default)]
 pub struct Inputs {
+    /// An operator reads them, and the initialization net does not write them.
     pub required: Vec<String>,
+    /// The others. A request may replace what the initialization net writes.
     pub optional: Vec<String>,
 }
 
 impl Inputs {
     pub fn of(init: &NetDef, predict: &NetDef) -> Self {
-        let written: std::collections::HashSet<&str> =
-            init.op.iter().flat_map(|op| &op.output).map(String::as_str).collect();
-        let (optional, required) =
-            predict.external_input.iter().cloned().partition(|name| written.contains(&name[..]));
+        let written: HashSet<&String> = init.op.iter().flat_map(|op| &op.output).collect();
+        let mut read: HashSet<&String> = predict.op.iter().flat_map(|op| &op.input).collect();
+        read.extend(&predict.external_output);
+        let (required, optional) = predict
+            .external_input
+            .iter()
+            .cloned()
+            .partition(|name| read.contains(name) && !written.contains(name));
         Self { required, optional }
     }
 }

@@ -1,11 +1,10 @@
 //! Activations and other operators of one input, element by element; Softmax.
 
+use super::Outputs;
 use super::layout;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::{Operator, axis_of};
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// Operators that both sides have without arguments.
 pub fn unary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

@@ -1,9 +1,8 @@
 //! Arithmetic of several tensors, with Caffe2's two rules for differing shapes.
 
+use super::Outputs;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::Operator;
-
-type Outputs = Result<Vec<Value>, String>;
 
 pub fn binary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let operator = match op.kind() {

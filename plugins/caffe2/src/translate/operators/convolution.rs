@@ -1,12 +1,11 @@
 //! Convolutions, with channels first or last. With channels last the weights have theirs last too.
 
+use super::Outputs;
 use super::layout;
 use super::window::{Padding, Window};
 use crate::onnx::Attribute;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::{Operator, Order};
-
-type Outputs = Result<Vec<Value>, String>;
 
 pub fn conv(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let (window, order, rank) = prepare(op)?;

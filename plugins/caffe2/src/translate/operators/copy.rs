@@ -1,17 +1,18 @@
 //! Copies, copies between devices, and conversions of the element type.
 
+use super::Outputs;
 use crate::netdef::DataType;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::Operator;
 use crate::translate::tensor::element;
 
 /// The first output is the first input. Further outputs, such as the mask of Dropout, are not computed.
-pub fn identity(_: &mut Graph, op: &mut Operator<'_>) -> Result<Vec<Value>, String> {
+pub fn identity(_: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![op.input(0)?])
 }
 
-pub fn cast(graph: &mut Graph, op: &mut Operator<'_>) -> Result<Vec<Value>, String> {
+pub fn cast(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let to = op.argument("to").ok_or("it has no argument 'to'")?;
     let name = to.s.as_deref().map(|bytes| String::from_utf8_lossy(bytes).to_uppercase());
     let number =

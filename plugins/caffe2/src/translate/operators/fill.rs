@@ -1,14 +1,13 @@
 //! Fill operators: constants of the graph, most of them the weights in the initialization net.
 
+use super::Outputs;
 use super::copy::element_of;
 use super::shape::as_shape;
 use crate::netdef::Argument;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::Operator;
 use crate::translate::tensor::{Data, Tensor, element, size};
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// A tensor with listed values, of the type that is in the operator's name.
 pub fn given(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

@@ -1,13 +1,12 @@
 //! Operators on images that are neither convolution nor pooling.
 
+use super::Outputs;
 use super::layout;
 use super::window::pads;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::{Operator, Order};
 use crate::translate::tensor::Tensor;
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// Channels of each group are interleaved with those of the others.
 pub fn channel_shuffle(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

@@ -1,10 +1,9 @@
 //! Transpositions, and the order of an image's dimensions: ONNX has channels first alone.
 
+use super::Outputs;
 use crate::onnx::Attribute;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::{Operator, Order};
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// An image of `rank` dimensions with channels first.
 pub fn first(graph: &mut Graph, order: Order, image: Value, rank: usize) -> Value {

@@ -1,10 +1,9 @@
 //! Comparisons, logic and the choice between two tensors.
 
+use super::Outputs;
 use super::arithmetic::{aligned, broadcast};
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::Operator;
-
-type Outputs = Result<Vec<Value>, String>;
 
 pub fn compare(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let (a, b) = aligned(graph, op)?;

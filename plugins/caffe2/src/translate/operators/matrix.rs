@@ -1,10 +1,9 @@
 //! Products of matrices.
 
+use super::Outputs;
 use crate::onnx::Attribute;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::{Operator, axis_of};
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// FC and FCTransposed. Input and weights are matrices: the dimensions before the axis, and those from it on.
 pub fn fully_connected(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

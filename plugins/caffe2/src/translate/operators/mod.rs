@@ -22,7 +22,10 @@ use super::operator::Operator;
 
 /// Adds nodes to the graph and returns the operator's outputs. It may return fewer: the rest is not computed when a model is
 /// served, and an error if it is used.
-pub type Translate = fn(&mut Graph, &mut Operator<'_>) -> Result<Vec<Value>, String>;
+pub type Translate = fn(&mut Graph, &mut Operator<'_>) -> Outputs;
+
+/// The outputs of an operator, or why it cannot be translated: a sentence about it.
+pub type Outputs = Result<Vec<Value>, String>;
 
 /// All operators, sorted by name.
 pub const TABLE: &[(&str, Translate)] = &[

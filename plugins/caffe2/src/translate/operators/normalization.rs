@@ -1,11 +1,10 @@
 //! Normalisation: by stored statistics, by those of an image, by neighbouring channels, by length.
 
+use super::Outputs;
 use super::layout;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::{Operator, Order};
-
-type Outputs = Result<Vec<Value>, String>;
 
 pub fn spatial_bn(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     if !op.flag("is_test", false)? {

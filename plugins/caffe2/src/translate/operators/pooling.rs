@@ -1,12 +1,11 @@
 //! Pooling over windows and over whole images, with channels first or last.
 
+use super::Outputs;
 use super::layout;
 use super::window::{Padding, Window};
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::Operator;
-
-type Outputs = Result<Vec<Value>, String>;
 
 pub fn max_pool(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     pool(graph, op, "MaxPool", "GlobalMaxPool")

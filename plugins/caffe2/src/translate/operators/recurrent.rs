@@ -1,10 +1,9 @@
 //! Steps of recurrent layers, as unrolled nets have them.
 
+use super::Outputs;
 use crate::onnx::Attribute;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::Operator;
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// Hidden and cell state after a step. The gates are input, forget, output, and the candidate of the cell.
 pub fn lstm_unit(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

@@ -1,10 +1,9 @@
 //! Reductions over dimensions.
 
+use super::Outputs;
 use crate::onnx::Attribute;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::Operator;
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// Over the dimensions that `axes` names, all without it.
 pub fn reduce(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

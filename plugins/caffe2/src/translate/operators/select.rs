@@ -1,10 +1,9 @@
 //! Operators that pick elements: by position, by index, by size.
 
+use super::Outputs;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::Graph;
 use crate::translate::operator::{Operator, axis_of};
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// Starts and ends by argument or by input. A negative one counts from one behind the last element, so -1 is the end.
 pub fn slice(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {

@@ -1,11 +1,10 @@
 //! Operators that change shapes, join and cut tensors, or return shapes.
 
+use super::Outputs;
 use crate::onnx::Attribute;
 use crate::translate::graph::{Graph, Value};
 use crate::translate::operator::{Operator, Order, axis_of};
 use crate::translate::tensor::element;
-
-type Outputs = Result<Vec<Value>, String>;
 
 /// Axis of Concat and Split: by number, or that of the channels.
 fn axis(graph: &Graph, op: &Operator<'_>, added: usize) -> Result<usize, String> {
