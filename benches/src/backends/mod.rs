@@ -1,7 +1,8 @@
-//! Overhead between request and backend: the `custom.h` shim, and isolation.
+//! Overhead between request and backend: the `custom.h` shim, the TensorFlow plugin, and isolation.
 
 mod isolation; // an isolated model compared with the same local one
 pub mod shim; // a library behind the shim compared with direct calls
+mod tensorflow; // the plugin compared with TensorFlow's C API
 
 use crate::Result;
 use crate::options::Options;
@@ -11,6 +12,8 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     let mut shim_calls = Table::new(shim::COLUMNS);
     let mut isolated = Table::new(isolation::COLUMNS);
     shim::measure(options, &mut shim_calls)?;
+    let mut tensorflow_calls = Table::new(tensorflow::COLUMNS);
+    tensorflow::measure(options, &mut tensorflow_calls);
     isolation::measure(options, &mut isolated)?;
-    Ok(vec![shim_calls, isolated])
+    Ok(vec![shim_calls, tensorflow_calls, isolated])
 }

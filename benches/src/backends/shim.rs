@@ -86,7 +86,7 @@ pub fn in_this_process(options: &Options) -> Result<Backends> {
     Backends::open(&dirs, &settings).map_err(|e| e.message)
 }
 
-fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {
+pub fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut command = Command::new(compiler);
     let done = command.current_dir(folder).args(["-std=gnu11", "-O2"]).args(args).arg(to).output();
@@ -146,11 +146,20 @@ fn config(backend: &str, values: usize) -> ModelConfig {
     ModelConfig {
         name: "identity".into(),
         backend: backend.into(),
-        default_model_filename: "libcustom.so".into(),
+        platform: if backend == "tensorflow" {
+            "tensorflow_graphdef".into()
+        } else {
+            String::new()
+        },
+        default_model_filename: model_file(backend).into(),
         input: vec![input],
         output: vec![output],
         ..Default::default()
     }
+}
+
+fn model_file(backend: &str) -> &'static str {
+    if backend == "tensorflow" { "model.graphdef" } else { "libcustom.so" }
 }
 
 impl InProcessModel {
@@ -162,7 +171,7 @@ impl InProcessModel {
             version: 1,
             dir,
             version_dir: &dir.join("1"),
-            file: "libcustom.so",
+            file: model_file(backend),
             config: &config,
             signature: &signature,
             n_instances: 1,

@@ -15,8 +15,8 @@ use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
-    Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, ModelContext, ModelProbe,
-    Platform,
+    Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, Kind, ModelContext,
+    ModelProbe, Platform, PreferredGroup,
 };
 
 /// Parameter of a model: which of the libraries it runs on that the settings `library-NAME` name.
@@ -81,6 +81,8 @@ impl Backend for TensorFlow {
             Platform { name: crate::SAVED_MODEL, default_file: crate::DEFAULT_DIRECTORY },
         ],
         flags: backend_flags::PARALLEL_OPEN,
+        // KIND_AUTO is the CPU, also on machines with GPUs.
+        preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
         ..BackendInfo::new("tensorflow", env!("CARGO_PKG_VERSION"))
     };
 

@@ -107,11 +107,12 @@ impl Scratch {
             let found = tensor.byte_size();
             return Err(Fault::internal(format!("{found} bytes instead of {bytes}")));
         }
-        // An input passed through as an output shares the input's memory, which the host releases with the request. A model
-        // that keeps tensors may change them in its next run.
-        if model.copies() || self.borrowed.iter().any(|range| range.contains(&data.addr())) {
+        // An input passed through as an output shares the input's memory, which the host releases with the request; an empty
+        // output may do so without lying in it. A model that keeps tensors may change them in its next run.
+        let shared = bytes == 0 || self.borrowed.iter().any(|range| range.contains(&data.addr()));
+        if shared || model.copies() {
             let (to, n) = outlet.block(output, bytes)?;
-            if !to.is_null() && n >= bytes {
+            if bytes > 0 && !to.is_null() && n >= bytes {
                 // SAFETY: `bytes` bytes of a live tensor; the host's new block does not overlap.
                 unsafe { ptr::copy_nonoverlapping(data, to, bytes) };
             }

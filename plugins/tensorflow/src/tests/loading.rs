@@ -3,6 +3,7 @@
 use super::*;
 use trtserver_plugin_api::abi::descriptors::instance_kind;
 use trtserver_plugin_api::abi::types::code;
+use trtserver_plugin_api::author::{Backend as _, Kind};
 
 const SCALAR_IN: Tensors = &[("INPUT0", dtype::FP32, &[-1])];
 const SCALAR_OUT: Tensors = &[("OUTPUT0", dtype::FP32, &[-1])];
@@ -107,6 +108,7 @@ fn errors_name_file_and_tensor() {
 #[test]
 fn instances_run_on_the_cpu() {
     let Some((_session, handle)) = start() else { return };
+    assert_eq!(TensorFlow::INFO.preferred[0].kind, Kind::Cpu, "KIND_AUTO on a machine with GPUs");
     let model = handle.open_model(&addsub(crate::GRAPH_DEF, 8)).unwrap();
     let on = |kind| model.open_instance(&InstanceSpec { kind, ..InstanceSpec::default() });
     let error = on(instance_kind::GPU).err().unwrap();

@@ -47,3 +47,38 @@ fn large_inputs_are_used_in_place_and_outputs_adopted() {
     assert!(floats(&outcome, "PLUS").iter().zip(&many).all(|(sum, x)| *sum == x + 1.0));
     hold_releases(false);
 }
+
+#[test]
+fn memory_does_not_grow_with_requests() {
+    let Some((_session, handle)) = start() else { return };
+    let inputs: Tensors = &[("TEXT", dtype::STRING, &[2])];
+    let outputs: Tensors = &[("SAME", dtype::STRING, &[2]), ("NUMBER", dtype::FP32, &[2])];
+    let strings = load(&handle, &graph_def("strings.graphdef", 8, inputs, outputs)).unwrap();
+    let sums = load(&handle, &addsub(crate::SAVED_MODEL, 8)).unwrap();
+    let number = |text: &[u8], name: &str| {
+        let request = Request::new(1).input("TEXT", dtype::STRING, &[1, 2], text);
+        strings.run(request.request_output(name))
+    };
+    let (long, numbers) =
+        (text(&["a string of more than twenty-two bytes", "b"]), text(&["1", "2"]));
+    let run = |times: usize| {
+        for _ in 0..times {
+            assert_eq!(output(&sums.run(addsub_request(2)), "OUTPUT0").data.len(), 128);
+            assert_eq!(output(&number(&long, "SAME"), "SAME").data, long);
+            assert_eq!(floats(&number(&numbers, "NUMBER"), "NUMBER"), [1.0, 2.0]);
+            assert!(number(&long, "NUMBER").result.is_err());
+        }
+    };
+    run(1000);
+    let before = resident_kib();
+    run(5000);
+    let grown = resident_kib().saturating_sub(before);
+    // One tensor a request that is not freed makes at least 1 MiB.
+    assert!(grown < 1024, "{grown} KiB more after 20,000 requests");
+}
+
+fn resident_kib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
